@@ -98,6 +98,7 @@ fn every_file_that_is_named_is_there() {
         "docs/simulate.md",
         "docs/strategies/README.md",
         "docs/sweeps.md",
+        "docs/test-a-program.md",
         "docs/tools.md",
         "docs/trace.md",
         "docs/watch.md",
@@ -227,6 +228,12 @@ fn the_page_of_experiment_files_has_the_example_as_it_is() {
 fn the_page_of_sweeps_has_the_example_as_it_is() {
     let example = page("examples/sweep.rs");
     assert!(page("docs/sweeps.md").contains(&format!("```rust\n{example}```\n")));
+}
+
+#[test]
+fn the_page_on_testing_a_program_has_the_test_as_it_is() {
+    let example = page("tests/lossy_link.rs");
+    assert!(page("docs/test-a-program.md").contains(&format!("```rust\n{example}```\n")));
 }
 
 #[test]

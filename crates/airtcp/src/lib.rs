@@ -1,10 +1,12 @@
 //! An async user-space TCP/IP stack on TUN devices, with interchangeable loss recovery and congestion control.
+//! It runs on Linux only.
 //!
 //! # Start here
 //!
 //! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux
-//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It provides TCP
-//! and UDP sockets with tokio's API:
+//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It makes TCP
+//! and UDP sockets, from IP addresses (there is no DNS), whose streams, listeners and UDP sockets
+//! have tokio's methods:
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -29,24 +31,43 @@
 //! # }
 //! ```
 //!
-//! [`StackThread`] runs a stack on its own thread, which is the fastest way. The tasks that it spawns
-//! share the thread with the stack:
+//! [`StackThread`] runs a stack and the tasks that use its sockets on a thread of its own, which is
+//! the fastest way:
 //!
 //! ```
 //! use airtcp::device::memory;
 //! use airtcp::{HostConfig, Stack, StackThread};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! // Instead of one end of a pair in memory: Tun::open("tun0")
-//! let (device, _other) = memory::pair(1500, 256);
+//! let (device, other) = memory::pair(1500, 256);
 //! let config = HostConfig::new(["10.0.0.1/24".parse()?]);
-//! let server = StackThread::start("server", || Stack::new(device, config))?;
+//! let server = StackThread::start("server", move || Stack::new(device, config))?;
 //! let listener = server.stack().listen("10.0.0.1:7".parse()?, 16)?;
-//! server.spawn(async move { while listener.accept().await.is_ok() {} });
+//! server.spawn(async move {
+//!     while let Ok((mut stream, _)) = listener.accept().await {
+//!         tokio::spawn(async move { stream.write_all(b"hello").await });
+//!     }
+//! });
+//!
+//! let client = Stack::new(other, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+//! let mut stream = client.connect("10.0.0.1:7".parse()?).await?;
+//! let mut received = String::new();
+//! stream.read_to_string(&mut received).await?;
+//! assert_eq!(received, "hello");
+//!
+//! // First close the connections: `join` drops the tasks, the stack and the device at once.
+//! server.stack().shutdown().await;
 //! server.join();
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Stacks and links wait on the kernel's timers and read [`std::time::Instant`]:
+//! `tokio::time::pause` does not move them. To test a program on a bad network, put a `link::Link`
+//! between two stacks; the repository's `tests/lossy_link.rs` is an example.
 //!
 //! # Modules
 //!
@@ -78,8 +99,8 @@ pub use airtcp_net::{
 pub use airtcp_stack::Counters;
 pub use airtcp_stack::host::{Cidr, CidrError, HostConfig, HostError, Listed, Quota};
 pub use airtcp_stack::tcp::{
-    AccEcnInfo, Chunk, EcnMode, EcnModeError, Info, KeepAlive, MarkAware, Offer, State, TcpConfig,
-    TcpError, Unreachable,
+    AccEcnInfo, Chunk, EcnMode, EcnModeError, HackForm, Info, KeepAlive, MarkAware, Offer, State,
+    TcpConfig, TcpError, Unreachable,
 };
 
 /// Network devices: TUN, and a pair in memory.
@@ -94,17 +115,18 @@ pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
         CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, Finding,
-        Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase, Profile,
-        Raised, RateSample, RecoveryEnd, Registry, RegistryError, Repair, RtoForm, RttEstimator,
-        Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit,
-        TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry, testkit,
+        Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, PathModel, Phase,
+        Profile, Raised, RateSample, RecoveryEnd, Registry, RegistryError, Repair, RtoForm,
+        RttEstimator, Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver,
+        Transmission, Transmit, TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry,
+        testkit,
     };
 }
 
 /// The stack as a state machine: packets and the time go in, packets and the next deadline come
 /// out.
 pub mod host {
-    pub use airtcp_stack::host::{Host, SocketId};
+    pub use airtcp_stack::host::{Host, Share, SocketId};
     pub use airtcp_stack::tcp::{Connection, Readiness, SocketOption, SwitchError};
 }
 
@@ -145,11 +167,12 @@ pub mod link {
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use airtcp_sim::{
-        Aggregate, App, FlowAggregate, FlowDirection, FlowResult, FlowSpec, Interval,
-        LinkAggregate, LinkResult, NodeKind, RadioAggregate, RadioResult, Radios, Router,
-        RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender, SenderError,
-        SimError, StationAggregate, StationMemory, StationResult, Stuck, Summary, Topology, Wire,
-        World, jain, nodes, run, run_seeds, toml,
+        Aggregate, App, Change, FlowAggregate, FlowDirection, FlowResult, FlowSpec, Interval,
+        LinkAggregate, LinkResult, NodeKind, Policy, QueueState, RadioAggregate, RadioResult,
+        Radios, Router, RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender,
+        SenderError, SenderState, SimError, State, StationAggregate, StationConfig, StationMemory,
+        StationResult, Stuck, Summary, Topology, Wire, World, jain, nodes, run, run_seeds,
+        run_with_states, toml,
     };
 }
 

@@ -10,6 +10,7 @@ use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::{EcnMode, KeepAlive};
 use airtcp_testbed::here;
+use airtcp_types::ByteCount;
 use airtcp_wire::options::HackForm;
 use anyhow::Context;
 use clap::Args;
@@ -154,9 +155,7 @@ impl AttachArgs {
             output::note(format_args!("note: {} is open without offload, for HACK", self.tun));
         }
         let Opened { files, mtu, is_new } = device::open(&self.tun, self.mtu, offload, queues)?;
-        let mut config = self.config()?;
-        config.mtu = mtu;
-        Ok((files, config, is_new))
+        Ok((files, self.config(mtu)?, is_new))
     }
 
     /// Whether the device is opened with offload.
@@ -164,8 +163,11 @@ impl AttachArgs {
         !self.no_offload && !needs_plain_packets(&self.sender)
     }
 
-    fn config(&self) -> anyhow::Result<HostConfig> {
+    /// The settings of a host on a device of this MTU, of which its TCP segments make full use.
+    fn config(&self, mtu: ByteCount) -> anyhow::Result<HostConfig> {
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
+        config.mtu = mtu;
+        config.tcp.mtu = u16::try_from(mtu.0).unwrap_or(u16::MAX);
         config.tcp.keep_alive = Some(ASKED);
         config.tcp.ecn = self.ecn;
         Ok(config)
@@ -275,13 +277,21 @@ mod tests {
 
     #[test]
     fn a_peer_that_falls_silent_is_asked_on_every_connection_whoever_began_it() {
-        let config = attach("--address 10.0.0.2/24").config().unwrap();
+        let config = attach("--address 10.0.0.2/24").config(ByteCount(1500)).unwrap();
         assert_eq!(config.tcp.keep_alive, Some(ASKED));
     }
 
     #[test]
+    fn segments_are_as_large_as_the_device_takes() {
+        for (mtu, segment) in [(1400, 1400), (9000, 9000), (65_536, u16::MAX)] {
+            let config = attach("--address 10.0.0.2/24").config(ByteCount(mtu)).unwrap();
+            assert_eq!((config.mtu, config.tcp.mtu), (ByteCount(mtu), segment));
+        }
+    }
+
+    #[test]
     fn ecn_is_what_the_flag_says_and_the_default_is_the_stacks() {
-        let mode = |line: &str| attach(line).config().unwrap().tcp.ecn;
+        let mode = |line: &str| attach(line).config(ByteCount(1500)).unwrap().tcp.ecn;
         assert_eq!(mode("--address 10.0.0.2/24"), EcnMode::default());
         for wanted in EcnMode::ALL {
             assert_eq!(mode(&format!("--address 10.0.0.2/24 --ecn {wanted}")), wanted);

@@ -9,10 +9,12 @@ use crate::rate::Serialiser;
 use crate::spec::{LinkSpec, RateSpec, Way};
 use crate::{Counters, Occupancy, Trace};
 
-/// A link between port 0 and port 1. See the crate's page.
+/// An emulated link: two directions between port 0 and port 1. Forth is from port 0 to port 1.
 ///
-/// It works each thing at its own time, not at the time it is called: called late, it delivers late but
-/// with the same losses, and its rate does not fall.
+/// Each direction is a policer, a queue, a rate, a channel with errors, a delay and an aggregation into
+/// bursts, as a [`LinkSpec`] describes them; see the crate's page.
+///
+/// If it is called late, it delivers late, but loses the same packets and keeps its rate.
 #[derive(Clone, Debug)]
 pub struct Link {
     directions: [Direction; 2],

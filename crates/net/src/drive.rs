@@ -23,7 +23,8 @@ const ROOM: usize = 1024;
 /// The reason why a driver ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// A device was removed: its interface was deleted, or the other end was dropped.
+    /// A device was removed: its interface was deleted, or the other end of a [`Memory`](airtcp_device::Memory) was dropped,
+    /// for example because its stack ended.
     #[error("the device {name} was removed ({source})")]
     Gone {
         /// The port it was on.
@@ -152,7 +153,8 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.ports[port].watch = Some(watch);
     }
 
-    /// Runs until a device is removed.
+    /// Runs until a device is removed, for example until a stack at the other end of a
+    /// [`Memory`](airtcp_device::Memory) has ended.
     ///
     /// Cancel-safe: stop it by dropping the future, and go on by calling it again. Nothing is lost in
     /// between, but time goes on.

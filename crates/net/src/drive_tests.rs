@@ -153,6 +153,20 @@ fn super_segment() -> Packet {
 }
 
 #[tokio::test]
+async fn a_driver_in_a_task_of_its_own_ends_when_a_device_is_gone() {
+    let (mut left, mut driver, mut right) = between(Duration::ZERO);
+    let driving = tokio::spawn(async move { driver.run().await });
+    left.send(&mut packets(1)).await;
+    let mut arrived = Vec::new();
+    assert_eq!(right.recv(&mut arrived, 1).await.unwrap(), 1);
+    drop(left);
+    let DriveError::Gone { port, .. } = driving.await.unwrap().unwrap_err() else {
+        panic!("a timer failed")
+    };
+    assert_eq!(port, PortId(0));
+}
+
+#[tokio::test]
 async fn the_node_and_its_observers_see_packets_of_mtu_size() {
     let (mut left, a) = memory::offloading_pair(1500, 8);
     let (b, mut right) = memory::pair(1500, 8);

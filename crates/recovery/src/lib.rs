@@ -1,17 +1,18 @@
 //! TCP loss detection, loss classification, congestion control and pacing.
 //!
 //! A [`Sender`] is made of interchangeable parts chosen by name at run time (a [`Combination`]): a
-//! [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s what a loss is taken to
-//! mean, and a [`CongestionControl`] how much may be in flight. Each is ignorant of the others:
-//! they read views and return decisions, and only the sender changes state.
+//! [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s decide what a loss means,
+//! and a [`CongestionControl`] decides how much may be in flight. They do not know each other: they
+//! read views and return decisions. Only the sender changes the board, the timers and the counters;
+//! a strategy changes only its own state.
 //!
-//! In flow ACKs ([`Sender::on_ack`]) and the passing of time ([`Sender::on_timeout`]); out flow
+//! The inputs are ACKs ([`Sender::on_ack`]) and the time ([`Sender::on_timeout`]); the outputs are
 //! decisions to send ([`Sender::send`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
-//! here knows a packet, a socket or a clock.
+//! here sees a packet, a socket or a clock.
 //!
 //! ```
 //! use airtcp_recovery::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, WireNeeds};
-//! use airtcp_types::{ByteCount, ExtSeq, Instant};
+//! use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule};
 //! use std::time::Duration;
 //!
 //! let config = SenderConfig { combination: "newreno/reno".parse()?, ..Default::default() };
@@ -34,6 +35,24 @@
 //! }
 //! assert_eq!(segments, 10);
 //! assert_eq!(sender.send(Instant::ZERO, &supply), Decision::Blocked(Limit::Cwnd));
+//!
+//! // The first segment is lost: after three duplicate ACKs it is retransmitted.
+//! let duplicate = Ack {
+//!     ack: first,
+//!     window_changed: false,
+//!     has_payload: false,
+//!     sack: &[],
+//!     dsack: None,
+//!     echo: None,
+//!     ece: false,
+//!     ce: ByteCount::ZERO,
+//!     echoed: None,
+//! };
+//! let now = Instant::from_millis(20);
+//! (0..3).for_each(|_| sender.on_ack(now, &duplicate));
+//! let Decision::Send(repair) = sender.send(now, &supply) else { panic!("no retransmission") };
+//! assert_eq!((repair.range.start, repair.rule), (first, SendRule::FastRetransmit));
+//! assert_eq!(sender.stats().reductions, 1);
 //! # Ok::<(), airtcp_recovery::CombinationError>(())
 //! ```
 #![forbid(unsafe_code)]

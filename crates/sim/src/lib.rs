@@ -1,11 +1,15 @@
 //! A discrete-event simulator that runs the stack and the link emulator in virtual time.
 //!
-//! In flows a [`Scenario`]: a network, applications, and a seed. Out flows a [`RunResult`], the same byte for byte
-//! for the same scenario; an [`Observer`](airtcp_types::Observer) may watch, and
-//! [`run_with_states`] samples windows and queues. Hosts, links and routers are the very
-//! state machines that run in real time, [`Node`](airtcp_types::Node)s in a [`World`] that moves from deadline to
-//! deadline. [`toml`] reads scenarios from files, [`run_seeds`] runs one with many seeds, [`Aggregate`] makes means
-//! and intervals of that.
+//! The input of [`run`] is a [`Scenario`]: a network, flows with their applications, a duration and a seed. The output is a
+//! [`RunResult`], the same byte for byte for the same scenario. An [`Observer`](airtcp_types::Observer) can watch the
+//! packets and events, and [`run_with_states`] samples windows and queues.
+//!
+//! Hosts and links are the state machines that also run in real time; routers exist only here. All are
+//! [`Node`](airtcp_types::Node)s in a [`World`] that moves from deadline to deadline. The applications are those of [`App`]:
+//! the simulator does not run async tasks.
+//!
+//! [`toml`] reads scenarios from files. [`run_seeds`] runs one scenario with many seeds, and [`Aggregate`] calculates means
+//! and confidence intervals over the results.
 //!
 //! ```
 //! use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run};
@@ -23,24 +27,24 @@
 //!
 //! # Figures
 //!
-//! They are told from the events of hosts, and from packets that reach them.
+//! The figures of a TCP flow come from the events of its hosts and from the packets that reach them.
 //!
 //! - A *retransmission* is a transmission of bytes that were sent before, by either end of a flow.
-//! - It was *spurious*, by ground truth, if the receiver already had all its bytes when it left or when it
-//!   arrived. Where the original comes behind it, it counts when the original comes. A second copy that the
-//!   network made of a retransmission cannot be told from that.
-//! - A *recovery* begins with the first loss found, or the first time-out, while there is none. It ends with the
-//!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
-//! - A *round-trip time* is a sample that the retransmission timer was given.
+//! - A retransmission is *spurious* if the receiver had all its bytes when it left or arrived, or if the original arrives
+//!   later. A retransmission that the network duplicates counts as spurious, too.
+//! - A *recovery* begins with the first loss or timeout outside of a recovery. It ends with the cumulative ACK of
+//!   everything that had been sent when it began. A recovery that the end of the run interrupts is not counted.
+//! - A *round-trip time* is a sample for the retransmission timer.
 //!
-//! An RRTP flow's are what its connection tells at the end: segments are its data packets, what is lost is what the
-//! receiver missed, and round-trip times are the smoothed value after each change. A spurious one was sent again, and came
-//! although it had come before; a second copy that the network made is known by its transmission's number, and is none.
-//! Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
+//! The figures of an RRTP flow come from the counters of its connection at the end. Segments are its data packets, losses
+//! are the packets that the receiver missed, and round-trip times are the smoothed value after each change. A
+//! retransmission is spurious if it arrives after another transmission of the same data; duplicates by the network do not
+//! count, because each transmission has a number. Only TCP has timeouts, reductions, recoveries, samples, and events for an
+//! observer.
 //!
-//! A UDP flow's segments are its datagrams, and one is lost if it has not arrived and a later one has.
+//! The segments of a UDP flow are its datagrams. A datagram is lost if it has not arrived and a later one has.
 //!
-//! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
+//! Not modelled: IPv6, ICMP from routers, and the time that an application takes to compute.
 #![forbid(unsafe_code)]
 
 mod agenda;
@@ -64,6 +68,8 @@ mod summary;
 mod tests;
 pub mod toml;
 mod world;
+
+pub use airtcp_basestation::{Policy, StationConfig};
 
 pub use aggregate::{Aggregate, FlowAggregate, LinkAggregate, RadioAggregate, StationAggregate};
 pub use error::SimError;

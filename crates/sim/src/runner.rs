@@ -7,17 +7,25 @@ use rayon::prelude::*;
 
 use crate::{RunResult, Scenario, SimError};
 
-/// Runs a scenario once with each seed, on so many threads; `None` for as many as there are cores.
+/// Runs one scenario with many seeds, and returns one result for each seed, in the order of the seeds.
 ///
-/// Results are in the order of the seeds, and the same on any number of threads. `done` is called after each
-/// run, in any order.
+/// The runs share `threads` threads; `None` is one for each core. The results are the same on any number of threads.
+/// `done` is called after each run, in any order.
 ///
-/// ```no_run
-/// # fn f(scenario: &airtcp_sim::Scenario) -> Result<(), airtcp_sim::SimError> {
-/// let runs = airtcp_sim::run_seeds(scenario, 1..11, None, |run| eprintln!("seed {}", run.seed))?;
-/// assert_eq!(runs.len(), 10);
-/// # Ok(())
-/// # }
+/// ```
+/// use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run_seeds};
+///
+/// let link = "rate 20mbit delay 20ms limit 70 loss 1% only forth".parse()?;
+/// let topology = Topology::Chain { wires: vec![Wire::both(link)] };
+/// let goodput = |sender: &str| -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+///     let flows = vec![FlowSpec::new(sender.parse()?)];
+///     let scenario = Scenario { flows, ..Scenario::new("test", topology.clone()) };
+///     let runs = run_seeds(&scenario, 1..4, None, |_| ())?;
+///     Ok(runs.iter().map(|run| run.flows[0].goodput).collect())
+/// };
+/// let (default, cubic) = (goodput("rack/bbr3/spike")?, goodput("rack/cubic")?);
+/// assert!(default.iter().zip(&cubic).all(|(default, cubic)| *default > 2.0 * cubic));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

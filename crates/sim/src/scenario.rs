@@ -12,6 +12,8 @@ use crate::Sender;
 
 /// A scenario: a network, its flows, the duration, and the seed of all random numbers.
 ///
+/// Two flows through a bottleneck:
+///
 /// ```
 /// use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 ///
@@ -122,7 +124,9 @@ pub enum Topology {
         /// Whose it is.
         radios: Radios,
     },
-    /// One host at each end, and wires in a row between them, without routers.
+    /// Two hosts, one at each end, and wires in a row between them, without routers; all flows share the hosts. A chain of
+    /// one wire is the simplest network. A flow whose [`FlowSpec::wires`] begin or end between two wires has its host at a
+    /// router there.
     Chain {
         /// From left to right.
         wires: Vec<Wire>,
@@ -150,6 +154,24 @@ pub enum FlowDirection {
 }
 
 /// A flow, or several identical ones.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use airtcp_sim::{App, FlowDirection, FlowSpec};
+/// use airtcp_types::ByteCount;
+///
+/// // Three downloads of 1 MiB each, from right to left, that start a second apart.
+/// let downloads = FlowSpec {
+///     count: 3,
+///     way: FlowDirection::RightToLeft,
+///     app: App::Bulk { size: Some(ByteCount::from_mib(1)) },
+///     stagger: Duration::from_secs(1),
+///     ..FlowSpec::new("rack/cubic".parse()?)
+/// };
+/// assert_eq!(downloads.name, "rack/cubic");
+/// # Ok::<(), airtcp_sim::SenderError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     /// The name, for results.

@@ -4,6 +4,41 @@
 //! a next deadline come out. Applications hold [`host::SocketId`]s and ask the host which of them are
 //! ready. Nothing there reads a clock, draws a random number or waits: keys and time are handed in.
 //!
+//! Two hosts, joined by hand:
+//!
+//! ```
+//! use airtcp_stack::{Host, HostConfig};
+//! use airtcp_types::{Instant, Node, PortId};
+//!
+//! /// Carries packets both ways until none is left.
+//! fn exchange(now: Instant, one: &mut Host, other: &mut Host) {
+//!     loop {
+//!         if let Some((_, packet)) = one.poll_transmit(now) {
+//!             other.handle_packet(now, PortId(0), packet);
+//!         } else if let Some((_, packet)) = other.poll_transmit(now) {
+//!             one.handle_packet(now, PortId(0), packet);
+//!         } else {
+//!             return;
+//!         }
+//!     }
+//! }
+//!
+//! let now = Instant::ZERO;
+//! let mut server = Host::new(HostConfig::new(["10.0.0.1/24".parse()?]));
+//! let mut client = Host::new(HostConfig::new(["10.0.0.2/24".parse()?]));
+//! let listener = server.tcp_listen("10.0.0.1:80".parse()?, 8)?;
+//! let stream = client.tcp_connect(now, "10.0.0.1:80".parse()?, None)?;
+//! exchange(now, &mut client, &mut server);
+//! let (accepted, _) = server.tcp_accept(now, listener)?.ok_or("no connection")?;
+//!
+//! client.tcp_send(now, stream, b"hello")?;
+//! exchange(now, &mut client, &mut server);
+//! let mut received = [0; 16];
+//! let length = server.tcp_recv(now, accepted, &mut received)?;
+//! assert_eq!(&received[..length], b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The crate `airtcp-net` drives a host on a device in real time and has sockets for tokio.
 #![forbid(unsafe_code)]
 

@@ -20,14 +20,16 @@ pub struct Gentle {
     smss: ByteCount,
     cwnd: ByteCount,
     ssthresh: Option<ByteCount>,
-    /// Both before the last reduction.
+    initial_window: ByteCount,
+    /// The window and the threshold before the last reduction.
     prior: (ByteCount, Option<ByteCount>),
 }
 
 impl Gentle {
     pub fn new(params: &ControlParams) -> Self {
-        let cwnd = params.initial_window;
-        Self { smss: params.smss, cwnd, ssthresh: None, prior: (cwnd, None) }
+        let (smss, initial_window) = (params.smss, params.initial_window);
+        let (cwnd, ssthresh) = (initial_window, None);
+        Self { smss, cwnd, ssthresh, initial_window, prior: (cwnd, ssthresh) }
     }
 
     fn reduce(&mut self) {
@@ -63,7 +65,10 @@ impl CongestionControl for Gentle {
                 self.cwnd = self.cwnd.max(self.prior.0);
                 self.ssthresh = self.prior.1;
             }
-            NoticeKind::Unused => self.cwnd = self.cwnd.scale(0.5).max(self.smss),
+            NoticeKind::Unused => {
+                let least = self.cwnd.min(self.initial_window);
+                self.cwnd = self.cwnd.scale(0.5).max(least);
+            }
             NoticeKind::SegmentSize(smss) => {
                 self.smss = smss;
                 self.cwnd = self.cwnd.max(smss);

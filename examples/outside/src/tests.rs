@@ -1,6 +1,6 @@
 //! Each strategy by itself, and what has to hold for all.
 
-use airtcp::recovery::testkit::{RTT, SMSS, Scene, ack_view, laws, ms, segments};
+use airtcp::recovery::testkit::{Net, RTT, SMSS, Scene, ack_view, laws, ms, segments, sender_of};
 use airtcp::recovery::{Cause, Certainty, Choice, Combination, CongestionControl};
 use airtcp::recovery::{ControlParams, Notice, NoticeKind, Profile};
 use airtcp::types::ByteCount;
@@ -18,6 +18,18 @@ fn tolerant_waits_for_its_distance() {
 }
 
 #[test]
+fn tolerant_repairs_a_burst_without_a_timeout() {
+    let combination = "rack/reno".parse::<Combination>().unwrap();
+    let combination = combination.with_detection(Choice::plain(&tolerant::ENTRY).unwrap());
+    let mut net = Net::new(sender_of(combination, Profile::modern()), 500, 64);
+    // The first transmissions of two segments.
+    net.losses.extend([(100, 0), (101, 0)]);
+    net.run();
+    assert_eq!([99, 100, 101].map(|segment| net.sendings(segment)), [1, 2, 2]);
+    assert_eq!((net.sender.stats().reductions, net.sender.stats().timeouts), (1, 0));
+}
+
+#[test]
 fn gentle_takes_a_quarter() {
     let window = ByteCount(20 * SMSS);
     let mut gentle = gentle::Gentle::new(&ControlParams::new(ByteCount(SMSS), window));
@@ -29,6 +41,9 @@ fn gentle_takes_a_quarter() {
     let mut ack = ack_view(ms(200), ByteCount(SMSS));
     ack.round_start = true;
     gentle.on_ack(&ack);
+    assert_eq!(gentle.window(), ByteCount(16_750));
+    // It is below the initial window.
+    gentle.on_notice(&Notice::new(ms(300), window, NoticeKind::Unused));
     assert_eq!(gentle.window(), ByteCount(16_750));
 }
 

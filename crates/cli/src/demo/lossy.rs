@@ -412,7 +412,11 @@ mod tests {
         let text = report.to_string();
         let command = text.lines().find(|line| line.starts_with("  airtcp compare ")).unwrap();
         let [forth, back] = &report.link;
-        assert_eq!(command, format!("  airtcp compare \"{forth}\""), "both ways are one description");
+        assert_eq!(
+            command,
+            format!("  airtcp compare \"{forth}\""),
+            "both ways are one description"
+        );
         assert_eq!(forth, back);
         assert!(parse(["airtcp", "compare", forth]).is_ok());
         let slow = "rate 1mbit".to_owned();

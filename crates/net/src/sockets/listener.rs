@@ -17,7 +17,8 @@ use super::stack::Handle;
 use super::stream::TcpStream;
 use crate::wakers::Direction;
 
-/// A listener; created by [`Stack::listen`](super::Stack::listen).
+/// Accepts connections; made by [`Stack::listen`](super::Stack::listen) or
+/// [`TcpSocket::listen`](super::TcpSocket::listen).
 ///
 /// Dropping it resets the connections that nobody accepted; those accepted go on.
 #[derive(Debug)]

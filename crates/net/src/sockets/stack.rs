@@ -42,8 +42,8 @@ impl Stack {
     /// Starts a host on `device`, driven by a task on the current tokio runtime.
     ///
     /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
-    /// lowered to the device's; to use more than its default, set it to the device's first. On a
-    /// device that vouches for checksums HACK is not negotiated.
+    /// lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are 1500 by default: to
+    /// use more, set both. On a device that vouches for checksums HACK is not negotiated.
     ///
     /// # Errors
     /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
@@ -131,7 +131,8 @@ impl Stack {
     /// `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable`; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: it is not one of the host's, or
+    /// no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -144,12 +145,15 @@ impl Stack {
 
     /// Connects to `remote`, with the connection settings of the host.
     ///
-    /// Dropping the future gives the attempt up.
+    /// Dropping the future gives the attempt up. A peer that does not answer counts as gone after 247 s
+    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) waits less.
     ///
     /// # Errors
-    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`,
-    /// `NetworkUnreachable`, `AddrNotAvailable` when there is no free port; `NotConnected` or
-    /// `NetworkDown` once the stack has ended.
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`, also
+    /// if `remote` is an address of this stack, a loopback or a multicast address, or has port 0;
+    /// `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
+    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or `NetworkDown`
+    /// once the stack has ended.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
         TcpStream::connect(self.0.clone(), remote, open).await

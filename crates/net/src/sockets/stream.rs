@@ -21,8 +21,36 @@ use super::stack::Handle;
 use crate::shared::Shared;
 use crate::wakers::Direction;
 
-/// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
+/// A TCP connection; made by [`Stack::connect`](super::Stack::connect),
+/// [`TcpSocket::connect`](super::TcpSocket::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
+///
+/// ```
+/// # use airtcp_device::memory;
+/// # use airtcp_net::Stack;
+/// # use airtcp_stack::HostConfig;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (left, right) = memory::pair(1500, 64);
+/// # let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
+/// # let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+/// # let listener = server.listen("10.0.0.1:7".parse()?, 16)?;
+/// let mut stream = client.connect("10.0.0.1:7".parse()?).await?;
+/// stream.set_nodelay(true)?;
+/// stream.set_congestion("cubic")?;
+/// stream.write_all(b"hello").await?;
+/// stream.shutdown().await?;
+///
+/// let (mut accepted, _) = listener.accept().await?;
+/// let mut received = Vec::new();
+/// accepted.read_to_end(&mut received).await?;
+/// assert_eq!(received, b"hello");
+/// assert_eq!(stream.info()?.combination, "rack/cubic");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// Reading gives 0 bytes after the peer's FIN. `AsyncWriteExt::shutdown` of tokio sends a FIN
 /// after what was written, and reading goes on. Dropping the stream closes it as

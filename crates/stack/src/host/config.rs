@@ -11,18 +11,32 @@ use crate::tcp::TcpConfig;
 use super::{Share, peers::Quota};
 
 /// The settings of a host.
+///
+/// ```
+/// use airtcp_stack::HostConfig;
+/// use airtcp_types::ByteCount;
+///
+/// let mut config = HostConfig::new(["10.0.0.2/24".parse()?, "fd00::2/64".parse()?]);
+/// config.tcp.sender.combination = "rack/cubic".parse()?;
+/// config.tcp.nodelay = true;
+/// // Segments of more than 1500 bytes, on a device that takes them: both limits count.
+/// (config.mtu, config.tcp.mtu) = (ByteCount(9000), 9000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// Its addresses, of both versions, each with its network's prefix.
     pub addresses: Vec<Cidr>,
-    /// The largest IP packet to send, at most 65,535 bytes.
+    /// The largest IP packet to send, at most 65,535 bytes. TCP segments are limited by `tcp.mtu` as well: to send larger
+    /// ones, set both.
     pub mtu: ByteCount,
-    /// TTL or hop limit of its packets.
+    /// TTL or hop limit of its packets; `tcp.hop_limit` is set to it.
     pub hop_limit: u8,
-    /// What sequence numbers, timestamps, ports and hash places are derived from. It has to be random
-    /// where strangers send packets, and fixed where a run is to be repeated.
+    /// The key from which sequence numbers, timestamps, ports and hash places are derived. Random where
+    /// strangers send packets, and fixed where a run is to be repeated. A stack with sockets replaces
+    /// zeros by random bytes from the operating system.
     pub secret: [u8; 16],
-    /// The default settings of connections, in both directions.
+    /// The settings of its connections, unless a call has settings of its own.
     pub tcp: TcpConfig,
     /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
     /// accepted by cookie.
@@ -53,7 +67,8 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// A host with these addresses. The secret is all zeros: set it.
+    /// A host with these addresses. The secret is all zeros: set it for a [`Host`](super::Host) that
+    /// strangers can reach; a stack with sockets does so itself.
     pub fn new(addresses: impl IntoIterator<Item = Cidr>) -> Self {
         Self {
             addresses: addresses.into_iter().collect(),

@@ -12,14 +12,30 @@ use super::receive::MarkAware;
 use super::timers::KeepAlive;
 
 /// The settings of a connection. The defaults are those of current Linux.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use airtcp_stack::tcp::{EcnMode, TcpConfig};
+///
+/// let mut config = TcpConfig {
+///     nodelay: true,
+///     ecn: EcnMode::Active,
+///     user_timeout: Some(Duration::from_secs(30)),
+///     ..TcpConfig::default()
+/// };
+/// config.sender.combination = "le/westwood".parse()?;
+/// # Ok::<(), airtcp_recovery::CombinationError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// The sender: detection, control, judges, profile. Whether ACKs are delayed is in the profile
     /// too, though it is the receiver that obeys it.
     pub sender: SenderConfig,
-    /// The largest IP packet, headers included (bytes).
+    /// The largest IP packet, headers included (bytes). The host's MTU limits it: the smaller one counts.
     pub mtu: u16,
-    /// The TTL or hop limit of its packets.
+    /// TTL or hop limit of the packets sent. In [`HostConfig::tcp`](crate::HostConfig::tcp) the host's own
+    /// replaces it.
     pub hop_limit: u8,
     /// The initial receive window (bytes); on the SYN at most 65,535.
     pub initial_window: ByteCount,
@@ -50,8 +66,9 @@ pub struct TcpConfig {
     /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
     /// for, since elsewhere there is no mark on anything.
     pub mark_aware: Option<MarkAware>,
-    /// How long sent data may go unacknowledged (RFC 5482), or data wait for a closed window to open; without it 15
-    /// time-outs in a row are the limit, and a peer that answers probes may keep its window closed.
+    /// The user timeout (RFC 5482): the connection ends if sent data is not acknowledged for so long, or if data waits so
+    /// long for a closed window to open. `None`: it ends after 15 timeouts in a row, and a peer that answers probes may
+    /// keep its window closed for ever.
     pub user_timeout: Option<Duration>,
     /// Segments become smaller where large ones time out again and again, as if a router dropped them and
     /// said nothing (RFC 4821 section 7.7).

@@ -56,6 +56,7 @@ use std::time::Duration;
 
 use airtcp_recovery::{Sender, WireNeeds};
 use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber};
+pub use airtcp_wire::options::HackForm;
 
 pub(crate) use close::time_wait;
 pub use config::TcpConfig;
