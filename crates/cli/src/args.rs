@@ -474,8 +474,8 @@ mod tests {
         );
         let address = error("airtcp serve --tun t --address 10.0.0.2/33 echo:7");
         assert!(address.starts_with(
-            "error: invalid value '10.0.0.2/33' for '--address <CIDR>': an address with its prefix \
-             length"
+            "error: invalid value '10.0.0.2/33' for '--address <CIDR>': expected an address with a \
+             prefix length"
         ));
         assert!(address.ends_with("for example --address 10.0.0.2/24 or --address fd00::2/64"));
         for queues in ["0", "257", "many"] {

@@ -441,7 +441,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (
             &|s| s.flows[0].mtu = 60,
-            "flow `sack/reno`: its mtu is under 88 bytes: choose a larger one",
+            "flow `sack/reno`: its mtu is below 88 bytes: choose a larger one",
         ),
         (
             &|s| s.flows[0].app = App::Bulk { size: Some(ByteCount(0)) },

@@ -146,7 +146,7 @@ mod tests {
         create().unwrap().finish().unwrap();
         let before = fs::read(dir.path().join(PACKETS)).unwrap();
         let error = create().unwrap_err().to_string();
-        assert!(error.ends_with("has a trace already: name another directory, or remove that one"));
+        assert!(error.ends_with("already has a trace: use another directory, or remove it"));
         assert_eq!(fs::read(dir.path().join(PACKETS)).unwrap(), before);
     }
 }

@@ -207,25 +207,3 @@ fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
     }
     assert_eq!((sender.stats().timeouts, sender.stats().reductions), (0, 1));
 }
-
-#[test]
-fn a_time_out_that_has_become_shorter_ends_the_wait() {
-    let profile = Profile { initial_window: 12, ..Profile::paper() };
-    let mut sender = sender_of("sack/fixed:40/dcr:timer:10".parse().unwrap(), profile);
-    pump(&mut sender, Instant::ZERO, &supply(12));
-    // The holes at 1 and 3 wait, by a round trip of a second.
-    sender.on_ack(ms(1_000), &ack(1, &[segments(2, 3), segments(4, 9)]));
-    pump(&mut sender, ms(1_000), &supply(30));
-    let until = sender.poll_timeout().unwrap();
-    // Then come short ones, and the first hole fills.
-    for upto in 13..=30 {
-        sender.on_ack(ms(1_050), &ack(1, &[segments(12, upto), segments(4, 9), segments(2, 3)]));
-    }
-    sender.on_ack(ms(1_060), &ack(3, &[segments(12, 30), segments(4, 9)]));
-    let ends = (1_060..4_000).find(|millis| {
-        sender.on_timeout(ms(*millis));
-        sender.stats().reductions + sender.stats().timeouts > 0
-    });
-    assert_eq!((sender.stats().reductions, sender.stats().timeouts), (1, 0));
-    assert!(ms(ends.unwrap()) < until, "{ends:?} {until:?}");
-}

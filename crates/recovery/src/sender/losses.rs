@@ -106,8 +106,7 @@ impl Sender {
     }
 
     /// Judges again what an earlier ruling put off, if it is still missing.
-    /// Gives whether a recovery begins.
-    fn rule_again(&mut self, now: Instant, deferred: &[Finding]) -> bool {
+    fn rule_again(&mut self, now: Instant, deferred: &[Finding]) {
         let mut begins = false;
         for finding in deferred {
             begins |= self.rule(now, finding, true);
@@ -120,7 +119,6 @@ impl Sender {
                 self.rule(now, &finding, true);
             }
         }
-        begins
     }
 
     /// Has judges that know nothing of it rule on what others put off.
@@ -338,11 +336,6 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
-        // DCR 2.1: the timer must not run out during a wait. It may have become shorter since the wait began.
-        let waiting = self.core.deferred.take();
-        if self.rule_again(now, &waiting) {
-            return;
-        }
         self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         let first = self.core.timeouts_in_row == 0;
@@ -360,6 +353,7 @@ impl Sender {
         let lost_before = self.core.board.lost();
         let detection = self.strategies.detection();
         let lost = self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
+        self.core.deferred.take();
         self.prr = None;
         self.probes.cancel();
         let bytes = self.core.board.lost() - lost_before;

@@ -92,7 +92,7 @@ fn a_dead_link_breaks_the_connection() {
 fn what_it_does_not_carry_is_refused() {
     let app = App::PingPong { size: ByteCount(100), count: None };
     let error = run(&one(chain("delay 1ms"), flow("rrtp", app)), None).unwrap_err().to_string();
-    assert!(error.starts_with("flow `rrtp`: rrtp carries bulk alone"), "{error}");
+    assert!(error.starts_with("flow `rrtp`: rrtp supports only bulk"), "{error}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_is_of_tcp_alone_is_refused() {
         ("mark_aware", FlowSpec { mark_aware: true, ..flow("rrtp", BULK) }),
     ] {
         let error = run(&one(chain("delay 1ms"), sent), None).unwrap_err().to_string();
-        let expected = format!("flow `rrtp`: `{key}` is a matter of TCP, ");
+        let expected = format!("flow `rrtp`: `{key}` is an option of TCP, ");
         assert!(error.starts_with(&expected), "{error}");
     }
 }
@@ -121,7 +121,7 @@ fn the_smallest_packets_pass_and_smaller_ones_are_refused() {
     assert_eq!(with(92).unwrap().flows[0].bytes, 3_000);
     for mtu in [88, 91] {
         let error = with(mtu).unwrap_err().to_string();
-        assert!(error.starts_with("flow `rrtp`: its mtu is under 92 bytes"), "{error}");
+        assert!(error.starts_with("flow `rrtp`: its mtu is below 92 bytes"), "{error}");
     }
 }
 

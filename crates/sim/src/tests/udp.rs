@@ -50,9 +50,9 @@ fn a_size_and_a_stop_end_it_and_copies_do_not_count() {
 fn udp_carries_bulk_alone_and_has_no_settings_of_tcp() {
     let refused = |flow| run(&one(dumbbell("rate 10mbit"), flow), None).unwrap_err().to_string();
     let ping_pong = App::PingPong { size: ByteCount(64), count: None };
-    assert!(refused(flow("udp+rate=1mbit", ping_pong)).contains("udp carries bulk alone"));
+    assert!(refused(flow("udp+rate=1mbit", ping_pong)).contains("udp supports only bulk"));
     let nothing = FlowSpec { sender: Sender::Udp(Rate::ZERO), ..flow("udp+rate=1mbit", BULK) };
     assert!(refused(nothing).contains("its rate is zero"));
     let sack = FlowSpec { sack: false, ..flow("udp+rate=1mbit", BULK) };
-    assert!(refused(sack).contains("`sack` is a matter of TCP, and does nothing for udp"));
+    assert!(refused(sack).contains("`sack` is an option of TCP, which udp does not have"));
 }

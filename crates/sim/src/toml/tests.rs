@@ -95,7 +95,7 @@ fn rrtp_is_named_where_a_combination_is() {
     let flow = &with(name).unwrap().flows[0];
     assert_eq!((flow.name.as_str(), flow.sender.to_string().as_str()), (name, name));
     let error = with("rrtp:lan").unwrap_err().to_string();
-    assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
+    assert!(error.contains("`lan` is not valid for rrtp"), "{error}");
     for line in [
         "profile = 'modern'",
         "prr = true",
@@ -109,7 +109,7 @@ fn rrtp_is_named_where_a_combination_is() {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
         let expected =
-            format!("`{key}` is a matter of TCP, and does nothing for rrtp: leave it out");
+            format!("`{key}` is an option of TCP, which rrtp does not have: remove it");
         assert!(error.ends_with(&expected) && error.starts_with("s.toml:7:"), "{error}");
     }
 }
@@ -296,7 +296,7 @@ fn a_station_is_wrong_at_its_word() {
     assert!(with("policy", "mark_bits = 8\npolicy").ends_with("did you mean `mark-bits`?"));
     assert!(with("error 20%", "eror 20%").ends_with("; did you mean `error`?"));
     let chain = MOBILE.replace("[bottleneck]\n", "[[wire]]\n");
-    assert!(error(&chain).starts_with("s.toml:4:1: a `[station]` stands behind a `[bottleneck]`"));
+    assert!(error(&chain).starts_with("s.toml:4:1: a `[station]` needs a `[bottleneck]`"));
     let nobody = format!("{SMALL}mark_aware = true\n");
     assert_eq!(
         error(&nobody),
@@ -397,7 +397,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
     assert!(whole("strategies = \"rack//hack\"").starts_with("s.toml:6:14: `rack//hack` is not a"));
     assert_eq!(
         flow("strategies = \"rack/cubic\""),
-        "s.toml:8:14: `strategies` has all of `detection`, `congestion` and `judge`: leave them out, or \
+        "s.toml:8:14: `strategies` includes `detection`, `congestion` and `judge`: remove them, or \
          set `strategies` anew, as in --set flow.0.strategies=rack/reno"
     );
     assert_eq!(
@@ -471,7 +471,7 @@ fn columns_are_counted_in_characters() {
 fn what_is_missing_is_said() {
     assert!(error("").starts_with("s.toml:1:1: no network: add a `[bottleneck]`"));
     let nobody = error("[bottleneck]\nforth = \"delay 1ms\"\n");
-    assert!(nobody.starts_with("s.toml:2:20: nobody sends: add a `[[flow]]`"), "{nobody}");
+    assert!(nobody.starts_with("s.toml:2:20: there are no flows: add a `[[flow]]`"), "{nobody}");
     assert_eq!(error("\n[bottleneck]\n[[flow]]"), "s.toml:2:1: missing field `forth`");
     let app = format!("{SMALL}request_response = {{ request = \"1B\" }}\n");
     assert_eq!(error(&app), "s.toml:8:20: missing field `response`");
@@ -491,7 +491,7 @@ fn what_does_not_go_together_is_said() {
     );
     assert_eq!(
         error(&format!("warm_up = \"3s\"\n{SMALL}")),
-        "s.toml:1:11: nothing is left after it of the duration, 2s"
+        "s.toml:1:11: the warm-up must be shorter than the duration, 2s"
     );
     assert_eq!(error(&SMALL.replace("2s", "0s")), "s.toml:1:12: the duration must be above zero");
     let sizes = format!("{SMALL}short_flows = {{ smallest = \"5kB\", largest = \"4kB\" }}\n");
@@ -509,8 +509,8 @@ fn what_is_no_table_or_no_toml_is_said() {
     );
     assert_eq!(
         error("bottleneck = 5\n[[flow]]"),
-        "s.toml:1:14: invalid type: integer `5`, expected a link in words or by name, such as \"weak-4g\", or a \
-         table with `forth` and perhaps `back`"
+        "s.toml:1:14: invalid type: integer `5`, expected a link description or name, such as \"weak-4g\", or a \
+         table with `forth` and optionally `back`"
     );
     assert!(error(&SMALL.replace("\"2s\"", "2s")).starts_with("s.toml:1:1"));
     assert!(error(&SMALL.replace("50\"", "50")).starts_with("s.toml:3:"));

@@ -129,7 +129,7 @@ fn what_cannot_be_drawn_is_told_in_one_line() {
     assert_eq!(error, "there is no flow 2: the trace has flows 1 to 1");
     let window = Window { from: Some(Duration::from_secs(9)), to: None };
     let error = trace.svg(1, window).unwrap_err().to_string();
-    assert!(error.starts_with("nothing lies between 9.0"), "{error}");
+    assert!(error.starts_with("the interval from 9.0"), "{error}");
     let (from, to) = (Some(Duration::from_millis(15)), Some(Duration::from_millis(25)));
     assert!(trace.svg(1, Window { from, to }).unwrap().contains("0 data segments"));
 }

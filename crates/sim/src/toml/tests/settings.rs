@@ -50,7 +50,7 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
     );
     assert_eq!(
         set_error(&["duration.x=1"]),
-        "`duration.x=1`: `duration` has nothing inside it: it is a string"
+        "`duration.x=1`: `duration` has no keys: it is a string"
     );
     assert_eq!(
         set_error(&["bottleneck.forth=rate 10mbps"]),
@@ -58,7 +58,7 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
     );
     assert_eq!(
         set_error(&["warm_up=5s"]),
-        "`warm_up=5s`: nothing is left after it of the duration, 2s"
+        "`warm_up=5s`: the warm-up must be shorter than the duration, 2s"
     );
     assert!(set_error(&["duration=60"]).contains("invalid type: integer `60`, expected a time"));
     assert!(set_error(&["flow.0=x"]).contains("expected a table: `[[flow]]`"));
@@ -103,8 +103,8 @@ fn a_name_for_one_way_alone_is_refused_where_the_other_would_stay() {
     let error = read_with(EXAMPLE, &["bottleneck.forth=weak-4g"]).unwrap_err();
     assert_eq!(
         one_line(error),
-        "`bottleneck.forth=weak-4g`: `bottleneck.back` would stay as the file has it: write `bottleneck=weak-4g` for \
-         both ways of weak-4g, or set `bottleneck.back`, too"
+        "`bottleneck.forth=weak-4g`: `bottleneck.back` would keep the value of the file: write `bottleneck=weak-4g` for \
+         both directions of weak-4g, or set `bottleneck.back`, too"
     );
     // Nothing stays where there was nothing, and who writes words knows the way.
     assert_eq!(
