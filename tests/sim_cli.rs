@@ -175,7 +175,7 @@ fn a_link_by_name_is_one_setting_and_half_of_it_is_refused() -> Outcome {
     assert!(run("bottleneck=weak-4g")?.status.success());
     assert!(run("flow.0.strategies=rack/cubic/hack")?.status.success());
     let half = refused(&run("bottleneck.forth=weak-4g")?, 2);
-    assert!(half.contains("write `bottleneck=weak-4g` for both ways"), "{half}");
+    assert!(half.contains("write `bottleneck=weak-4g` for both directions"), "{half}");
     Ok(())
 }
 

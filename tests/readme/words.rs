@@ -25,7 +25,8 @@ const AVOIDED: [(&str, &str); 13] = [
 
 /// The words of a text in lower case, each between two blanks.
 fn words(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words =
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     format!(" {} ", words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
 }
 

@@ -305,9 +305,9 @@ fn a_device_that_does_not_fit_the_queues_is_refused() {
     }
     let serve = "serve --address 10.0.0.2/24 echo:7";
     let single = refused(&namespace, &format!("{serve} --tun tun1 --queues 2"));
-    assert!(single.contains("tun1 was made with a single queue: leave --queues out"), "{single}");
+    assert!(single.contains("tun1 has a single queue: omit --queues"), "{single}");
     let several = refused(&namespace, &format!("{serve} --tun tun2"));
-    assert!(several.contains("tun2 was made for several queues"), "{several}");
+    assert!(several.contains("tun2 has several queues"), "{several}");
     assert!(several.contains("--queues 2 or more"), "{several}");
 
     let options = TunOptions { multi_queue: true, ..TunOptions::default() };

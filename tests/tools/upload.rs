@@ -153,7 +153,7 @@ fn a_server_that_knows_of_no_uploads_is_told_of_and_a_put_that_breaks_off_says_h
     }
     let line = world.refused("put", &["file", "http://10.0.0.1/cut"]);
     assert!(
-        line.contains("broke off") && line.contains("; use --continue to resume, if"),
+        line.contains("was interrupted") && line.contains("; use --continue to resume, if"),
         "{line}"
     );
     let line = world.refused("put", &["file", "http://10.0.0.1/full"]);

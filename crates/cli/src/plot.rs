@@ -29,7 +29,7 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
           value_parser = value::whole(1_usize, 1_000_000, "--flow 2"))]
     flow: usize,
-    /// Start of the picture, in seconds since the begin of the trace
+    /// Start of the picture, in seconds since the start of the trace
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     from: Option<Duration>,
     /// End of the picture

@@ -74,7 +74,7 @@ impl fmt::Display for Report {
             0 => {}
             quiet => writeln!(
                 f,
-                "{quiet} directions of links dropped nothing and had a utilization below {} %; --json has all",
+                "{quiet} link directions without drops and below {} % utilization are left out: --json",
                 QUIET * 100.0
             )?,
         }

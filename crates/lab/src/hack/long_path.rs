@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, si
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/long-path",
-    what: "256 KB over 300 ms, 10 % corrupted, no header hit, one by one and in fives: time-outs, needless resends, gain",
+    what: "Time-outs of HACK although all corruption is notified, 300 ms, 10 %",
     source: "HACK 3.3; 5.2, Table 1",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -3,7 +3,6 @@
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use super::Sender;
-use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::rate::Snapshot;
 use crate::transmission::TxState;
@@ -275,19 +274,20 @@ impl Sender {
         }
         let again = transmit.rule.is_retransmission();
         let board = &self.core.board;
-        let mut told_head = false;
+        let (mut told_head, mut is_late) = (false, false);
         if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
             self.strategies.on_sent(&transmission);
             let is_head = transmission.range.start == board.snd_una();
             told_head = again && is_head && self.strategies.were_told_of(&transmission);
+            is_late = self.core.recovery.is_none()
+                && transmission.previous().is_some_and(|tx| tx < self.core.answered);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
         // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
-        let is_on = |recovery: &Recovery| !recovery.is_over(now);
-        let begins = transmit.rule == SendRule::FastRetransmit
-            && self.core.recovery.as_ref().is_some_and(is_on);
-        let first_repair = begins && self.restarts_rto();
+        // Nor has that of a loss found when the clock has ended its recovery.
+        let first_repair =
+            transmit.rule == SendRule::FastRetransmit && self.restarts_rto() && !is_late;
         // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
         if self.core.rto_at.is_none() || first_repair || told_head {
             self.restart_rto(now);

@@ -108,8 +108,7 @@ fn rrtp_is_named_where_a_combination_is() {
     ] {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
-        let expected =
-            format!("`{key}` is an option of TCP, which rrtp does not have: remove it");
+        let expected = format!("`{key}` is an option of TCP, which rrtp does not have: remove it");
         assert!(error.ends_with(&expected) && error.starts_with("s.toml:7:"), "{error}");
     }
 }
