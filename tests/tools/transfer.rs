@@ -221,7 +221,7 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
         let url = format!("http://10.0.0.1/{name}");
         let refused = world.refused("get", &[&url, "-o", "file", "-C"]);
         assert!(
-            refused.contains("a part of another file, or does not say")
+            refused.contains("a part of another file, or does not identify it")
                 && refused.contains("remove /")
                 && refused.ends_with("/file.part"),
             "{refused}"
