@@ -178,7 +178,7 @@ fn a_trace_that_is_cut_is_drawn_up_to_there() {
 
     std::fs::remove_file(&packets).unwrap();
     let error = plot::read(&events).unwrap_err().to_string();
-    assert!(error.ends_with("packets.pcapng is not there"), "{error}");
+    assert!(error.ends_with("packets.pcapng does not exist"), "{error}");
 }
 
 #[test]
