@@ -213,8 +213,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
     link: LinkPair,
-    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link, of which the
-    /// uplink is used
+    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link (its
+    /// uplink)
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link)]
     back: Option<LinkPair>,
     /// Send from the kernel through a base station and a radio to a mobile that is out of reach for a while, once per
@@ -529,7 +529,7 @@ mod tests {
     fn a_number_out_of_its_range_is_answered_with_the_range() {
         assert_eq!(
             error("airtcp compare weak-4g --flows 0"),
-            "error: invalid value '0' for '--flows <N>': a number from 1 to 10000 is allowed; for \
+            "error: invalid value '0' for '--flows <N>': expected a number from 1 to 10000; for \
              example --flows 4"
         );
         for line in ["airtcp compare weak-4g --flows 4294967296", "airtcp plot a.pcap --flow 0"] {

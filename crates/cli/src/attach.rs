@@ -163,7 +163,7 @@ impl AttachArgs {
         !self.no_offload && !needs_plain_packets(&self.sender)
     }
 
-    /// The settings of a host on a device of this MTU, of which its TCP segments make full use.
+    /// The settings of a host on a device with this MTU. TCP segments use all of it.
     fn config(&self, mtu: ByteCount) -> anyhow::Result<HostConfig> {
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
         config.mtu = mtu;

@@ -271,9 +271,9 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 /// `--from` and `--to`.
 pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected seconds since the begin; for example --from 1.5".to_owned())
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        "expected seconds since the start of the trace; for example --from 1.5".to_owned()
+    })
 }
 
 /// A whole number from `least` to `most`.
@@ -288,15 +288,14 @@ where
     move |text: &str| {
         let number = text.parse().ok().filter(|number: &T| (least..=most).contains(number));
         number.ok_or_else(|| {
-            format!("a number from {least} to {most} is allowed; for example {example}")
+            format!("expected a number from {least} to {most}; for example {example}")
         })
     }
 }
 
 /// `--seeds`.
 pub(crate) fn seeds(text: &str) -> Result<u32, String> {
-    let seeds = text.parse().ok().filter(|seeds| (1..=100_000).contains(seeds));
-    seeds.ok_or_else(|| "expected a number from 1 to 100000; for example --seeds 10".to_owned())
+    whole(1, 100_000, "--seeds 10")(text)
 }
 
 /// `--seed`.
@@ -306,16 +305,13 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 
 /// `--threads`.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
-    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
-    threads.ok_or_else(|| "expected a number from 1 to 1024; for example --threads 2".to_owned())
+    let most = NonZero::new(1_024).unwrap_or(NonZero::<usize>::MIN);
+    whole(NonZero::<usize>::MIN, most, "--threads 2")(text)
 }
 
 /// `--connections`.
 pub(crate) fn connections(text: &str) -> Result<usize, String> {
-    let connections = text.parse().ok().filter(|number: &usize| (1..=1_000_000).contains(number));
-    connections.ok_or_else(|| {
-        "expected a number from 1 to 1000000; for example --connections 256".to_owned()
-    })
+    whole(1, 1_000_000, "--connections 256")(text)
 }
 
 /// `--size`.

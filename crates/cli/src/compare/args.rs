@@ -25,8 +25,7 @@ pub(crate) struct CompareArgs {
     /// Link: a description (see `airtcp link --help`) or a named link
     #[arg(value_name = "LINK", value_parser = value::link)]
     link: LinkPair,
-    /// Link in the direction of the ACKs, if it differs from LINK: a description, or a named link, of which the uplink
-    /// is used
+    /// Link in the direction of the ACKs, if it differs from LINK: a description, or a named link (its uplink)
     #[arg(long, value_name = "LINK", value_parser = value::link)]
     back: Option<LinkPair>,
     /// Combinations, separated by commas; `usual` and `all` are lists
@@ -35,7 +34,7 @@ pub(crate) struct CompareArgs {
     /// Number of seeds per combination, starting from 1; links without random elements run once
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
-    /// Simulated time per run, of which the first fifth is warm-up [default: 20, or longer to cover 150 RTTs of the idle
+    /// Simulated time per run; the first fifth is warm-up [default: 20, or longer to cover 150 RTTs of the idle
     /// link, or 10 with a full queue]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(super) seconds: Option<Duration>,

@@ -45,7 +45,7 @@ impl Sender {
         self.undo.stop();
         let goes_on =
             |recovery: &Recovery| !recovery.is_over(now) && !recovery.is_of_mark_before(una);
-        // Where a recovery ends by the clock, the peer may not have what left after the reduction, nor have heard of it.
+        // A recovery that ends by the clock may be over before the peer has received anything sent after the reduction.
         let is_answered = self.core.board.oldest_tx() < self.core.answered;
         if !is_answered && !self.core.recovery.as_ref().is_some_and(goes_on) {
             let recovery = Recovery::of_mark(self.core.board.snd_nxt());

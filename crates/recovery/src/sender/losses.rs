@@ -234,8 +234,8 @@ impl Sender {
         tx: Option<TxNo>,
     ) -> bool {
         let recovery = self.recovery_of_loss(now);
-        // LE 2.2.3 has no states, and a reduction a round trip. Not with a control that rules its recoveries: it would take the
-        // end of this one for leave to open its window.
+        // LE 2.2.3 reduces once a round trip, without states. A control that rules its own recoveries would open its window when
+        // this one is replaced.
         let may_reduce_anew = recovery.until.is_some() && !self.strategies.taken_over().recovery;
         match &mut self.core.recovery {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
@@ -252,15 +252,14 @@ impl Sender {
             _ => {}
         }
         if tx.is_some_and(|tx| tx < self.core.answered) {
-            // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair leaves
-            // for the ACK that told of it all the same: where the window is full of what is lost and not found yet, nothing
-            // else would tell of that.
+            // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair still
+            // leaves at once: if the window is full of losses that are not found yet, nothing else would cause an ACK.
             let first = self.core.board.first_lost();
             self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
             return false;
         }
         if self.core.phase() == Phase::Loss {
-            // To take this one back would take the time-out back with it.
+            // An undo of this reduction would also undo the time-out.
             self.undo.stop();
         } else {
             self.watch_for_spurious();
