@@ -102,7 +102,7 @@ impl Sender {
 
         // 3. Undo.
         self.refill();
-        self.undo_if_spurious(now, &view);
+        let undone = self.undo_if_spurious(now, &view);
 
         // 4. The judges hear it.
         self.strategies.judge_ack(&self.core, &view, raised);
@@ -116,6 +116,9 @@ impl Sender {
         // 6 to 8. Detection, rulings, notices.
         self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
+        if undone {
+            self.repair_at_once();
+        }
 
         // 9 and 10. The probe's verdict, the end of the recovery.
         self.on_probe_acked(&view);

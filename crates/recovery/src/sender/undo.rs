@@ -221,11 +221,13 @@ impl Sender {
         self.undo.is_of_timeout(f_rto, interrupted);
     }
 
-    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
+    /// Gives whether something was taken back.
+    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) -> bool {
         // Acknowledged before its repair has left: a host that is late sees to its timers before
         // the ACKs that wait for it.
         let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
-        match self.undo.on_ack(ack, overtaken) {
+        let shown = self.undo.on_ack(ack, overtaken);
+        match shown {
             Shown::Nothing => {}
             Shown::Spurious => {
                 let before = self.cwnd();
@@ -240,6 +242,15 @@ impl Sender {
                 let lost = self.core.board.first_lost().map(|lost| lost.tx);
                 self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
             }
+        }
+        matches!(shown, Shown::Spurious)
+    }
+
+    /// Sends the first repair whatever the window says, as that of a new recovery. After an outage of the link nothing of
+    /// what an undo counts as in flight again is, and without this repair nothing would cause an ACK.
+    pub(super) fn repair_at_once(&mut self) {
+        if let Some(lost) = self.core.board.first_lost() {
+            self.immediate.get_or_insert((lost.tx, SendRule::FastRetransmit));
         }
     }
 

@@ -274,6 +274,32 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
 }
 
 #[test]
+fn after_an_outage_the_first_repair_leaves_although_the_window_is_full() {
+    for combination in ["rack/reno", "rack/cubic"] {
+        let profile = Profile { initial_window: 40, ..Profile::default() };
+        let mut sender = sender_of(combination.parse().unwrap(), profile);
+        pump(&mut sender, Instant::ZERO, &supply(40));
+        for upto in [2, 3, 4] {
+            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        }
+        pump(&mut sender, ms(100), &supply(40));
+        assert_eq!(sender.phase(), Phase::Recovery, "{combination}");
+        // The link is down: time-outs, and nothing that is in flight arrives.
+        let rto = sender.poll_timeout().unwrap();
+        sender.on_timeout(rto);
+        pump(&mut sender, rto, &supply(40));
+        // What arrived before the outage is reported by the first ACK after it.
+        let now = rto + RTT;
+        sender.on_ack(now, &with_echo(ack(5, &[segments(6, 9)]), 100));
+        assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
+        // Without an ACK of this repair the sender would wait for the next time-out.
+        let (sent, _) = pump(&mut sender, now, &supply(40));
+        assert_eq!(named(&sent).first(), Some(&(5, SendRule::FastRetransmit)), "{combination}");
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
 fn a_repair_that_an_ack_overtakes_was_not_needed() {
     for combination in ALL {
         let mut sender = sender(combination);
