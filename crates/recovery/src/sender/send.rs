@@ -274,22 +274,23 @@ impl Sender {
         }
         let again = transmit.rule.is_retransmission();
         let board = &self.core.board;
-        let (mut told_head, mut is_late) = (false, false);
+        let (mut told_head, mut is_head, mut is_late) = (false, false, false);
         if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
             self.strategies.on_sent(&transmission);
-            let is_head = transmission.range.start == board.snd_una();
-            told_head = again && is_head && self.strategies.were_told_of(&transmission);
+            is_head = again && transmission.range.start == board.snd_una();
+            told_head = is_head && self.strategies.were_told_of(&transmission);
             is_late = self.core.recovery.is_none()
                 && transmission.previous().is_some_and(|tx| tx < self.core.answered);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
-        // path the one that runs since the last advance is over before its ACK can be here. Those
-        // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
-        // Nor has that of a loss found when the clock has ended its recovery.
-        let first_repair =
-            transmit.rule == SendRule::FastRetransmit && self.restarts_rto() && !is_late;
+        // path the one that runs since the last advance is over before its ACK can be here. So has, as in Linux, the repair
+        // of each later hole at SND.UNA that SACK reports. Those of NewReno's later partial ACKs have not, or the
+        // impatient variant would be patient. Nor has that of a loss found when the clock has ended its recovery.
+        let has_its_own = transmit.rule == SendRule::FastRetransmit
+            || (is_head && transmit.rule == SendRule::Repair);
+        let restarts = has_its_own && self.restarts_rto() && !is_late;
         // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
-        if self.core.rto_at.is_none() || first_repair || told_head {
+        if self.core.rto_at.is_none() || restarts || told_head {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;

@@ -81,6 +81,24 @@ fn what_the_timer_sends_left_a_time_out_ago_or_longer_but_for_repairs() {
     assert!(fired > 0);
 }
 
+#[test]
+fn the_repair_of_each_hole_that_sack_reports_at_the_head_has_a_whole_time_out() {
+    for combination in ["sack/reno", "fack/reno"] {
+        let mut sender = sender(combination);
+        pump(&mut sender, Instant::ZERO, &supply(10));
+        // Segments 0 and 5 are lost. The first is repaired; the second is then at the head, and found lost later.
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        pump(&mut sender, ms(100), &supply(10));
+        sender.on_ack(ms(200), &ack(5, &[]));
+        let (sent, _) = pump(&mut sender, ms(200), &supply(10));
+        assert_eq!(named(&sent), [], "{combination}");
+        sender.on_ack(ms(260), &ack(5, &[segments(6, 9)]));
+        let (sent, _) = pump(&mut sender, ms(260), &supply(10));
+        assert_eq!(named(&sent), [(5, SendRule::Repair)], "{combination}");
+        assert_eq!(sender.poll_timeout(), Some(ms(260) + sender.rtt().rto()), "{combination}");
+    }
+}
+
 // Shows: RFC5681-3.2-6
 #[test]
 fn with_sack_a_duplicate_that_tells_nothing_lets_nothing_out() {
