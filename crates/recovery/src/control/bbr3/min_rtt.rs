@@ -9,6 +9,9 @@ use airtcp_types::Instant;
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+/// The interval grows to this many round-trip times, if that is longer. A ProbeRTT takes two to three
+/// round trips at about half of the rate: at 40, that costs 3 % of a long path.
+const PROBE_RTT_ROUNDS: u32 = 40;
 
 /// The smallest round-trip time of ten seconds, and of the time since the last ProbeRTT.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,8 @@ pub(super) struct MinRtt {
     probe_rtt_min_stamp: Instant,
     /// BBR.probe_rtt_expired.
     probe_rtt_expired: bool,
+    /// The present interval between two ProbeRTTs.
+    interval: Duration,
 }
 
 impl MinRtt {
@@ -32,6 +37,7 @@ impl MinRtt {
             probe_rtt_min_delay: handshake,
             probe_rtt_min_stamp: now,
             probe_rtt_expired: false,
+            interval: PROBE_RTT_INTERVAL,
         }
     }
 
@@ -47,7 +53,7 @@ impl MinRtt {
 
     /// UpdateMinRTT: works an ACK and its sample, if it has one.
     pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
-        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
+        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + self.interval;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
         {
@@ -55,16 +61,19 @@ impl MinRtt {
             self.probe_rtt_min_stamp = now;
         }
         let Some(probe) = self.probe_rtt_min_delay else { return };
-        let min_rtt_expired = now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN;
+        let min_rtt_expired = now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN.max(self.interval * 2);
         if min_rtt_expired || self.min_rtt.is_none_or(|min| probe < min) {
             self.min_rtt = Some(probe);
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
     }
 
-    /// A ProbeRTT is over: the next one is due after a whole interval.
-    pub(super) const fn schedule_next_probe(&mut self, now: Instant) {
+    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles up to
+    /// [`PROBE_RTT_ROUNDS`].
+    pub(super) fn schedule_next_probe(&mut self, now: Instant) {
         self.probe_rtt_min_stamp = now;
+        let longest = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
+        self.interval = (self.interval * 2).min(longest).max(PROBE_RTT_INTERVAL);
     }
 }
 
@@ -101,6 +110,36 @@ mod tests {
         min_rtt.schedule_next_probe(Instant::from_millis(5_300));
         assert_eq!(ack(&mut min_rtt, 10_000, 45), (Some(ms(10)), false));
         assert_eq!(ack(&mut min_rtt, 10_001, 45), (Some(ms(40)), false));
+    }
+
+    #[test]
+    fn probes_of_a_long_path_become_rarer_and_a_longer_one_is_believed_later() {
+        let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(400)));
+        // The time of each probe that was due, tried every 100 ms, with the RTT of a queue.
+        let mut due = Vec::new();
+        for at in (100..=80_000).step_by(100) {
+            if ack(&mut min_rtt, at, 500).1 {
+                due.push(at);
+                assert_eq!(ack(&mut min_rtt, at, 400), (Some(ms(400)), false));
+                min_rtt.schedule_next_probe(Instant::from_millis(at));
+            }
+        }
+        let gaps: Vec<u64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(due[0], 5_100);
+        assert_eq!(gaps, [10_100, 16_100, 16_100, 16_100, 16_100], "40 round trips are 16 s");
+        // 600 ms from now on: believed 32 s after the last 400 ms.
+        let last = *due.last().unwrap();
+        let mut believed = None;
+        for at in (last..last + 60_000).step_by(100) {
+            let (rtt, probe) = ack(&mut min_rtt, at, 600);
+            if probe {
+                min_rtt.schedule_next_probe(Instant::from_millis(at));
+            }
+            if rtt == Some(ms(600)) {
+                believed = believed.or(Some(at - last));
+            }
+        }
+        assert_eq!(believed, Some(32_100));
     }
 
     #[test]
