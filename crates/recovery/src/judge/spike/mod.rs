@@ -77,8 +77,9 @@ const EVIDENCE: f64 = 12.0;
 ///    losses beyond it are congestion, and leave the gate open.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
-/// more is lost without a queue than the baseline lets expect, or more than a fifth, when the
-/// delivery rate falls below what counted as a low load, and on a time-out.
+/// more is lost without a queue than the baseline lets expect, or more than a fifth, and when the
+/// delivery rate falls below what counted as a low load. A time-out leaves it as it is: where one
+/// transmission in ten is lost at random, so is a retransmission now and then.
 ///
 /// Flows that share a queue of a packet or two fill it for each other. Each of them sees drops at
 /// all of its own loads and no queueing delay, as over a lossy link: these it cannot tell apart.
@@ -258,7 +259,6 @@ impl LossJudge for Spike {
 
     fn on_timeout(&mut self, _: &View<'_>) {
         self.departures.clear();
-        self.close();
     }
 
     fn shrink(&mut self) {
