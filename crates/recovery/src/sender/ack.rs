@@ -92,7 +92,7 @@ impl Sender {
             round_start,
             prior_pipe,
             cwnd_limited: (self.cwnd_use.was_limited(una) || self.doubles())
-                && self.strategies.control().window() < self.clamp(),
+                && self.control_window() < self.clamp(),
             max_flight: self.cwnd_use.most_out(),
             grows_with_hole: false,
             phase,
@@ -178,12 +178,12 @@ impl Sender {
         if self.core.recovery.is_none() {
             self.prr = None;
         }
-        let (pipe, smss) = (self.pipe(), self.core.smss);
+        let (pipe, ssthresh, smss) = (self.pipe(), self.control_window(), self.core.smss);
         let Some(prr) = &mut self.prr else { return };
         prr.on_ack(&Progress {
             delivered: ack.delivered,
             pipe,
-            ssthresh: self.strategies.control().window(),
+            ssthresh,
             safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
             smss,
         });

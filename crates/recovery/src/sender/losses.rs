@@ -145,7 +145,7 @@ impl Sender {
     /// A hole was filled in time: what else is put off waits with the window of now. Where late
     /// data never ends, the growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
-        let window = self.strategies.control().window();
+        let window = self.control_window();
         self.core.deferred.renew(window);
     }
 
@@ -181,7 +181,7 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            self.core.deferred.add(at, *finding, self.strategies.control().window());
+            self.core.deferred.add(at, *finding, self.control_window());
         }
         begins
     }
@@ -288,12 +288,12 @@ impl Sender {
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
         self.events.add(|| EventKind::Reduced { cause: cause.name() });
-        let before = self.strategies.control().window();
+        let before = self.control_window();
         self.notify(now, NoticeKind::Reduce { flight_size, cause });
         let proportional = self.profile.proportional_rate_reduction
             && !self.strategies.taken_over().recovery
             && self.core.sack
-            && self.strategies.control().window() < before;
+            && self.control_window() < before;
         // RFC 9937 section 6.1: RecoverFS.
         let recover_fs =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;

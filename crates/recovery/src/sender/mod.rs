@@ -175,7 +175,7 @@ impl Core {
 ///
 /// Pure state: time and ACKs go in, decisions come out. See
 /// [`LossDetection`](crate::LossDetection) for the order in which an ACK is worked, and
-/// [`send`](Self::send) for the rules by which a transmission may leave.
+/// [`next_transmission`](Self::next_transmission) for the rules by which a transmission may leave.
 #[derive(Debug)]
 pub struct Sender {
     strategies: Strategies,
@@ -289,6 +289,11 @@ impl Sender {
         self.core.board.snd_nxt()
     }
 
+    /// The window of the control, before other limits: [`cwnd`](Self::cwnd) is what may be in flight.
+    pub(crate) fn control_window(&self) -> ByteCount {
+        self.strategies.control().window()
+    }
+
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
@@ -297,8 +302,8 @@ impl Sender {
         let waits = self.core.deferred.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
-            (None, Some(window)) => self.strategies.control().window().min(window),
-            (None, None) => self.strategies.control().window().min(self.refill.limit()),
+            (None, Some(window)) => self.control_window().min(window),
+            (None, None) => self.control_window().min(self.refill.limit()),
         };
         window.min(self.clamp()).max(self.core.smss)
     }
@@ -448,11 +453,6 @@ impl Sender {
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.next()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn control_window(&self) -> ByteCount {
-        self.strategies.control().window()
     }
 
     #[cfg(test)]

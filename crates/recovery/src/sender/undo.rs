@@ -271,7 +271,7 @@ impl Sender {
     fn refill_to(&mut self, least: ByteCount) {
         let burst = self.core.smss * u64::from(self.profile.initial_window);
         let limit = least.max(self.pipe() + burst);
-        self.refill.set(limit, self.strategies.control().window());
+        self.refill.set(limit, self.control_window());
     }
 }
 

@@ -112,7 +112,7 @@ pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
 pub fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit>, Limit) {
     let mut sent = Vec::new();
     loop {
-        match sender.send(now, supply) {
+        match sender.next_transmission(now, supply) {
             Decision::Send(transmit) => sent.push(transmit),
             Decision::Blocked(limit) => return (sent, limit),
         }

@@ -363,7 +363,7 @@ impl SendHalf {
         if sender.snd_una() == sender.snd_nxt() && !self.persist.is_running() {
             self.progress_at = now;
         }
-        let decision = sender.send(now, &supply);
+        let decision = sender.next_transmission(now, &supply);
         let limit = match decision {
             Decision::Send(_) => None,
             Decision::Blocked(limit) => Some(limit),
@@ -390,7 +390,9 @@ impl SendHalf {
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
         match &mut self.sender {
-            Some(sender) if !self.persist.overrides() => sender.send_more(now, &supply, until),
+            Some(sender) if !self.persist.overrides() => {
+                sender.next_full_segments(now, &supply, until)
+            }
             _ => self.nxt(),
         }
     }
