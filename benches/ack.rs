@@ -116,6 +116,7 @@ impl Flow {
         let ack = Ack {
             ack,
             window_changed: false,
+            window_opened: false,
             has_payload: false,
             sack: if self.needs.sack { sack } else { &[] },
             dsack: None,

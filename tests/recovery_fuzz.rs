@@ -238,8 +238,8 @@ impl World {
             Operation::Window(segments) => {
                 self.supply.window_edge =
                     self.supply.window_edge.max(self.sender.snd_una() + segments * SMSS);
-                self.ack(Ack { window_changed: true, ..plain(self.sender.snd_una()) });
-                self.sender.on_window_opened(self.now);
+                let una = self.sender.snd_una();
+                self.ack(Ack { window_changed: true, window_opened: true, ..plain(una) });
             }
         }
         self.check()
@@ -328,6 +328,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
     Ack {
         ack,
         window_changed: false,
+        window_opened: false,
         has_payload: false,
         sack: &[],
         dsack: None,

@@ -40,6 +40,7 @@
 //! let duplicate = Ack {
 //!     ack: first,
 //!     window_changed: false,
+//!     window_opened: false,
 //!     has_payload: false,
 //!     sack: &[],
 //!     dsack: None,

@@ -149,6 +149,9 @@ impl Sender {
         self.update_pacing(now);
         self.scratch = Some(scratch);
         self.report_window();
+        if ack.window_opened {
+            self.on_window_opened(now);
+        }
     }
 
     /// The ACK for the control: with what detection found and judges ruled. An ACK that starts a

@@ -377,7 +377,7 @@ impl Sender {
     /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was
     /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
     /// back-off again. Without a time-out since the last such word nothing happens.
-    pub fn on_window_opened(&mut self, now: Instant) {
+    pub(super) fn on_window_opened(&mut self, now: Instant) {
         if self.core.timeouts_in_row == 0 || self.core.rtt.backoff() == 0 {
             return;
         }

@@ -94,6 +94,8 @@ pub struct Ack<'a> {
     pub ack: ExtSeq,
     /// Whether it changed the peer's window.
     pub window_changed: bool,
+    /// Whether it opened a window that was closed when time-outs sent data into it.
+    pub window_opened: bool,
     /// Whether its segment carried data, a SYN or a FIN: then it is no duplicate ACK.
     pub has_payload: bool,
     /// Its SACK blocks above `ack` and SND.UNA, in their order; the DSACK, if any, taken out.

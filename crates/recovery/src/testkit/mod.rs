@@ -98,6 +98,7 @@ pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
     Ack {
         ack: seq(index),
         window_changed: false,
+        window_opened: false,
         has_payload: false,
         sack,
         dsack: None,

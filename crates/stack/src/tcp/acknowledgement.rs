@@ -12,6 +12,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ecn::Feedback;
+use super::send::WindowNews;
 use super::transmit::Reset;
 use super::{Connection, State};
 
@@ -61,19 +62,12 @@ impl Connection {
         self.tally.on_ack(now);
         self.closing.on_ack();
         if self.send.sender().is_some() {
-            let closed = self.send.window() == ByteCount::ZERO;
-            let edge = self.send.edge();
-            let window_changed = self.send.on_window(seq, ack, window);
-            // What rounding to the scale takes back is nothing.
-            if self.send.edge() + (1u64 << self.send.scale()) <= edge {
+            let news = self.send.on_window(seq, ack, window);
+            if news.shrunk {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
-            let has_feedback = !is_of_handshake;
-            self.hand_to_sender(now, segment, ack, window_changed, has_feedback, counters);
-            if closed && window_changed {
-                self.send.on_window_opened(now);
-            }
+            self.hand_to_sender(now, segment, ack, news, !is_of_handshake, counters);
             self.on_fin_acked(now);
         }
         self.state != State::Closed
@@ -89,7 +83,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if self.sack && !segment.options.sack.is_empty() {
-            self.hand_to_sender(now, segment, ack, false, false, counters);
+            self.hand_to_sender(now, segment, ack, WindowNews::default(), false, counters);
         }
     }
 
@@ -98,7 +92,7 @@ impl Connection {
         now: Instant,
         segment: &Segment<'_>,
         ack: ExtSeq,
-        window_changed: bool,
+        window: WindowNews,
         has_feedback: bool,
         counters: &mut Counters,
     ) {
@@ -133,7 +127,8 @@ impl Connection {
             now,
             &Ack {
                 ack,
-                window_changed,
+                window_changed: window.changed,
+                window_opened: window.opened,
                 has_payload: segment.len() > 0,
                 sack: reports.blocks(),
                 dsack: reports.dsack,

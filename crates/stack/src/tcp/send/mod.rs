@@ -63,6 +63,17 @@ pub(super) struct SendHalf {
     limit: Option<Limit>,
 }
 
+/// What a segment changed of the window that the peer offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct WindowNews {
+    /// Its size.
+    pub(super) changed: bool,
+    /// It opened; what time-outs sent into it while it was closed was thrown away.
+    pub(super) opened: bool,
+    /// Its end moved left.
+    pub(super) shrunk: bool,
+}
+
 impl SendHalf {
     /// Before the handshake: SND.UNA = ISS, SND.NXT = ISS + 1.
     pub(super) const fn new(now: Instant, first: ExtSeq, config: &TcpConfig) -> Self {
@@ -170,11 +181,6 @@ impl SendHalf {
         self.fin && self.una() == self.end()
     }
 
-    /// One past the last number the peer allows.
-    pub(super) const fn edge(&self) -> ExtSeq {
-        self.window.edge()
-    }
-
     /// SND.WND.
     pub(super) const fn window(&self) -> ByteCount {
         self.window.size()
@@ -280,13 +286,16 @@ impl SendHalf {
                 || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one; gives whether it changed.
-    pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> bool {
+    /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it changed.
+    pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> WindowNews {
+        let (was_closed, edge) = (self.window.size() == ByteCount::ZERO, self.window.edge());
         let changed = self.window.update(self.una(), (seq, ack), window);
         if changed {
             self.persist.stop();
         }
-        changed
+        // What rounding to the scale takes back is nothing.
+        let shrunk = self.window.edge() + (1u64 << self.window.scale()) <= edge;
+        WindowNews { changed, opened: changed && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
     /// Hands an acceptable ACK to the sender.
@@ -335,13 +344,6 @@ impl SendHalf {
     /// What the sender has to tell next.
     pub(super) fn poll_event(&mut self) -> Option<EventKind> {
         self.sender.as_mut()?.poll_event()
-    }
-
-    /// The window that was closed has opened: what time-outs sent into it was thrown away.
-    pub(super) fn on_window_opened(&mut self, now: Instant) {
-        if let Some(sender) = self.sender.as_mut().filter(|_| self.persist.forgiven() > 0) {
-            sender.on_window_opened(now);
-        }
     }
 
     /// What the sender wants sent, or why nothing.
