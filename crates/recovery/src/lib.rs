@@ -50,7 +50,9 @@
 //!     echoed: None,
 //! };
 //! let now = Instant::from_millis(20);
-//! (0..3).for_each(|_| sender.on_ack(now, &duplicate));
+//! for _ in 0..3 {
+//!     sender.on_ack(now, &duplicate);
+//! }
 //! let Decision::Send(repair) = sender.next_transmission(now, &supply) else { panic!("no retransmission") };
 //! assert_eq!((repair.range.start, repair.rule), (first, SendRule::FastRetransmit));
 //! assert_eq!(sender.stats().reductions, 1);

@@ -287,6 +287,7 @@ impl Sender {
         self.core.answered = self.core.board.next_tx();
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
+        self.reduced = true;
         self.events.add(|| EventKind::Reduced { cause: cause.name() });
         let before = self.control_window();
         self.notify(now, NoticeKind::Reduce { flight_size, cause });
@@ -329,11 +330,11 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1).
-    pub(super) fn on_rto(&mut self, now: Instant) {
+    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
+    pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
             self.core.rto_at = None;
-            return;
+            return false;
         }
         self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
@@ -342,6 +343,7 @@ impl Sender {
         self.core.rtt.back_off();
         self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
         self.stats.timeouts += 1;
+        self.reduced = true;
         let backoff = self.core.timeouts_in_row;
         self.events.add(|| EventKind::Timeout { backoff });
         if first {
@@ -372,6 +374,7 @@ impl Sender {
             self.immediate = Some((tx, SendRule::Timeout));
         }
         self.restart_rto(now);
+        true
     }
 
     /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was

@@ -195,6 +195,8 @@ pub struct Sender {
     idle: Idle,
     reordering: Reordering,
     mark_answers: MarkAnswers,
+    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not told.
+    reduced: bool,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, SendRule)>,
     /// Bytes judged lost since the connection began, whatever the cause.
@@ -256,7 +258,8 @@ impl Sender {
             cwnd_use: CwndUse::new(start.first),
             idle: Idle::new(start.now),
             reordering: Reordering::default(),
-            mark_answers: MarkAnswers::new(start.first),
+            mark_answers: MarkAnswers::default(),
+            reduced: false,
             immediate: None,
             lost: ByteCount::ZERO,
             newly_delivered: ByteCount::ZERO,
@@ -397,10 +400,10 @@ impl Sender {
         self.core.dup_thresh as u32
     }
 
-    /// A number that changes with each round trip in which a control that answers congestion marks
-    /// itself heard of one. Zero until then.
-    pub const fn mark_answers(&self) -> u16 {
-        self.mark_answers.count()
+    /// Whether the window was reduced since the last call, by whatever event: the peer is to be told with CWR (RFC 3168
+    /// section 6.1.2). A round trip in which a control that answers congestion marks itself heard of one counts, too.
+    pub fn take_reduced(&mut self) -> bool {
+        std::mem::take(&mut self.reduced)
     }
 
     /// Its counters.
@@ -419,8 +422,8 @@ impl Sender {
             .min()
     }
 
-    /// Handles every deadline that is due.
-    pub fn on_timeout(&mut self, now: Instant) {
+    /// Handles every deadline that is due; gives whether there was a retransmission time-out.
+    pub fn on_timeout(&mut self, now: Instant) -> bool {
         self.pacer.on_timeout(now);
         self.rule_what_is_due(now);
         if self.strategies.detection().next_timer().is_some_and(|at| at <= now) {
@@ -430,11 +433,10 @@ impl Sender {
             self.scratch = Some(scratch);
         }
         self.on_probe_timeout(now);
-        if self.core.rto_at.is_some_and(|at| at <= now) {
-            self.on_rto(now);
-        }
+        let timed_out = self.core.rto_at.is_some_and(|at| at <= now) && self.on_rto(now);
         self.update_pacing(now);
         self.report_window();
+        timed_out
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.

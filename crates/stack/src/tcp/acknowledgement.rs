@@ -121,9 +121,8 @@ impl Connection {
             false => None,
         };
         let ce = feedback.map_or(ByteCount::ZERO, |feedback| self.ecn.on_ack(&feedback));
-        let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
-        self.send.on_ack(
+        let undone = self.send.on_ack(
             now,
             &Ack {
                 ack,
@@ -140,19 +139,18 @@ impl Connection {
         );
         self.end_black_hole(now, counters);
         self.collect_events();
-        if self.send.undos() > undos {
-            self.count_undo(counters);
+        if let Some(sign) = undone {
+            self.count_undo(sign, counters);
         }
         self.tally.settle(now, &self.send);
     }
 
-    fn count_undo(&self, counters: &mut Counters) {
-        let sign = self.send.sender().and_then(|sender| sender.last_undo());
+    fn count_undo(&self, sign: UndoSign, counters: &mut Counters) {
         debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
         match sign {
-            Some(UndoSign::NewData) => counters.tcp_ext_spurious_rtos += 1,
-            Some(UndoSign::Duplicates) => counters.tcp_ext_dsack_undo += 1,
-            _ => counters.tcp_ext_full_undo += 1,
+            UndoSign::NewData => counters.tcp_ext_spurious_rtos += 1,
+            UndoSign::Duplicates => counters.tcp_ext_dsack_undo += 1,
+            UndoSign::Overtaken | UndoSign::TimeStamp => counters.tcp_ext_full_undo += 1,
         }
     }
 

@@ -11,7 +11,7 @@ mod tests;
 use std::time::Duration;
 
 use airtcp_recovery::{
-    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit,
+    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit, UndoSign,
 };
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, SharedBytes};
 
@@ -298,19 +298,20 @@ impl SendHalf {
         WindowNews { changed, opened: changed && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
-    /// Hands an acceptable ACK to the sender.
-    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
+    /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it was taken back.
+    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         self.persist.on_ack();
         self.end_more();
-        let Some(sender) = &mut self.sender else { return };
+        let sender = self.sender.as_mut()?;
         let nothing_waits = sender.snd_una() == sender.snd_nxt() && !self.persist.is_running();
         if ack.ack > sender.snd_una() || nothing_waits {
             self.progress_at = now;
         }
-        sender.on_ack(now, ack);
+        let undone = sender.on_ack(now, ack);
         self.persist.forgive(self.window.size() == ByteCount::ZERO, sender.backoff());
         self.buffer.free_to(sender.snd_una());
         self.refused = self.refused && !self.is_writable();
+        undone
     }
 
     /// Takes a special ACK for the segment at `seq` (HACK); gives whether the sender believes it.
@@ -407,13 +408,10 @@ impl SendHalf {
         Supply { end, fin: self.fin, window_edge: self.window.edge(), nodelay: self.nodelay }
     }
 
-    /// Works the sender's deadline, if it has come; gives how many time-outs there were.
-    pub(super) fn on_sender_timeout(&mut self, now: Instant) -> Option<u64> {
-        let sender = self.sender.as_mut()?;
-        sender.poll_timeout().filter(|at| *at <= now)?;
-        let before = sender.stats().timeouts;
-        sender.on_timeout(now);
-        Some(sender.stats().timeouts - before)
+    /// Works the sender's deadline, if it has come; gives whether there was a time-out.
+    pub(super) fn on_sender_timeout(&mut self, now: Instant) -> bool {
+        let Some(sender) = &mut self.sender else { return false };
+        sender.poll_timeout().is_some_and(|at| at <= now) && sender.on_timeout(now)
     }
 
     /// Works the persist timer: a window probe is to leave, if it is time.
@@ -464,9 +462,9 @@ impl SendHalf {
             || (self.window.size() == ByteCount::ZERO && self.persist.forgiven() > limit)
     }
 
-    /// Reductions taken back so far.
-    pub(super) fn undos(&self) -> u64 {
-        self.sender.as_ref().map_or(0, |sender| sender.stats().undos)
+    /// Whether the window was reduced since the last call.
+    pub(super) fn take_reduced(&mut self) -> bool {
+        self.sender.as_mut().is_some_and(|sender| sender.take_reduced())
     }
 
     /// Whether the peer owes an answer.
