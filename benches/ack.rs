@@ -116,6 +116,7 @@ impl Flow {
         let ack = Ack {
             ack,
             window_changed: false,
+            window_opened: false,
             has_payload: false,
             sack: if self.needs.sack { sack } else { &[] },
             dsack: None,
@@ -147,7 +148,9 @@ impl Flow {
                 window_edge: self.sender.snd_una() + self.window.0,
                 nodelay: false,
             };
-            let Decision::Send(sent) = self.sender.send(self.now, &supply) else { break };
+            let Decision::Send(sent) = self.sender.next_transmission(self.now, &supply) else {
+                break;
+            };
             let segment = (sent.range.start.since(FIRST).0 / SMSS.0) as usize;
             match self.latest.get_mut(segment) {
                 Some(latest) => *latest = sent.tx,

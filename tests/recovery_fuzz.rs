@@ -238,8 +238,8 @@ impl World {
             Operation::Window(segments) => {
                 self.supply.window_edge =
                     self.supply.window_edge.max(self.sender.snd_una() + segments * SMSS);
-                self.ack(Ack { window_changed: true, ..plain(self.sender.snd_una()) });
-                self.sender.on_window_opened(self.now);
+                let una = self.sender.snd_una();
+                self.ack(Ack { window_changed: true, window_opened: true, ..plain(una) });
             }
         }
         self.check()
@@ -269,7 +269,7 @@ impl World {
         while left > 0 {
             let (pipe, nxt) = (self.sender.pipe(), self.sender.snd_nxt());
             let sacked = self.sender.board().sacked_ranges().clone();
-            let decision = self.sender.send(self.now, &self.supply);
+            let decision = self.sender.next_transmission(self.now, &self.supply);
             let Decision::Send(Transmit { tx, range, rule }) = decision else {
                 return self.check();
             };
@@ -290,7 +290,7 @@ impl World {
             left -= 1;
             if self.together {
                 let (nxt, size) = (self.sender.snd_nxt(), self.sender.smss().0);
-                let end = self.sender.send_more(self.now, &self.supply, nxt + left * size);
+                let end = self.sender.next_full_segments(self.now, &self.supply, nxt + left * size);
                 prop_assert!(end <= self.supply.window_edge.min(self.supply.end) || end == nxt);
                 left -= end.since(nxt).0 / size;
                 self.last_tx = self.sender.board().last().map(|last| last.tx).max(self.last_tx);
@@ -328,6 +328,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
     Ack {
         ack,
         window_changed: false,
+        window_opened: false,
         has_payload: false,
         sack: &[],
         dsack: None,

@@ -7,7 +7,7 @@
 //! a strategy changes only its own state.
 //!
 //! The inputs are ACKs ([`Sender::on_ack`]) and the time ([`Sender::on_timeout`]); the outputs are
-//! decisions to send ([`Sender::send`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
+//! decisions to send ([`Sender::next_transmission`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
 //! here sees a packet, a socket or a clock.
 //!
 //! ```
@@ -30,16 +30,17 @@
 //! let supply =
 //!     Supply { end: first + 1_000_000, fin: false, window_edge: first + 65_535, nodelay: false };
 //! let mut segments = 0;
-//! while let Decision::Send(_) = sender.send(Instant::ZERO, &supply) {
+//! while let Decision::Send(_) = sender.next_transmission(Instant::ZERO, &supply) {
 //!     segments += 1;
 //! }
 //! assert_eq!(segments, 10);
-//! assert_eq!(sender.send(Instant::ZERO, &supply), Decision::Blocked(Limit::Cwnd));
+//! assert_eq!(sender.next_transmission(Instant::ZERO, &supply), Decision::Blocked(Limit::Cwnd));
 //!
 //! // The first segment is lost: after three duplicate ACKs it is retransmitted.
 //! let duplicate = Ack {
 //!     ack: first,
 //!     window_changed: false,
+//!     window_opened: false,
 //!     has_payload: false,
 //!     sack: &[],
 //!     dsack: None,
@@ -49,8 +50,10 @@
 //!     echoed: None,
 //! };
 //! let now = Instant::from_millis(20);
-//! (0..3).for_each(|_| sender.on_ack(now, &duplicate));
-//! let Decision::Send(repair) = sender.send(now, &supply) else { panic!("no retransmission") };
+//! for _ in 0..3 {
+//!     sender.on_ack(now, &duplicate);
+//! }
+//! let Decision::Send(repair) = sender.next_transmission(now, &supply) else { panic!("no retransmission") };
 //! assert_eq!((repair.range.start, repair.rule), (first, SendRule::FastRetransmit));
 //! assert_eq!(sender.stats().reductions, 1);
 //! # Ok::<(), airtcp_recovery::CombinationError>(())

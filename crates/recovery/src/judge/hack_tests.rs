@@ -54,7 +54,9 @@ fn without_sack_the_fast_retransmit_is_needless_and_stays() {
     let mut sender = ten_out("newreno/reno/hack");
     assert!(sender.on_special_ack(ms(100), seq(0)));
     pump(&mut sender, ms(100), &supply(100));
-    (0..3).for_each(|_| sender.on_ack(ms(101), &ack(0, &[])));
+    for _ in 0..3 {
+        sender.on_ack(ms(101), &ack(0, &[]));
+    }
     assert_eq!(sender.stats().reductions, 1);
 }
 

@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::prr::Progress;
-use super::{Ack, Scratch, Sender};
+use super::{Ack, Scratch, Sender, UndoSign};
 use crate::detection::RecoveryEnd;
 use crate::transmission::Delivered;
 use crate::view::{AckView, Phase};
@@ -18,16 +18,18 @@ impl Sender {
 
     /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored here;
     /// one below SND.UNA comes late, and only its SACK blocks tell something.
-    pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
+    ///
+    /// Gives the sign that shows the last reduction to be spurious, if this ACK takes it back.
+    pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         let una = self.core.board.snd_una();
         if ack.ack > self.core.board.snd_nxt() {
-            return;
+            return None;
         }
         // A stream that only comes in has nothing to tell the sender, segment by segment.
         let echoes = ack.ece || ack.ce > ByteCount::ZERO;
         let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || echoes;
         if self.core.board.is_empty() && !tells {
-            return;
+            return None;
         }
         let late = ack.ack < una;
         let ack = &Ack { ack: ack.ack.max(una), echo: ack.echo.filter(|_| !late), ..*ack };
@@ -35,7 +37,7 @@ impl Sender {
         let prior_pipe = self.pipe();
         let phase = self.core.phase();
         let outstanding = !self.core.board.is_empty();
-        let (lost_before, lost_so_far) = (self.stats.segments_lost, self.lost);
+        let lost_before = self.lost;
 
         let board = &self.core.board;
         self.cwnd_use.on_ack(una, board.snd_nxt(), board.flight_size());
@@ -92,7 +94,7 @@ impl Sender {
             round_start,
             prior_pipe,
             cwnd_limited: (self.cwnd_use.was_limited(una) || self.doubles())
-                && self.strategies.control().window() < self.clamp(),
+                && self.control_window() < self.clamp(),
             max_flight: self.cwnd_use.most_out(),
             grows_with_hole: false,
             phase,
@@ -116,7 +118,7 @@ impl Sender {
         // 6 to 8. Detection, rulings, notices.
         self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
-        if undone {
+        if undone.is_some() {
             self.repair_at_once();
         }
 
@@ -128,12 +130,12 @@ impl Sender {
         if delivered > ByteCount::ZERO {
             self.forget_delivered(newly);
         }
-        let view = self.after_detection(view, lost_so_far);
+        let view = self.after_detection(view, lost_before);
         self.strategies.control_ack(&view);
 
         // 12 and 13. Window validation, PRR.
         self.validate_window(&view);
-        self.reduce_in_proportion(&view, lost_before);
+        self.reduce_in_proportion(&view);
 
         // 14. Timers and pacing.
         if acked > ByteCount::ZERO {
@@ -152,6 +154,10 @@ impl Sender {
         self.update_pacing(now);
         self.scratch = Some(scratch);
         self.report_window();
+        if ack.window_opened {
+            self.on_window_opened(now);
+        }
+        undone
     }
 
     /// The ACK for the control: with what detection found and judges ruled. An ACK that starts a
@@ -177,17 +183,17 @@ impl Sender {
 
     /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
     /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
-    fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
+    fn reduce_in_proportion(&mut self, ack: &AckView<'_>) {
         if self.core.recovery.is_none() {
             self.prr = None;
         }
-        let (pipe, smss) = (self.pipe(), self.core.smss);
+        let (pipe, ssthresh, smss) = (self.pipe(), self.control_window(), self.core.smss);
         let Some(prr) = &mut self.prr else { return };
         prr.on_ack(&Progress {
             delivered: ack.delivered,
             pipe,
-            ssthresh: self.strategies.control().window(),
-            safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
+            ssthresh,
+            safe: ack.acked > ByteCount::ZERO && ack.lost == ByteCount::ZERO,
             smss,
         });
     }

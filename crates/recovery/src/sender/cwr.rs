@@ -8,28 +8,20 @@ use crate::judge::Cause;
 
 /// The round trips in which a control that answers marks itself heard of one: the peer expects CWR
 /// all the same. Every connection has it, and is to be small.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MarkAnswers {
     /// SND.NXT when the last of them began.
-    point: SeqNumber,
-    count: u16,
+    point: Option<SeqNumber>,
 }
 
 impl MarkAnswers {
-    pub(super) const fn new(first: ExtSeq) -> Self {
-        Self { point: first.wire(), count: 0 }
-    }
-
-    /// An ACK up to `una` echoes a mark.
-    fn on_echo(&mut self, una: ExtSeq, snd_nxt: ExtSeq) {
-        if una.wire() > self.point || self.count == 0 {
-            self.point = snd_nxt.wire();
-            self.count = self.count.wrapping_add(1).max(1);
+    /// An ACK up to `una` echoes a mark; gives whether that begins such a round trip.
+    fn on_echo(&mut self, una: ExtSeq, snd_nxt: ExtSeq) -> bool {
+        let begins = self.point.is_none_or(|point| una.wire() > point);
+        if begins {
+            self.point = Some(snd_nxt.wire());
         }
-    }
-
-    pub(super) const fn count(&self) -> u16 {
-        self.count
+        begins
     }
 }
 
@@ -38,7 +30,7 @@ impl Sender {
     /// `una` that ends a reduction for a mark is of what left after it.
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
         if self.strategies.taken_over().marks {
-            self.mark_answers.on_echo(una, self.core.board.snd_nxt());
+            self.reduced |= self.mark_answers.on_echo(una, self.core.board.snd_nxt());
             return;
         }
         // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
@@ -60,12 +52,15 @@ mod tests {
 
     #[test]
     fn a_round_trip_is_answered_once() {
-        let mut answers = MarkAnswers::new(ExtSeq(1));
-        let mut count = |una, nxt| {
-            answers.on_echo(ExtSeq(una), ExtSeq(nxt));
-            answers.count()
-        };
-        assert_eq!([count(1, 1_001), count(501, 1_501), count(1_001, 2_001)], [1, 1, 1]);
-        assert_eq!([count(1_002, 2_001), count(2_001, 3_001), count(2_002, 3_001)], [2, 2, 3]);
+        let mut answers = MarkAnswers::default();
+        let mut begins = |una, nxt| answers.on_echo(ExtSeq(una), ExtSeq(nxt));
+        assert_eq!(
+            [begins(1, 1_001), begins(501, 1_501), begins(1_001, 2_001)],
+            [true, false, false]
+        );
+        assert_eq!(
+            [begins(1_002, 2_001), begins(2_001, 3_001), begins(2_002, 3_001)],
+            [true, false, true]
+        );
     }
 }

@@ -145,7 +145,7 @@ impl Sender {
     /// A hole was filled in time: what else is put off waits with the window of now. Where late
     /// data never ends, the growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
-        let window = self.strategies.control().window();
+        let window = self.control_window();
         self.core.deferred.renew(window);
     }
 
@@ -181,7 +181,7 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            self.core.deferred.add(at, *finding, self.strategies.control().window());
+            self.core.deferred.add(at, *finding, self.control_window());
         }
         begins
     }
@@ -287,13 +287,14 @@ impl Sender {
         self.core.answered = self.core.board.next_tx();
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
+        self.reduced = true;
         self.events.add(|| EventKind::Reduced { cause: cause.name() });
-        let before = self.strategies.control().window();
+        let before = self.control_window();
         self.notify(now, NoticeKind::Reduce { flight_size, cause });
         let proportional = self.profile.proportional_rate_reduction
             && !self.strategies.taken_over().recovery
             && self.core.sack
-            && self.strategies.control().window() < before;
+            && self.control_window() < before;
         // RFC 9937 section 6.1: RecoverFS.
         let recover_fs =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
@@ -329,11 +330,11 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1).
-    pub(super) fn on_rto(&mut self, now: Instant) {
+    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
+    pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
             self.core.rto_at = None;
-            return;
+            return false;
         }
         self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
@@ -342,6 +343,7 @@ impl Sender {
         self.core.rtt.back_off();
         self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
         self.stats.timeouts += 1;
+        self.reduced = true;
         let backoff = self.core.timeouts_in_row;
         self.events.add(|| EventKind::Timeout { backoff });
         if first {
@@ -372,12 +374,13 @@ impl Sender {
             self.immediate = Some((tx, SendRule::Timeout));
         }
         self.restart_rto(now);
+        true
     }
 
     /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was
     /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
     /// back-off again. Without a time-out since the last such word nothing happens.
-    pub fn on_window_opened(&mut self, now: Instant) {
+    pub(super) fn on_window_opened(&mut self, now: Instant) {
         if self.core.timeouts_in_row == 0 || self.core.rtt.backoff() == 0 {
             return;
         }

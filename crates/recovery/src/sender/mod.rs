@@ -94,6 +94,8 @@ pub struct Ack<'a> {
     pub ack: ExtSeq,
     /// Whether it changed the peer's window.
     pub window_changed: bool,
+    /// Whether it opened a window that was closed when time-outs sent data into it.
+    pub window_opened: bool,
     /// Whether its segment carried data, a SYN or a FIN: then it is no duplicate ACK.
     pub has_payload: bool,
     /// Its SACK blocks above `ack` and SND.UNA, in their order; the DSACK, if any, taken out.
@@ -175,7 +177,7 @@ impl Core {
 ///
 /// Pure state: time and ACKs go in, decisions come out. See
 /// [`LossDetection`](crate::LossDetection) for the order in which an ACK is worked, and
-/// [`send`](Self::send) for the rules by which a transmission may leave.
+/// [`next_transmission`](Self::next_transmission) for the rules by which a transmission may leave.
 #[derive(Debug)]
 pub struct Sender {
     strategies: Strategies,
@@ -193,6 +195,8 @@ pub struct Sender {
     idle: Idle,
     reordering: Reordering,
     mark_answers: MarkAnswers,
+    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not told.
+    reduced: bool,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, SendRule)>,
     /// Bytes judged lost since the connection began, whatever the cause.
@@ -254,7 +258,8 @@ impl Sender {
             cwnd_use: CwndUse::new(start.first),
             idle: Idle::new(start.now),
             reordering: Reordering::default(),
-            mark_answers: MarkAnswers::new(start.first),
+            mark_answers: MarkAnswers::default(),
+            reduced: false,
             immediate: None,
             lost: ByteCount::ZERO,
             newly_delivered: ByteCount::ZERO,
@@ -289,6 +294,11 @@ impl Sender {
         self.core.board.snd_nxt()
     }
 
+    /// The window of the control, before other limits: [`cwnd`](Self::cwnd) is what may be in flight.
+    pub(crate) fn control_window(&self) -> ByteCount {
+        self.strategies.control().window()
+    }
+
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
@@ -297,8 +307,8 @@ impl Sender {
         let waits = self.core.deferred.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
-            (None, Some(window)) => self.strategies.control().window().min(window),
-            (None, None) => self.strategies.control().window().min(self.refill.limit()),
+            (None, Some(window)) => self.control_window().min(window),
+            (None, None) => self.control_window().min(self.refill.limit()),
         };
         window.min(self.clamp()).max(self.core.smss)
     }
@@ -390,10 +400,10 @@ impl Sender {
         self.core.dup_thresh as u32
     }
 
-    /// A number that changes with each round trip in which a control that answers congestion marks
-    /// itself heard of one. Zero until then.
-    pub const fn mark_answers(&self) -> u16 {
-        self.mark_answers.count()
+    /// Whether the window was reduced since the last call, by whatever event: the peer is to be told with CWR (RFC 3168
+    /// section 6.1.2). A round trip in which a control that answers congestion marks itself heard of one counts, too.
+    pub fn take_reduced(&mut self) -> bool {
+        std::mem::take(&mut self.reduced)
     }
 
     /// Its counters.
@@ -412,8 +422,8 @@ impl Sender {
             .min()
     }
 
-    /// Handles every deadline that is due.
-    pub fn on_timeout(&mut self, now: Instant) {
+    /// Handles every deadline that is due; gives whether there was a retransmission time-out.
+    pub fn on_timeout(&mut self, now: Instant) -> bool {
         self.pacer.on_timeout(now);
         self.rule_what_is_due(now);
         if self.strategies.detection().next_timer().is_some_and(|at| at <= now) {
@@ -423,11 +433,10 @@ impl Sender {
             self.scratch = Some(scratch);
         }
         self.on_probe_timeout(now);
-        if self.core.rto_at.is_some_and(|at| at <= now) {
-            self.on_rto(now);
-        }
+        let timed_out = self.core.rto_at.is_some_and(|at| at <= now) && self.on_rto(now);
         self.update_pacing(now);
         self.report_window();
+        timed_out
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
@@ -448,11 +457,6 @@ impl Sender {
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.next()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn control_window(&self) -> ByteCount {
-        self.strategies.control().window()
     }
 
     #[cfg(test)]

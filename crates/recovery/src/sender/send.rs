@@ -48,7 +48,7 @@ pub enum Limit {
     Pacing,
 }
 
-/// The result of [`Sender::send`].
+/// The result of [`Sender::next_transmission`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// This leaves now.
@@ -58,7 +58,7 @@ pub enum Decision {
 }
 
 impl Sender {
-    /// Decides what leaves next. Call it until it is blocked.
+    /// Decides what leaves next, and records it as sent. Call it until it is blocked.
     ///
     /// No transmission starts with pipe plus its data above min(cwnd, the peer's window), except
     /// by these rules, which send whatever the congestion window says:
@@ -73,7 +73,7 @@ impl Sender {
     /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
     ///
     /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last data, full segment or not.
-    pub fn send(&mut self, now: Instant, supply: &Supply) -> Decision {
+    pub fn next_transmission(&mut self, now: Instant, supply: &Supply) -> Decision {
         let decision = self.decide(now, supply);
         if matches!(decision, Decision::Blocked(limit) if limit != Limit::Pacing) {
             self.pacer.end_wait();
@@ -139,10 +139,10 @@ impl Sender {
         }
     }
 
-    /// Lets full segments of new data follow one of their kind that has just left, up to `until`, and gives where they
-    /// end. They are those that [`send`](Self::send) would decide on one by one, at a fraction of the cost; where anything
-    /// but the windows and the pacer has a say there are none.
-    pub fn send_more(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
+    /// Decides on full segments of new data that follow one of their kind that has just left, up to `until`, and gives
+    /// where they end. They are those that [`next_transmission`](Self::next_transmission) would decide on one by one, at
+    /// a fraction of the cost; where anything but the windows and the pacer has a say there are none.
+    pub fn next_full_segments(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
         let smss = self.core.smss;
         // The last of the data is left for the FIN to ride on.
         let bulk_end = supply.end - u64::from(supply.fin) * 2;

@@ -34,7 +34,6 @@ pub enum UndoSign {
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     watch: Option<Box<Watch>>,
-    last: Option<UndoSign>,
 }
 
 /// What would show the last reduction to be spurious.
@@ -60,18 +59,13 @@ struct Watch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shown {
     Nothing,
-    /// It was spurious.
-    Spurious,
+    /// It was spurious, by this sign.
+    Spurious(UndoSign),
     /// The time-out was needed: repairs leave that F-RTO had withheld.
     Needed,
 }
 
 impl Undo {
-    /// What showed the last reduction that was taken back to be spurious.
-    pub(super) const fn last(&self) -> Option<UndoSign> {
-        self.last
-    }
-
     /// A reduction begins; `is_on` as the profile has it. The one before had its first transmission at `answered`.
     fn begin(&mut self, is_on: bool, answered: TxNo) {
         self.watch = is_on.then(|| Box::new(Watch { answered, ..Watch::default() }));
@@ -158,9 +152,8 @@ impl Undo {
                 Outcome::Spurious => sign = sign.or(Some(UndoSign::NewData)),
             }
         }
-        if sign.is_some() {
-            self.last = sign;
-            return Shown::Spurious;
+        if let Some(sign) = sign {
+            return Shown::Spurious(sign);
         }
         if watch.ends_at.is_some_and(|end| ack.ack > end) {
             self.watch = None;
@@ -199,11 +192,6 @@ impl Refill {
 }
 
 impl Sender {
-    /// What showed the last reduction that was taken back to be spurious.
-    pub const fn last_undo(&self) -> Option<UndoSign> {
-        self.undo.last()
-    }
-
     pub(super) fn watch_for_spurious(&mut self) {
         self.refill = Refill::OFF;
         self.undo.begin(self.profile.undo, self.core.answered);
@@ -221,29 +209,29 @@ impl Sender {
         self.undo.is_of_timeout(f_rto, interrupted);
     }
 
-    /// Gives whether something was taken back.
-    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) -> bool {
+    /// Takes the last reduction back if the ACK shows that it was spurious; gives the sign that shows it.
+    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) -> Option<UndoSign> {
         // Acknowledged before its repair has left: a host that is late sees to its timers before
         // the ACKs that wait for it.
         let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
-        let shown = self.undo.on_ack(ack, overtaken);
-        match shown {
-            Shown::Nothing => {}
-            Shown::Spurious => {
+        match self.undo.on_ack(ack, overtaken) {
+            Shown::Nothing => None,
+            Shown::Spurious(sign) => {
                 let before = self.cwnd();
                 self.take_back(now);
                 // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
                 if self.pacer.rate().is_none() {
                     self.refill_to(before);
                 }
+                Some(sign)
             }
             Shown::Needed => {
                 // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
                 let lost = self.core.board.first_lost().map(|lost| lost.tx);
                 self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
+                None
             }
         }
-        matches!(shown, Shown::Spurious)
     }
 
     /// Sends the first repair whatever the window says, as that of a new recovery. After an outage of the link nothing of
@@ -282,7 +270,7 @@ impl Sender {
     fn refill_to(&mut self, least: ByteCount) {
         let burst = self.core.smss * u64::from(self.profile.initial_window);
         let limit = least.max(self.pipe() + burst);
-        self.refill.set(limit, self.strategies.control().window());
+        self.refill.set(limit, self.control_window());
     }
 }
 
@@ -307,7 +295,8 @@ mod tests {
 
     #[test]
     fn an_echo_from_before_the_first_retransmission_is_a_sign_and_one_of_its_millisecond_is_none() {
-        for (echo, shown) in [(99, Shown::Spurious), (100, Shown::Nothing)] {
+        let spurious = Shown::Spurious(UndoSign::TimeStamp);
+        for (echo, shown) in [(99, spurious), (100, Shown::Nothing)] {
             let mut undo = watch();
             assert_eq!(undo.on_ack(&AckView { echo: Some(ms(echo)), ..ack(1, 1) }, false), shown);
             // The first ACK decides.
@@ -325,13 +314,12 @@ mod tests {
         assert_eq!(undo.on_ack(&report(0), false), Shown::Nothing);
         // Sent once: the network's own duplicate.
         assert_eq!(undo.on_ack(&report(7), false), Shown::Nothing);
-        assert_eq!(undo.on_ack(&report(1), false), Shown::Spurious);
-        assert_eq!(undo.last(), Some(UndoSign::Duplicates));
+        assert_eq!(undo.on_ack(&report(1), false), Shown::Spurious(UndoSign::Duplicates));
         let mut late = watch();
         late.end_later(seq(4));
         assert_eq!(late.on_ack(&ack(3, 5), false), Shown::Nothing);
         assert_eq!(late.on_ack(&report(0), false), Shown::Nothing);
-        assert_eq!((late.on_ack(&report(1), false), late.last()), (Shown::Nothing, None));
+        assert_eq!(late.on_ack(&report(1), false), Shown::Nothing);
     }
 
     #[test]
@@ -339,7 +327,7 @@ mod tests {
         assert_eq!(watch().on_ack(&ack(1, 1), true), Shown::Nothing);
         let mut undo = Undo::default();
         undo.begin(true, TxNo(0));
-        assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Spurious);
+        assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Spurious(UndoSign::Overtaken));
         undo.begin(false, TxNo(0));
         assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Nothing);
     }

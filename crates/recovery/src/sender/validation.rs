@@ -86,7 +86,7 @@ impl WindowValidation {
 impl Sender {
     /// Takes an ACK's sample, and has the control give up half of a window that nothing needed for long.
     pub(super) fn validate_window(&mut self, ack: &AckView<'_>) {
-        let window = self.strategies.control().window();
+        let window = self.control_window();
         if self.profile.window_validation && self.validation.is_unused(ack, window) {
             // What happened before is not to bring the old window back.
             self.undo.stop();

@@ -98,6 +98,7 @@ pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
     Ack {
         ack: seq(index),
         window_changed: false,
+        window_opened: false,
         has_payload: false,
         sack,
         dsack: None,
@@ -112,7 +113,7 @@ pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
 pub fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit>, Limit) {
     let mut sent = Vec::new();
     loop {
-        match sender.send(now, supply) {
+        match sender.next_transmission(now, supply) {
             Decision::Send(transmit) => sent.push(transmit),
             Decision::Blocked(limit) => return (sent, limit),
         }

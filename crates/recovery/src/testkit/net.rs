@@ -153,7 +153,7 @@ impl Net {
             let sacked = self.sender.board().sacked_ranges().clone();
             let (cwnd, smss) = (self.sender.cwnd(), ByteCount(SMSS));
             self.most_allowed = self.most_allowed.max(cwnd.min(self.rwnd));
-            match self.sender.send(self.now, &self.supply) {
+            match self.sender.next_transmission(self.now, &self.supply) {
                 Decision::Send(transmit) => {
                     let cwnd = self.sender.cwnd().max(cwnd);
                     let Transmit { range, rule, .. } = transmit;

@@ -12,6 +12,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ecn::Feedback;
+use super::send::WindowNews;
 use super::transmit::Reset;
 use super::{Connection, State};
 
@@ -61,19 +62,12 @@ impl Connection {
         self.tally.on_ack(now);
         self.closing.on_ack();
         if self.send.sender().is_some() {
-            let closed = self.send.window() == ByteCount::ZERO;
-            let edge = self.send.edge();
-            let window_changed = self.send.on_window(seq, ack, window);
-            // What rounding to the scale takes back is nothing.
-            if self.send.edge() + (1u64 << self.send.scale()) <= edge {
+            let news = self.send.on_window(seq, ack, window);
+            if news.shrunk {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
-            let has_feedback = !is_of_handshake;
-            self.hand_to_sender(now, segment, ack, window_changed, has_feedback, counters);
-            if closed && window_changed {
-                self.send.on_window_opened(now);
-            }
+            self.hand_to_sender(now, segment, ack, news, !is_of_handshake, counters);
             self.on_fin_acked(now);
         }
         self.state != State::Closed
@@ -89,7 +83,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if self.sack && !segment.options.sack.is_empty() {
-            self.hand_to_sender(now, segment, ack, false, false, counters);
+            self.hand_to_sender(now, segment, ack, WindowNews::default(), false, counters);
         }
     }
 
@@ -98,7 +92,7 @@ impl Connection {
         now: Instant,
         segment: &Segment<'_>,
         ack: ExtSeq,
-        window_changed: bool,
+        window: WindowNews,
         has_feedback: bool,
         counters: &mut Counters,
     ) {
@@ -127,13 +121,13 @@ impl Connection {
             false => None,
         };
         let ce = feedback.map_or(ByteCount::ZERO, |feedback| self.ecn.on_ack(&feedback));
-        let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
-        self.send.on_ack(
+        let undone = self.send.on_ack(
             now,
             &Ack {
                 ack,
-                window_changed,
+                window_changed: window.changed,
+                window_opened: window.opened,
                 has_payload: segment.len() > 0,
                 sack: reports.blocks(),
                 dsack: reports.dsack,
@@ -145,19 +139,18 @@ impl Connection {
         );
         self.end_black_hole(now, counters);
         self.collect_events();
-        if self.send.undos() > undos {
-            self.count_undo(counters);
+        if let Some(sign) = undone {
+            self.count_undo(sign, counters);
         }
         self.tally.settle(now, &self.send);
     }
 
-    fn count_undo(&self, counters: &mut Counters) {
-        let sign = self.send.sender().and_then(|sender| sender.last_undo());
+    fn count_undo(&self, sign: UndoSign, counters: &mut Counters) {
         debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
         match sign {
-            Some(UndoSign::NewData) => counters.tcp_ext_spurious_rtos += 1,
-            Some(UndoSign::Duplicates) => counters.tcp_ext_dsack_undo += 1,
-            _ => counters.tcp_ext_full_undo += 1,
+            UndoSign::NewData => counters.tcp_ext_spurious_rtos += 1,
+            UndoSign::Duplicates => counters.tcp_ext_dsack_undo += 1,
+            UndoSign::Overtaken | UndoSign::TimeStamp => counters.tcp_ext_full_undo += 1,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
 //! probe or a keep-alive, the last ACK.
 
-use airtcp_recovery::{Decision, Sender, Transmit};
+use airtcp_recovery::{Decision, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 use airtcp_wire::ip;
 use airtcp_wire::options::{SackBlocks, TcpOptions, TxNumbers};
@@ -213,8 +213,7 @@ impl Connection {
     /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
     /// 9768 section 3.1.5), and CWR is every segment's.
     fn take_cwr(&mut self) -> bool {
-        let Some(sender) = self.send.sender() else { return false };
-        self.ecn.take_cwr(|| reductions(sender))
+        self.ecn.is_classic() && self.send.take_reduced()
     }
 
     /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN option, for which there is no
@@ -354,10 +353,4 @@ impl Connection {
         counters.tcp_ext_from_zero_window_adv += u64::from(offered.opens);
         offered.field
     }
-}
-
-/// How often the window was reduced, or the control has answered a mark itself, modulo 2^16.
-fn reductions(sender: &Sender) -> u16 {
-    let stats = sender.stats();
-    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }

@@ -36,6 +36,7 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
         let before = sender.cwnd();
         for segment in 1..=10 {
             sender.on_ack(ms(100 + segment), &marked(ack(segment, &[])));
+            assert_eq!(sender.take_reduced(), segment == 1, "{combination}");
             sender.board().audit().unwrap();
         }
         // The last of them, once more: no ACK yet of what left after the reduction.
@@ -53,6 +54,19 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
         sender.on_ack(ms(213), &marked(ack(12, &[])));
         assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Cwr, 2), "{combination}");
         assert_eq!(sender.stats().segments_retransmitted, 0, "{combination}");
+    }
+}
+
+#[test]
+fn a_time_out_is_a_reduction_of_which_the_peer_is_told_once() {
+    for (combination, mut sender) in every() {
+        let timed_out = (0..9).any(|_| {
+            assert!(!sender.take_reduced(), "{combination}");
+            let at = sender.poll_timeout().unwrap();
+            sender.on_timeout(at)
+        });
+        assert!(timed_out && sender.stats().timeouts == 1, "{combination}");
+        assert!(sender.take_reduced() && !sender.take_reduced(), "{combination}");
     }
 }
 
@@ -216,14 +230,14 @@ fn a_control_that_answers_marks_itself_answers_once_in_a_round_trip() {
     }
     for segment in 1..=9 {
         sender.on_ack(ms(100 + segment), &marked(ack(segment, &[])));
-        assert_eq!(sender.mark_answers(), 1);
+        assert_eq!(sender.take_reduced(), segment == 1);
     }
     pump(&mut sender, ms(110), &supply(12));
     assert!(sender.snd_nxt() > segments(0, 10).end);
     sender.on_ack(ms(110), &marked(ack(10, &[])));
-    assert_eq!(sender.mark_answers(), 1, "an echo from before the answer");
+    assert!(!sender.take_reduced(), "an echo from before the answer");
     sender.on_ack(ms(211), &marked(ack(11, &[])));
-    assert_eq!((sender.mark_answers(), sender.stats().reductions), (2, 0));
+    assert!(sender.take_reduced() && sender.stats().reductions == 0);
     assert_eq!(sender.phase(), Phase::Open);
 }
 

@@ -43,7 +43,9 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
     for before in ["sack", "newreno", "le"] {
         for next in ["newreno/reno", "reno/reno"] {
             let mut sender = ten_out(&format!("{before}/reno"));
-            (2..=4).for_each(|upto| sender.on_ack(ms(100), &ack(0, &[segments(1, upto)])));
+            for upto in 2..=4 {
+                sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+            }
             pump(&mut sender, ms(100), &supply(100));
             assert_eq!(sender.stats().segments_retransmitted, 1, "{before}");
             switch(&mut sender, ms(101), next);

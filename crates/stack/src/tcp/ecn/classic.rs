@@ -16,8 +16,6 @@ pub(in crate::tcp) struct Classic {
     echoes: bool,
     /// Whether new data leaves as ECT(0).
     pub(super) marks: bool,
-    /// How often the window had been reduced when CWR was last sent, modulo 2^16.
-    signalled: u16,
 }
 
 /// What the marks of data change.
@@ -32,7 +30,7 @@ pub(in crate::tcp) enum News {
 
 impl Classic {
     pub(super) const fn new() -> Self {
-        Self { echoes: false, marks: true, signalled: 0 }
+        Self { echoes: false, marks: true }
     }
 
     /// Takes the marks of data that is new.
@@ -49,11 +47,5 @@ impl Classic {
     /// Whether ACKs tell of a mark.
     pub(super) const fn echoes(&self) -> bool {
         self.echoes
-    }
-
-    /// Whether new data that leaves now is to say that the window was reduced, for whatever reason (RFC 3168 section 6.1.2); it
-    /// does then.
-    pub(super) fn take_cwr(&mut self, reductions: u16) -> bool {
-        std::mem::replace(&mut self.signalled, reductions) != reductions
     }
 }

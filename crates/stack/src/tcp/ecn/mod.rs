@@ -102,13 +102,4 @@ impl Ecn {
             _ => self.flags(&ReportedCounters::default()),
         }
     }
-
-    /// Whether new data that leaves now is the first since the window was reduced, and has to say so; it does then. The window
-    /// was reduced `reductions` times, modulo 2^16. With AccECN nothing says so (RFC 9768 section 3.1.5).
-    pub(super) fn take_cwr(&mut self, reductions: impl FnOnce() -> u16) -> bool {
-        match self {
-            Self::Classic(classic) => classic.take_cwr(reductions()),
-            Self::Off | Self::Accurate(_) => false,
-        }
-    }
 }

@@ -63,7 +63,7 @@ fn without_ecn_nothing_is_marked_and_nothing_is_told() {
     assert_eq!(ecn.on_new_data(&segment(Flags::ACK, CE, DATA)), News::Nothing);
     let reported = ecn.report();
     assert_eq!((ecn.flags(&reported), ecn.flags_now()), (Flags::ACK, Flags::ACK));
-    assert!(!ecn.is_on() && !ecn.marks() && !ecn.take_wish() && !ecn.take_cwr(|| 1));
+    assert!(!ecn.is_on() && !ecn.marks() && !ecn.take_wish());
     assert_eq!(ecn.option_on_ack(&reported, &TcpOptions::default(), 0), None);
     assert_eq!((ecn.on_ack(&ack_of(3, 7)), ecn.counts()), (ByteCount::ZERO, None));
 }
@@ -84,14 +84,6 @@ fn classic_feedback_tells_of_a_mark_until_the_peer_says_that_it_slows_down() {
         assert_eq!(ecn.on_new_data(&segment(flags, field, DATA)), news);
         assert_eq!(ecn.flags_now().ece, ece);
     }
-}
-
-#[test]
-fn each_reduction_is_told_once_and_with_accecn_none_is() {
-    let mut ecn = Ecn::new(Form::Classic, &syn());
-    let told = [0, 1, 1, 2, u16::MAX, 0].map(|reductions| ecn.take_cwr(|| reductions));
-    assert_eq!(told, [false, true, false, true, true, true]);
-    assert!(!accurate().take_cwr(|| 1));
 }
 
 #[test]

@@ -252,11 +252,14 @@ impl Receiver {
             arrival.out_of_order = true;
             let Self { reassembly, buffer, .. } = self;
             let held = reassembly.get_or_insert_default();
-            let payload = payload.contiguous();
             let inserted = if range.start == self.nxt {
-                held.insert_next(range, &payload)
-            } else if Reassembly::cost_of(&payload) <= self.room {
-                held.insert(range, &payload)
+                let (inserted, nxt) = held.take_next(range, payload, |data| buffer.push(data));
+                self.nxt = nxt;
+                inserted
+            } else if Reassembly::cost_of(payload.len()) <= self.room {
+                let inserted = held.insert(range, &payload.contiguous());
+                arrival.queued = !inserted.refused;
+                inserted
             } else {
                 arrival.over_quota = true;
                 Inserted { refused: true, ..Inserted::default() }
@@ -264,10 +267,6 @@ impl Receiver {
             arrival.new_bytes = inserted.new_bytes;
             arrival.duplicate = arrival.duplicate.or(inserted.duplicate);
             arrival.dropped |= inserted.refused;
-            arrival.queued = range.start > self.nxt && !inserted.refused;
-            if range.start == self.nxt {
-                self.nxt = held.drain(self.nxt, |data| buffer.push(data.into()));
-            }
             reassembly.take_if(|held| held.is_empty());
         }
         arrival.fin = self.is_finished();
@@ -432,6 +431,10 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use airtcp_types::SharedBytes;
+
     use super::*;
 
     const MSS: ByteCount = ByteCount(1000);
@@ -491,6 +494,19 @@ mod tests {
         assert_eq!(around, [(420, 450), (400, 500), (600, 700), (200, 300)]);
         let below = blocks(&r, Some((50, 100)));
         assert_eq!(below, [(50, 100), (600, 700), (400, 500), (200, 300)]);
+    }
+
+    #[test]
+    fn what_fills_a_hole_is_not_copied() {
+        let packet = Arc::new(vec![7; 40_000]);
+        let shared = [SharedBytes::new(&packet, 0..40_000)];
+        let mut r = receiver(65_535, 0);
+        r.on_data(ExtSeq(40_100), b"x", false);
+        let arrival = r.on_data(ExtSeq(100), Payload::new(&[], &shared), false);
+        assert_eq!((arrival.new_bytes, r.nxt()), (ByteCount(40_000), ExtSeq(40_101)));
+        let mut chunk = Chunk::default();
+        assert_eq!(r.take(Instant::ZERO, &mut chunk), 40_000);
+        assert_eq!(chunk.as_ptr(), packet.as_ptr());
     }
 
     #[test]

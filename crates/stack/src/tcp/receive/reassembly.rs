@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
+use airtcp_wire::payload::Payload;
 
 /// So many separate ranges are held; a segment that would make one more is dropped. A window of
 /// 6 MiB with every fifth segment lost has fewer.
@@ -47,9 +48,9 @@ impl Reassembly {
         self.len() + OVERHEAD * self.pieces.len() as u64
     }
 
-    /// The most that a segment adds to that.
-    pub(super) fn cost_of(data: &[u8]) -> ByteCount {
-        ByteCount::from(data.len()) + OVERHEAD
+    /// The most that a segment with `len` bytes adds to that.
+    pub(super) fn cost_of(len: usize) -> ByteCount {
+        ByteCount::from(len) + OVERHEAD
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -61,23 +62,16 @@ impl Reassembly {
         self.ranges.back().map(|range| range.end)
     }
 
-    /// Takes a segment in. `range` is its place, and one longer than `data` if it has a FIN.
+    /// Takes a segment in that lies above a hole. `range` is its place, and one longer than `data` if it has a FIN.
     pub(super) fn insert(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
-        let (first, last) = self.touched(range);
-        if first == last && self.ranges.len() >= MAX_RANGES {
-            return Inserted { refused: true, ..Inserted::default() };
-        }
-        self.insert_next(range, data)
-    }
-
-    /// As [`insert`](Self::insert), for a segment that starts at RCV.NXT: it is taken out again
-    /// forthwith, and however many ranges there are, refusing it would leave the hole for ever.
-    pub(super) fn insert_next(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
         let mut done = Inserted::default();
         if range.is_empty() {
             return done;
         }
         let (first, last) = self.touched(range);
+        if first == last && self.ranges.len() >= MAX_RANGES {
+            return Inserted { refused: true, ..done };
+        }
         let mut merged = range;
         let mut at = range.start;
         for index in first..last {
@@ -138,9 +132,35 @@ impl Reassembly {
         part.len().into()
     }
 
+    /// Takes a segment that starts at RCV.NXT: `take` gets its data, and what is held and follows without a hole. Of bytes
+    /// that are held, those that came first stay. Gives what became of it, and the new RCV.NXT.
+    pub(super) fn take_next(
+        &mut self,
+        range: SeqRange,
+        payload: Payload<'_>,
+        mut take: impl FnMut(Payload<'_>),
+    ) -> (Inserted, ExtSeq) {
+        let mut done = Inserted::default();
+        let mut nxt = range.start;
+        while nxt < range.end {
+            let hole_end = self.ranges.front().map_or(range.end, |held| held.start.min(range.end));
+            let known = nxt.since(range.start).as_usize();
+            let data = payload.skip(known).truncate(hole_end.since(nxt).as_usize());
+            done.new_bytes += ByteCount::from(data.len());
+            take(data);
+            nxt = self.drain(hole_end, |held| take(held.into()));
+            if hole_end < range.end {
+                done.duplicate.get_or_insert(SeqRange::new(hole_end, nxt.min(range.end)));
+            }
+        }
+        // It is the latest segment, and counts among those that an ACK can report.
+        self.recent.truncate(RECENT - 1);
+        (done, nxt)
+    }
+
     /// Takes out what follows `nxt` without a hole, giving its data to `take`; gives the new
     /// RCV.NXT.
-    pub(super) fn drain(&mut self, nxt: ExtSeq, mut take: impl FnMut(&[u8])) -> ExtSeq {
+    fn drain(&mut self, nxt: ExtSeq, mut take: impl FnMut(&[u8])) -> ExtSeq {
         let mut nxt = nxt;
         while let Some(range) = self.ranges.front().copied().filter(|range| range.start <= nxt) {
             self.ranges.pop_front();
@@ -181,6 +201,31 @@ mod tests {
 
     fn insert(reassembly: &mut Reassembly, start: u64, data: &[u8]) -> Inserted {
         reassembly.insert(range(start, start + data.len() as u64), data)
+    }
+
+    /// What became of `data` that comes next at `start`, the new RCV.NXT, and what was given on.
+    fn take_next(r: &mut Reassembly, start: u64, data: &[u8]) -> (Inserted, ExtSeq, Vec<u8>) {
+        let mut out = Vec::new();
+        let place = range(start, start + data.len() as u64);
+        let (inserted, nxt) =
+            r.take_next(place, data.into(), |part| out.extend_from_slice(&part.contiguous()));
+        (inserted, nxt, out)
+    }
+
+    #[test]
+    fn what_comes_next_is_given_on_with_what_it_joins_and_what_came_first_stays() {
+        let mut r = Reassembly::default();
+        insert(&mut r, 10, b"abcd");
+        insert(&mut r, 18, b"ij");
+        insert(&mut r, 30, b"z");
+        let (over, nxt, out) = take_next(&mut r, 8, b"yzABCDefghI");
+        assert_eq!((over.new_bytes, over.duplicate), (ByteCount(6), Some(range(10, 14))));
+        assert_eq!((out.as_slice(), nxt), (&b"yzabcdefghij"[..], ExtSeq(20)));
+        assert_eq!(r.blocks().collect::<Vec<_>>(), [range(30, 31)]);
+        let (joined, nxt, out) = take_next(&mut r, 20, b"klmnopqrst");
+        assert_eq!((joined.new_bytes, joined.duplicate), (ByteCount(10), None));
+        assert_eq!((out.as_slice(), nxt), (&b"klmnopqrstz"[..], ExtSeq(31)));
+        assert!(r.is_empty() && r.len() == ByteCount::ZERO);
     }
 
     #[test]
@@ -273,10 +318,8 @@ mod tests {
             insert(&mut r, 100 + 2 * n, b"x");
         });
         assert!(insert(&mut r, 10, b"ab").refused);
-        let taken = r.insert_next(range(10, 12), b"ab");
-        assert_eq!((taken.refused, taken.new_bytes), (false, ByteCount(2)));
-        let mut out = Vec::new();
-        assert_eq!(r.drain(ExtSeq(10), |part| out.extend_from_slice(part)), ExtSeq(12));
+        let (taken, nxt, out) = take_next(&mut r, 10, b"ab");
+        assert_eq!((taken.refused, taken.new_bytes, nxt), (false, ByteCount(2), ExtSeq(12)));
         assert_eq!((out.as_slice(), r.ranges.len()), (&b"ab"[..], MAX_RANGES));
     }
 }

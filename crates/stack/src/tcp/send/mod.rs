@@ -11,7 +11,7 @@ mod tests;
 use std::time::Duration;
 
 use airtcp_recovery::{
-    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit,
+    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit, UndoSign,
 };
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, SharedBytes};
 
@@ -61,6 +61,17 @@ pub(super) struct SendHalf {
     progress_at: Instant,
     /// What kept the last byte from being sent.
     limit: Option<Limit>,
+}
+
+/// What a segment changed of the window that the peer offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct WindowNews {
+    /// Its size.
+    pub(super) changed: bool,
+    /// It opened; what time-outs sent into it while it was closed was thrown away.
+    pub(super) opened: bool,
+    /// Its end moved left.
+    pub(super) shrunk: bool,
 }
 
 impl SendHalf {
@@ -170,11 +181,6 @@ impl SendHalf {
         self.fin && self.una() == self.end()
     }
 
-    /// One past the last number the peer allows.
-    pub(super) const fn edge(&self) -> ExtSeq {
-        self.window.edge()
-    }
-
     /// SND.WND.
     pub(super) const fn window(&self) -> ByteCount {
         self.window.size()
@@ -280,28 +286,32 @@ impl SendHalf {
                 || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one; gives whether it changed.
-    pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> bool {
+    /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it changed.
+    pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> WindowNews {
+        let (was_closed, edge) = (self.window.size() == ByteCount::ZERO, self.window.edge());
         let changed = self.window.update(self.una(), (seq, ack), window);
         if changed {
             self.persist.stop();
         }
-        changed
+        // What rounding to the scale takes back is nothing.
+        let shrunk = self.window.edge() + (1u64 << self.window.scale()) <= edge;
+        WindowNews { changed, opened: changed && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
-    /// Hands an acceptable ACK to the sender.
-    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
+    /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it was taken back.
+    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         self.persist.on_ack();
         self.end_more();
-        let Some(sender) = &mut self.sender else { return };
+        let sender = self.sender.as_mut()?;
         let nothing_waits = sender.snd_una() == sender.snd_nxt() && !self.persist.is_running();
         if ack.ack > sender.snd_una() || nothing_waits {
             self.progress_at = now;
         }
-        sender.on_ack(now, ack);
+        let undone = sender.on_ack(now, ack);
         self.persist.forgive(self.window.size() == ByteCount::ZERO, sender.backoff());
         self.buffer.free_to(sender.snd_una());
         self.refused = self.refused && !self.is_writable();
+        undone
     }
 
     /// Takes a special ACK for the segment at `seq` (HACK); gives whether the sender believes it.
@@ -337,13 +347,6 @@ impl SendHalf {
         self.sender.as_mut()?.poll_event()
     }
 
-    /// The window that was closed has opened: what time-outs sent into it was thrown away.
-    pub(super) fn on_window_opened(&mut self, now: Instant) {
-        if let Some(sender) = self.sender.as_mut().filter(|_| self.persist.forgiven() > 0) {
-            sender.on_window_opened(now);
-        }
-    }
-
     /// What the sender wants sent, or why nothing.
     pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
         if let Some(Transmit { tx, range, rule }) = self.decided.take().map(|decided| *decided) {
@@ -363,7 +366,7 @@ impl SendHalf {
         if sender.snd_una() == sender.snd_nxt() && !self.persist.is_running() {
             self.progress_at = now;
         }
-        let decision = sender.send(now, &supply);
+        let decision = sender.next_transmission(now, &supply);
         let limit = match decision {
             Decision::Send(_) => None,
             Decision::Blocked(limit) => Some(limit),
@@ -390,7 +393,9 @@ impl SendHalf {
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
         match &mut self.sender {
-            Some(sender) if !self.persist.overrides() => sender.send_more(now, &supply, until),
+            Some(sender) if !self.persist.overrides() => {
+                sender.next_full_segments(now, &supply, until)
+            }
             _ => self.nxt(),
         }
     }
@@ -403,13 +408,10 @@ impl SendHalf {
         Supply { end, fin: self.fin, window_edge: self.window.edge(), nodelay: self.nodelay }
     }
 
-    /// Works the sender's deadline, if it has come; gives how many time-outs there were.
-    pub(super) fn on_sender_timeout(&mut self, now: Instant) -> Option<u64> {
-        let sender = self.sender.as_mut()?;
-        sender.poll_timeout().filter(|at| *at <= now)?;
-        let before = sender.stats().timeouts;
-        sender.on_timeout(now);
-        Some(sender.stats().timeouts - before)
+    /// Works the sender's deadline, if it has come; gives whether there was a time-out.
+    pub(super) fn on_sender_timeout(&mut self, now: Instant) -> bool {
+        let Some(sender) = &mut self.sender else { return false };
+        sender.poll_timeout().is_some_and(|at| at <= now) && sender.on_timeout(now)
     }
 
     /// Works the persist timer: a window probe is to leave, if it is time.
@@ -460,9 +462,9 @@ impl SendHalf {
             || (self.window.size() == ByteCount::ZERO && self.persist.forgiven() > limit)
     }
 
-    /// Reductions taken back so far.
-    pub(super) fn undos(&self) -> u64 {
-        self.sender.as_ref().map_or(0, |sender| sender.stats().undos)
+    /// Whether the window was reduced since the last call.
+    pub(super) fn take_reduced(&mut self) -> bool {
+        self.sender.as_mut().is_some_and(|sender| sender.take_reduced())
     }
 
     /// Whether the peer owes an answer.

@@ -53,6 +53,7 @@ fn ack(send: &mut SendHalf, now: Instant, ack: ExtSeq) {
         &Ack {
             ack,
             window_changed: false,
+            window_opened: false,
             has_payload: false,
             sack: &[],
             dsack: None,
@@ -67,10 +68,11 @@ fn ack(send: &mut SendHalf, now: Instant, ack: ExtSeq) {
 #[test]
 fn an_older_segment_does_not_change_the_window_and_a_newer_one_may_shrink_it() {
     let mut send = offered(5000);
-    assert!(!send.on_window(ExtSeq(0), FIRST, ByteCount(9000)));
-    assert_eq!((send.window(), send.edge()), (ByteCount(5000), FIRST + 5000));
-    assert!(send.on_window(ExtSeq(2), FIRST, ByteCount(2000)));
-    assert!(!send.on_window(ExtSeq(2), FIRST, ByteCount(2000)), "nothing changes");
+    assert_eq!(send.on_window(ExtSeq(0), FIRST, ByteCount(9000)), WindowNews::default());
+    assert_eq!((send.window(), send.window.edge()), (ByteCount(5000), FIRST + 5000));
+    let shrunk = WindowNews { changed: true, opened: false, shrunk: true };
+    assert_eq!(send.on_window(ExtSeq(2), FIRST, ByteCount(2000)), shrunk);
+    assert!(!send.on_window(ExtSeq(2), FIRST, ByteCount(2000)).changed, "nothing changes");
     write(&mut send, 4000);
     let (sent, limit) = drain(&mut send, NOW);
     assert_eq!(sent.last().unwrap().end, FIRST + 2000);
@@ -98,7 +100,8 @@ fn a_closed_window_is_probed_at_pauses_that_double() {
     ack(&mut send, now, FIRST);
     assert_eq!((send.probes_unanswered(), send.silence()), (0, 0));
     send.on_persist_timeout(send.deadline().unwrap());
-    assert!(send.on_window(ExtSeq(2), FIRST, ByteCount(5000)));
+    let news = send.on_window(ExtSeq(2), FIRST, ByteCount(5000));
+    assert!(news.changed && !news.opened, "no time-out sent into it");
     assert!(!send.take_probe(), "it has opened");
     assert_eq!(drain(&mut send, now).0, [SeqRange::new(FIRST, FIRST + 100)]);
 }

@@ -73,10 +73,10 @@ impl Connection {
     }
 
     fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        let Some(timeouts) = self.send.on_sender_timeout(now) else { return };
-        counters.tcp_ext_timeouts += timeouts;
+        let timed_out = self.send.on_sender_timeout(now);
         self.collect_events();
-        if timeouts > 0 {
+        if timed_out {
+            counters.tcp_ext_timeouts += 1;
             self.check_black_hole(now, counters);
         }
     }
