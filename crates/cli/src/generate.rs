@@ -69,7 +69,8 @@ pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
             Ok(output::print(String::from_utf8(page(command)?)?.trim_end())?)
         }
         Some(directory) => {
-            std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("--out {}", directory.display()))?;
             write(directory, command)
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn link_lines([forth, back]: &[String; 2]) -> String {
     if forth == back {
         return wrapped(&format!("link:  {forth}"), 7);
     }
-    wrapped(&format!("there: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
+    wrapped(&format!("forth: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
 }
 
 /// `9.41 ±0.05`, without the interval if there is none; `-` of no values.
