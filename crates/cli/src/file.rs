@@ -36,6 +36,20 @@ pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
 /// # Errors
 /// As [`not_made`].
 pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
+    try_writing(path).map_err(|error| not_made(path, error))
+}
+
+/// Checks that a directory can be made at `path` with files in it, and makes none.
+///
+/// # Errors
+/// Those of writing to the directory above it that exists.
+pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
+    let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
+    let above = path.ancestors().find(exists).unwrap_or(path);
+    try_writing(&above.join(".airtcp")).with_context(|| above.display().to_string())
+}
+
+fn try_writing(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -43,7 +57,6 @@ pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
         }
         Err(error) => Err(error),
     }
-    .map_err(|error| not_made(path, error))
 }
 
 /// Why a file or a directory cannot be made at `path`.
@@ -129,6 +142,10 @@ mod tests {
             "{nowhere}"
         );
         assert!(check_writable(directory.path()).is_err());
+        check_directory(&directory.path().join("b/c")).unwrap();
+        assert!(!directory.path().join("b").exists());
+        assert!(check_directory(&path.join("c")).is_err());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
     }
 
     #[test]

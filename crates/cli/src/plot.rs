@@ -84,7 +84,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
         })?;
         match &args.output {
             Some(path) if path == Path::new("-") => {
-                return Ok(output::print(picture.trim_end())?);
+                return output::print(picture.trim_end());
             }
             Some(path) => {
                 write(path, &picture)?;
@@ -119,7 +119,7 @@ fn mistake(error: TraceError) -> anyhow::Error {
 }
 
 fn write(path: &Path, picture: &str) -> anyhow::Result<()> {
-    fs::write(path, picture).map_err(|error| file::not_made(path, error)).context("writing")
+    fs::write(path, picture).map_err(|error| file::not_made(path, error))
 }
 
 /// A flow, as it is listed.
@@ -152,7 +152,7 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     let lines: Vec<_> =
         trace.flows().iter().enumerate().map(|(i, flow)| Line::new(i, flow)).collect();
     if json {
-        return Ok(output::print_json(&lines)?);
+        return output::print_json(&lines);
     }
     let row = |line: Line| {
         let (begin, end) = (format!("{:.3}", line.begin), format!("{:.3}", line.end));
@@ -161,7 +161,7 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     };
     let header = ["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"];
     let table = table(header, 3, lines.into_iter().map(row));
-    Ok(output::print(&table.to_string())?)
+    output::print(&table.to_string())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An invalid description: the position, the word there, and the expected one.
 ///
-/// Shown in one line: ``at byte 5, `10mbps`: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit` ``.
+/// Shown in one line: ``at byte 5, `5`: expected a share from 0% to 100%, such as `1%` ``.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct SpecError {
     /// Bytes before the word; the length of the text if a word is missing at its end.

@@ -26,10 +26,9 @@ const RED: (&str, &str) =
     ("red min PACKETS max PACKETS probability P", "red min 5 max 15 probability 10%");
 
 /// Words of tc that are not understood, and what does the same.
-const OF_TC: [(&str, &str); 5] = [
+const OF_TC: [(&str, &str); 4] = [
     ("netem", "delay 10ms"),
     ("reorder", "delayed 5% 25ms 8ms"),
-    ("reordering", "delayed 5% 25ms 8ms"),
     ("slot", "aggregate 5ms"),
     ("tbf", "rate 10mbit limit 50"),
 ];
