@@ -162,13 +162,16 @@ impl FromStr for Url {
         }
         let authority = text.split("://").nth(1).unwrap_or_default();
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.is_empty() {
+            return Err(format!("the host is missing; {EXAMPLE}"));
+        }
         if authority.parse::<Ipv6Addr>().is_ok() {
             return Err(format!("write an IPv6 address in brackets: http://[{authority}]/"));
         }
         let uri: Uri = text.parse().map_err(|error| {
             format!(
-                "not a URL ({error}): write a space as %20, and an IPv6 address in brackets, as in \
-                                      http://[fd00::1]/file; {EXAMPLE}"
+                "not a URL ({error}): write a space as %20, and an IPv6 address in brackets; {EXAMPLE} or \
+                 http://[fd00::1]/file"
             )
         })?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
