@@ -59,15 +59,14 @@ fn try_writing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Why a file or a directory cannot be made at `path`.
+/// Why a file cannot be made at `path`, which is not named.
 pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
-    let name = path.display();
     match path.parent().filter(|above| error.kind() == ErrorKind::NotFound && !above.exists()) {
         Some(above) if !above.as_os_str().is_empty() => anyhow!(
-            "{name}: the directory {} does not exist: create it, or choose another path",
+            "the directory {} does not exist: create it, or choose another path",
             above.display()
         ),
-        _ => anyhow::Error::new(error).context(name.to_string()),
+        _ => error.into(),
     }
 }
 

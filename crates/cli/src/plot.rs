@@ -119,7 +119,8 @@ fn mistake(error: TraceError) -> anyhow::Error {
 }
 
 fn write(path: &Path, picture: &str) -> anyhow::Result<()> {
-    fs::write(path, picture).map_err(|error| file::not_made(path, error))
+    let written = fs::write(path, picture).map_err(|error| file::not_made(path, error));
+    written.with_context(|| format!("writing {}", path.display()))
 }
 
 /// A flow, as it is listed.
