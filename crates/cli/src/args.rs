@@ -280,7 +280,7 @@ pub(crate) fn parse(
         return Err(Refusal::mistake(base_station()));
     }
     let example = words.find_map(example).unwrap_or(EXAMPLE);
-    let cli = Cli::try_parse_from(&arguments).map_err(|error| Refusal::new(&error, example))?;
+    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example))?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
         Command::Get(get) => get.check(),
