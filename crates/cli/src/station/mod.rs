@@ -226,7 +226,7 @@ mod tests {
         let arq = mistake(&["--arq", "tail"]);
         assert!(arq.contains("off, mac, mac+link or head"), "{arq}");
         let radio = mistake(&["--radio", "tries 0"]);
-        assert!(radio.contains("at byte 6, `0`: expected a count"), "{radio}");
+        assert!(radio.contains("at byte 6, `0`: expected a whole number"), "{radio}");
         for (flag, range) in
             [("--mark-bits", "1 to 15"), ("--flows", "1 to "), ("--unproven", "1 to ")]
         {
