@@ -115,6 +115,101 @@ fn a_run_that_a_signal_ends_prints_nothing_and_has_the_code_of_the_signal() -> O
 }
 
 #[test]
+fn an_interrupted_comparison_leaves_no_picture() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let link = "rate 10gbit delay 1ms loss 1%";
+    let long = ["--seconds", "100000", "--with", "rack/cubic", "--seeds", "2", "--threads", "2"];
+    let mut command = airtcp(&["compare", link, "--picture", "a.svg"]);
+    command.args(long).current_dir(&directory).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    // Its threads start once the name of the picture has been checked.
+    let tasks = format!("/proc/{}/task", child.id());
+    let begin = Instant::now();
+    while std::fs::read_dir(&tasks)?.count() < 2 {
+        assert!(child.try_wait()?.is_none() && begin.elapsed() < LIMIT, "it does not run");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(end(child, "-TERM")?, Some(143));
+    assert!(std::fs::read_dir(&directory)?.next().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("a.csv"), "a,b\n")?;
+    std::fs::create_dir(directory.path().join("dir"))?;
+    let tun = ["--tun", "tun0", "--address", "10.0.0.2/24"];
+    let url = "http://10.0.0.1/f";
+    let cases: [(&[&str], i32, &str); 25] = [
+        (&["serv"], 2, "'serv'; a similar subcommand exists: 'serve'; for example: "),
+        (&["--color", "maybe", "names"], 2, "for example: airtcp names --json"),
+        (&["demo", "--link", "lte"], 2, "airtcp demo --lossy --link "),
+        (&["lab", "run", "self/loss", "--resume"], 2, "--out results"),
+        (&["lab", "run", "self/los"], 2, "did you mean `self/loss`?"),
+        (&["lab", "results"], 2, "airtcp lab results results"),
+        (&["lab", "results", "a.csv"], 1, "a.csv: Not a directory; specify a directory"),
+        (&["lab", "run", "self/loss", "--out", "a.csv"], 1, "--out a.csv: "),
+        (&["sim", "run", "a.toml", "--every", "1"], 2, "--state states.jsonl"),
+        (&["sim", "run", "dir"], 1, "reading dir: Is a directory; specify a file"),
+        (&["plot", "a.pcap", "--json"], 2, "airtcp plot capture.pcapng --list"),
+        (&["plot", "a.pcap", "--list", "-o", "a.svg"], 2, "cannot be used with '--output"),
+        (&["plot", "dir"], 1, "specify a directory written by --trace, or a capture"),
+        (&["man", "--out", "a.csv"], 1, "--out a.csv: File exists; choose another name"),
+        (&["compare", "lte", "--seconds", "20s"], 2, "from 0.001 to 10000000, without a unit"),
+        (
+            &["compare", "lte", "--picture", "no/a.svg"],
+            1,
+            "the directory no does not exist: create",
+        ),
+        (&["compare", "trace no.up"], 1, "trace no.up: No such file"),
+        (
+            &["quickserve", "a.csv", "--listen", "tcp://127.0.0.1:1"],
+            2,
+            "is not a directory: create",
+        ),
+        (&["quickserve", "dir", "--listen", "tcp://a:1"], 2, "write an IP address of this machine"),
+        (&["quickserve", "dir", "--listen", "tcp://127.0.0.1:1/b"], 2, "remove the path"),
+        (&["quickserve", "dir", "--listen", "airtcp://10.0.0.2"], 2, "requires --tun"),
+        (&["quickget", "airtcp://10.0.0.1/f", "-o", "f"], 2, "requires --tun and --address"),
+        (&["quickget", "tcp://a/f", "-o", "f", "--tun", "t"], 2, "are only for airtcp://: remove"),
+        (&["quickget", "tcp://127.0.0.1:1/f", "-o", "no/f"], 1, "the directory no does not exist"),
+        (&["demo", "--congestion", ""], 2, "no congestion ``: use one of reno"),
+    ];
+    for (line, code, what) in cases {
+        let output = airtcp(line).current_dir(&directory).output()?;
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{line:?}: {text}");
+        assert!(text.lines().count() == 1 && text.contains(what), "{line:?}: {text}");
+    }
+    for (url, what) in [
+        ("http://10.0.0.1:0/f", "the port must be a number from 1 to 65535"),
+        ("http://[fd00::1/f", "an IPv6 address in brackets"),
+        ("http:///f", "the host is missing"),
+    ] {
+        let output = airtcp(&["get", url, "-o", "f"]).args(tun).output()?;
+        assert!(stderr(&output).contains(what), "{url}: {}", stderr(&output));
+    }
+    let port = airtcp(&["connect", "10.0.0.1:0"]).args(tun).output()?;
+    assert!(stderr(&port).contains("with a port from 1 to 65535"), "{}", stderr(&port));
+    let put = airtcp(&["put", "dir", url]).args(tun).current_dir(&directory).output()?;
+    assert!(stderr(&put).contains("specify a file of known length"), "{}", stderr(&put));
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_is_told_with_its_place() -> Outcome {
+    for line in [&["names"][..], &["lab", "list"], &["man"], &["--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+        let output = airtcp(line).stdout(full).output()?;
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {text}");
+        assert!(text.starts_with("error: writing to stdout: No space left"), "{line:?}: {text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_transfer_that_a_signal_ends_has_the_code_of_the_signal() -> Outcome {
     let directory = tempfile::tempdir()?;
     let silent = TcpListener::bind("127.0.0.1:0")?;

@@ -233,7 +233,10 @@ fn a_file_that_cannot_be_read_is_one_line() -> Outcome {
 fn a_mistake_on_the_command_line_is_one_line_and_exit_code_two() -> Outcome {
     let cases: [(&[&str], &str); 8] = [
         (&["--set", "flow.0.congestin=reno"], "unknown field `congestin`, expected one of `name`"),
-        (&["--set", "flow.3.congestion=reno"], "there is no `flow.3`: only `flow.0` is there"),
+        (
+            &["--set", "flow.3.congestion=reno"],
+            "`flow.3` does not exist: the only element is `flow.0`",
+        ),
         (&["--set", "duration=60"], "expected a time with its unit"),
         (&["--set", "duration"], "such as `flow.0.congestion=reno`"),
         (&["--seeds", "0"], "1 to 100000"),

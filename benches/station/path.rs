@@ -33,14 +33,14 @@ pub(crate) struct Sample {
     /// Packets that left the node, both ways.
     pub(crate) per_second: f64,
     /// One way towards the mobile, in microseconds, in ascending order.
-    lates: Vec<f64>,
+    delays: Vec<f64>,
 }
 
 impl Sample {
     /// The latency that this share of the packets had at most.
     pub(crate) fn late(&self, share: f64) -> f64 {
-        let index = (self.lates.len() as f64 * share) as usize;
-        self.lates.get(index.min(self.lates.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+        let index = (self.delays.len() as f64 * share) as usize;
+        self.delays.get(index.min(self.delays.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -102,7 +102,7 @@ impl Path {
         let [fixed, mobile] = &mut *ends;
         let (mut inbox, mut outbox, mut acks) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let (mut sent, mut arrived, mut acked) = (0_u64, 0_u64, 0_u64);
-        let mut lates = Vec::new();
+        let mut delays = Vec::new();
         // What the load before has left under way is none of this one's.
         let mut heard = Instant::now();
         while heard.elapsed() < PATIENCE {
@@ -136,7 +136,7 @@ impl Path {
                         continue;
                     }
                     let late = (begin.elapsed().as_nanos() as u64).saturating_sub(mark);
-                    lates.push(late as f64 / 1e3);
+                    delays.push(late as f64 / 1e3);
                     arrived += 1;
                     heard = now;
                     acks.extend(ack.map(Packet::new));
@@ -147,7 +147,7 @@ impl Path {
                 tokio::task::yield_now().await;
             }
         });
-        lates.sort_by(f64::total_cmp);
-        Sample { per_second: (arrived + acked) as f64 / begin.elapsed().as_secs_f64(), lates }
+        delays.sort_by(f64::total_cmp);
+        Sample { per_second: (arrived + acked) as f64 / begin.elapsed().as_secs_f64(), delays }
     }
 }

@@ -276,12 +276,11 @@ pub(crate) fn parse(
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let command = words.find(|word| !word.starts_with('-')).unwrap_or_default().to_owned();
-    if command == "basestation" {
+    if words.clone().find(|word| !word.starts_with('-')) == Some("basestation") {
         return Err(Refusal::mistake(base_station()));
     }
-    let cli =
-        Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example(&command)))?;
+    let example = words.find_map(example).unwrap_or(EXAMPLE);
+    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example))?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
         Command::Get(get) => get.check(),
@@ -356,7 +355,10 @@ impl Refusal {
             if part.starts_with("Usage:") || part.starts_with("For more information") {
                 break;
             }
-            if !part.is_empty() {
+            if let Some(tip) = part.strip_prefix("tip: ") {
+                line.push_str("; ");
+                line.push_str(tip);
+            } else if !part.is_empty() {
                 line.push_str(if line.is_empty() { "" } else { " " });
                 line.push_str(part);
             }
@@ -381,15 +383,18 @@ impl Refusal {
         }
         let help = self.help.as_ref().filter(|_| global::has_colors(&std::io::stdout()));
         let help = help.map_or_else(|| self.text.clone(), |help| help.ansi().to_string());
-        // A reader that went away has seen enough.
-        let _ = output::print(help.trim_end());
-        ExitCode::SUCCESS
+        crate::finish(output::print(help.trim_end()))
     }
 }
 
-/// A line that works, of the command that was meant.
-fn example(command: &str) -> &'static str {
-    match command {
+/// A line that works, where no command is meant.
+const EXAMPLE: &str =
+    "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB";
+
+/// A line that works, of a command.
+fn example(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "serve" => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7",
         "get" => "airtcp get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/file -o file",
         "put" => "airtcp put --tun tun0 --address 10.0.0.2/24 file http://10.0.0.1/file",
         "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
@@ -397,16 +402,23 @@ fn example(command: &str) -> &'static str {
         "quickget" => "airtcp quickget rrtp://10.0.0.1:8000/file -o file",
         "ss" => "airtcp ss --watch",
         "names" => "airtcp names --json",
-        "demo" => "airtcp demo --size 64MiB, or: airtcp demo --radio \"error 20%\" --arq mac+link",
+        "demo" => {
+            "airtcp demo --size 64MiB, or: airtcp demo --lossy --link \"rate 20mbit delay 20ms loss 1%\", or: airtcp \
+             demo --radio \"error 20%\" --arq mac+link"
+        }
         "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",
-        "sim" => "airtcp sim run scenario.toml --seeds 10",
+        "sim" => {
+            "airtcp sim init > scenario.toml, or: airtcp sim run scenario.toml --seeds 10 --state states.jsonl"
+        }
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
-        "lab" => "airtcp lab run self/loss",
+        "lab" => {
+            "airtcp lab list, or: airtcp lab run self/loss --out results, or: airtcp lab results results"
+        }
         "completions" => "airtcp completions bash",
         "man" => "airtcp man sim | man -l -",
-        "plot" => "airtcp plot capture.pcapng -o flow.svg",
-        _ => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB",
-    }
+        "plot" => "airtcp plot capture.pcapng --list, or: airtcp plot capture.pcapng -o flow.svg",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Files that are read whole, and names for new ones.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use airtcp_link::Trace;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 /// The longest trace of a link: ten million lines.
 const LONGEST_TRACE: u64 = 128 << 20;
@@ -29,6 +29,45 @@ pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
         bail!("larger than {} MiB", longest >> 20);
     }
     String::from_utf8(bytes).context("not UTF-8 text")
+}
+
+/// Checks that a file can be written at `path`: what exists stays as it is, and nothing new stays.
+///
+/// # Errors
+/// As [`not_made`].
+pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
+    try_writing(path).map_err(|error| not_made(path, error))
+}
+
+/// Checks that a directory can be made at `path` with files in it, and makes none.
+///
+/// # Errors
+/// Those of writing to the directory above it that exists.
+pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
+    let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
+    let above = path.ancestors().find(exists).unwrap_or(path);
+    try_writing(&above.join(".airtcp")).with_context(|| above.display().to_string())
+}
+
+fn try_writing(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().write(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Why a file cannot be made at `path`, which is not named.
+pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
+    match path.parent().filter(|above| error.kind() == ErrorKind::NotFound && !above.exists()) {
+        Some(above) if !above.as_os_str().is_empty() => anyhow!(
+            "the directory {} does not exist: create it, or choose another path",
+            above.display()
+        ),
+        _ => error.into(),
+    }
 }
 
 /// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
@@ -85,6 +124,27 @@ mod tests {
         assert_eq!(names, ["a.svg", "a-2.svg", "a-3.svg"]);
         let nowhere = make_new("/no/such/place/a", "", |path| std::fs::create_dir(path));
         assert_eq!(nowhere.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_check_leaves_everything_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.svg");
+        check_writable(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "earlier").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "earlier");
+        let nowhere = check_writable(&directory.path().join("b/a.svg")).unwrap_err().to_string();
+        assert!(
+            nowhere.contains("/b does not exist: create it, or choose another path"),
+            "{nowhere}"
+        );
+        assert!(check_writable(directory.path()).is_err());
+        check_directory(&directory.path().join("b/c")).unwrap();
+        assert!(!directory.path().join("b").exists());
+        assert!(check_directory(&path.join("c")).is_err());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> anyho
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    Ok(output::print(String::from_utf8(script)?.trim_end())?)
+    output::print(String::from_utf8(script)?.trim_end())
 }
 
 /// Prints the page of `command` or of a command below it, or writes all of them into a directory.
@@ -66,10 +66,11 @@ pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
     match &args.out {
         None => {
             let command = below(command, &args.command)?;
-            Ok(output::print(String::from_utf8(page(command)?)?.trim_end())?)
+            output::print(String::from_utf8(page(command)?)?.trim_end())
         }
         Some(directory) => {
-            std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("--out {}", directory.display()))?;
             write(directory, command)
         }
     }

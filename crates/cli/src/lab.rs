@@ -1,6 +1,5 @@
 //! `airtcp lab`: experiments by name.
 
-use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -377,10 +376,10 @@ fn about(experiment: &Experiment, plan: &Plan) -> u64 {
     })
 }
 
-/// Makes the folders of results, so that a long experiment does not find only at its end that it cannot write.
+/// Checks that the results can be written, so that a long experiment does not fail at its end.
 fn prepare(dir: &Path, jobs: &[Job]) -> anyhow::Result<()> {
     for job in jobs {
-        fs::create_dir_all(dir.join(job.name()))
+        file::check_directory(&dir.join(job.name()))
             .with_context(|| format!("--out {}", dir.display()))?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
+use anyhow::Context;
 use clap::builder::styling::{Style, Styles};
 use serde::Serialize;
 
@@ -14,11 +15,11 @@ use crate::global;
 ///
 /// # Errors
 /// Those of writing.
-pub(crate) fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        result => result.context("writing to stdout"),
     }
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn error(what: impl Display) {
 ///
 /// # Errors
 /// Those of writing; `value` has no form in JSON.
-pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
@@ -98,6 +99,10 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
         ErrorKind::AddrNotAvailable => {
             Some("; this machine does not have that address: `ip addr` lists its addresses")
         }
+        ErrorKind::AlreadyExists => Some("; choose another name, or remove it"),
+        ErrorKind::IsADirectory => Some("; specify a file"),
+        ErrorKind::NotADirectory => Some("; specify a directory"),
+        ErrorKind::StorageFull => Some("; free some space, or choose another file system"),
         _ => None,
     }
 }

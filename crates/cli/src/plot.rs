@@ -1,7 +1,7 @@
 //! `airtcp plot`: the time-sequence graph of a flow, from a trace or anybody's capture.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     to: Option<Duration>,
     /// List the flows, without a picture
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["output", "from", "to"])]
     list: bool,
     /// Print the list as JSON
     #[arg(long, requires = "list")]
@@ -51,7 +51,13 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         check_kind(path)?;
     }
-    let trace = plot::read(&args.trace)?;
+    let trace = plot::read(&args.trace).map_err(|error| match args.trace.is_dir() {
+        true => output::with_advice(
+            error.into(),
+            "specify a directory written by --trace, or a capture",
+        ),
+        false => error.into(),
+    })?;
     for cut in trace.cuts() {
         output::note(format_args!("{cut}"));
     }
@@ -64,6 +70,10 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     })?;
     let is_xpl = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "xpl");
     let path = if let Some(path) = args.output.as_ref().filter(is_xpl) {
+        if args.from.or(args.to).is_some() {
+            let what = "--from and --to are only for SVG pictures: xplot zooms itself; for example -o flow.svg";
+            return Err(Mistake::new(what.to_owned()).into());
+        }
         trace.xpl(args.flow, path)?;
         path.clone()
     } else {
@@ -74,7 +84,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
         })?;
         match &args.output {
             Some(path) if path == Path::new("-") => {
-                return Ok(output::print(picture.trim_end())?);
+                return output::print(picture.trim_end());
             }
             Some(path) => {
                 write(path, &picture)?;
@@ -109,14 +119,8 @@ fn mistake(error: TraceError) -> anyhow::Error {
 }
 
 fn write(path: &Path, picture: &str) -> anyhow::Result<()> {
-    fs::write(path, picture)
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                anyhow::anyhow!("{}: there is no such directory", path.display())
-            }
-            _ => error.into(),
-        })
-        .with_context(|| format!("writing {}", path.display()))
+    let written = fs::write(path, picture).map_err(|error| file::not_made(path, error));
+    written.with_context(|| format!("writing {}", path.display()))
 }
 
 /// A flow, as it is listed.
@@ -149,7 +153,7 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     let lines: Vec<_> =
         trace.flows().iter().enumerate().map(|(i, flow)| Line::new(i, flow)).collect();
     if json {
-        return Ok(output::print_json(&lines)?);
+        return output::print_json(&lines);
     }
     let row = |line: Line| {
         let (begin, end) = (format!("{:.3}", line.begin), format!("{:.3}", line.end));
@@ -158,7 +162,7 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     };
     let header = ["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"];
     let table = table(header, 3, lines.into_iter().map(row));
-    Ok(output::print(&table.to_string())?)
+    output::print(&table.to_string())
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ pub(crate) fn link_lines([forth, back]: &[String; 2]) -> String {
     if forth == back {
         return wrapped(&format!("link:  {forth}"), 7);
     }
-    wrapped(&format!("there: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
+    wrapped(&format!("forth: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
 }
 
 /// `9.41 ±0.05`, without the interval if there is none; `-` of no values.
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(wrapped(&format!("{long} b"), 2), format!("{long}\n  b"));
         let link = |forth: &str, back: &str| link_lines(&[forth.to_owned(), back.to_owned()]);
         assert_eq!(link("loss 1%", "loss 1%"), "link:  loss 1%");
-        assert_eq!(link("loss 1%", "seed 2"), "there: loss 1%\nback:  seed 2");
+        assert_eq!(link("loss 1%", "seed 2"), "forth: loss 1%\nback:  seed 2");
     }
 
     #[test]

@@ -263,9 +263,10 @@ pub(crate) fn arq(text: &str) -> Result<Arq, String> {
 /// `--seconds`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected 0.001 to 10000000 seconds; for example 10".to_owned())
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        "expected a number of seconds from 0.001 to 10000000, without a unit; for example 10"
+            .to_owned()
+    })
 }
 
 /// `--from` and `--to`.

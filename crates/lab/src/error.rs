@@ -10,7 +10,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum LabError {
     /// No experiment has that name, or matches that pattern.
-    #[error("no experiment `{pattern}`: use names of `airtcp lab list`, or a pattern as 'self/*'")]
+    #[error(
+        "no experiment `{pattern}`: use names of `airtcp lab list`, or a pattern such as 'self/*'{}",
+        meant(pattern)
+    )]
     Unknown {
         /// What was asked for.
         pattern: String,
@@ -56,7 +59,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A line of a file is no summary of an experiment.
-    #[error("{}:{line}: not a summary of an experiment: {source}", path.display())]
+    #[error("{}:{line}: not a summary of an experiment: {source}; remove the file, or run the experiment again", path.display())]
     Summary {
         /// The file.
         path: PathBuf,
@@ -79,4 +82,11 @@ pub enum LabError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// The name that may have been meant.
+fn meant(pattern: &str) -> String {
+    let names = crate::EXPERIMENTS.iter().map(|experiment| experiment.name);
+    let meant = airtcp_types::nearest(pattern, names);
+    meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
 }

@@ -139,7 +139,8 @@ mod tests {
         let error = select(&["self/loss", "self/los"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no experiment `self/los`: use names of `airtcp lab list`, or a pattern as 'self/*'"
+            "no experiment `self/los`: use names of `airtcp lab list`, or a pattern such as 'self/*'; did you mean \
+             `self/loss`?"
         );
     }
 }

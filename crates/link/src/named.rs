@@ -16,7 +16,7 @@
 //! | `aggregated-wifi` | the Wi-Fi example of netem's slots (Linux commit 836af83b54e3): 200 Mbit/s, 20 ms, a queue of 512 packets, bursts of 42 packets or 64 KiB; its slots last 0.8 to 10 ms, and their mean is the time here |
 //! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
 
-use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of};
+use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of, of_tc};
 
 /// A named link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,7 +142,7 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
 /// The name of a link, or the part of a description, that is written most like `word`.
 fn nearest(word: &str) -> &'static str {
     let names = LINKS.iter().map(|link| (link.name, link.name));
-    nearest_of(names.chain(names_of(PARTS)), word)
+    of_tc(word).unwrap_or_else(|| nearest_of(names.chain(names_of(PARTS)), word))
 }
 
 /// Said of a first word that is neither; a test makes sure that the list is whole.
@@ -210,6 +210,8 @@ mod tests {
             ("verybad", "; did you mean `very-bad`?"),
             ("rat", "; did you mean `rate`?"),
             ("dealy", "; did you mean `delay`?"),
+            ("reorder", ", such as `delayed 5% 25ms 8ms`"),
+            ("netem", ", such as `delay 10ms`"),
         ] {
             let error = error(word);
             assert!(error.ends_with(meant), "{error}");

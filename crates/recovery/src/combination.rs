@@ -174,18 +174,14 @@ impl Combination {
         congestion: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
-        let named = |part: Option<&str>| {
-            part.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned)
+        let judge = match (judge, congestion) {
+            (None, None) => DEFAULT_JUDGE,
+            (judge, _) => judge.unwrap_or_default().trim(),
         };
-        let detection = named(detection).unwrap_or_else(|| DEFAULT_DETECTION.to_owned());
-        let congestion = named(congestion);
-        let judge = match (judge, &congestion) {
-            (None, None) => Some(DEFAULT_JUDGE.to_owned()),
-            (judge, _) => named(judge),
-        };
-        let congestion = congestion.unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
+        let detection = detection.map_or(DEFAULT_DETECTION, str::trim);
+        let congestion = congestion.map_or(DEFAULT_CONGESTION, str::trim);
         let mut judges = Vec::new();
-        for judge in judge.iter().flat_map(|judges| judges.split('+')) {
+        for judge in judge.split('+').filter(|_| !judge.is_empty()) {
             judges.push(Choice::find("judge", registry::judges(), judge)?);
         }
         let rank = |choice: &Choice<dyn LossJudge>| {
@@ -196,8 +192,8 @@ impl Combination {
             return Err(CombinationError::Twice { first: first.to_string() });
         }
         Ok(Self {
-            detection: Choice::find("detection", registry::detections(), &detection)?,
-            congestion: Choice::find("congestion", registry::controls(), &congestion)?,
+            detection: Choice::find("detection", registry::detections(), detection)?,
+            congestion: Choice::find("congestion", registry::controls(), congestion)?,
             judges,
         })
     }
@@ -512,6 +508,10 @@ mod tests {
         assert_eq!(parts(None, Some("bbr3"), None), "rack/bbr3");
         assert_eq!(parts(None, None, Some("hack")), "rack/bbr3/hack");
         assert_eq!(parts(None, None, Some("")), "rack/bbr3");
+        for empty in [(Some(""), None), (None, Some(" "))] {
+            let error = Combination::from_parts(empty.0, empty.1, None).unwrap_err().to_string();
+            assert!(error.contains(" ``: use one of "), "{error}");
+        }
         let cubic = Choice::plain(&crate::control::CUBIC).unwrap();
         let with_cubic = |text: &str| {
             text.parse::<Combination>().unwrap().with_congestion(cubic.clone()).to_string()

@@ -1,7 +1,12 @@
 //! A host and a port.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
+
+use anyhow::Context;
+
+use crate::output;
 
 /// A host, by name or address, and a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,11 +16,24 @@ pub(crate) struct Place {
     pub(super) port: u16,
 }
 
+impl Place {
+    /// The addresses of the host, as the operating system gives them, with the port.
+    pub(super) async fn lookup(&self) -> anyhow::Result<Vec<SocketAddr>> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let found = found.with_context(|| format!("looking up {}", self.host));
+        match found {
+            Ok(found) => Ok(found.collect()),
+            Err(error) => Err(output::with_advice(error, "check the name, or use an IP address")),
+        }
+    }
+}
+
 impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const HELP: &str = "expected HOST:PORT; for example 10.0.0.1:7 or [fd00::1]:7";
+        const HELP: &str =
+            "expected HOST:PORT with a port from 1 to 65535; for example 10.0.0.1:7 or [fd00::1]:7";
         let (host, port) = text.rsplit_once(':').ok_or(HELP)?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match bare {

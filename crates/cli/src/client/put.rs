@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     // Opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(&args.file).with_context(|| name.clone())?;
     if !metadata.is_file() {
-        bail!("{name} is not a regular file with a known length");
+        bail!("{name} is not a regular file: specify a file of known length");
     }
     let file = File::open(&args.file).with_context(|| name.clone())?;
     let source =

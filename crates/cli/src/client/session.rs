@@ -159,10 +159,7 @@ impl Session {
 
     /// The addresses of a host that the stack can call, as the operating system gives them.
     async fn resolve(&self, place: &Place) -> anyhow::Result<Vec<SocketAddr>> {
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((place.host.as_str(), place.port))
-            .await
-            .with_context(|| format!("looking up {}", place.host))?
-            .collect();
+        let found = place.lookup().await?;
         let has =
             |ip: IpAddr| self.addresses.iter().any(|own| own.address().is_ipv4() == ip.is_ipv4());
         let usable: Vec<_> = found.iter().copied().filter(|address| has(address.ip())).collect();

@@ -98,7 +98,7 @@ impl Sink {
                 Some(ELOOP) => {
                     anyhow!("{name} is a symbolic link, which is not followed: remove it")
                 }
-                _ => anyhow::Error::new(error).context(name.clone()),
+                _ => file::not_made(&part, error).context(name.clone()),
             })?;
         if !file.metadata()?.is_file() {
             bail!("{name} exists and is not a regular file: remove it");

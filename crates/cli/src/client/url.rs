@@ -162,12 +162,18 @@ impl FromStr for Url {
         }
         let authority = text.split("://").nth(1).unwrap_or_default();
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.is_empty() {
+            return Err(format!("the host is missing; {EXAMPLE}"));
+        }
         if authority.parse::<Ipv6Addr>().is_ok() {
             return Err(format!("write an IPv6 address in brackets: http://[{authority}]/"));
         }
-        let uri: Uri = text
-            .parse()
-            .map_err(|error| format!("not a URL ({error}): write a space as %20; {EXAMPLE}"))?;
+        let uri: Uri = text.parse().map_err(|error| {
+            format!(
+                "not a URL ({error}): write a space as %20, and an IPv6 address in brackets; {EXAMPLE} or \
+                 http://[fd00::1]/file"
+            )
+        })?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
             return Err(format!(
@@ -180,8 +186,11 @@ impl FromStr for Url {
             Some(port) => port.parse().ok().filter(|port| *port > 0),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let Some(port) = port.filter(|_| !host.is_empty()) else {
-            return Err(format!("the host is missing or the port is invalid; {EXAMPLE}"));
+        if host.is_empty() {
+            return Err(format!("the host is missing; {EXAMPLE}"));
+        }
+        let Some(port) = port else {
+            return Err(format!("the port must be a number from 1 to 65535; {EXAMPLE}"));
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let place = Place { host: host.to_owned(), port };
@@ -237,7 +246,11 @@ mod tests {
         assert!(why("http://me@a.example/").contains("before @"));
         assert!(why("http://fd00::1/x").contains("in brackets: http://[fd00::1]/"));
         assert!(why("http://a.example/a b").contains("a space as %20"));
-        for bad in ["http://", "http:///x", "http://a:0/", "http://a:99999/"] {
+        assert!(why("http://[fd00::1/x").contains("an IPv6 address in brackets"));
+        for bad in ["http://a:0/", "http://a:99999/", "http://a:80x/"] {
+            assert!(why(bad).contains("from 1 to 65535; for example"), "{bad}");
+        }
+        for bad in ["http://", "http:///x"] {
             assert!(why(bad).contains("for example"), "{bad}");
         }
     }

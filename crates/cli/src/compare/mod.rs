@@ -7,7 +7,7 @@ mod report;
 mod round_trip;
 mod text;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
@@ -32,11 +32,9 @@ const WARM_UP: f64 = 0.2;
 /// # Errors
 /// The link cannot be had, a run makes no sense, the picture cannot be written.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let picture = |path: &Path| format!("--picture {}", path.display());
     if let Some(path) = &args.picture {
-        // Before all runs, and what is there already stays as it is until they are done.
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        file.with_context(|| picture(path))?;
+        // Before all runs: an earlier picture stays until they are done.
+        file::check_writable(path).with_context(|| format!("--picture {}", path.display()))?;
     }
     let plan = Plan::new(args)?;
     let (rows, beside_itself) = plan.run(args)?;
@@ -47,7 +45,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         output::print(&report.to_string())?;
     }
     if let Some(path) = &args.picture {
-        fs::write(path, picture::of(&report).to_svg()).with_context(|| picture(path))?;
+        let written = fs::write(path, picture::of(&report).to_svg());
+        written.with_context(|| format!("--picture {}", path.display()))?;
         output::note(format_args!("wrote {}", path.display()));
     }
     Ok(())
@@ -147,7 +146,7 @@ fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
     for spec in [&wire.forth, &wire.back] {
         if let RateSpec::Trace(file) = &spec.rate {
             let trace = file::link_trace(Path::new(file))
-                .map_err(|why| anyhow::anyhow!("{file}: {why}"))?;
+                .map_err(|why| anyhow::anyhow!("trace {file}: {why}"))?;
             traces.insert(file.clone(), trace);
         }
     }

@@ -10,10 +10,10 @@ pub(super) fn of(report: &Report) -> Dots {
     let (factor, unit) = report.rate_unit();
     let mut columns = vec![
         column(format!("goodput ({unit})"), "more is better →"),
-        column("mean RTT over the link's own".to_owned(), "← less is better"),
+        column("mean RTT relative to the idle link".to_owned(), "← less is better"),
     ];
     if let Some(other) = &report.beside {
-        columns.push(column(format!("{other} keeps beside it ({unit})"), "more is fairer →"));
+        columns.push(column(format!("goodput of {other} beside it ({unit})"), "more is fairer →"));
     }
     let dots = |row: &Row| {
         let mut dots = vec![dot(&row.goodput, factor), dot(&row.rtt_inflation, 1.0)];

@@ -96,5 +96,5 @@ pub(crate) async fn caught(signal: &mut Signal) {
 
 fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     let text = if json { serde_json::to_string(report)? } else { report.to_string() };
-    Ok(output::print(&text)?)
+    output::print(&text)
 }

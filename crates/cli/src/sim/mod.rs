@@ -16,7 +16,7 @@ use anyhow::Context;
 
 use crate::output::{self, Mistake};
 use crate::progress::Progress;
-use crate::record;
+use crate::{file, record};
 use args::{RunArgs, SimArgs, SimCommand};
 use report::Report;
 
@@ -96,13 +96,14 @@ fn trace_flag(directory: &Path) -> String {
 
 /// Writes a line for each state.
 fn with_states(
-    file: &Path,
+    path: &Path,
     every: Duration,
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<RunResult> {
-    let context = || format!("--state {}", file.display());
-    let mut lines = BufWriter::new(File::create(file).with_context(context)?);
+    let context = || format!("--state {}", path.display());
+    let made = File::create(path).map_err(|error| file::not_made(path, error));
+    let mut lines = BufWriter::new(made.with_context(context)?);
     let mut written = Ok(());
     let run = airtcp_sim::run_with_states(scenario, observer, every, &mut |state| {
         if written.is_ok() {
@@ -111,6 +112,6 @@ fn with_states(
         }
     })?;
     written.and_then(|()| lines.flush()).with_context(context)?;
-    output::note(format_args!("wrote {}", file.display()));
+    output::note(format_args!("wrote {}", path.display()));
     Ok(run)
 }

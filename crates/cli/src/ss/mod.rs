@@ -91,11 +91,11 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
         for answer in &mut answers {
             without_tokens(answer);
         }
-        return Ok(output::print(&serde_json::to_string(&answers)?)?);
+        return output::print(&serde_json::to_string(&answers)?);
     }
     let clear = if args.watch.is_some() && stdout().is_terminal() { CLEAR } else { "" };
     let shown: Vec<String> = answers.iter().map(text).collect();
-    Ok(output::print(&format!("{clear}{}", shown.join("\n").trim_end()))?)
+    output::print(&format!("{clear}{}", shown.join("\n").trim_end()))
 }
 
 fn ask(path: &Path) -> anyhow::Result<Value> {

@@ -36,14 +36,14 @@ pub(super) struct CtlArgs {
 pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     let value = ask(args)?;
     if args.json {
-        return Ok(output::print_json(&value)?);
+        return output::print_json(&value);
     }
     let text = match args.request {
         Request::Status => report::tree(&value),
         Request::Flows => flows(value.as_array().map_or(&[], Vec::as_slice)),
         Request::Freeze | Request::Disconnect | Request::Reconnect => reached(&value),
     };
-    Ok(output::print(&text)?)
+    output::print(&text)
 }
 
 fn ask(args: &CtlArgs) -> anyhow::Result<Value> {

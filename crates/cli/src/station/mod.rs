@@ -86,8 +86,12 @@ pub fn basestation() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let is_ctl = std::env::args().nth(1).is_some_and(|word| word == "ctl");
-            let example = if is_ctl { "basestation ctl status" } else { EXAMPLE };
+            let example = match std::env::args_os().nth(1).as_ref().and_then(|word| word.to_str()) {
+                Some("ctl") => "basestation ctl status",
+                Some("completions") => "basestation completions bash",
+                Some("man") => "basestation man ctl | man -l -",
+                _ => EXAMPLE,
+            };
             return Refusal::new(&error, example).report();
         }
     };
@@ -222,7 +226,7 @@ mod tests {
         let arq = mistake(&["--arq", "tail"]);
         assert!(arq.contains("off, mac, mac+link or head"), "{arq}");
         let radio = mistake(&["--radio", "tries 0"]);
-        assert!(radio.contains("at byte 6, `0`: expected a count"), "{radio}");
+        assert!(radio.contains("at byte 6, `0`: expected a whole number"), "{radio}");
         for (flag, range) in
             [("--mark-bits", "1 to 15"), ("--flows", "1 to "), ("--unproven", "1 to ")]
         {

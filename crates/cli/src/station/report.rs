@@ -62,7 +62,7 @@ impl Report {
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         let text =
             if json { serde_json::to_string(self)? } else { tree(&serde_json::to_value(self)?) };
-        Ok(output::print(&text)?)
+        output::print(&text)
     }
 }
 

@@ -57,7 +57,14 @@ struct Record<'a> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS).max(20_000);
-    let mut findings = Findings::new(["link", "runs of", "runs", "mean length", "theory", "odd"]);
+    let mut findings = Findings::new([
+        "link",
+        "runs of",
+        "runs",
+        "mean length",
+        "theory",
+        "not a whole number of bursts",
+    ]);
     let mut series = Vec::new();
     for law in &LAWS {
         let (mut runs, mut odd) = (vec![0; BINS], 0);
@@ -91,7 +98,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let verdict = if odd == 0 {
             test.verdict()
         } else {
-            crate::Verdict::DoesNotHold(format!("{odd} runs are no whole number of bursts"))
+            crate::Verdict::DoesNotHold(format!("{odd} runs are not a whole number of bursts"))
         };
         let what = format!("{}, runs of packets {}", law.link, law.what);
         findings.claim(what, format!("geometric, {} to end", law.stop), test.show(), verdict);

@@ -26,7 +26,7 @@ const BOTTLENECK: &str = "rate 20mbit delay 18ms limit 67";
 const AT_LEAST: f64 = 0.95;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender", "flows", "Jain's index", "sum, Mbit/s"]);
+    let mut findings = Findings::new(["sender", "flows", "Jain's index", "total goodput, Mbit/s"]);
     let axes = vec![Axis::new("combination", COMBINATIONS), Axis::new("flows", COUNTS)];
     let grid = Grid::run(run, axes, |point, seed| {
         let count = point.number("flows") as u32;
@@ -55,7 +55,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.picture(
         "fairness",
         Figure {
-            title: "Fairness between flows that are alike".to_owned(),
+            title: "Fairness between flows of the same sender".to_owned(),
             x: draw::linear("flows"),
             y: draw::linear("Jain's index"),
             series: lines.collect(),

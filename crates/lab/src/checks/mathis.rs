@@ -45,12 +45,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "goodput, Mbit/s",
         "law",
         "ratio",
-        "cuts a run",
-        "time-outs a run",
-        "held up, %",
-        "in the rest, Mbit/s",
+        "reductions per run",
+        "time-outs per run",
+        "time in time-outs, %",
+        "goodput outside of time-outs, Mbit/s",
         "cycle",
-        "ratio of the rest",
+        "goodput over the cycle",
     ]);
     let axes = vec![Axis::new("profile", ["modern", "paper"]), Axis::new("loss", LOSSES)];
     let grid = Grid::run(run, axes, |point, seed| {
@@ -127,8 +127,8 @@ fn judge(findings: &mut Findings, row: &Slice<'_>) {
     let is_near = |field| (mean(field) - 1.0).abs() <= WITHIN;
     let law = Verdict::of(is_near("ratio"), || {
         format!(
-            "{:+.1} %, of which the round without growth after each loss is {:+.1} %, time-outs of lost \
-             repairs {:+.1} %, and the rest {:+.1} %",
+            "{:+.1} %: {:+.1} % from the round without growth after each loss, {:+.1} % from time-outs of \
+             lost repairs, and {:+.1} % from other causes",
             off(mean("ratio")),
             off(mean("cycle") / mean("law")),
             off(mean("goodput") / mean("free")),

@@ -41,7 +41,7 @@ struct Record<'a> {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings =
-        Findings::new(["link", "packet, bytes", "measured, bit/s", "described", "off, ppm"]);
+        Findings::new(["link", "packet, bytes", "measured, bit/s", "described", "error, ppm"]);
     for seed in 1..=run.seeds {
         for (link, described, overhead) in LINKS {
             for bytes in [40, 576, 1_500] {

@@ -37,7 +37,7 @@ struct Record {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let count = run.scaled(STAMPS);
-    let mut findings = Findings::new(["seed", "stamps", "packets", "not at their stamp"]);
+    let mut findings = Findings::new(["seed", "timestamps", "packets", "not at their timestamp"]);
     let mut wrong = 0;
     for seed in 1..=run.seeds {
         let stamps = stamps(seed, count);
@@ -74,7 +74,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     let verdict = Verdict::of(wrong == 0, || format!("{wrong} packets are early or late"));
-    findings.claim("packets not at their stamp", "0", wrong.to_string(), verdict);
+    findings.claim("packets not at their timestamp", "0", wrong.to_string(), verdict);
     Ok(findings)
 }
 

@@ -59,7 +59,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 ),
                 "degrades significantly (below 0.5)",
                 theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, || format!("there it has {told}")),
+                theory::below(&share, 0.5, || format!("at that delay it has {told}")),
             );
         } else {
             let share = theory::show(&share, 1.0, 2);
@@ -93,8 +93,8 @@ fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], 
         theory::above(share, 0.9, || {
             let twice = 10_000 / (ERROR * ERROR);
             format!(
-                "there it has {told}; hypothesis: with no queue on the radio the wait of one round trip has room for one \
-                 repair, and one frame in {twice} is lost twice"
+                "at that delay it has {told}; hypothesis: without a queue on the radio the wait of one round trip \
+                 allows one repair, and one frame in {twice} is lost twice"
             )
         }),
     );

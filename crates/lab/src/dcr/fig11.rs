@@ -100,8 +100,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "queue",
         "dropped, %",
         "by the radios, %",
-        "lost on them, %",
-        "reordered there, %",
+        "lost on the radios, %",
+        "reordered on the radios, %",
         "waits: Mbit/s",
         "beside: Mbit/s",
         "ratio",
@@ -313,7 +313,7 @@ fn outside(level: &Level, outcome: &Outcome) -> Option<Verdict> {
     let dropped = outcome.dropped.mean;
     (!(from..=to).contains(&dropped)).then(|| {
         Verdict::NotComparable(format!(
-            "no queue of the list has {} congestion there: the nearest drops {dropped:.2} %",
+            "no queue of the list has {} congestion: the nearest drops {dropped:.2} %",
             level.name
         ))
     })

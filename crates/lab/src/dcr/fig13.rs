@@ -18,7 +18,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let case = |queue| Case { x: queue, flows: 6, late: 0, queue: Queue::Packets(queue) };
     let sweep = Sweep {
         name: "fig13",
-        title: "Twelve flows on 10 Mbit/s, and nothing but congestion",
+        title: "Twelve flows on 10 Mbit/s, congestion only",
         x: "queue, packets",
         cases: [20, 40, 60, 100, 160].map(case).to_vec(),
         is_over_drops: false,

@@ -121,7 +121,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
         )
     };
     findings.claim(
-        "what all DCR adds to the delivery of a packet sent again, in RTTs of all SACK",
+        "delay that DCR in all flows adds to the delivery of a retransmission, in RTTs of SACK in all flows",
         "up to about 1 (0 to 1.1)",
         theory::show(&extra, 1.0, 2),
         theory::within(&extra, (0.0, 1.1), shown),

@@ -32,7 +32,7 @@ const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(100);
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["profile", "there first", "until they have 55 %, s"]);
+    let mut findings = Findings::new(["profile", "running before", "time until they have 55 %, s"]);
     let firsts = FIRST.map(|(first, _)| first);
     let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("first", firsts)];
     let joined = joined(run).as_secs_f64();
@@ -51,13 +51,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let seconds = |first: &str| paper.at("first", first).mean("seconds");
     for (first, figure) in FIRST {
         let Some(figure) = figure else { continue };
-        let printed = Printed { what: "until the first have 55 %, s", figure, decimals: 2 };
+        let printed = Printed { what: "time until the first have 55 %, s", figure, decimals: 2 };
         let why = "the paper has one run and no averaging time (here 0.5 s); the cause was not determined";
         findings.printed(&printed, first, &seconds(first), why);
     }
     let ratio = theory::ratio(&seconds(DCR), &seconds(SACK));
     findings.claim(
-        "until DCR's flows have 55 %, over those without",
+        "time until DCR's flows have 55 %, over that of flows without DCR",
         "not worse: 3.67 of 3.1 (at most 1.3)",
         theory::show(&ratio, 1.0, 2),
         theory::below(&ratio, 1.3, || "the cause was not determined".to_owned()),
@@ -65,7 +65,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut series = Vec::new();
     for first in [SACK, DCR] {
         let arrivals = one(run, "paper", first, 1)?;
-        for (side, name) in [(0, "there first"), (1, "joined, sack/reno")] {
+        for (side, name) in [(0, "running before"), (1, "joined, sack/reno")] {
             let points = arrivals.rates(STRETCHES);
             let points = points.map(|(end, rates)| draw::point(end, rates[side] * 1e-6)).collect();
             series.push(draw::series(format!("{first}: {name}"), Style::Line, points));

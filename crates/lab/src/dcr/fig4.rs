@@ -91,8 +91,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
-        "without late packets nothing is random, so all runs are identical; sack/reno in the modern profile has time-outs there. \
-         Hypothesis: it loses repairs, which leave while the window comes down slowly and the queue is full"
+        "without late packets nothing is random, so all runs are identical; sack/reno in the modern profile has time-outs even \
+         so. Hypothesis: it loses repairs, which are sent while the window shrinks slowly and the queue is full"
             .to_owned(),
     );
     Ok(findings)

@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const SWEEP: Sweep = Sweep {
     name: "fig5",
-    title: "Goodput of one flow on 8 Mbit/s over two paths in turn",
+    title: "Goodput of one flow on 8 Mbit/s over two alternating paths",
     x: "difference of the paths, ms",
     points: &[0, 20, 50, 100, 150, 200],
     forth: |more| format!("rate 8mbit limit 50 paths 50ms {}ms", 50 + more),
@@ -122,13 +122,13 @@ fn claim_gain(curve: &Curve, plain: &Curve, findings: &mut Findings) {
     let gains = gains.map(|(with, without)| theory::ratio(with, without));
     let least = gains.min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap_or_default();
     findings.claim(
-        format!("{}: least goodput on two paths over that of {} there", curve.name(), plain.combination),
+        format!("{}: least goodput on two paths, over that of {}", curve.name(), plain.combination),
         "significantly better (above 1)",
         theory::show(&least, 1.0, 2),
         theory::above(&least, 1.0, || {
             format!(
-                "without DCR, {} does as well or better there; hypothesis: rack waits for late packets by itself, and \
-                 for packets later than that neither waits long enough",
+                "without DCR, {} does as well or better on these paths; hypothesis: rack waits for late packets by itself, and \
+                 for packets that are later still neither waits long enough",
                 plain.combination
             )
         }),

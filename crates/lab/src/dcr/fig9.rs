@@ -85,14 +85,14 @@ fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
         "close (0.9 or more)",
         theory::show(&share, 1.0, 2),
         theory::above(&share, 0.9, || {
-            format!("what is sent again takes the radio's time, and it carries {:.2} of what it does without errors: it has {}",
+            format!("retransmissions use the radio's time, and it carries {:.2} of its capacity without errors: it has {}",
                 last.bound / first.bound, last.describe())
         }),
     );
     let worst = outcomes.iter().map(Outcome::of_bound);
     let worst = worst.min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap_or_default();
     findings.claim(
-        format!("{name}: least goodput over what the radio carries at that error rate"),
+        format!("{name}: least goodput over the radio's capacity at that error rate"),
         "close (0.9 or more)",
         theory::show(&worst, 1.0, 3),
         theory::above(&worst, 0.9, || format!("at {error} % it has {}", last.describe())),
@@ -105,7 +105,7 @@ fn claim_falls(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
     let share = last.of_bound();
     findings.claim(
         format!(
-            "{}: goodput with {} % hit over what the radio carries there",
+            "{}: goodput with {} % of frames hit, over the radio's capacity",
             sender.name(),
             last.place.error
         ),

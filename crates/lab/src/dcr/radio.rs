@@ -123,7 +123,7 @@ pub(super) const COLUMNS: [&str; 14] = [
     "reductions",
     "time-outs",
     "lost on the radio, %",
-    "reordered there, %",
+    "reordered on the radio, %",
     "dropped",
     "waits for the receiver, %",
 ];
@@ -276,7 +276,7 @@ impl Outcome {
     pub(super) fn describe(&self) -> String {
         let [reductions, held] = [&self.reductions, &self.held].map(|of| theory::show(of, 1.0, 1));
         format!(
-            "{} of the radio's capacity there, {reductions} reductions, and the receiver's window limits it in {held} \
+            "{} of the radio's capacity, {reductions} reductions, and the receiver's window limits it in {held} \
              % of the time",
             theory::show(&self.of_bound(), 1.0, 2)
         )

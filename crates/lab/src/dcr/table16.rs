@@ -72,7 +72,7 @@ impl Setup {
             Self::RandomWait => {
                 "hypothesis: without lock-out, our flows keep the queue fuller at the same goodput, and so drop more"
             }
-            Self::Ns2 => "what else ns-2's sender does is not isolated",
+            Self::Ns2 => "other differences of ns-2's sender are not isolated",
         }
     }
 }

@@ -104,7 +104,7 @@ pub(super) fn findings(
         disordered.join(", ")
     ));
     findings.notes.push(format!(
-        "Mbit/s of payload over the first {} s, what 33 MB take at the paper's rate; columns are the standard deviation of \
+        "Mbit/s of payload over the first {} s, the time of 33 MB at the paper's rate; columns are the standard deviation of \
          the delay, normally distributed",
         TIME.as_secs_f64()
     ));

@@ -156,8 +156,8 @@ impl Bench<'_> {
         let large = self.all(&Course { size: ByteCount(2_000_000), ..COURSE })?;
         for ((printed, row), large) in SECONDS.iter().zip(rows).zip(&large) {
             let why = format!(
-                "256 KB take {one:.0} s even with never more than one segment in flight; of what size the paper's file is it \
-                 does not say: 2 MB take this sender {:.0} s",
+                "256 KB take {one:.0} s even with never more than one segment in flight; the paper does not give the size \
+                 of its file: 2 MB take this sender {:.0} s",
                 large.outcome.seconds.mean
             );
             self.findings.printed(printed, "bursts of five", &row.outcome.seconds, &why);
@@ -193,7 +193,7 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
             Figure {
                 title: format!("Bursts of five at 5 %, header hit {header} %"),
                 x: Axis { range: Some((0.5, 3.5)), ..draw::linear("sender") },
-                y: draw::linear("seconds until the file is there"),
+                y: draw::linear("transfer time, s"),
                 series: (1..).zip(SENDERS.iter().zip(rows)).map(bar).collect(),
             },
         );

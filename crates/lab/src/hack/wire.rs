@@ -113,7 +113,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.picture(
         "wire",
         Figure {
-            title: "Seconds until the file is there".to_owned(),
+            title: "Transfer time, s".to_owned(),
             x: Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
             y: draw::log("seconds"),
             series,

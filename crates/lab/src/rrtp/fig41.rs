@@ -38,7 +38,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "loss, %",
         "sender",
         "throughput, kbit/s",
-        "of what arrives at most",
+        "share of the maximum",
     ]);
     let losses = if run.is_small { &LOSSES[3..=4] } else { &LOSSES[..] };
     let time = Duration::from_secs(60);
@@ -120,7 +120,7 @@ fn claims(findings: &mut Findings, part: &Slice<'_>, losses: &[f64]) {
         );
         let growth = theory::difference(&last, &first);
         findings.claim(
-            format!("{place}: {own} over {other}, what it gains from {least} to {most} %"),
+            format!("{place}: {own} over {other}, gain from {least} to {most} % loss"),
             "above 0",
             theory::show(&growth, 1.0, 3),
             theory::above(&growth, 0.0, || {

@@ -203,7 +203,7 @@ fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
     let reno = printed.tcp[0];
     let expected = law.min(full);
     findings.claim(
-        format!("{}: the thesis' Reno is what a random loss of {loss} % allows", environment.name),
+        format!("{}: the thesis' Reno reaches the limit at a random loss of {loss} %", environment.name),
         format!("{reno}"),
         format!("{expected:.1}"),
         Verdict::of((0.75 * expected..=1.1 * expected).contains(&reno), || {

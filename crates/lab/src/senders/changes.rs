@@ -83,7 +83,7 @@ const SITUATIONS: [Situation; 5] = [
     Situation {
         name: "rate changes",
         pictures: ["changes-throughput", "changes-rtt"],
-        title: "100 and 10 Mbit/s in turn, 20 ms",
+        title: "alternating 100 and 10 Mbit/s, 20 ms",
         floor: Floor::Best,
         course: |tcp, seed, times| {
             let flows = staggered(vec![Flow::new(tcp.clone())], seed);

@@ -93,8 +93,7 @@ fn judge(findings: &mut Findings, row: &Slice<'_>, mobile: &str) {
             "more (above 1)",
             theory::show(&ratio, 1.0, 2),
             theory::above(&ratio, 1.0, || {
-                "see tcp-ecn/fig11, where one pair has the same radio and what is lost is counted"
-                    .to_owned()
+                "see tcp-ecn/fig11, which counts losses of one pair on the same radio".to_owned()
             }),
         );
     }

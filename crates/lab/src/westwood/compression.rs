@@ -98,7 +98,7 @@ fn claim(findings: &mut Findings, part: &Slice<'_>) {
     let over = theory::ratio(&per_ack, &per_round);
     let why = || "the cause was not determined".to_owned();
     let (claimed, verdict) = match way.as_str() {
-        CLEAN => ("alike (within a tenth)", theory::within(&over, (0.9, 1.1), why)),
+        CLEAN => ("equal (within a tenth)", theory::within(&over, (0.9, 1.1), why)),
         _ => ("more per ACK than per round trip", theory::above(&over, 1.0, why)),
     };
     findings.claim(

@@ -106,7 +106,7 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
         let off = Interval { mean: estimate.mean - CAPACITY, ..estimate };
         let off = theory::scaled(&off, 1e-6);
         findings.claim(
-            format!("{name}: estimate less what the link carries at {loss} % loss, Mbit/s"),
+            format!("{name}: estimate minus the link's capacity at {loss} % loss, Mbit/s"),
             claimed,
             theory::show(&off, 1.0, 2),
             theory::within(&off, band, || {

@@ -23,7 +23,7 @@ use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 /// let spec: RadioSpec = "error 20% tries 7 at 0s 50 at 20s 300".parse()?;
 /// assert_eq!(spec.to_string().parse::<RadioSpec>()?, spec);
 /// let error = "tries 0".parse::<RadioSpec>().unwrap_err();
-/// assert_eq!(error.to_string(), "at byte 6, `0`: expected a count from 1 to 1000000, such as `7`");
+/// assert_eq!(error.to_string(), "at byte 6, `0`: expected a whole number from 1 to 1000000, such as `7`");
 /// # Ok::<(), airtcp_link::SpecError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
@@ -127,8 +127,8 @@ impl RadioSpec {
         let watts = |word: &str| value::number(word);
         match part {
             "plain" => self.plain = true,
-            "rate" => self.rate = words.take(value::rate, "a rate", "11mbit")?,
-            "control" => self.control = words.take(value::rate, "a rate", "2mbit")?,
+            "rate" => self.rate = words.rate_value("11mbit")?,
+            "control" => self.control = words.rate_value("2mbit")?,
             "preamble" => {
                 let name = words.choice(&["long", "short"], "long or short", "long")?;
                 self.preamble = [Preamble::Long, Preamble::Short][name];

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An invalid description: the position, the word there, and the expected one.
 ///
-/// Shown in one line: ``at byte 5, `10mbps`: expected a rate, such as `10mbit` ``.
+/// Shown in one line: ``at byte 5, `5`: expected a share from 0% to 100%, such as `1%` ``.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct SpecError {
     /// Bytes before the word; the length of the text if a word is missing at its end.
@@ -40,10 +40,11 @@ impl SpecError {
         // A value is not a misspelt word.
         let is_word = self.word.starts_with(|c: char| c.is_ascii_alphabetic());
         let meant = airtcp_types::nearest(&self.word, [name]).filter(|_| is_word);
+        let comma = if self.word.ends_with(',') { "; separate parts with spaces" } else { "" };
         match (self.example, meant) {
-            ("", _) => format!("{word}: expected {expected}"),
+            ("", _) => format!("{word}: expected {expected}{comma}"),
             (_, Some(meant)) => format!("{word}: expected {expected}; did you mean `{meant}`?"),
-            (example, None) => format!("{word}: expected {expected}, such as `{example}`"),
+            (example, None) => format!("{word}: expected {expected}, such as `{example}`{comma}"),
         }
     }
 }

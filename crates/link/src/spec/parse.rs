@@ -16,9 +16,22 @@ use super::{
 /// What may stand behind `at`.
 const CHANGEABLE: &str = "rate, delay or loss, the parts that can change";
 
-/// Said of a value where a part should begin, as of netem's correlations.
-const NO_MORE_VALUES: &str =
-    "a part: the one before takes no more values (losses in bursts are `loss gemodel P R`)";
+/// Expected in place of a value where a part should begin, such as netem's correlations.
+const NO_MORE_VALUES: &str = "the next part (the part before takes no more values, and netem's \
+                              correlations are not supported: for burst losses use `loss gemodel`)";
+
+/// The forms of parts with more than one keyword, with an example each.
+const POLICE: (&str, &str) = ("police rate RATE burst SIZE", "police rate 10mbit burst 64kb");
+const RED: (&str, &str) =
+    ("red min PACKETS max PACKETS probability P", "red min 5 max 15 probability 10%");
+
+/// Words of tc that are not understood, and what does the same.
+const OF_TC: [(&str, &str); 4] = [
+    ("netem", "delay 10ms"),
+    ("reorder", "delayed 5% 25ms 8ms"),
+    ("slot", "aggregate 5ms"),
+    ("tbf", "rate 10mbit limit 50"),
+];
 
 /// No IP packet has more bits in a row than this.
 const MAX_BITS: u64 = 65_535 * 8;
@@ -70,7 +83,10 @@ impl LinkSpec {
             "half" => self.half = Some(words.time("100us")?),
             "police" => self.police = Some(words.police()?),
             "limit" => {
-                self.queue.packets = words.count("50")? as usize;
+                let count = |word: &str| value::whole(word, 1..=MAX_PACKETS);
+                let expected =
+                    "a number of packets from 1 to 1000000, before the size in bytes if any";
+                self.queue.packets = words.take(count, expected, "50")? as usize;
                 self.queue.bytes = words.take_if(value::size);
             }
             "codel" => {
@@ -129,9 +145,9 @@ impl LinkSpec {
                                 delayed, paths, aggregate, loss, burst, drop, duty, duplicate, \
                                 biterror, corrupt, down (up to 1000 times), only, seed or at";
                 if other.starts_with(|c: char| c.is_ascii_digit()) {
-                    return Err(SpecError::new(at, other, NO_MORE_VALUES, "loss gemodel 1% 10%"));
+                    return Err(SpecError::new(at, other, NO_MORE_VALUES, "loss 1%"));
                 }
-                let example = nearest_of(names_of(PARTS), other);
+                let example = of_tc(other).unwrap_or_else(|| nearest_of(names_of(PARTS), other));
                 return Err(SpecError::new(at, other, expected, example));
             }
         }
@@ -142,15 +158,16 @@ impl LinkSpec {
 impl Words<'_> {
     /// A rate, and the bytes that each packet counts beyond its own.
     fn rate(&mut self) -> Result<(Rate, ByteCount), SpecError> {
-        let rate = self.take(value::rate, "a rate", "10mbit")?;
+        let rate = self.rate_value("10mbit")?;
         let overhead = self.take_if(|word| value::whole(word, 0..=value::MAX_BYTES));
         Ok((rate, ByteCount(overhead.unwrap_or(0))))
     }
 
     fn police(&mut self) -> Result<PoliceSpec, SpecError> {
-        self.keyword("rate")?;
-        let rate = self.take(value::rate, "a rate", "10mbit")?;
-        self.keyword("burst")?;
+        let (form, example) = POLICE;
+        self.keyword("rate", form, example)?;
+        let rate = self.rate_value("10mbit")?;
+        self.keyword("burst", form, example)?;
         Ok(PoliceSpec { rate, burst: self.size("64kb")? })
     }
 
@@ -205,12 +222,13 @@ impl Words<'_> {
     }
 
     fn red(&mut self) -> Result<Discipline, SpecError> {
-        self.keyword("min")?;
+        let (form, example) = RED;
+        self.keyword("min", form, example)?;
         let min = self.count("5")?;
-        self.keyword("max")?;
+        self.keyword("max", form, example)?;
         let above = |word: &str| value::whole(word, min + 1..=MAX_PACKETS);
         let max = self.take(above, "a count above min", "15")?;
-        self.keyword("probability")?;
+        self.keyword("probability", form, example)?;
         let probability = self.share("10%")?;
         Ok(Discipline::Red { min: min as u32, max: max as u32, probability })
     }
@@ -275,6 +293,11 @@ impl Words<'_> {
         }
         Ok(corrupt)
     }
+}
+
+/// What does the same as a word of tc that is not understood.
+pub(crate) fn of_tc(word: &str) -> Option<&'static str> {
+    OF_TC.iter().find(|(name, _)| *name == word).map(|(_, example)| *example)
 }
 
 /// `3,7,10-12` as ranges.

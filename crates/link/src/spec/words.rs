@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, Rate};
 
 use super::value::{self, Share};
 use super::{DownSpec, SpecError};
@@ -113,9 +113,14 @@ impl<'a> Words<'a> {
         self.take(read, "a time over zero with its unit (s, ms, us or ns)", example)
     }
 
+    /// A rate that is not zero.
+    pub(crate) fn rate_value(&mut self, example: &'static str) -> Result<Rate, SpecError> {
+        self.take(value::rate, "a rate with its unit (gbit, mbit, kbit or bit)", example)
+    }
+
     pub(crate) fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {
         let read = |word: &str| value::whole(word, 1..=MAX_PACKETS);
-        self.take(read, "a count from 1 to 1000000", example)
+        self.take(read, "a whole number from 1 to 1000000", example)
     }
 
     pub(crate) fn size(&mut self, example: &'static str) -> Result<ByteCount, SpecError> {
@@ -123,8 +128,14 @@ impl<'a> Words<'a> {
         self.take(read, "a size over zero with its unit (b, kb or mb)", example)
     }
 
-    pub(crate) fn keyword(&mut self, wanted: &'static str) -> Result<(), SpecError> {
-        self.take(|word| (word == wanted).then_some(()), "this word", wanted)
+    /// The word `wanted` of a part that has the form `form`.
+    pub(crate) fn keyword(
+        &mut self,
+        wanted: &str,
+        form: &'static str,
+        example: &'static str,
+    ) -> Result<(), SpecError> {
+        self.take(|word| (word == wanted).then_some(()), form, example)
     }
 
     /// The number of the name that is next.

@@ -7,7 +7,10 @@ use super::*;
 #[test]
 fn what_is_wrong_is_pointed_at() {
     for (text, error) in [
-        ("rate", "at byte 4, the end: expected a rate, such as `10mbit`"),
+        (
+            "rate",
+            "at byte 4, the end: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit`",
+        ),
         ("rate 10mbit  loss 1", "at byte 18, `1`: expected a share from 0% to 100%, such as `1%`"),
         (
             "delay 5",
@@ -24,13 +27,37 @@ fn what_is_wrong_is_pointed_at() {
             "at byte 16, `back`: expected one direction only, such as `forth`",
         ),
         ("only", "at byte 4, the end: expected payload, forth or back, such as `forth`"),
-        ("limit 0", "at byte 6, `0`: expected a count from 1 to 1000000, such as `50`"),
+        (
+            "limit 10MB",
+            "at byte 6, `10MB`: expected a number of packets from 1 to 1000000, before the size in \
+             bytes if any, such as `50`",
+        ),
         (
             "drop 5-3",
             "at byte 5, `5-3`: expected every, or packet numbers from 1 on, such as `3,7,10-12`",
         ),
         ("biterror 0.7", "at byte 9, `0.7`: expected a bit error rate up to 0.5, such as `1e-6`"),
-        ("police 10mbit", "at byte 7, `10mbit`: expected this word, such as `rate`"),
+        (
+            "police rate 10mbit",
+            "at byte 18, the end: expected police rate RATE burst SIZE, such as `police rate 10mbit \
+             burst 64kb`",
+        ),
+        (
+            "red min 5 15",
+            "at byte 10, `15`: expected red min PACKETS max PACKETS probability P, such as `red min \
+             5 max 15 probability 10%`",
+        ),
+        (
+            "delay 5ms, loss 1%",
+            "at byte 6, `5ms,`: expected a time with its unit (s, ms, us or ns), such as `5ms`; \
+             separate parts with spaces",
+        ),
+        (
+            "loss 5% 25%",
+            "at byte 8, `25%`: expected the next part (the part before takes no more values, and \
+             netem's correlations are not supported: for burst losses use `loss gemodel`), such as \
+             `loss 1%`",
+        ),
         (
             "police rate 10mbit burst 0b",
             "at byte 25, `0b`: expected a size over zero with its unit (b, kb or mb), such \
@@ -43,7 +70,7 @@ fn what_is_wrong_is_pointed_at() {
         ),
         (
             "aggregate 5ms packets 0",
-            "at byte 22, `0`: expected a count from 1 to 1000000, such as `42`",
+            "at byte 22, `0`: expected a whole number from 1 to 1000000, such as `42`",
         ),
         (
             "rate 1mbit at 5s",

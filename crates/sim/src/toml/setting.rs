@@ -133,12 +133,12 @@ fn element<'a, 'i>(
     };
     let count = list.len();
     let index = step.parse().ok().filter(|index: &usize| *index < count);
-    let there = match count {
-        0 => "nothing is there".to_owned(),
-        1 => format!("only `{walked}.0` is there"),
-        _ => format!("`{walked}.0` to `{walked}.{}` are there", count - 1),
+    let elements = match count {
+        0 => "the list is empty".to_owned(),
+        1 => format!("the only element is `{walked}.0`"),
+        _ => format!("the elements are `{walked}.0` to `{walked}.{}`", count - 1),
     };
     index
         .and_then(|index| list.get_mut(index))
-        .ok_or_else(|| format!("there is no `{walked}.{step}`: {there}"))
+        .ok_or_else(|| format!("`{walked}.{step}` does not exist: {elements}"))
 }

@@ -431,7 +431,7 @@ fn names() -> String {
 fn a_link_is_wrong_at_its_word() {
     assert_eq!(
         error(&SMALL.replace("10mbit", "10mbps")),
-        "s.toml:3:15: `10mbps`: expected a rate, such as `10mbit`"
+        "s.toml:3:15: `10mbps`: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit`"
     );
     assert_eq!(
         error(&SMALL.replace("10ms limit 50", "")),
@@ -451,7 +451,10 @@ fn a_link_is_wrong_at_its_word() {
         "s.toml:5:9: `10`: expected a time with its unit (s, ms, us or ns), such as `5ms`"
     );
     let escaped = SMALL.replace("rate 10mbit", "rate\\t10mbps");
-    assert_eq!(error(&escaped), "s.toml:3:9: `10mbps`: expected a rate, such as `10mbit`");
+    assert_eq!(
+        error(&escaped),
+        "s.toml:3:9: `10mbps`: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit`"
+    );
 }
 
 #[test]

@@ -99,10 +99,10 @@ impl StackArgs {
             || !self.gateway.is_empty();
         match (needs, self.attach()) {
             (true, Some(attach)) if !self.address.is_empty() => attach.check(),
-            (true, _) => Err(format!("airtcp:// needs a device and an address; {EXAMPLE}")),
+            (true, _) => Err(format!("airtcp:// requires --tun and --address; {EXAMPLE}")),
             (false, _) if has_any => Err("--tun, --address, --gateway, --strategies and \
-                                          --no-offload are of airtcp:// alone; for example \
-                                          rrtp://10.0.0.1:8000/file"
+                                          --no-offload are only for airtcp://: remove them, or use \
+                                          an airtcp:// URL, for example airtcp://10.0.0.1/file"
                 .to_owned()),
             (false, _) => Ok(()),
         }
@@ -130,13 +130,15 @@ impl QuickServeArgs {
         for url in &self.listen {
             if url.0.address().is_none() {
                 return Err(format!(
-                    "{} has no address to listen on; for example rrtp://0.0.0.0:8000",
+                    "--listen {} names a host: write an IP address of this machine; for example \
+                     rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }
             if url.0.target() != "/" {
                 return Err(format!(
-                    "{} has a path, but DIR is what is served; for example rrtp://0.0.0.0:8000",
+                    "--listen {} has a path, but DIR selects the files: remove the path; for example \
+                     rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }

@@ -107,9 +107,7 @@ impl Sockets {
 
 /// Calls the first address of a host that answers.
 async fn call(place: &Place, sockets: Option<&Sockets>, config: &Config) -> anyhow::Result<Line> {
-    let found = tokio::net::lookup_host((place.host.as_str(), place.port))
-        .await
-        .with_context(|| format!("looking up {}", place.host))?;
+    let found = place.lookup().await?;
     let mut failure = anyhow!("{place} has no address");
     for address in found {
         match dial(address, sockets, config).await {

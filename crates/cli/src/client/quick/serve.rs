@@ -23,7 +23,7 @@ use super::network::Network;
 use super::patient::Patient;
 use crate::client::session::{PATIENCE, Session};
 use crate::client::url::{Scheme, Url};
-use crate::output;
+use crate::output::{self, Mistake};
 use crate::services::{Accept, Files, Stop, accept, serve_files};
 use crate::signals::Signals;
 
@@ -53,6 +53,11 @@ pub(crate) fn run(args: &QuickServeArgs) -> anyhow::Result<()> {
 async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let directory = &args.directory;
+    if !directory.is_dir() {
+        let what =
+            format!("{} is not a directory: create it, or specify another", directory.display());
+        return Err(Mistake::new(what).into());
+    }
     let files = Files::read_only(directory).with_context(|| directory.display().to_string())?;
     let session = match args.attach() {
         Some(attach) => Some(Session::start("quickserve", &attach).await?),

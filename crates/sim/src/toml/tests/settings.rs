@@ -42,11 +42,11 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
     );
     assert_eq!(
         set_error(&["flow.1.congestion=reno"]),
-        "`flow.1.congestion=reno`: there is no `flow.1`: only `flow.0` is there"
+        "`flow.1.congestion=reno`: `flow.1` does not exist: the only element is `flow.0`"
     );
     assert_eq!(
         set_error(&["flow.sack=true"]),
-        "`flow.sack=true`: there is no `flow.sack`: only `flow.0` is there"
+        "`flow.sack=true`: `flow.sack` does not exist: the only element is `flow.0`"
     );
     assert_eq!(
         set_error(&["duration.x=1"]),
@@ -54,7 +54,7 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
     );
     assert_eq!(
         set_error(&["bottleneck.forth=rate 10mbps"]),
-        "`bottleneck.forth=rate 10mbps`: `10mbps`: expected a rate, such as `10mbit`"
+        "`bottleneck.forth=rate 10mbps`: `10mbps`: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit`"
     );
     assert_eq!(
         set_error(&["warm_up=5s"]),
