@@ -202,7 +202,7 @@ pub trait LossDetection: Debug + Send {
         true
     }
 
-    /// How long a recovery that begins now lasts.
+    /// How long a recovery that begins now lasts. One from a time-out ends at the recovery point.
     fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
         let _ = view;
         RecoveryEnd::RecoveryPoint

@@ -21,8 +21,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(super) struct Recovery {
     /// SND.NXT when it began.
     point: ExtSeq,
-    /// The last instant at which it is on, where it ends by the clock instead. One that follows a time-out lasts longer, and
-    /// a loss may reduce the window anew from then on.
+    /// The last instant at which it is on, where it ends by the clock instead.
     until: Option<Instant>,
     phase: Phase,
     /// Whether the window may grow again from the first ACK that advances.
@@ -30,10 +29,9 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Everything below `point` is sent again, and it ends when that is acknowledged. After `until`, losses may reduce the
-    /// window anew.
-    pub(super) const fn of_repeating(point: ExtSeq, until: Option<Instant>) -> Self {
-        Self { point, until, phase: Phase::Loss, opens_early: false }
+    /// Everything below `point` is sent again, and it ends when that is acknowledged.
+    pub(super) const fn of_repeating(point: ExtSeq) -> Self {
+        Self { point, until: None, phase: Phase::Loss, opens_early: false }
     }
 
     /// Nothing is missing, and the window was reduced for a mark in what lies below `point`.
@@ -47,12 +45,7 @@ impl Recovery {
 
     /// Whether the clock has ended it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.phase != Phase::Loss && self.until.is_some_and(|until| until < now)
-    }
-
-    /// Whether a loss found now reduces the window although everything is being sent again.
-    fn reduces_anew(&self, now: Instant) -> bool {
-        self.phase == Phase::Loss && self.until.is_some_and(|until| until < now)
+        self.until.is_some_and(|until| until < now)
     }
 
     /// Whether it is for a mark in what left before `seq` did.
@@ -63,7 +56,6 @@ impl Recovery {
     /// Whether it goes on with everything below `una` acknowledged.
     pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
         match (self.until, self.phase) {
-            (_, Phase::Loss) => una < self.point,
             (Some(until), _) => now <= until,
             // As Linux: until the peer has something from after the reduction, which told it of that. ECE on what came
             // before is an old echo.
@@ -234,21 +226,12 @@ impl Sender {
         tx: Option<TxNo>,
     ) -> bool {
         let recovery = self.recovery_of_loss(now);
-        // LE 2.2.3 reduces once a round trip, without states. A control that rules its own recoveries would open its window when
-        // this one is replaced.
-        let may_reduce_anew = recovery.until.is_some() && !self.strategies.taken_over().recovery;
         match &mut self.core.recovery {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
                 *before = recovery;
                 return true;
             }
-            Some(before)
-                if before.phase != Phase::Cwr
-                    && !before.is_over(now)
-                    && !(may_reduce_anew && before.reduces_anew(now)) =>
-            {
-                return false;
-            }
+            Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
             _ => {}
         }
         if tx.is_some_and(|tx| tx < self.core.answered) {
@@ -258,12 +241,7 @@ impl Sender {
             self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
             return false;
         }
-        if self.core.phase() == Phase::Loss {
-            // An undo of this reduction would also undo the time-out.
-            self.undo.stop();
-        } else {
-            self.watch_for_spurious();
-        }
+        self.watch_for_spurious();
         self.begin_reduction(now, cause, recovery);
         true
     }
@@ -360,11 +338,7 @@ impl Sender {
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
         self.strategies.on_timeout(&self.core, now);
-        let until = match self.strategies.recovery_end(&self.core, now) {
-            RecoveryEnd::After(time) => Some(now + time),
-            RecoveryEnd::RecoveryPoint | RecoveryEnd::FirstAdvance => None,
-        };
-        self.core.recovery = Some(Recovery::of_repeating(point, until));
+        self.core.recovery = Some(Recovery::of_repeating(point));
         self.core.answered = self.core.board.next_tx();
         for lost in &lost {
             self.notify_lost(now, lost, Cause::Timeout);

@@ -62,7 +62,7 @@ impl Sender {
         self.undo.stop();
         self.strategies.on_repeat(&self.core, now);
         if self.core.phase() != Phase::Loss {
-            self.core.recovery = Some(Recovery::of_repeating(self.core.board.snd_nxt(), None));
+            self.core.recovery = Some(Recovery::of_repeating(self.core.board.snd_nxt()));
         }
         for lost in lost {
             self.notify_lost(now, lost, Cause::TooBig);
