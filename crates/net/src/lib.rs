@@ -68,6 +68,7 @@ pub use drive::{DriveError, Driver};
 pub use lateness::Lateness;
 pub use runtime_thread::RuntimeThread;
 pub use sockets::{
-    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Sibling, Stack, StackThread,
-    TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
+    AnyTcpListener, AnyUdpSocket, OwnedReadHalf, OwnedWriteHalf, PendingStream, ReadHalf,
+    ReuniteError, Sibling, Stack, StackThread, TcpListener, TcpSocket, TcpStream, UdpSocket,
+    WriteHalf,
 };
