@@ -38,7 +38,7 @@ const QUEUE: usize = 64;
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Carries everything that arrives at `stack` on, until the stack ends.
-pub async fn intercept(stack: Stack) -> io::Result<()> {
+pub(crate) async fn intercept(stack: Stack) -> io::Result<()> {
     let connections = forward_connections(stack.listen_any(BACKLOG)?);
     let datagrams = forward_datagrams(stack.udp_bind_any()?);
     tokio::try_join!(connections, datagrams).map(|((), ())| ())
