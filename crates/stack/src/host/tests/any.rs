@@ -91,9 +91,9 @@ fn what_is_no_syn_leaves_a_held_one_alone() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();
     answers(&mut host, segment(FAR[0], &syn()));
-    let (rst, ack) = (Flags { rst: true, ..Flags::default() }, Flags::ACK);
-    for flags in [rst, ack] {
-        let header = Header { flags, ..syn() };
+    let rst = Header { flags: Flags { rst: true, ..Flags::default() }, ..syn() };
+    let ack = Header { flags: Flags::ACK, ack: Some(SeqNumber(1)), ..syn() };
+    for header in [rst, ack] {
         assert_eq!(answers(&mut host, segment(FAR[0], &header)), []);
     }
     assert_eq!(host.counters().tcp_ext_not_a_syn, 2);
