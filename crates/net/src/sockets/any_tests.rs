@@ -29,7 +29,7 @@ async fn connections_to_any_address_say_where_they_wanted_to_go() {
                 let source = pending.source();
                 let stream = pending.accept().await?;
                 assert_eq!(stream.peer_addr()?, source);
-                Ok(stream)
+                Ok::<_, std::io::Error>(stream)
             };
             let (mut near, mut far) = tokio::try_join!(connecting, accepting).unwrap();
             assert_eq!(far.local_addr().unwrap(), to);
