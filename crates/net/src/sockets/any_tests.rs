@@ -33,10 +33,12 @@ async fn connections_to_any_address_say_where_they_wanted_to_go() {
             };
             let (mut near, mut far) = tokio::try_join!(connecting, accepting).unwrap();
             assert_eq!(far.local_addr().unwrap(), to);
-            far.write_all(&pattern(300_000)).await.unwrap();
-            far.shutdown().await.unwrap();
+            let writing = async {
+                far.write_all(&pattern(300_000)).await?;
+                far.shutdown().await
+            };
             let mut heard = Vec::new();
-            near.read_to_end(&mut heard).await.unwrap();
+            tokio::try_join!(writing, near.read_to_end(&mut heard)).unwrap();
             assert!(heard == pattern(300_000));
         }
     })
