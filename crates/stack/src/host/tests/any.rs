@@ -151,7 +151,7 @@ fn one_source_holds_no_more_than_its_quota() {
     assert_eq!(taken(&pair), (2, 2));
     pair.accept(held[1].1);
     assert_eq!(taken(&pair), (2, 0));
-    pair.call(listener, FAR[1]);
+    pair.call(listener, FAR[0]);
     pair.client.tcp_connect(pair.now, address(FAR[0]), None).unwrap();
     pair.exchange();
     assert_eq!(pair.server.counters().tcp_ext_conn_quota_peer, 1);

@@ -341,6 +341,6 @@ fn a_storm_does_no_harm_to_a_listener_for_every_destination() {
             storm.step();
             storm.check();
         }
-        assert!(storm.host.counters().tcp_passive_opens > 100, "connections come about");
+        assert!(storm.host.counters().tcp_passive_opens > 10, "connections come about");
     }
 }
