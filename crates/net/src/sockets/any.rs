@@ -110,7 +110,8 @@ impl PendingStream {
     ///
     /// # Errors
     /// `NotConnected`: the SYN was held for too long, or the listener was dropped; `ConnectionReset` or `TimedOut`: the
-    /// peer has given up; `NetworkDown`: the device is gone.
+    /// peer has given up; `OutOfMemory`: a limit of [`HostConfig`](airtcp_stack::HostConfig) is reached; `NetworkDown`: the
+    /// device is gone.
     pub async fn accept(self) -> io::Result<TcpStream> {
         let accept = |host: &mut airtcp_stack::Host, now| host.tcp_accept_pending(now, self.id);
         TcpStream::connect(self.handle.clone(), self.flow.remote, accept).await

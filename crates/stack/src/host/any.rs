@@ -89,14 +89,19 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::Stale`]: it is held no longer, because its time is over or its listener is closed.
+    /// [`HostError::NoMemory`]: the memory of the host or of the peer is used up; the SYN is still held.
     pub fn tcp_accept_pending(
         &mut self,
         now: Instant,
         pending: SocketId,
     ) -> Result<SocketId, HostError> {
         self.socket(pending)?;
+        let remote = self.pending(pending).ok_or(HostError::WrongKind)?.flow.remote;
+        if self.is_short_of_memory(remote) {
+            return Err(HostError::NoMemory);
+        }
         let Pending { flow, listener, syn, after, .. } =
-            self.remove_pending(pending).ok_or(HostError::WrongKind)?;
+            self.remove_pending(pending).ok_or(HostError::Stale)?;
         let connection = self.answer(now, listener, flow, &syn, after).ok_or(HostError::Stale)?;
         let id = self.begin_passive(now, connection, Owner::Accepting);
         self.touch(now, id);

@@ -161,6 +161,19 @@ fn one_source_holds_no_more_than_its_quota() {
 }
 
 #[test]
+fn no_held_syn_is_accepted_without_memory() {
+    let (mut pair, listener) = pair(8);
+    let (stream, pending) = pair.call(listener, FAR[0]);
+    let memory = std::mem::replace(&mut pair.server.config.quota.memory, ByteCount::ZERO);
+    let accepted = pair.server.tcp_accept_pending(pair.now, pending);
+    assert_eq!(accepted, Err(HostError::NoMemory));
+    assert_eq!(pair.server.counters().tcp_ext_memory_pressures, 1);
+    pair.server.config.quota.memory = memory;
+    let accepted = pair.accept(pending);
+    pair.carry(stream, accepted);
+}
+
+#[test]
 fn a_syn_that_nobody_answers_is_forgotten_in_silence() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();
