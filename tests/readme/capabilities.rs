@@ -108,6 +108,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Sockets for tokio: set up before they connect or listen, readiness, calls that never wait, peeking, draining" => {
             sockets::have_tokios_calls()
         }
+        "Sockets for tokio: TCP and UDP for every destination, SYNs held until the program decides" => {
+            sockets::take_every_destination()
+        }
         "Devices: TUN, a pair in memory" => {
             fn is_device<D: Device>() {}
             is_device::<Tun>();

@@ -237,6 +237,17 @@ fn the_page_on_testing_a_program_has_the_test_as_it_is() {
 }
 
 #[test]
+fn the_page_on_intercepting_shows_parts_of_the_example_as_they_are() {
+    let (text, example) = (page("docs/intercept.md"), page("examples/intercept.rs"));
+    let blocks: Vec<_> = text.split("```rust\n").skip(1).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let (code, _) = block.split_once("```").unwrap();
+        assert!(example.contains(code), "{code}");
+    }
+}
+
+#[test]
 fn the_pages_of_results_are_those_of_their_data() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/results");
     let results = airtcp_lab::Results::read(&[&dir]).unwrap();

@@ -7,6 +7,21 @@ use airtcp_device::memory;
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
 
+pub(crate) fn take_every_destination() -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (left, right) = memory::pair(1500, 16);
+        let gateway = Stack::new(left, HostConfig::new([])).unwrap();
+        let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse().unwrap()])).unwrap();
+        let listener = gateway.listen_any(1).unwrap();
+        let datagrams = gateway.udp_bind_any();
+        let to = "192.0.2.7:80".parse().unwrap();
+        let accepting = async { listener.next().await?.accept().await?.local_addr() };
+        let (_stream, local) = tokio::try_join!(client.connect(to), accepting).unwrap();
+        local == to && datagrams.is_ok()
+    })
+}
+
 pub(crate) fn have_tokios_calls() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

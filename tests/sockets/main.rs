@@ -7,6 +7,7 @@
 mod http;
 #[path = "../interop/impaired.rs"]
 mod impaired;
+mod intercept;
 mod kernel;
 mod memory;
 mod soak;

@@ -93,8 +93,9 @@
 #![forbid(unsafe_code)]
 
 pub use airtcp_net::{
-    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, RuntimeThread, Sibling, Stack,
-    StackThread, TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
+    AnyTcpListener, AnyUdpSocket, OwnedReadHalf, OwnedWriteHalf, PendingStream, ReadHalf,
+    ReuniteError, RuntimeThread, Sibling, Stack, StackThread, TcpListener, TcpSocket, TcpStream,
+    UdpSocket, WriteHalf,
 };
 pub use airtcp_stack::Counters;
 pub use airtcp_stack::host::{Cidr, CidrError, HostConfig, HostError, Listed, Quota};

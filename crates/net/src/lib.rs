@@ -7,7 +7,8 @@
 //!
 //! The sockets have tokio's names and methods: streams are [`AsyncRead`](tokio::io::AsyncRead) and
 //! [`AsyncWrite`](tokio::io::AsyncWrite), with readiness, `try_*` calls and peeking; a [`TcpSocket`]
-//! is set up before it connects or listens; a [`UdpSocket`] may have a peer. In addition there are
+//! is set up before it connects or listens; a [`UdpSocket`] may have a peer. [`Stack::listen_any`] and
+//! [`Stack::udp_bind_any`] make sockets for every destination. In addition there are
 //! strategies, chosen before or on a live stream, [`TcpStream::info`], reading and writing without a
 //! copy ([`TcpStream::read_chunk`], [`TcpStream::write_chunk`]), and the end of a whole stack
 //! ([`Stack::drain`], [`Stack::shutdown`]). A task that never has to wait yields within tokio's
@@ -68,6 +69,7 @@ pub use drive::{DriveError, Driver};
 pub use lateness::Lateness;
 pub use runtime_thread::RuntimeThread;
 pub use sockets::{
-    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Sibling, Stack, StackThread,
-    TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
+    AnyTcpListener, AnyUdpSocket, OwnedReadHalf, OwnedWriteHalf, PendingStream, ReadHalf,
+    ReuniteError, Sibling, Stack, StackThread, TcpListener, TcpSocket, TcpStream, UdpSocket,
+    WriteHalf,
 };

@@ -1,5 +1,8 @@
 //! Sockets for tokio: the shell around the pure stack.
 
+mod any;
+#[cfg(test)]
+mod any_tests;
 mod core;
 mod driver;
 #[cfg(test)]
@@ -31,6 +34,7 @@ mod udp;
 #[cfg(test)]
 mod watch_tests;
 
+pub use any::{AnyTcpListener, AnyUdpSocket, PendingStream};
 pub use listener::TcpListener;
 pub use siblings::Sibling;
 pub use socket::TcpSocket;

@@ -14,6 +14,7 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use tracing::{debug, warn};
 
+use super::any::{AnyTcpListener, AnyUdpSocket};
 use super::core::Core;
 use super::driver::Driver;
 use super::listener::TcpListener;
@@ -209,6 +210,38 @@ impl Stack {
             Ok::<_, io::Error>((id, core.add_any(id)))
         })?;
         Ok(UdpSocket::new(self.0.clone(), id, notify))
+    }
+
+    /// Listens at every address and port, IPv4 and IPv6, of this stack and of all other hosts: it takes all connections
+    /// that the kernel routes into the device. Listeners at an address of this stack go first. At most `backlog`
+    /// connections are pending at a time.
+    ///
+    /// From the first call on, the stack also answers for other addresses once the listener is dropped: it refuses. It
+    /// does not answer pings for them.
+    ///
+    /// # Errors
+    /// `AddrInUse`: there is such a listener. `NotConnected` or `NetworkDown` once the stack has ended.
+    pub fn listen_any(&self, backlog: usize) -> io::Result<AnyTcpListener> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.tcp_listen_any(backlog).map_err(io::Error::from)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        debug!(backlog, "listening for every destination");
+        Ok(AnyTcpListener::new(self.0.clone(), id, notify))
+    }
+
+    /// Opens a UDP socket for every address and port, as [`listen_any`](Self::listen_any) does for TCP.
+    ///
+    /// # Errors
+    /// As [`listen_any`](Self::listen_any).
+    pub fn udp_bind_any(&self) -> io::Result<AnyUdpSocket> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.udp_bind_any().map_err(io::Error::from)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        Ok(AnyUdpSocket::new(UdpSocket::new(self.0.clone(), id, notify)))
     }
 
     /// The host's counters, by `nstat`'s names.

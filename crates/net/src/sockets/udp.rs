@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use airtcp_stack::host::{HostError, SocketId};
+use airtcp_types::FlowId;
 use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::sync::Notify;
 use tokio::task::coop;
@@ -127,6 +128,20 @@ impl UdpSocket {
         })
     }
 
+    pub(super) fn try_recv_flow(&self, buf: &mut [u8]) -> io::Result<(usize, FlowId)> {
+        self.handle.shared().with(|core, _| {
+            let received = core.host.udp_recv_flow(self.id, buf);
+            self.or_would_block(core, received)
+        })
+    }
+
+    pub(super) fn try_send_from(&self, data: &[u8], flow: &FlowId) -> io::Result<usize> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            sent(core.host.udp_send_from(self.id, data, flow), data)
+        })
+    }
+
     /// As [`recv`](Self::recv), without waiting.
     ///
     /// # Errors
@@ -226,7 +241,10 @@ impl UdpSocket {
         self.ready(Interest::WRITABLE).await.map(drop)
     }
 
-    async fn once_there_is_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    pub(super) async fn once_there_is_room<T>(
+        &self,
+        attempt: impl Fn() -> io::Result<T>,
+    ) -> io::Result<T> {
         coop::consume_budget().await;
         loop {
             // Before the look, so that a turn in between is heard.
@@ -238,7 +256,7 @@ impl UdpSocket {
         }
     }
 
-    async fn once_there_is_one<T>(
+    pub(super) async fn once_there_is_one<T>(
         &self,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {

@@ -150,7 +150,7 @@ impl Host {
     pub(super) fn is_about_nobody(&self, message: Message<'_>) -> bool {
         let Message::Error { quoted, .. } = message else { return false };
         icmp::parse_quote(quoted).is_some_and(|quote| match quote.protocol {
-            ip::UDP => self.bindings.udp(quote.flow.local).is_none(),
+            ip::UDP => self.udp_at(quote.flow.local).is_none(),
             _ => !self.flows.contains_key(&quote.flow),
         })
     }

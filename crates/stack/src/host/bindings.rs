@@ -7,6 +7,9 @@ use super::ports::Ports;
 use super::secret::{Keyed, Secret};
 use super::{HostConfig, HostError, Share, SocketId};
 
+/// Where sockets for every address and port stand among the others. No other socket has port 0.
+pub(super) const ANY: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
 /// Listeners, bound addresses and UDP sockets, and the ports that the host chooses for others.
 #[derive(Debug)]
 pub(super) struct Bindings {
@@ -27,14 +30,15 @@ impl Bindings {
         }
     }
 
-    /// The listener at `local`: at the very address, or at all.
-    pub(super) fn listener(&self, local: SocketAddr) -> Option<SocketId> {
-        find(&self.listeners, local)
+    /// The listener at `local`: of an address that is the host's own, at the very address or at all of those; otherwise
+    /// the one for every address and port.
+    pub(super) fn listener(&self, local: SocketAddr, is_own: bool) -> Option<SocketId> {
+        find_or_any(&self.listeners, local, is_own)
     }
 
-    /// The UDP socket at `local`: at the very address, or at all.
-    pub(super) fn udp(&self, local: SocketAddr) -> Option<SocketId> {
-        find(&self.udp, local)
+    /// The UDP socket at `local`, likewise.
+    pub(super) fn udp(&self, local: SocketAddr, is_own: bool) -> Option<SocketId> {
+        find_or_any(&self.udp, local, is_own)
     }
 
     /// Checks that `local` is the host's and that no TCP socket but connections has it, and chooses its
@@ -117,6 +121,15 @@ fn find(table: &HashMap<SocketAddr, SocketId, Keyed>, local: SocketAddr) -> Opti
     table.get(&local).or_else(|| table.get(&any(local))).copied()
 }
 
+fn find_or_any(
+    table: &HashMap<SocketAddr, SocketId, Keyed>,
+    local: SocketAddr,
+    is_own: bool,
+) -> Option<SocketId> {
+    let own = is_own.then(|| find(table, local)).flatten();
+    own.or_else(|| table.get(&ANY).copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::slab::Slab;
@@ -133,12 +146,29 @@ mod tests {
         let [one, all] = [slab.insert(()), slab.insert(())];
         bindings.add_listener(at("10.0.0.1:80"), one);
         bindings.add_listener(at("0.0.0.0:80"), all);
-        assert_eq!(bindings.listener(at("10.0.0.1:80")), Some(one));
-        assert_eq!(bindings.listener(at("10.0.0.2:80")), Some(all));
-        assert_eq!(bindings.listener(at("[::1]:80")), None);
-        assert_eq!(bindings.udp(at("10.0.0.1:80")), None);
+        let listener = |bindings: &Bindings, text| bindings.listener(at(text), true);
+        assert_eq!(listener(&bindings, "10.0.0.1:80"), Some(one));
+        assert_eq!(listener(&bindings, "10.0.0.2:80"), Some(all));
+        assert_eq!(listener(&bindings, "[::1]:80"), None);
+        assert_eq!(bindings.udp(at("10.0.0.1:80"), true), None);
         bindings.remove_listener(at("10.0.0.1:80"));
-        assert_eq!(bindings.listener(at("10.0.0.1:80")), Some(all));
+        assert_eq!(listener(&bindings, "10.0.0.1:80"), Some(all));
+    }
+
+    #[test]
+    fn one_for_every_destination_comes_last_and_is_the_only_one_for_addresses_of_others() {
+        let (secret, mut slab) = (Secret::new([1; 16]), Slab::new());
+        let mut bindings = Bindings::new(Share::default(), &secret);
+        let [all, any] = [slab.insert(()), slab.insert(())];
+        bindings.add_listener(at("0.0.0.0:80"), all);
+        bindings.add_listener(ANY, any);
+        assert_eq!(bindings.listener(at("10.0.0.1:80"), true), Some(all));
+        assert_eq!(bindings.listener(at("10.0.0.1:81"), true), Some(any));
+        for other in ["192.0.2.1:80", "[2001:db8::1]:80"] {
+            assert_eq!(bindings.listener(at(other), false), Some(any));
+        }
+        let (source, remote) = (at("10.0.0.1:0").ip(), at("10.0.0.2:80"));
+        assert!(bindings.port_towards(&secret, source, remote, |_| false).is_ok());
     }
 
     #[test]

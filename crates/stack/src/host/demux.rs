@@ -20,6 +20,8 @@ enum Found {
     Connection(SocketId),
     /// One that waits at a listener for the end of its handshake.
     HalfOpen(SocketId),
+    /// A SYN that is held for the program to accept.
+    Pending(SocketId),
     /// One in TIME-WAIT that nobody holds.
     TimeWait(SocketId),
     /// Nobody's; but until now somebody had its 4-tuple, and SND.NXT was this.
@@ -86,13 +88,17 @@ impl Host {
                 self.on_time_wait_segment(now, id, &segment);
                 return;
             }
+            Found::Pending(id) => {
+                self.on_pending_segment(id, &segment);
+                return;
+            }
             Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
             Found::HalfOpen(id) | Found::Connection(id) => {
                 self.deliver(now, id, &segment);
                 return;
             }
         };
-        let listener = self.bindings.listener(flow.local);
+        let listener = self.listener_at(flow.local);
         let may_be_a_siblings = after.is_none() && self.is_astray(now, listener, &flow, &segment);
         if may_be_a_siblings && self.pass_on(packet) {
             // Whoever takes it counts it.
@@ -205,10 +211,11 @@ impl Host {
                 }
                 (true, socket.wait.snd_nxt())
             }
+            Some(Kind::Pending(_)) => return Found::Pending(id),
             _ => return Found::Nobody { after: None },
         };
         if waits {
-            let Some(listener) = self.bindings.listener(flow.local) else {
+            let Some(listener) = self.listener_at(flow.local) else {
                 let is_held = self.tcp_socket(id).is_some();
                 return if is_held { Found::Connection(id) } else { Found::TimeWait(id) };
             };
@@ -217,9 +224,7 @@ impl Host {
                 return Found::NoRoom;
             }
             if self.is_crowded(listener, flow.remote.ip()) {
-                debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
-                self.counters.tcp_ext_listen_overflows += 1;
-                self.counters.tcp_ext_listen_drops += 1;
+                self.drop_syn(flow);
                 return Found::NoRoom;
             }
             debug!(remote = %flow.remote, "a newer SYN takes the place of a TIME-WAIT");

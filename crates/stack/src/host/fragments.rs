@@ -370,7 +370,7 @@ impl Host {
                 return;
             }
         };
-        if !self.is_for_us(fragment.src, fragment.dst) {
+        if !self.is_for_us(fragment.src, fragment.dst, fragment.protocol) {
             return;
         }
         self.count_fragment(v4);

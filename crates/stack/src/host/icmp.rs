@@ -77,6 +77,9 @@ impl Host {
     /// Works a message; true if it was answered.
     fn on_message(&mut self, now: Instant, datagram: &Datagram<'_>, message: Message<'_>) -> bool {
         match message {
+            Message::Echo(_) if !self.config.is_own(datagram.dst) => {
+                debug!(dst = %datagram.dst, "ping not answered: another host may have the address");
+            }
             Message::Echo(echoed) => {
                 let (v4, remote) = (datagram.dst.is_ipv4(), datagram.src);
                 let hop_limit = self.config.hop_limit;

@@ -60,7 +60,7 @@ impl Host {
     }
 
     pub(super) fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
-        if !self.is_for_us(datagram.src, datagram.dst) {
+        if !self.is_for_us(datagram.src, datagram.dst, datagram.protocol) {
             return;
         }
         if datagram.atomic {
@@ -103,10 +103,10 @@ impl Host {
         }
     }
 
-    /// Whether a packet goes from one other host to this one, and counts it if not.
-    pub(super) fn is_for_us(&mut self, src: IpAddr, dst: IpAddr) -> bool {
+    /// Whether a packet goes from one other host to this one, or to one that it answers for; counts it if not.
+    pub(super) fn is_for_us(&mut self, src: IpAddr, dst: IpAddr, protocol: u8) -> bool {
         let sound = self.config.may_be_peer(src);
-        if sound && self.config.is_own(dst) {
+        if sound && (self.config.is_own(dst) || self.answers_for(dst, protocol)) {
             return true;
         }
         debug!(%src, %dst, "packet dropped: it is not from one host to this one");

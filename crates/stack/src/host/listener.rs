@@ -7,6 +7,7 @@ use airtcp_types::Instant;
 
 use crate::tcp::TcpConfig;
 
+use super::bindings::ANY;
 use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
 /// A port that takes connections.
@@ -25,6 +26,12 @@ pub(super) struct Listener {
 }
 
 impl Listener {
+    /// Whether it listens at every address and port. SYNs then wait in place of connections: `waiting` has those that
+    /// the program has not seen, `half_open` those that it has neither accepted nor refused.
+    pub(super) fn is_any(&self) -> bool {
+        self.local == ANY
+    }
+
     /// Whether there is no room for another half-open connection.
     pub(super) fn is_full(&self) -> bool {
         self.half_open.len() + self.waiting.len() >= self.backlog
@@ -127,7 +134,8 @@ impl Host {
         listener: SocketId,
     ) -> Result<Option<(SocketId, SocketAddr)>, HostError> {
         self.socket(listener)?;
-        let queue = self.listener(listener).ok_or(HostError::WrongKind)?;
+        let queue = self.listener(listener).filter(|queue| !queue.is_any());
+        let queue = queue.ok_or(HostError::WrongKind)?;
         let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
         self.report_readiness(listener);
         let Some(tcp) = self.tcp_socket(id) else { return Ok(None) };
@@ -148,6 +156,7 @@ impl Host {
         };
         self.bindings.remove_listener(listener.local);
         for child in listener.half_open.into_iter().chain(listener.waiting) {
+            self.refuse_pending(child);
             self.hand_over(child, Owner::Nobody);
             if let Some(tcp) = self.tcp_socket(child) {
                 tcp.connection.abort(now);

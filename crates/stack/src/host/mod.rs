@@ -6,7 +6,8 @@
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST; what follows each other, as one
 //!                  astray.rs  but of several hosts with the same addresses, the others are asked before
-//!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
+//!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full; any.rs, listeners for
+//!                             every destination
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
 //! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
 //! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
@@ -21,6 +22,7 @@
 //!
 //! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
 
+mod any;
 mod astray;
 mod bindings;
 mod bound;
@@ -67,6 +69,7 @@ pub use listing::Listed;
 pub use peers::Quota;
 pub use slab::SocketId;
 
+use any::Pending;
 use astray::Siblings;
 use bindings::Bindings;
 use bound::Bound;
@@ -144,6 +147,8 @@ pub struct Host {
     fragments: Fragments,
     path_mtus: PathMtus,
     siblings: Siblings,
+    /// There is, or was, a socket for every destination.
+    intercepts: bool,
 }
 
 /// A socket, and what its holder knows of it.
@@ -157,6 +162,7 @@ struct Socket {
 enum Kind {
     Bound(Bound),
     Listener(Listener),
+    Pending(Box<Pending>),
     Tcp(Box<TcpSocket>),
     TimeWait(Box<TimeWaitSocket>),
     Udp(UdpSocket),
@@ -194,6 +200,8 @@ impl TcpSocket {
 enum Owner {
     /// An application has its id.
     Application,
+    /// An application has its id; it accepted the peer's SYN, and the handshake goes on.
+    Accepting,
     /// It is half-open at this listener.
     HalfOpen(SocketId),
     /// It waits at this listener to be accepted.
@@ -220,6 +228,7 @@ impl Host {
             fragments: Fragments::new(secret.keyed()),
             path_mtus: PathMtus::new(secret.keyed()),
             siblings: Siblings::new(config.share),
+            intercepts: false,
             secret,
             counters: Counters::default(),
             sockets: Slab::new(),
@@ -293,6 +302,7 @@ impl Host {
         Ok(match &self.socket(socket)?.kind {
             Kind::Bound(bound) => bound.local,
             Kind::Listener(listener) => listener.local,
+            Kind::Pending(pending) => pending.flow.local,
             Kind::Tcp(tcp) => tcp.connection.flow().local,
             Kind::TimeWait(socket) => socket.wait.flow().local,
             Kind::Udp(udp) => udp.local,
@@ -301,6 +311,16 @@ impl Host {
 
     fn socket(&self, id: SocketId) -> Result<&Socket, HostError> {
         self.sockets.get(id).filter(|socket| socket.has_holder()).ok_or(HostError::Stale)
+    }
+
+    /// The listener at `local`.
+    fn listener_at(&self, local: SocketAddr) -> Option<SocketId> {
+        self.bindings.listener(local, self.config.is_own(local.ip()))
+    }
+
+    /// The UDP socket at `local`.
+    fn udp_at(&self, local: SocketAddr) -> Option<SocketId> {
+        self.bindings.udp(local, self.config.is_own(local.ip()))
     }
 
     /// Queues a packet of the host's own; false if too many wait, and it is dropped.
@@ -360,7 +380,7 @@ impl Socket {
                 Readiness { readable: listener.is_readable(), ..Readiness::default() }
             }
             Kind::Tcp(tcp) => tcp.connection.readiness(),
-            Kind::Bound(_) | Kind::TimeWait(_) => Readiness::default(),
+            Kind::Bound(_) | Kind::Pending(_) | Kind::TimeWait(_) => Readiness::default(),
             Kind::Udp(udp) => {
                 Readiness { readable: udp.is_readable(), writable: true, ..Readiness::default() }
             }
@@ -370,7 +390,8 @@ impl Socket {
     /// Whether an application has its id.
     fn has_holder(&self) -> bool {
         match &self.kind {
-            Kind::Tcp(tcp) => tcp.owner == Owner::Application,
+            Kind::Tcp(tcp) => matches!(tcp.owner, Owner::Application | Owner::Accepting),
+            Kind::Pending(pending) => pending.is_taken,
             Kind::TimeWait(_) => false,
             Kind::Bound(_) | Kind::Listener(_) | Kind::Udp(_) => true,
         }

@@ -42,22 +42,43 @@ impl Host {
             return;
         }
         note_data_in_syn(&flow, segment, &mut self.counters);
-        if self.is_crowded(id, flow.remote.ip()) {
-            self.send_cookie(now, id, &flow, segment);
-            return;
+        let is_any = self.listener(id).is_some_and(|listener| listener.is_any());
+        match (self.is_crowded(id, flow.remote.ip()), is_any) {
+            (true, true) => self.drop_syn(&flow),
+            (true, false) => self.send_cookie(now, id, &flow, segment),
+            (false, true) => self.hold(now, id, flow, segment, after),
+            (false, false) => {
+                let Some(connection) = self.answer(now, id, flow, segment, after) else { return };
+                let child = self.take_in(now, id, connection);
+                self.touch(now, child);
+            }
         }
+    }
+
+    /// The connection that answers a SYN at the listener `id`.
+    pub(super) fn answer(
+        &self,
+        now: Instant,
+        id: SocketId,
+        flow: FlowId,
+        syn: &Segment<'_>,
+        after: Option<SeqNumber>,
+    ) -> Option<Connection> {
         let isn = self.secret.isn(now, &flow);
         // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
         // been faster than the clock of the ISNs. The distance is Linux's.
         let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
-        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get(id) else {
-            return;
-        };
+        let Kind::Listener(listener) = &self.sockets.get(id)?.kind else { return None };
         let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
-        let connection = Connection::accept(now, flow, isn, ts_offset, config, segment);
-        let child = self.take_in(now, id, connection);
-        self.touch(now, child);
+        Some(Connection::accept(now, flow, isn, ts_offset, config, syn))
+    }
+
+    /// Drops a SYN that there is no room for, and counts it.
+    pub(super) fn drop_syn(&mut self, flow: &FlowId) {
+        debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
+        self.counters.tcp_ext_listen_overflows += 1;
+        self.counters.tcp_ext_listen_drops += 1;
     }
 
     /// Whether there can be no connection now, however it begins; counts it if so.
@@ -129,14 +150,25 @@ impl Host {
 
     /// A half-open connection at the listener `id`.
     fn take_in(&mut self, now: Instant, id: SocketId, connection: Connection) -> SocketId {
+        let child = self.begin_passive(now, connection, Owner::HalfOpen(id));
+        if let Some(listener) = self.listener(id) {
+            listener.half_open.insert(child);
+        }
+        child
+    }
+
+    /// Takes a connection whose handshake the peer has begun into the host's care.
+    pub(super) fn begin_passive(
+        &mut self,
+        now: Instant,
+        connection: Connection,
+        owner: Owner,
+    ) -> SocketId {
         self.counters.tcp_passive_opens += 1;
-        let child = self.adopt(now, connection, Owner::HalfOpen(id));
+        let child = self.adopt(now, connection, owner);
         if let Some(tcp) = self.tcp_socket(child) {
             let peer = tcp.peer;
             self.peers.begin_half_open(peer);
-        }
-        if let Some(listener) = self.listener(id) {
-            listener.half_open.insert(child);
         }
         child
     }

@@ -30,6 +30,7 @@ impl Host {
     pub(super) fn on_deadline(&mut self, now: Instant, id: SocketId) {
         let tcp = match self.sockets.get_mut(id).map(|socket| &mut socket.kind) {
             Some(Kind::Tcp(tcp)) => tcp,
+            Some(Kind::Pending(_)) => return self.on_pending_deadline(id),
             Some(Kind::TimeWait(_)) => return self.on_time_wait_deadline(now, id),
             _ => return,
         };
@@ -63,8 +64,12 @@ impl Host {
         let (before, flow) = (std::mem::replace(&mut tcp.state, state), tcp.connection.flow());
         if before != state {
             count_transition(before, state, &mut self.counters);
-            if let Owner::HalfOpen(listener) = tcp.owner {
-                self.settle_half_open(id, listener, state);
+            match tcp.owner {
+                Owner::HalfOpen(listener) => self.settle_half_open(id, listener, state),
+                Owner::Accepting if state == State::Closed || state.is_synchronized() => {
+                    self.hand_over(id, Owner::Application);
+                }
+                _ => {}
             }
             if state == State::Closed {
                 self.forget_flow(id, flow);
@@ -155,7 +160,8 @@ impl Host {
     /// Gives a connection to somebody else.
     pub(super) fn hand_over(&mut self, id: SocketId, to: Owner) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
-        if let Owner::HalfOpen(_) = std::mem::replace(&mut tcp.owner, to) {
+        let before = std::mem::replace(&mut tcp.owner, to);
+        if matches!(before, Owner::HalfOpen(_) | Owner::Accepting) {
             self.peers.end_half_open(tcp.peer);
         }
     }

@@ -222,7 +222,7 @@ impl Host {
         })
     }
 
-    /// Resets a connection, or closes a listener or a bound address. The id becomes invalid.
+    /// Resets a connection, refuses a SYN that is held, or closes a listener or a bound address. The id becomes invalid.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
@@ -256,13 +256,17 @@ impl Host {
                 self.unbind(id);
                 return Ok(());
             }
+            Kind::Pending(_) => {
+                self.refuse_pending(id);
+                return Ok(());
+            }
             _ => {}
         }
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
             return Err(HostError::WrongKind);
         };
         how(&mut tcp.connection, now, &mut self.counters);
-        tcp.owner = Owner::Nobody;
+        self.hand_over(id, Owner::Nobody);
         self.withdraw_readiness(id);
         self.touch(now, id);
         Ok(())

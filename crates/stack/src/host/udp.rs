@@ -11,6 +11,7 @@ use tracing::debug;
 
 use crate::tcp::Unreachable;
 
+use super::bindings::ANY;
 use super::{Host, HostError, Kind, Socket, SocketId};
 
 /// What a queued datagram takes beside its data.
@@ -26,7 +27,8 @@ pub(super) struct UdpSocket {
     hop_limit: u8,
     /// What the network said of a datagram to that peer, to be told once.
     error: Option<Unreachable>,
-    queue: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// With their destination and where they came from.
+    queue: VecDeque<(FlowId, Vec<u8>)>,
     held: ByteCount,
 }
 
@@ -76,7 +78,8 @@ impl Host {
             return;
         }
         let from = SocketAddr::new(src, arrived.src_port);
-        let bound = self.bindings.udp(SocketAddr::new(dst, arrived.dst_port));
+        let to = SocketAddr::new(dst, arrived.dst_port);
+        let bound = self.udp_at(to);
         let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
             if self.pass_on(packet) {
                 return;
@@ -94,7 +97,7 @@ impl Host {
             self.counters.udp_in_errors += 1;
             return;
         }
-        socket.queue.push_back((from, arrived.payload.to_vec()));
+        socket.queue.push_back((FlowId { local: to, remote: from }, arrived.payload.to_vec()));
         socket.held += cost;
         self.held += cost;
         self.counters.udp_in_datagrams += 1;
@@ -105,7 +108,7 @@ impl Host {
     /// with that very peer hears of it, and only of what waiting does not help, as in Linux. Gives whether
     /// there is a socket that may have sent it.
     pub(super) fn on_udp_unreachable(&mut self, flow: &FlowId, error: Unreachable) -> bool {
-        let Some(id) = self.bindings.udp(flow.local) else { return false };
+        let Some(id) = self.udp_at(flow.local) else { return false };
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else {
             return false;
         };
@@ -142,7 +145,25 @@ impl Host {
             debug!(%local, "no UDP socket bound: every port is taken");
             self.counters.udp_ports_taken += 1;
         }
-        let local = bound?;
+        Ok(self.add_udp(bound?))
+    }
+
+    /// Takes datagrams to every address and port, IPv4 and IPv6, of this host and of all others, as
+    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections. [`udp_recv_flow`](Self::udp_recv_flow) tells their
+    /// destination, [`udp_send_from`](Self::udp_send_from) answers.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::AddressInUse`]: there is such a socket.
+    pub fn udp_bind_any(&mut self) -> Result<SocketId, HostError> {
+        if self.bindings.udp(ANY, false).is_some() {
+            return Err(HostError::AddressInUse(ANY));
+        }
+        self.intercepts = true;
+        Ok(self.add_udp(ANY))
+    }
+
+    fn add_udp(&mut self, local: SocketAddr) -> SocketId {
         let socket = UdpSocket {
             local,
             peer: None,
@@ -154,7 +175,7 @@ impl Host {
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.bindings.add_udp(local, id);
         self.report_readiness(id);
-        Ok(id)
+        id
     }
 
     /// Gives a socket a peer: [`udp_send`](Self::udp_send) sends to it, and as in Linux what others send
@@ -217,7 +238,8 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::WouldBlock`] while too many packets wait to leave; [`HostError::MessageSize`]
-    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::Unreachable`] once, if the
+    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::WrongKind`]: the socket is one for every
+    /// destination; [`HostError::Unreachable`] once, if the
     /// network said so of an earlier datagram to the peer.
     pub fn udp_send_to(
         &mut self,
@@ -226,7 +248,10 @@ impl Host {
         to: SocketAddr,
     ) -> Result<(), HostError> {
         self.take_unreachable(socket)?;
-        let UdpSocket { local, hop_limit, .. } = *self.udp_socket(socket)?;
+        let local = self.udp_socket(socket)?.local;
+        if local == ANY {
+            return Err(HostError::WrongKind);
+        }
         let source = match local.ip() {
             any if any.is_unspecified() => self.config.source_for(to),
             own => self.config.source_for(to).map(|_| own),
@@ -234,6 +259,42 @@ impl Host {
         let source = source
             .filter(|source| source.is_ipv4() == local.is_ipv4() && to.is_ipv4() == local.is_ipv4())
             .ok_or(HostError::Unroutable(to))?;
+        let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
+        self.udp_emit(socket, &flow, data)
+    }
+
+    /// Sends one datagram from `flow.local`, an address of this host or of any other, to `flow.remote`. The socket is one
+    /// for every destination.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::WrongKind`]: it is another socket; [`HostError::Unroutable`]: one of the addresses cannot be a host's,
+    /// or has port 0, or the two are of different IP versions; otherwise as [`udp_send_to`](Self::udp_send_to).
+    pub fn udp_send_from(
+        &mut self,
+        socket: SocketId,
+        data: &[u8],
+        flow: &FlowId,
+    ) -> Result<(), HostError> {
+        if self.udp_socket(socket)?.local != ANY {
+            return Err(HostError::WrongKind);
+        }
+        let FlowId { local, remote } = *flow;
+        let config = &self.config;
+        let is_sound = config.is_own(local.ip()) || config.may_be_peer(local.ip());
+        if local.port() == 0 || !is_sound {
+            return Err(HostError::Unroutable(local));
+        }
+        let is_reachable = remote.port() != 0 && config.may_be_peer(remote.ip());
+        if !is_reachable || local.is_ipv4() != remote.is_ipv4() {
+            return Err(HostError::Unroutable(remote));
+        }
+        self.udp_emit(socket, flow, data)
+    }
+
+    fn udp_emit(&mut self, socket: SocketId, flow: &FlowId, data: &[u8]) -> Result<(), HostError> {
+        let hop_limit = self.udp_socket(socket)?.hop_limit;
+        let to = flow.remote;
         let header = if to.is_ipv4() { ip::V4_HEADER_LEN } else { ip::V6_HEADER_LEN };
         let max = usize::from(self.config.packet_limit()).saturating_sub(header + udp::HEADER_LEN);
         if data.len() > max {
@@ -242,10 +303,9 @@ impl Host {
         if !self.udp_has_room() {
             return Err(HostError::WouldBlock);
         }
-        let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
         let packet = match self.config.segmentation_offload {
-            true => udp::emit_open(&flow, hop_limit, data),
-            false => udp::emit(&flow, hop_limit, data),
+            true => udp::emit_open(flow, hop_limit, data),
+            false => udp::emit(flow, hop_limit, data),
         };
         self.queue(packet);
         self.counters.udp_out_datagrams += 1;
@@ -263,14 +323,24 @@ impl Host {
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
+        Ok(self.udp_recv_flow(socket, buf)?.map(|(len, flow)| (len, flow.remote)))
+    }
+
+    /// As [`udp_recv_from`](Self::udp_recv_from), with both ends of the datagram: `remote` sent it, `local` is its
+    /// destination.
+    pub fn udp_recv_flow(
+        &mut self,
+        socket: SocketId,
+        buf: &mut [u8],
+    ) -> Result<Option<(usize, FlowId)>, HostError> {
         self.take_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
-        let Some((from, data)) = udp.queue.pop_front() else { return Ok(None) };
+        let Some((flow, data)) = udp.queue.pop_front() else { return Ok(None) };
         let cost = cost(&data);
         udp.held -= cost;
         self.held -= cost;
         self.report_readiness(socket);
-        Ok(Some((copy(&data, buf), from)))
+        Ok(Some((copy(&data, buf), flow)))
     }
 
     /// Peeks: as [`udp_recv_from`](Self::udp_recv_from), but the datagram stays in the queue.
@@ -281,7 +351,7 @@ impl Host {
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
         self.take_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
-        Ok(udp.queue.front().map(|(from, data)| (copy(data, buf), *from)))
+        Ok(udp.queue.front().map(|(flow, data)| (copy(data, buf), flow.remote)))
     }
 
     /// Closes a UDP socket. The id becomes invalid.

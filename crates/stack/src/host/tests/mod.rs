@@ -1,5 +1,6 @@
 //! Two hosts and a wire without loss, and packets made by hand.
 
+mod any;
 mod astray;
 mod bound;
 mod cases;

@@ -7,7 +7,7 @@ use airtcp_types::rng::Stream;
 use airtcp_wire::options::{AccEcn, Hack, HackAck, Order, TcpOptions, Timestamps, TxNumbers};
 
 use super::*;
-use crate::host::{Kind, Owner, Quota};
+use crate::host::{Kind, Owner, Quota, Socket};
 use crate::tcp::Offer;
 
 const MEMORY: ByteCount = ByteCount::from_kib(512);
@@ -30,12 +30,14 @@ struct Storm {
     now: Instant,
     listener: SocketId,
     held: Vec<SocketId>,
+    /// SYNs that the application has not answered; some are held no longer.
+    pending: Vec<SocketId>,
     /// By the stranger's port.
     heard: Vec<Heard>,
 }
 
 impl Storm {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, is_any: bool) -> Self {
         let mut config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
         config.quota.memory = MEMORY;
         config.time_waits = TIME_WAITS;
@@ -49,10 +51,15 @@ impl Storm {
         config.tcp.hack = Offer::Always;
         config.tcp.tx_numbers = Offer::Always;
         let mut host = Host::new(config);
-        let listener = host.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+        let listener = match is_any {
+            true => host.tcp_listen_any(8),
+            false => host.tcp_listen(address("10.0.0.1:80"), 8),
+        };
+        let listener = listener.unwrap();
         let heard = vec![Heard { local: 80, ..Heard::default() }; usize::from(PORTS)];
         let now = Instant::ZERO;
-        Self { random: Stream::new(seed, 0), host, now, listener, held: vec![], heard }
+        let (held, pending) = (vec![], vec![]);
+        Self { random: Stream::new(seed, 0), host, now, listener, held, pending, heard }
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -189,6 +196,7 @@ impl Storm {
         if let Ok(Some((socket, _))) = self.host.tcp_accept(self.now, self.listener) {
             self.held.push(socket);
         }
+        self.answer();
         if self.held.len() < 4 && self.random.chance(0.02) {
             let to = SocketAddr::from(([10, 0, 0, 9], 1 + self.random.below(PORTS.into()) as u16));
             self.held.extend(self.host.tcp_connect(self.now, to, None));
@@ -212,6 +220,25 @@ impl Storm {
             111..114 => self.host.tcp_close(self.now, self.held.swap_remove(at)),
             _ => Ok(()),
         };
+    }
+
+    /// The application accepts or refuses a SYN that is held, or leaves it for later.
+    fn answer(&mut self) {
+        if let Ok(Some((pending, _))) = self.host.tcp_next_pending(self.listener) {
+            self.pending.push(pending);
+        }
+        if self.pending.is_empty() || self.random.chance(0.5) {
+            return;
+        }
+        let at = self.random.below(self.pending.len() as u64) as usize;
+        let pending = self.pending.swap_remove(at);
+        match self.random.chance(0.8) {
+            true => self.held.extend(self.host.tcp_accept_pending(self.now, pending)),
+            // An error says that it is held no longer.
+            false => {
+                let _ = self.host.tcp_abort(self.now, pending);
+            }
+        }
     }
 
     fn drain(&mut self) {
@@ -250,7 +277,9 @@ impl Storm {
         let reserve = ByteCount(9_000) + ByteCount(3 * 1_500 + 1_024) * sockets;
         assert!(self.host.held() <= MEMORY + reserve, "{:?}", self.host.held());
         assert_eq!(self.host.held(), held_by_connections(&self.host));
-        assert!(self.host.timers.len() as u64 <= sockets);
+        let is_pending = |socket: &&Socket| matches!(socket.kind, Kind::Pending(_));
+        let pending = self.host.sockets.iter().filter(is_pending).count() as u64;
+        assert!(pending <= 8 && self.host.timers.len() as u64 <= sockets + pending);
         assert!(self.host.sending.first().is_none() && self.host.outbox.is_empty());
         self.check_quotas();
     }
@@ -263,10 +292,12 @@ impl Storm {
             match &socket.kind {
                 Kind::Tcp(tcp) => {
                     connections += 1;
-                    half_open += usize::from(matches!(tcp.owner, Owner::HalfOpen(_)));
+                    half_open +=
+                        usize::from(matches!(tcp.owner, Owner::HalfOpen(_) | Owner::Accepting));
                     out_of_order += tcp.connection.out_of_order();
                     memory += tcp.held;
                 }
+                Kind::Pending(_) => (connections, half_open) = (connections + 1, half_open + 1),
                 Kind::TimeWait(_) => time_waits += 1,
                 _ => {}
             }
@@ -285,7 +316,7 @@ fn a_storm_of_segments_does_no_harm() {
     let many = std::env::var("AIRTCP_STORM").ok().and_then(|text| text.parse().ok());
     let segments: u64 = many.unwrap_or(30_000);
     for seed in 0..segments.div_ceil(10_000) {
-        let mut storm = Storm::new(seed);
+        let mut storm = Storm::new(seed, false);
         for _ in 0..10_000 {
             storm.step();
             storm.check();
@@ -299,5 +330,17 @@ fn a_storm_of_segments_does_no_harm() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_storm_does_no_harm_to_a_listener_for_every_destination() {
+    for seed in 0..2 {
+        let mut storm = Storm::new(seed, true);
+        for _ in 0..10_000 {
+            storm.step();
+            storm.check();
+        }
+        assert!(storm.host.counters().tcp_passive_opens > 10, "connections come about");
     }
 }

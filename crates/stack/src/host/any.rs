@@ -1,0 +1,211 @@
+//! Listeners and UDP sockets for every destination: the host answers for addresses that are not its own.
+//!
+//! A SYN at such a listener is held without an answer until the program accepts or refuses it. It costs a place in the
+//! backlog, one half-open connection in the quota of its source, and nothing on the wire. A SYN beyond these limits is
+//! dropped; there are no SYN cookies, because a cookie would accept what the program has not seen.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use airtcp_types::{FlowId, Instant, SeqNumber};
+use airtcp_wire::ip;
+use airtcp_wire::payload::Payload;
+use airtcp_wire::tcp::Segment;
+use tracing::debug;
+
+use crate::tcp::refused::refuse_no_syn;
+
+use super::bindings::ANY;
+use super::peers::PeerId;
+use super::{Host, HostError, Kind, Owner, Socket, SocketId};
+
+/// How long a SYN is held: as long as Linux repeats it (`tcp_syn_retries` 6: 1 + 2 + ... + 64 s).
+pub(super) const PATIENCE: Duration = Duration::from_secs(127);
+
+/// A SYN that is not answered yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) flow: FlowId,
+    /// The listener it waits at.
+    listener: SocketId,
+    /// The last SYN of the peer, without data.
+    syn: Segment<'static>,
+    /// SND.NXT of the connection that had the 4-tuple before.
+    after: Option<SeqNumber>,
+    peer: PeerId,
+    /// The deadline that `timers` has for it.
+    armed: Option<Instant>,
+    /// An application has its id.
+    pub(super) is_taken: bool,
+}
+
+impl Host {
+    /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device decides which packets
+    /// come here. Sockets at an address of this host go first.
+    ///
+    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending) or [`tcp_abort`](Self::tcp_abort) answers them,
+    /// at most `backlog` at a time and each for 127 s. Further ones, and those beyond
+    /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer tries again.
+    ///
+    /// From the first call on, the host also answers for other addresses once the socket is closed: a segment without a
+    /// connection gets a RST, a datagram without a socket an ICMP error. It does not answer pings for them.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::AddressInUse`]: there is such a listener.
+    pub fn tcp_listen_any(&mut self, backlog: usize) -> Result<SocketId, HostError> {
+        if self.bindings.listener(ANY, false).is_some() {
+            return Err(HostError::AddressInUse(ANY));
+        }
+        self.intercepts = true;
+        Ok(self.add_listener(ANY, backlog, None))
+    }
+
+    /// Takes the oldest SYN that waits at a listener for every destination, with the ends of its connection: `remote` sent
+    /// it, `local` is its destination. `None` if none waits.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::WrongKind`]: it is another socket.
+    pub fn tcp_next_pending(
+        &mut self,
+        listener: SocketId,
+    ) -> Result<Option<(SocketId, FlowId)>, HostError> {
+        self.socket(listener)?;
+        let queue = self.listener(listener).filter(|queue| queue.is_any());
+        let queue = queue.ok_or(HostError::WrongKind)?;
+        let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
+        queue.half_open.insert(id);
+        self.report_readiness(listener);
+        Ok(self.pending(id).map(|pending| {
+            pending.is_taken = true;
+            (id, pending.flow)
+        }))
+    }
+
+    /// Answers a SYN that is held: its SYN-ACK leaves now. The connection is open when
+    /// [`Readiness::connected`](crate::tcp::Readiness::connected) says so; the id of the SYN is stale from here on.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`]: it is held no longer, because its time is over or its listener is closed.
+    /// [`HostError::NoMemory`]: the memory of the host or of the peer is used up; the SYN is still held.
+    pub fn tcp_accept_pending(
+        &mut self,
+        now: Instant,
+        pending: SocketId,
+    ) -> Result<SocketId, HostError> {
+        self.socket(pending)?;
+        let remote = self.pending(pending).ok_or(HostError::WrongKind)?.flow.remote;
+        if self.is_short_of_memory(remote) {
+            return Err(HostError::NoMemory);
+        }
+        let Pending { flow, listener, syn, after, .. } =
+            self.remove_pending(pending).ok_or(HostError::Stale)?;
+        let connection = self.answer(now, listener, flow, &syn, after).ok_or(HostError::Stale)?;
+        let id = self.begin_passive(now, connection, Owner::Accepting);
+        self.touch(now, id);
+        Ok(id)
+    }
+
+    /// Holds a SYN at the listener `id`, for which there is room.
+    pub(super) fn hold(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        flow: FlowId,
+        syn: &Segment<'_>,
+        after: Option<SeqNumber>,
+    ) {
+        let peer = self.peers.enter(flow.remote.ip());
+        self.peers.begin_half_open(peer);
+        let pending = Pending {
+            flow,
+            listener: id,
+            syn: without_data(syn),
+            after,
+            peer,
+            armed: None,
+            is_taken: false,
+        };
+        let held = self.sockets.insert(Socket::new(Kind::Pending(Box::new(pending))));
+        self.flows.insert(flow, held);
+        if let Some(Socket { kind: Kind::Pending(pending), .. }) = self.sockets.get_mut(held) {
+            self.timers.set(held, &mut pending.armed, Some(now + PATIENCE));
+        }
+        if let Some(listener) = self.listener(id) {
+            listener.waiting.push_back(held);
+        }
+        self.report_readiness(id);
+    }
+
+    /// A segment of a peer whose SYN is held. The last SYN is the one to answer: the peer may have given the first one up, and
+    /// may do without ECN by now (RFC 3168 section 6.1.1.1).
+    pub(super) fn on_pending_segment(&mut self, id: SocketId, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        let Some(Socket { kind: Kind::Pending(pending), .. }) = self.sockets.get_mut(id) else {
+            return;
+        };
+        if flags.syn && !flags.ack && !flags.rst && !flags.fin {
+            pending.syn = without_data(segment);
+        } else {
+            refuse_no_syn(&pending.flow, &mut self.counters);
+        }
+    }
+
+    /// The time of a SYN that is held is over: its peer has given up.
+    pub(super) fn on_pending_deadline(&mut self, id: SocketId) {
+        if let Some(pending) = self.remove_pending(id) {
+            debug!(remote = %pending.flow.remote, "SYN dropped: nobody has accepted or refused it");
+            self.counters.tcp_ext_listen_drops += 1;
+        }
+    }
+
+    /// Answers a SYN that is held with a RST.
+    pub(super) fn refuse_pending(&mut self, id: SocketId) {
+        if let Some(pending) = self.remove_pending(id) {
+            self.refuse(&pending.flow, &pending.syn);
+        }
+    }
+
+    fn pending(&mut self, id: SocketId) -> Option<&mut Pending> {
+        match &mut self.sockets.get_mut(id)?.kind {
+            Kind::Pending(pending) => Some(pending),
+            _ => None,
+        }
+    }
+
+    /// Takes a SYN that is held out of everything.
+    fn remove_pending(&mut self, id: SocketId) -> Option<Pending> {
+        self.pending(id)?;
+        let Some(Socket { kind: Kind::Pending(mut pending), .. }) = self.sockets.remove(id) else {
+            return None;
+        };
+        self.timers.set(id, &mut pending.armed, None);
+        self.forget_flow(id, pending.flow);
+        self.peers.end_half_open(pending.peer);
+        self.peers.leave(pending.peer);
+        if let Some(listener) = self.listener(pending.listener) {
+            listener.half_open.remove(&id);
+            // The oldest, as a rule.
+            if let Some(place) = listener.waiting.iter().position(|waiting| *waiting == id) {
+                listener.waiting.remove(place);
+            }
+            self.report_readiness(pending.listener);
+        }
+        Some(*pending)
+    }
+
+    /// Whether the host answers for an address that is not its own.
+    pub(super) fn answers_for(&self, address: IpAddr, protocol: u8) -> bool {
+        let spoken = matches!(protocol, ip::TCP | ip::UDP | ip::ICMP | ip::ICMPV6);
+        self.intercepts && spoken && self.config.may_be_peer(address)
+    }
+}
+
+/// What an answer needs of a SYN.
+fn without_data(syn: &Segment<'_>) -> Segment<'static> {
+    let Segment { seq, ack, flags, reserved, ecn, window, options, .. } = *syn;
+    let payload = Payload::default();
+    Segment { seq, ack, flags, reserved, ecn, window, options, payload, size: None }
+}

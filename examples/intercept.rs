@@ -1,0 +1,125 @@
+//! A transparent proxy in the manner of tun2socks: TCP connections and UDP datagrams to any destination arrive at a TUN
+//! device, and the kernel's sockets carry them on.
+//!
+//! Programs in a network namespace whose default route leads into the device need not know of it. As root:
+//! `cargo run --example intercept tun0`, and in a second terminal:
+//!
+//! ```sh
+//! ip netns add apps
+//! ip link set tun0 netns apps
+//! ip -n apps address add 10.0.0.1/24 dev tun0
+//! ip -n apps link set tun0 up
+//! ip -n apps route add default dev tun0
+//! ip netns exec apps curl http://192.0.2.7/
+//! ```
+use std::collections::HashMap;
+use std::error::Error;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use airtcp::device::Tun;
+use airtcp::types::FlowId;
+use airtcp::{AnyTcpListener, AnyUdpSocket, HostConfig, PendingStream, Stack};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// The most connections that wait for the far end.
+const BACKLOG: usize = 1024;
+/// How long the far end may take to answer.
+const DIAL: Duration = Duration::from_secs(60);
+/// The most sources of datagrams, and the datagrams of one that may wait.
+const MAPPINGS: usize = 1024;
+const QUEUE: usize = 64;
+/// How long a source of datagrams keeps its port without traffic (RFC 4787 section 4.3).
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Carries everything that arrives at `stack` on, until the stack ends.
+pub(crate) async fn intercept(stack: Stack) -> io::Result<()> {
+    let connections = forward_connections(stack.listen_any(BACKLOG)?);
+    let datagrams = forward_datagrams(stack.udp_bind_any()?);
+    tokio::try_join!(connections, datagrams).map(|((), ())| ())
+}
+
+async fn forward_connections(near: AnyTcpListener) -> io::Result<()> {
+    loop {
+        tokio::spawn(forward_connection(near.next().await?));
+    }
+}
+
+/// Answers the client once the destination has answered, and then copies both ways; half-closes are passed on.
+async fn forward_connection(pending: PendingStream) -> io::Result<()> {
+    let destination = pending.destination();
+    // An error drops the pending connection, which refuses it.
+    let mut far = timeout(DIAL, TcpStream::connect(destination)).await??;
+    let mut near = pending.accept().await?;
+    let copied = copy_bidirectional(&mut near, &mut far).await;
+    if copied.is_err() {
+        // What ended one side with an error resets the other.
+        near.abort();
+        far.set_zero_linger()?;
+    }
+    copied.map(drop)
+}
+
+/// Gives each source of datagrams a port of the kernel for all its destinations (RFC 4787 section 4.1).
+async fn forward_datagrams(near: AnyUdpSocket) -> io::Result<()> {
+    let near = Arc::new(near);
+    let mut mappings = HashMap::<SocketAddr, mpsc::Sender<(Vec<u8>, SocketAddr)>>::new();
+    let mut buf = vec![0; usize::from(u16::MAX)];
+    loop {
+        let (len, FlowId { local: destination, remote: source }) = near.recv(&mut buf).await?;
+        if mappings.get(&source).is_none_or(|mapping| mapping.is_closed()) {
+            mappings.retain(|_, mapping| !mapping.is_closed());
+            if mappings.len() >= MAPPINGS {
+                continue;
+            }
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            tokio::spawn(map(near.clone(), source, receiver));
+            mappings.insert(source, sender);
+        }
+        // Of a full queue the datagram is dropped, as a router would.
+        let _ = mappings[&source].try_send((buf[..len].to_vec(), destination));
+    }
+}
+
+/// Sends the datagrams of one source, and returns the answers from where they come from.
+async fn map(
+    near: Arc<AnyUdpSocket>,
+    source: SocketAddr,
+    mut outgoing: mpsc::Receiver<(Vec<u8>, SocketAddr)>,
+) -> io::Result<()> {
+    let any = match source {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let far = UdpSocket::bind(any).await?;
+    let mut buf = vec![0; usize::from(u16::MAX)];
+    loop {
+        // A datagram that cannot be sent is lost; the others go on.
+        tokio::select! {
+            Some((data, destination)) = outgoing.recv() => {
+                let _ = far.send_to(&data, destination).await;
+            }
+            received = far.recv_from(&mut buf) => {
+                let (len, from) = received?;
+                let _ = near.send(&buf[..len], FlowId { local: from, remote: source }).await;
+            }
+            () = sleep(IDLE) => return Ok(()),
+        }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "tun0".to_owned());
+    let stack = Stack::new(Tun::open(&name)?, HostConfig::new([]))?;
+    tokio::select! {
+        done = intercept(stack) => done?,
+        done = tokio::signal::ctrl_c() => done?,
+    }
+    Ok(())
+}
