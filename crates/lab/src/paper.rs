@@ -6,7 +6,7 @@ use crate::{Findings, theory};
 
 /// How far from a paper's figure the same law of nature may end up: another stack, another simulator, another
 /// set of random numbers, and few digits in print. It is one for all papers and figures.
-const TOLERANCE: f64 = 0.1;
+pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// A figure that a paper prints.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ impl Findings {
             format!("ours is {:.2} times the paper's: {why}", ours.mean / figure)
         });
         let shown = theory::show(ours, 1.0, decimals);
+        self.has_printed = true;
         self.claim(format!("{what}, {setup}"), format!("{figure:.decimals$}"), shown, verdict);
     }
 }
