@@ -37,7 +37,8 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
+    use crate::report::Heading;
+    use crate::{EXPERIMENTS, Report, Verdict};
 
     #[test]
     fn a_printed_figure_holds_within_a_tenth() {
@@ -51,5 +52,12 @@ mod tests {
         assert_eq!(verdicts[1].reason(), Some("ours is 1.12 times the paper's: of the moon"));
         assert_eq!(verdicts[2].name(), "not comparable", "the interval of two is wide");
         assert_eq!(findings.claims[1].measured, "2.2 ± 0.0");
+        let text = |findings| {
+            let experiment = Heading::from(&EXPERIMENTS[0]);
+            Report { experiment, command: String::new(), seeds: 2, findings }.to_text(None)
+        };
+        let rule = "if the whole 95 % interval is within 10 % of it";
+        assert!(text(findings).contains(rule));
+        assert!(!text(Findings::new(["a"])).contains(rule), "nothing is printed");
     }
 }
