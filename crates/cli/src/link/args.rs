@@ -50,7 +50,8 @@ pub(crate) struct LinkArgs {
 /// Every word and every name, as `--help` has them.
 fn explained() -> String {
     let mut text = "SIGUSR1 prints the counters so far, without rows that are 0 in both directions.\n\n\
-                    A SPEC is a list of these, in any order, `at` last, or a named link.\n\
+                    A SPEC is a list of these, in any order, `at` last, or a named link, with or\n\
+                    without more of these behind its name, as in: geo-satellite loss 1%\n\
                     docs/links.md explains them with units. A packet passes the policer, the queue,\n\
                     the rate, loss and damage, the delay and the aggregation, in that order.\n"
         .to_owned();
