@@ -123,8 +123,9 @@ impl Report {
         text
     }
 
-    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on, and [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's
-    /// name. The summary comes last: where there is one, everything is.
+    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on where cases are scenario files, and
+    /// [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's name. The summary comes last: where there is one,
+    /// everything is.
     ///
     /// # Errors
     ///
