@@ -136,9 +136,14 @@ fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -
     assert_eq!(code, Some(0), "{said}");
     assert!(table.starts_with("mine/loss: Reno and CUBIC"), "{table}");
     assert!(table.contains("random loss, %"), "{table}");
-    for file in ["records.jsonl", "table.md", "loss.svg", "summary.json"] {
-        assert!(dir.path().join("mine/loss").join(file).exists(), "{file}");
+    let results = dir.path().join("mine/loss");
+    for file in ["records.jsonl", "table.md", "loss.svg", "scenario-6.toml", "summary.json"] {
+        assert!(results.join(file).exists(), "{file}");
     }
+    let case = results.join("scenario-1.toml");
+    let simulated =
+        Command::new(AIRTCP).args(["sim", "run"]).arg(case).args(["--seed", "2"]).output()?;
+    assert!(simulated.status.success(), "{}", text(&simulated.stderr));
 
     let example = fs::read_to_string(Path::new(root).join("examples/lab.toml"))?;
     let path = dir.path().join("wrong.toml");

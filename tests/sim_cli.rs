@@ -70,11 +70,14 @@ fn the_example_is_commented_and_runs() -> Outcome {
     let output = fed(&["sim", "run", "-"], &example)?;
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout)?;
-    assert!(table.starts_with("two-kinds: 20 s of simulated time, seed 1\n"), "{table}");
+    assert!(table.starts_with("three-kinds: 20 s of simulated time, seed 1\n"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    for word in ["newreno/reno", "sack/cubic", "goodput", "queue", "bottleneck", "Jain's index"] {
+    for word in ["newreno/reno", "sack/cubic", "goodput", "queue", "bottleneck"] {
         assert!(table.contains(word), "{word}: {table}");
     }
+    assert!(table.contains("\nJain's index of old (2 copies), new: "), "{table}");
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.ends_with("goodput from 5 s on, all else from 0 s"), "{table}");
     Ok(())
 }
 

@@ -223,7 +223,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
           conflicts_with_all = ["size", "lossy", "with", "SenderArgs"], group = "timed")]
     pub(crate) radio: Option<RadioSpec>,
-    /// Link-layer retransmission of --radio: off, mac, mac+link or head
+    /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the radio carries one frame
+    /// per round trip of its own
     #[arg(long, value_name = "MODE", requires = "radio", value_parser = value::arq, default_value = "mac+link")]
     pub(crate) arq: Arq,
     /// Time that the mobile of --radio is out of reach

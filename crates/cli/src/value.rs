@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError, spec};
 use airtcp_recovery::{Combination, Profile};
+use airtcp_sim::Sender;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::EcnMode;
 use airtcp_types::{ByteCount, Rate};
@@ -25,6 +26,11 @@ pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> 
 
 /// `--strategies`.
 pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
+    if matches!(text.parse::<Sender>(), Ok(Sender::Rrtp(_))) {
+        return Err("rrtp is another transport than TCP: use airtcp quickserve and airtcp quickget; for example \
+                    airtcp quickserve . --listen rrtp://0.0.0.0:8000"
+            .to_owned());
+    }
     text.parse().map_err(|error| format!("{error}; for example --strategies rack/cubic/dcr:timer"))
 }
 
@@ -350,6 +356,15 @@ mod tests {
         {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn rrtp_is_no_strategy_and_its_commands_are_named() {
+        for text in ["rrtp", "rrtp:wireless-last-hop+rate=2mbit"] {
+            assert!(strategies(text).unwrap_err().contains("airtcp quickserve"), "{text}");
+        }
+        let unknown = strategies("rack/vega").unwrap_err();
+        assert!(unknown.ends_with("for example --strategies rack/cubic/dcr:timer"), "{unknown}");
     }
 
     #[test]

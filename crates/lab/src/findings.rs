@@ -22,6 +22,10 @@ pub struct Findings {
     pub claims: Vec<Claim>,
     /// What the reader has to know beside: how the set-up differs, and why.
     pub notes: Vec<String>,
+    /// The scenario file of each case, in the order of the table's rows, where cases are scenario files.
+    pub scenarios: Vec<String>,
+    /// Whether there are claims about figures that a paper prints.
+    pub(crate) has_printed: bool,
 }
 
 /// A picture and the name of its file.
@@ -111,6 +115,8 @@ impl Findings {
             pictures: Vec::new(),
             claims: Vec::new(),
             notes: Vec::new(),
+            scenarios: Vec::new(),
+            has_printed: false,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{Findings, theory};
 
 /// How far from a paper's figure the same law of nature may end up: another stack, another simulator, another
 /// set of random numbers, and few digits in print. It is one for all papers and figures.
-const TOLERANCE: f64 = 0.1;
+pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// A figure that a paper prints.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ impl Findings {
             format!("ours is {:.2} times the paper's: {why}", ours.mean / figure)
         });
         let shown = theory::show(ours, 1.0, decimals);
+        self.has_printed = true;
         self.claim(format!("{what}, {setup}"), format!("{figure:.decimals$}"), shown, verdict);
     }
 }
@@ -36,7 +37,8 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
+    use crate::report::Heading;
+    use crate::{EXPERIMENTS, Report, Verdict};
 
     #[test]
     fn a_printed_figure_holds_within_a_tenth() {
@@ -50,5 +52,12 @@ mod tests {
         assert_eq!(verdicts[1].reason(), Some("ours is 1.12 times the paper's: of the moon"));
         assert_eq!(verdicts[2].name(), "not comparable", "the interval of two is wide");
         assert_eq!(findings.claims[1].measured, "2.2 ± 0.0");
+        let text = |findings| {
+            let experiment = Heading::from(&EXPERIMENTS[0]);
+            Report { experiment, command: String::new(), seeds: 2, findings }.to_text(None)
+        };
+        let rule = "if the whole 95 % interval is within 10 % of it";
+        assert!(text(findings).contains(rule));
+        assert!(!text(Findings::new(["a"])).contains(rule), "nothing is printed");
     }
 }

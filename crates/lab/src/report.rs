@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::paper::TOLERANCE;
 use crate::results::{Drawing, SUMMARY_FILE, Summary};
-use crate::{Claim, Experiment, Findings, Ground, Kind, LabError, Picture, Table};
+use crate::{
+    Claim, EXPERIMENTS, Experiment, Findings, Ground, Kind, LabError, Picture, Table, Verdict,
+};
 
 /// What an experiment is called, does, and where that is from.
 #[derive(Clone, Debug)]
@@ -92,7 +95,12 @@ impl Report {
         if !self.findings.claims.is_empty() {
             let _ = writeln!(text, "\n{}", self.claims().to_text(width));
         }
-        for line in self.reasons().chain(self.findings.notes.iter().cloned()) {
+        for line in self
+            .tolerance()
+            .into_iter()
+            .chain(self.reasons())
+            .chain(self.findings.notes.iter().cloned())
+        {
             let _ = writeln!(text, "\n{line}");
         }
         text
@@ -115,8 +123,9 @@ impl Report {
         text
     }
 
-    /// Writes `records.jsonl`, `table.md`, the pictures and [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's
-    /// name. The summary comes last: where there is one, everything is.
+    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on where cases are scenario files, and
+    /// [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's name. The summary comes last: where there is one,
+    /// everything is.
     ///
     /// # Errors
     ///
@@ -135,6 +144,9 @@ impl Report {
         ];
         for picture in &self.findings.pictures {
             files.push((picture.drawing().file, picture.figure.to_svg()));
+        }
+        for (number, scenario) in (1..).zip(&self.findings.scenarios) {
+            files.push((format!("scenario-{number}.toml"), scenario.clone()));
         }
         let summary = serde_json::to_string(&self.summary())? + "\n";
         files.push((format!("{SUMMARY_FILE}.part"), summary));
@@ -163,19 +175,42 @@ impl Report {
     }
 
     fn claims(&self) -> Table {
-        let mut table = Table::new(["claim", "source says", "measured", "verdict"]);
+        let claimed = if self.is_own() { "expected" } else { "source says" };
+        let mut table = Table::new(["claim", claimed, "measured", "verdict"]);
         for claim in &self.findings.claims {
             let Claim { what, claimed, measured, verdict, .. } = claim;
-            let verdict = verdict.name().to_owned();
+            let verdict = self.verdict(verdict).to_owned();
             table.row([what.clone(), claimed.clone(), measured.clone(), verdict]);
         }
         table
     }
 
+    /// Whether it is an experiment of a user's own: its claims are what the user expects, and compare with no source.
+    fn is_own(&self) -> bool {
+        !EXPERIMENTS.iter().any(|experiment| experiment.name == self.experiment.name)
+    }
+
+    fn verdict(&self, verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::NotComparable(_) if self.is_own() => "undecided",
+            other => other.name(),
+        }
+    }
+
+    /// How near printed figures have to be, if there are any.
+    fn tolerance(&self) -> Option<String> {
+        self.findings.has_printed.then(|| {
+            format!(
+                "A printed figure holds if the whole 95 % interval is within {:.0} % of it.",
+                TOLERANCE * 100.0
+            )
+        })
+    }
+
     fn reasons(&self) -> impl Iterator<Item = String> {
         self.findings.claims.iter().filter_map(|claim| {
-            let reason = claim.verdict.reason()?;
-            Some(format!("{}: {}: {reason}", claim.what, claim.verdict.name()))
+            let reason = claim.verdict.reason().filter(|reason| !reason.is_empty())?;
+            Some(format!("{}: {}: {reason}", claim.what, self.verdict(&claim.verdict)))
         })
     }
 }

@@ -106,7 +106,7 @@ pub fn find(name: &str) -> Option<&'static NamedLink> {
 }
 
 /// Reads what a user says of a whole link, its directions forth and back: the name of a link, or one
-/// description that is used for both.
+/// description that is used for both. Words after a name add to its description, in both directions.
 ///
 /// ```
 /// let (down, up) = airtcp_link::parse_pair("slow-4g")?;
@@ -114,6 +114,8 @@ pub fn find(name: &str) -> Option<&'static NamedLink> {
 /// assert_ne!(down, up);
 /// let (forth, back) = airtcp_link::parse_pair("rate 10mbit delay 5ms")?;
 /// assert_eq!(forth, back);
+/// let (lossy, _) = airtcp_link::parse_pair("slow-4g loss 1%")?;
+/// assert_eq!(lossy, format!("{down} loss 1%").parse::<airtcp_link::LinkSpec>()?);
 /// # Ok::<(), airtcp_link::SpecError>(())
 /// ```
 ///
@@ -125,9 +127,13 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
     let start = text.len() - text.trim_start().len();
     if let Some(link) = find(first) {
         let rest = text[start + first.len()..].trim_start();
-        let Some(word) = rest.split_whitespace().next() else { return Ok(link.specs()) };
-        let expected = "nothing after the name of a link";
-        return Err(SpecError::new(text.len() - rest.len(), word, expected, ""));
+        let read = |own: &str| {
+            format!("{own} {rest}").parse::<LinkSpec>().map_err(|error: SpecError| {
+                let offset = error.offset.saturating_sub(own.len() + 1);
+                SpecError { offset: text.len() - rest.len() + offset, ..error }
+            })
+        };
+        return Ok((read(link.down)?, read(link.up)?));
     }
     match text.parse::<LinkSpec>() {
         Ok(spec) => Ok((spec.clone(), spec)),
@@ -196,10 +202,19 @@ mod tests {
             error(" weak-5g"),
             format!("at byte 1, `weak-5g`: expected {NAME_OR_PART}; did you mean `weak-4g`?")
         );
+        for link in LINKS.iter().filter(|link| !link.down.contains("loss")) {
+            let both = [link.down, link.up]
+                .map(|own| format!("{own} loss 1% only forth").parse::<LinkSpec>());
+            let [Ok(down), Ok(up)] = both else { panic!("{}", link.name) };
+            assert_eq!(parse_pair(&format!(" {}  loss 1% only forth", link.name)), Ok((down, up)));
+        }
         assert_eq!(
-            error("lte  loss 1%"),
-            "at byte 5, `loss`: expected nothing after the name of a link"
+            error(" lte  loss 1% rate 1mbit"),
+            "at byte 14, `rate`: expected this part only once"
         );
+        let expected = "expected a share from 0% to 100%, such as `1%`";
+        assert_eq!(error("lte  loss"), format!("at byte 9, the end: {expected}"));
+        assert_eq!(error("edge loss 2"), format!("at byte 10, `2`: {expected}"));
         assert!(error("rate lte").starts_with("at byte 5, `lte`: expected a rate"));
         for (word, meant) in [
             ("geo-satelite", "; did you mean `geo-satellite`?"),

@@ -20,9 +20,9 @@ use crate::output::{self, Mistake};
 use crate::progress::Progress;
 use crate::value::LinkPair;
 use report::{Report, Row};
-use round_trip::{RoundTrip, length};
 
 pub(crate) use args::CompareArgs;
+pub(crate) use round_trip::{RoundTrip, length};
 
 /// Of the time, what passes before bytes count.
 const WARM_UP: f64 = 0.2;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use airtcp_sim::Sender;
 use serde::Serialize;
 
 use super::report::Row;
@@ -120,8 +121,7 @@ impl Chosen {
         let rtt = self.rtt_inflation.map(|rtt| format!(" at {rtt:.2} times the round-trip time"));
         let cost = match (self.cubic_keeps_share, beside) {
             (Some(share), Some(beside)) => format!(
-                ", and a flow of {beside} beside it gets {:.0} % of its goodput beside another \
-                 flow of its kind.",
+                "; a competing {beside} flow keeps {:.0} % of what it gets beside another {beside} flow.",
                 share * 100.0
             ),
             (None, Some(_)) => ". Two flows of cubic beside each other had no goodput.".to_owned(),
@@ -130,7 +130,14 @@ impl Chosen {
         let goodput = self.goodput * factor;
         let combination = &self.combination;
         let rtt = rtt.unwrap_or_default();
-        format!("Recommended: --strategies {combination}, with {goodput:.3} {unit}{rtt}{cost}")
+        let what = match combination.parse::<Sender>() {
+            Ok(Sender::Rrtp(_)) => {
+                format!("{combination} (airtcp quickserve and airtcp quickget)")
+            }
+            Ok(Sender::Udp(_)) => combination.clone(),
+            Ok(Sender::Tcp(_)) | Err(_) => format!("--strategies {combination}"),
+        };
+        format!("Recommended: {what}, with {goodput:.3} {unit}{rtt}{cost}")
     }
 }
 
@@ -143,7 +150,8 @@ impl fmt::Display for Reason {
                 let least = LEAST_LEFT * 100.0;
                 write!(
                     f,
-                    "leaves a flow of cubic less than {least:.0} % of its goodput beside its own kind"
+                    "leaves a competing rack/cubic flow less than {least:.0} % of what it gets beside \
+                     another rack/cubic flow"
                 )
             }
         }
@@ -177,9 +185,10 @@ mod tests {
         let chosen = recommended.chosen.as_ref().unwrap();
         assert_eq!((&*chosen.combination, chosen.cubic_keeps_share), ("level", Some(0.8)));
         assert!(recommended.rejected.is_empty());
-        let text = recommended.text(1.0, "bit/s", Some("default"));
+        let text = recommended.text(1.0, "bit/s", Some("rack/cubic"));
         assert!(text.contains("--strategies level, with 9.450 bit/s at 1.50 times"), "{text}");
-        assert!(text.contains("gets 80 % of its goodput beside another"), "{text}");
+        let cost = "a competing rack/cubic flow keeps 80 % of what it gets beside another rack/cubic flow.";
+        assert!(text.ends_with(cost), "{text}");
     }
 
     #[test]
@@ -216,6 +225,23 @@ mod tests {
         assert!(rows[1].may_match(&rows[0]));
         let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
         assert_eq!(recommended.chosen.unwrap().combination, "best");
+    }
+
+    #[test]
+    fn what_no_tcp_command_takes_is_not_recommended_as_strategies() {
+        let text = |name: &str| {
+            let recommended = Recommendation::of(&[row(name, &[1.0, 1.0])], None).unwrap();
+            recommended.text(1.0, "bit/s", None)
+        };
+        let rrtp = text("rrtp:general+rate=10mbit");
+        assert!(
+            rrtp.starts_with(
+                "Recommended: rrtp:general+rate=10mbit (airtcp quickserve and airtcp quickget), with "
+            ),
+            "{rrtp}"
+        );
+        assert!(text("rack/cubic").starts_with("Recommended: --strategies rack/cubic, with "));
+        assert!(!text("udp+rate=2mbit").contains("--strategies"));
     }
 
     #[test]

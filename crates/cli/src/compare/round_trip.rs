@@ -25,16 +25,16 @@ const STEP: u64 = 10;
 
 /// What a full packet and its ACK take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct RoundTrip {
+pub(crate) struct RoundTrip {
     /// The delay and the rate of the idle link at the start. What is drawn at random is not in it,
     /// nor how long a trace or an aggregation keeps packets.
-    pub(super) idle: Duration,
+    pub(crate) idle: Duration,
     /// That, and all that the queue in the direction of the data holds.
-    pub(super) full: Duration,
+    pub(crate) full: Duration,
 }
 
 impl RoundTrip {
-    pub(super) fn of(link: &LinkPair) -> Self {
+    pub(crate) fn of(link: &LinkPair) -> Self {
         let idle = one_way(&link.forth, PACKET) + one_way(&link.back, ACK);
         Self { idle, full: idle.saturating_add(queue(&link.forth)) }
     }
@@ -47,7 +47,7 @@ impl RoundTrip {
 
 /// How long a run is if nothing is said. A link that changes is seen before and after: what is
 /// needed for the longer round trips of both follows the last change.
-pub(super) fn length(link: &LinkPair) -> Duration {
+pub(crate) fn length(link: &LinkPair) -> Duration {
     let after = LinkPair { forth: changed(&link.forth), back: changed(&link.back) };
     let needed = RoundTrip::of(link).needed().max(RoundTrip::of(&after).needed());
     let length = needed.clamp(LEAST, LONGEST).saturating_add(last_change(link));

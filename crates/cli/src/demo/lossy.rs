@@ -28,6 +28,7 @@ use super::directory;
 use super::meter::Meter;
 use crate::args::DemoArgs;
 use crate::attach::host_config;
+use crate::compare::{RoundTrip, length};
 use crate::output;
 use crate::record::{self, Recording};
 use crate::table::{fitting, link_lines, rate_unit, table, wrapped};
@@ -37,6 +38,11 @@ use crate::value::LinkPair;
 const KERNEL: [&str; 3] = ["reno", "cubic", "bbr"];
 /// Of the time, what passes before bytes count.
 const WARM_UP: f64 = 0.2;
+/// A transfer of fewer round trips shows little beside slow start.
+const FEW: f64 = 30.0;
+/// A link that is later than this share of its round trip, and than this time, is not the one described.
+const LATE: f64 = 0.1;
+const LEAST_LATE: Duration = Duration::from_millis(1);
 
 /// Runs every sender, and prints what became of it.
 ///
@@ -47,6 +53,9 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let real = airtcp_testbed::enter_user_namespace_if_needed().and_then(|()| requirements());
     let directory = directory(args)?;
     let mut report = Report::new(args);
+    if let Some(note) = too_short(args.phase(), &args.link()) {
+        output::note(format_args!("note: {note}"));
+    }
     match real {
         Ok(()) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -60,6 +69,9 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             in_simulator(args, &directory, &mut report)?;
         }
     }
+    if let Some(note) = report.lateness(&args.link()) {
+        output::note(format_args!("note: {note}"));
+    }
     let picture = directory.join("senders.svg");
     fs::write(&picture, report.figure().to_svg()).with_context(|| picture.display().to_string())?;
     report.files.push(picture);
@@ -69,6 +81,18 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         output::print(&report.to_string())?;
     }
     Ok(())
+}
+
+/// What to say of a time that is short for the link.
+fn too_short(time: Duration, link: &LinkPair) -> Option<String> {
+    let trips = time.as_secs_f64() / RoundTrip::of(link).idle.as_secs_f64();
+    (trips < FEW).then(|| {
+        format!(
+            "{} s are {trips:.0} round trips of this link; airtcp compare takes {} s for it: add --seconds {1}",
+            time.as_secs_f64(),
+            length(link).as_secs()
+        )
+    })
 }
 
 fn over_packets(
@@ -157,6 +181,7 @@ fn send(
     };
     let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer failed")?;
     let counters = dumbbell.counters(Way::Forth);
+    let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
     let timeouts = match dumbbell.left().stack() {
         Some(stack) => stack.counters().tcp_ext_timeouts,
         None => dumbbell.left().namespace().timeouts()?,
@@ -176,6 +201,7 @@ fn send(
         lost: counters.channel_lost,
         policed: counters.policed,
         queue_dropped: counters.queue_dropped,
+        lateness: Some(lateness),
         progress: meter.progress().to_vec(),
     })
 }
@@ -251,6 +277,8 @@ struct Row {
     policed: u64,
     /// Packets of its direction that its queue dropped.
     queue_dropped: u64,
+    /// Seconds that 99 % of the link's packets were not later than, with real packets.
+    lateness: Option<f64>,
     /// When how many bytes had been acknowledged.
     #[serde(skip)]
     progress: Vec<(Instant, u64)>,
@@ -271,6 +299,7 @@ impl Row {
             lost: link.counters.channel_lost,
             policed: link.counters.policed,
             queue_dropped: link.counters.queue_dropped,
+            lateness: None,
             progress: meter.progress().to_vec(),
         }
     }
@@ -303,6 +332,23 @@ impl Report {
             rows: Vec::new(),
             files: Vec::new(),
         }
+    }
+
+    /// What to say of senders whose link was late.
+    fn lateness(&self, link: &LinkPair) -> Option<String> {
+        let most = RoundTrip::of(link).idle.mul_f64(LATE).max(LEAST_LATE).as_secs_f64();
+        let late = self.rows.iter().filter(|row| row.lateness.is_some_and(|late| late > most));
+        let late: Vec<_> = late
+            .map(|row| format!("{} ({:.1} ms)", row.sender, row.lateness.unwrap_or_default() * 1e3))
+            .collect();
+        (!late.is_empty()).then(|| {
+            format!(
+                "the link delivered 1 % of the packets late by more than {:.1} ms with {}: this machine is busy, and \
+                 these figures are those of a slower link",
+                most * 1e3,
+                late.join(", ")
+            )
+        })
     }
 
     /// Of a trace.
@@ -437,6 +483,7 @@ mod tests {
             lost: 12,
             policed,
             queue_dropped: 0,
+            lateness: Some(if policed > 0 { 0.0042 } else { 0.000_1 }),
             progress: Vec::new(),
         };
         let report = |policed| Report {
@@ -458,5 +505,22 @@ mod tests {
         let policed = report(123_456).to_string();
         assert!(policed.contains("123456") && policed.contains("policed: "), "{policed}");
         assert!(policed.lines().all(|line| line.chars().count() <= 80), "{policed}");
+        let link = |text: &str| crate::value::link(text).unwrap();
+        assert_eq!(report(0).lateness(&link("rate 20mbit delay 5ms")), None);
+        let late = report(1).lateness(&link("rate 20mbit delay 5ms")).unwrap();
+        assert!(late.contains("with kernel bbr (4.2 ms): this machine is busy"), "{late}");
+        assert_eq!(report(1).lateness(&link("rate 20mbit delay 50ms")), None);
+    }
+
+    #[test]
+    fn a_time_of_few_round_trips_is_said_to_be_short() {
+        let link = |text: &str| crate::value::link(text).unwrap();
+        let time = Duration::from_millis(2_500);
+        assert_eq!(too_short(time, &link("rate 20mbit delay 20ms")), None);
+        assert_eq!(too_short(time, &link("loss 1%")), None);
+        assert_eq!(
+            too_short(time, &link("geo-satellite")).unwrap(),
+            "2.5 s are 4 round trips of this link; airtcp compare takes 90 s for it: add --seconds 90"
+        );
     }
 }

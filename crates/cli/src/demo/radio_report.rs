@@ -178,7 +178,7 @@ impl fmt::Display for Report {
                 self.seconds,
                 self.bound as f64 / 1e6
             ),
-            "sent again, time-outs: of the sender (Linux counts none while its window is closed); lost, overtaken: packets on the radio while the mobile was in reach".to_owned(),
+            "sent again: segments; sent again, time-outs: of the sender (Linux counts none while its window is closed); lost, overtaken: packets on the radio while the mobile was in reach".to_owned(),
             format!("back after: time from the mobile's return to {BACK} % of the former goodput over half a second, \
                      which includes the packets that the station held; -: not reached"),
             "marked: segments after a hole; hidden: duplicate ACKs; held: packets for the mobile while it was out of reach; frozen: ACKs with the window closed"

@@ -49,8 +49,9 @@ pub(crate) struct LinkArgs {
 
 /// Every word and every name, as `--help` has them.
 fn explained() -> String {
-    let mut text = "SIGUSR1 prints the counters so far, without those that are 0.\n\n\
-                    A SPEC is a list of these, in any order, `at` last, or a named link.\n\
+    let mut text = "SIGUSR1 prints the counters so far, without rows that are 0 in both directions.\n\n\
+                    A SPEC is a list of these, in any order, `at` last, or a named link, with or\n\
+                    without more of these behind its name, as in: geo-satellite loss 1%\n\
                     docs/links.md explains them with units. A packet passes the policer, the queue,\n\
                     the rate, loss and damage, the delay and the aggregation, in that order.\n"
         .to_owned();
@@ -143,6 +144,8 @@ mod tests {
         );
         let change = link(&["rate 10mbit at 5s limit 9"]).unwrap_err();
         assert!(change.contains("at byte 18, `limit`: expected rate, delay or loss"), "{change}");
+        let named = link(&["lte rate 1mbit"]).unwrap_err();
+        assert!(named.contains("at byte 4, `rate`: expected this part only once"), "{named}");
         let back = link(&["rate 10mbit", "loss 1"]).unwrap_err();
         assert!(back.contains("[SPEC BACK]") && back.contains("at byte 5, `1`"), "{back}");
         let name = link(&["weak4g"]).unwrap_err();

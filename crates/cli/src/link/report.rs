@@ -10,6 +10,8 @@ use airtcp_types::{ByteCount, Rate};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use crate::table::rate_unit;
+
 /// All counters at one moment.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -122,7 +124,8 @@ impl Direction {
             reordered,
             overflowed,
         } = self.link;
-        let rate = Rate::from_bits_per_sec(self.bits_per_second).to_string();
+        let (factor, unit) = rate_unit(self.bits_per_second as f64);
+        let rate = format!("{:.1} {unit}", self.bits_per_second as f64 * factor);
         let counts = [
             ("received", received),
             ("policed", policed),
@@ -146,7 +149,7 @@ impl Direction {
         ];
         let mut rows: Vec<_> =
             counts.into_iter().map(|(name, count)| (name, count.to_string())).collect();
-        rows.push(("rate", rate));
+        rows.push(("mean rate, first to last packet", rate));
         rows
     }
 }
@@ -178,8 +181,8 @@ impl fmt::Display for Report {
         writeln!(f, "{table}")?;
         write!(
             f,
-            "lateness of {packets} packets: median {p50_us:.0} us, 90 % {p90_us:.0} us, 99 % {p99_us:.0} us, \
-             99.9 % {p999_us:.0} us, most {max_us:.0} us"
+            "lateness of {packets} packets (how late the emulator was; high on a busy machine): median {p50_us:.0} us, \
+             90 % {p90_us:.0} us, 99 % {p99_us:.0} us, 99.9 % {p999_us:.0} us, most {max_us:.0} us"
         )?;
         match &self.histogram {
             Some(histogram) if packets > 0 => write!(f, "\n{histogram}"),
@@ -201,7 +204,7 @@ mod tests {
             link: Counters { received, forwarded: received, ..Counters::default() },
             queued: 0,
             queued_bytes: ByteCount(0),
-            bits_per_second: 0,
+            bits_per_second: 240_700,
             device_full: 0,
             device_down: 0,
             device_refused: 0,
@@ -222,6 +225,11 @@ mod tests {
         };
         let whole = report.to_string();
         assert!(whole.contains("received") && whole.contains("forwarded"), "{whole}");
+        assert!(
+            whole.contains("mean rate, first to last packet") && whole.contains("240.7 kbit/s"),
+            "{whole}"
+        );
+        assert!(whole.contains("how late the emulator was"), "{whole}");
         assert!(!whole.contains("duplicated") && whole.contains("late up to"), "{whole}");
         let short = report.without_histogram().to_string();
         assert!(whole.starts_with(&short) && !short.contains("late up to"), "{short}");

@@ -1,10 +1,11 @@
 //! What came of a scenario: tables, or JSON.
 
 use std::fmt;
+use std::iter;
 
 use airtcp_sim::{
-    Aggregate, FlowAggregate, Interval, LinkAggregate, RadioAggregate, RunResult, Scenario,
-    StationAggregate,
+    Aggregate, App, FlowAggregate, FlowDirection, FlowSpec, Interval, LinkAggregate,
+    RadioAggregate, RunResult, Scenario, Sender, StationAggregate, jain,
 };
 use comfy_table::{ColumnConstraint, Table};
 use serde::Serialize;
@@ -19,9 +20,48 @@ pub(super) struct Report {
     #[serde(skip)]
     seconds: f64,
     #[serde(skip)]
+    warm_up_seconds: f64,
+    #[serde(skip)]
     is_random: bool,
+    #[serde(skip)]
+    fairness: Vec<Fairness>,
     runs: Vec<RunResult>,
     aggregate: Aggregate,
+}
+
+/// Jain's index of flows that compete: bulk transfers without an end, in one direction.
+struct Fairness {
+    flows: String,
+    jain: Interval,
+}
+
+impl Fairness {
+    /// `None` if fewer than two flows compete.
+    fn of(scenario: &Scenario, runs: &[RunResult], way: FlowDirection) -> Option<Self> {
+        let competes = |flow: &&FlowSpec| {
+            flow.way == way
+                && flow.stop.is_none()
+                && matches!(flow.app, App::Bulk { size: None })
+                && !matches!(flow.sender, Sender::Udp(_))
+        };
+        let shown = |flow: &FlowSpec| match flow.count {
+            1 => flow.name.clone(),
+            count => format!("{} ({count} copies)", flow.name),
+        };
+        let flows = scenario.flows.iter();
+        let names: Vec<_> = flows.clone().filter(competes).map(shown).collect();
+        // Of each copy, in the order of the results.
+        let copies = flows.flat_map(|flow| iter::repeat_n(competes(&flow), flow.count as usize));
+        let copies: Vec<bool> = copies.collect();
+        let index = |run: &RunResult| {
+            let flows = run.flows.iter().zip(&copies).filter(|(_, competes)| **competes);
+            jain(&flows.map(|(flow, _)| flow.goodput).collect::<Vec<_>>())
+        };
+        (copies.iter().filter(|competes| **competes).count() > 1).then(|| Self {
+            flows: names.join(", "),
+            jain: Interval::of(&runs.iter().map(index).collect::<Vec<_>>()),
+        })
+    }
 }
 
 impl Report {
@@ -30,7 +70,12 @@ impl Report {
             scenario: scenario.name.clone(),
             seeds: runs.iter().map(|run| run.seed).collect(),
             seconds: scenario.duration.as_secs_f64(),
+            warm_up_seconds: scenario.warm_up.as_secs_f64(),
             is_random: scenario.is_random(),
+            fairness: [FlowDirection::LeftToRight, FlowDirection::RightToLeft]
+                .into_iter()
+                .filter_map(|way| Fairness::of(scenario, &runs, way))
+                .collect(),
             aggregate: Aggregate::of(&runs),
             runs,
         }
@@ -92,7 +137,18 @@ impl fmt::Display for Report {
                 flow.name
             )?;
         }
-        write!(f, "Jain's index {}", shown(&self.aggregate.jain, 1.0, 4))
+        for Fairness { flows, jain } in &self.fairness {
+            let line = format!("Jain's index of {flows}: {}", shown(jain, 1.0, 4));
+            writeln!(f, "{}", wrapped(&line, 2))?;
+        }
+        let counted = match self.warm_up_seconds {
+            0.0 => String::new(),
+            warm_up => format!("; goodput from {warm_up} s on, all else from 0 s"),
+        };
+        f.write_str(&wrapped(
+            &format!("figures of one copy; sent again: segments retransmitted; spur.: those without need{counted}"),
+            2,
+        ))
     }
 }
 
@@ -284,4 +340,45 @@ fn describe(what: &str, station: &StationAggregate) -> String {
         shown(&station.memory, KIB, 1),
         list(&memory, KIB)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_sim::toml::Source;
+
+    use super::*;
+
+    /// What a scenario of these flows prints.
+    fn printed(flows: &str) -> String {
+        let text = format!(
+            "duration = \"1s\"\nwarm_up = \"200ms\"\n[bottleneck]\nforth = \"rate 10mbit delay 5ms limit 50\"\n{flows}"
+        );
+        let source = Source { name: "s.toml", text: &text, settings: &[] };
+        let scenario = source.read(|_| Err("no traces here".to_owned())).unwrap();
+        let run = airtcp_sim::run(&scenario, None).unwrap();
+        Report::new(&scenario, vec![run]).to_string()
+    }
+
+    #[test]
+    fn jains_index_is_of_flows_that_compete_and_names_them() {
+        let others = "\
+            [[flow]]\nname = \"one\"\n\
+            [[flow]]\nname = \"short\"\nbulk = { size = \"20kB\" }\n\
+            [[flow]]\nname = \"up\"\nway = \"back\"\n\
+            [[flow]]\nname = \"steady\"\nstrategies = \"udp+rate=100kbit\"\n\
+            [[flow]]\nname = \"web\"\nrequest_response = { request = \"300B\", response = \"2kB\", think = \"50ms\" }\n";
+        assert!(!printed(others).contains("Jain"), "{}", printed(others));
+        let two = format!("{others}[[flow]]\nname = \"two\"\ncount = 2\n");
+        let text = printed(&two);
+        assert_eq!(text.matches("Jain").count(), 1, "{text}");
+        assert!(text.contains("\nJain's index of one, two (2 copies): "), "{text}");
+    }
+
+    #[test]
+    fn what_the_warm_up_leaves_out_is_said() {
+        let text = printed("[[flow]]\n");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.ends_with("goodput from 0.2 s on, all else from 0 s"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }

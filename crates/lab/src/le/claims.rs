@@ -6,7 +6,8 @@ use super::curve::Curve;
 use super::fig4::SACK1;
 use crate::{Findings, Verdict, theory};
 
-pub(super) const NOTES: [&str; 6] = [
+pub(super) const NOTES: [&str; 7] = [
+    "RTO, behind a time: the mean number of time-outs in a run.",
     "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window is not the limit, because the proof of LE 2.2 \
      sends two new segments while the first loss is outstanding. A loss halves 32 to 16. The RTT is 40 ms; the paper states \
      neither delay nor time-out, so both 5 and 25 round trips are tried.",

@@ -116,10 +116,12 @@ pub(super) fn read(
         .map(|picture| reader.picture(picture))
         .collect::<Result<Vec<_>, _>>()?;
     let mut scenarios = Vec::new();
+    let mut texts = Vec::new();
     for point in grid::points(&reader.axes) {
         let values: Vec<(String, String)> =
             point.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
         scenarios.push(source.read_filled("scenario", &values, &mut load)?);
+        texts.push(source.filled_text("scenario", &values)?);
     }
     let of_claims = file.claim.iter().map(|claim| &claim.get_ref().measure);
     let of_pictures = file.picture.iter().map(|picture| &picture.y);
@@ -144,6 +146,7 @@ pub(super) fn read(
         labels,
         axes: reader.axes,
         scenarios,
+        texts,
         measures,
         claims,
         pictures,
@@ -288,7 +291,7 @@ impl Reader<'_> {
             of: self.values(&file.of)?,
             over: file.over.as_ref().map(|over| self.values(over)).transpose()?,
             relation,
-            why: file.why.clone().unwrap_or_else(|| "the cause was not determined".to_owned()),
+            why: file.why.clone().unwrap_or_default(),
         })
     }
 

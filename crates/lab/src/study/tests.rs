@@ -3,6 +3,8 @@
 use std::num::NonZero;
 
 use airtcp_link::Trace;
+use airtcp_sim::Scenario;
+use airtcp_sim::toml::Source;
 
 use super::*;
 use crate::{Plan, Report, Run, Verdict};
@@ -101,6 +103,33 @@ fn a_claim_that_does_not_hold_has_the_reason_of_the_file() {
     let claims = run(&text, 2).findings.claims;
     assert_eq!(claims[0].verdict, Verdict::DoesNotHold("of the moon".to_owned()));
     assert_eq!(claims[0].claimed, "2 to 3");
+}
+
+#[test]
+fn a_users_own_claim_is_expected_or_undecided_and_has_no_empty_reason() {
+    let text = SMALL.replace("below = 1\n", "within = [2, 3]\n");
+    let report = run(&text, 2);
+    assert!(report.findings.claims.iter().all(|claim| claim.verdict.name() == "does not hold"));
+    for shown in [report.to_text(None), report.to_markdown()] {
+        assert!(shown.contains("expected") && !shown.contains("source says"), "{shown}");
+        assert!(shown.contains("does not hold") && !shown.contains("does not hold:"), "{shown}");
+    }
+    let one = read(SMALL).unwrap().run(&Plan { seeds: Some(1), ..Plan::default() }).unwrap();
+    let shown = one.to_text(None);
+    assert!(shown.contains(": undecided: one run") && !shown.contains("not comparable"), "{shown}");
+}
+
+#[test]
+fn each_case_is_left_as_a_scenario_file_with_the_same_result() {
+    let findings = run(SMALL, 2).findings;
+    assert_eq!(findings.scenarios.len(), findings.table.rows().len());
+    // The last of four cases, with the second of three seeds.
+    let source = Source { name: "s.toml", text: &findings.scenarios[3], settings: &[] };
+    let scenario = Scenario { seed: 2, ..source.read(no_trace).unwrap() };
+    let goodput = airtcp_sim::run(&scenario, None).unwrap().flows[0].goodput;
+    let record: serde_json::Value = serde_json::from_str(findings.records[10].get()).unwrap();
+    assert_eq!((&record["loss"], &record["seed"]), (&10.into(), &2.into()));
+    assert!((record["goodput"].as_f64().unwrap() / goodput - 1.0).abs() < 1e-9, "{record}");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct Study {
     pub(super) labels: Vec<String>,
     /// Of each point.
     pub(super) scenarios: Vec<Scenario>,
+    /// The same as scenario files.
+    pub(super) texts: Vec<String>,
     /// The table's.
     pub(super) measures: Vec<Asked>,
     pub(super) claims: Vec<Claimed>,
@@ -80,7 +82,7 @@ pub(super) struct Claimed {
     /// What differs in the cell that it is divided by.
     pub(super) over: Option<Where>,
     pub(super) relation: Relation,
-    /// The reason, where it does not hold.
+    /// The reason, where it does not hold; empty if the file has none.
     pub(super) why: String,
 }
 
@@ -141,6 +143,7 @@ impl Study {
                         jitter or pauses make it so.";
             findings.notes.push(note.to_owned());
         }
+        findings.scenarios.clone_from(&self.texts);
         let command = plan.command(&self.file);
         Ok(Report { experiment: self.heading.clone(), command, seeds, findings })
     }

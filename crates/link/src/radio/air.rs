@@ -136,8 +136,19 @@ impl RadioSpec {
         self.bound_with(Arq::MacLink, payload, packet, ack, per_ack)
     }
 
-    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double. A plain radio has
-    /// an air for the ACKs, and no waits.
+    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double. With link ACKs each
+    /// try takes the propagation delay there and back. A plain radio has an air for TCP's ACKs, and no waits.
+    ///
+    /// ```
+    /// use airtcp_link::{Arq, RadioSpec};
+    ///
+    /// let far: RadioSpec = "plain rate 10mbit delay 280ms".parse()?;
+    /// let bound = |arq| far.bound_with(arq, 1_448, 1_500, 52, 2).bits_per_sec();
+    /// assert!(bound(Arq::Off) > 9_000_000);
+    /// // One frame in each round trip.
+    /// assert!((20_000..21_000).contains(&bound(Arq::Mac)), "{}", bound(Arq::Mac));
+    /// # Ok::<(), airtcp_link::SpecError>(())
+    /// ```
     pub fn bound_with(
         &self,
         arq: Arq,
@@ -149,7 +160,8 @@ impl RadioSpec {
         let air = Air::new(self);
         let per_ack = per_ack.max(1);
         let tries = if arq.acknowledges() { self.tries } else { 1 };
-        let mean = |size, waits| air.mean_exchange(size, arq.acknowledges(), tries, waits);
+        let round_trip = arq.acknowledges().then_some(self.delay * 2);
+        let mean = |size, waits| air.mean_exchange(size, round_trip, tries, waits);
         let cycle = if air.is_plain() {
             (mean(packet, false) * per_ack).max(mean(ack, false))
         } else {
@@ -160,13 +172,19 @@ impl RadioSpec {
 }
 
 impl Air {
-    /// The mean time until a packet has arrived, and been acknowledged if it `is_answered`, repeated as often as that
-    /// takes; the contention window begins anew after so many tries.
-    fn mean_exchange(&self, packet: usize, is_answered: bool, tries: u32, waits: bool) -> Duration {
+    /// The mean time until a packet has arrived, and been acknowledged if link ACKs come `round_trip` later, repeated as
+    /// often as that takes; the contention window begins anew after so many tries.
+    fn mean_exchange(
+        &self,
+        packet: usize,
+        round_trip: Option<Duration>,
+        tries: u32,
+        waits: bool,
+    ) -> Duration {
         let announced = 1.0 - self.announcement_error();
-        let (answer, answered) = match is_answered {
-            true => (self.answer(), 1.0 - self.ack_error()),
-            false => (Duration::ZERO, 1.0),
+        let (answer, answered) = match round_trip {
+            Some(round_trip) => (self.answer() + round_trip, 1.0 - self.ack_error()),
+            None => (Duration::ZERO, 1.0),
         };
         let failure = 1.0 - announced * (1.0 - self.data_error(packet)) * answered;
         let try_time = self.gap() + self.announcement() + self.data(packet) + answer;

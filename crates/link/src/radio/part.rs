@@ -24,7 +24,12 @@ pub const PARTS: &[Part] = &[
         "passes 1",
     ),
     part("queue N", "queue size of each direction in frames; default 50", "queue 100"),
-    part("delay TIME", "propagation delay in each direction; default 0", "delay 1us"),
+    part(
+        "delay TIME",
+        "propagation delay in each direction; default 0. In the modes mac and mac+link a frame waits for the link ACK of the one \
+         before, so the radio carries one frame per round trip",
+        "delay 1us",
+    ),
     part(
         "error P",
         "share of data frames with errors, whatever their length; the shorter link ACKs, RTS and CTS have errors according \

@@ -153,7 +153,8 @@ impl Builder<'_> {
     fn refuse_half_a_link(&self, ways: &WaysFile) -> Result<(), SimError> {
         let WaysFile { forth, back: Some(back) } = ways else { return Ok(()) };
         let place = forth.span().start;
-        let named = airtcp_link::named::find(forth.get_ref().trim());
+        let words = forth.get_ref().trim();
+        let named = words.split_whitespace().next().and_then(airtcp_link::named::find);
         let (Some(link), Some(setting), None) =
             (named, self.source.setting_at(place), self.source.setting_at(back.span().start))
         else {
@@ -161,7 +162,7 @@ impl Builder<'_> {
         };
         let (wire, name) = (setting.parent(), link.name);
         let what = format!(
-            "`{wire}.back` would keep the value of the file: write `{wire}={name}` for both directions of {name}, or set \
+            "`{wire}.back` would keep the value of the file: write `{wire}={words}` for both directions of {name}, or set \
              `{wire}.back`, too"
         );
         Err(self.source.refuse(place, &what))

@@ -39,10 +39,37 @@ impl Source<'_> {
         values: &[(String, String)],
         mut load: impl FnMut(&str) -> Result<Trace, String>,
     ) -> Result<Scenario, SimError> {
-        let refuse = |error: ::toml::de::Error| {
-            self.refuse(error.span().map_or(0, |span| span.start), error.message())
-        };
-        let document = DeTable::parse(self.text).map_err(refuse)?.into_inner();
+        let table = self.filled_table(key, values)?;
+        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(table));
+        build::scenario(self, file.map_err(|error| self.refuse_toml(&error))?, &mut load)
+    }
+
+    /// The text of that scenario as a file of its own, for [`read`](Self::read). Comments are lost.
+    ///
+    /// ```
+    /// let text = "[scenario]\nflow = [{ strategies = \"sack/reno\", count = \"{flows}\" }]\n";
+    /// let source = airtcp_sim::toml::Source { name: "flows.toml", text, settings: &[] };
+    /// let filled = source.filled_text("scenario", &[("flows".into(), "3".into())])?;
+    /// assert!(filled.contains("count = 3"), "{filled}");
+    /// # Ok::<(), airtcp_sim::SimError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::File`] for what is no TOML, and for a placeholder without a value.
+    pub fn filled_text(&self, key: &str, values: &[(String, String)]) -> Result<String, SimError> {
+        let table = self.filled_table(key, values)?;
+        let table = ::toml::Table::deserialize(::toml::de::Deserializer::from(table));
+        Ok(table.map_err(|error| self.refuse_toml(&error))?.to_string())
+    }
+
+    fn filled_table<'a>(
+        &'a self,
+        key: &str,
+        values: &'a [(String, String)],
+    ) -> Result<Spanned<DeTable<'a>>, SimError> {
+        let document = DeTable::parse(self.text).map_err(|error| self.refuse_toml(&error))?;
+        let document = document.into_inner();
         let table = document.into_iter().find(|(name, _)| name.get_ref() == key);
         let Some((_, mut table)) = table else {
             return Err(self.refuse(self.text.len(), &format!("the table `[{key}]` is missing")));
@@ -54,9 +81,7 @@ impl Source<'_> {
                 self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`"))
             );
         };
-        let file =
-            ScenarioFile::deserialize(::toml::de::Deserializer::from(Spanned::new(span, table)));
-        build::scenario(self, file.map_err(refuse)?, &mut load)
+        Ok(Spanned::new(span, table))
     }
 
     fn fill<'a>(

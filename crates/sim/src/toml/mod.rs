@@ -60,9 +60,7 @@ impl Source<'_> {
         &self,
         mut load: impl FnMut(&str) -> Result<Trace, String>,
     ) -> Result<Scenario, SimError> {
-        let refuse = |error: ::toml::de::Error| {
-            self.refuse(error.span().map_or(0, |span| span.start), error.message())
-        };
+        let refuse = |error: ::toml::de::Error| self.refuse_toml(&error);
         let mut document = ::toml::de::DeTable::parse(self.text).map_err(refuse)?;
         for (index, setting) in self.settings.iter().enumerate() {
             let at = self.setting_span(index);

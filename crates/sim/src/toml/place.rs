@@ -32,6 +32,11 @@ impl Source<'_> {
         }
     }
 
+    /// The error that the TOML reader says.
+    pub(super) fn refuse_toml(&self, error: &::toml::de::Error) -> SimError {
+        self.refuse(error.span().map_or(0, |span| span.start), error.message())
+    }
+
     /// As [`refuse`](Self::refuse), at the byte `offset` of a string's content.
     pub(super) fn refuse_within(
         &self,

@@ -128,6 +128,8 @@ fn tries_cost_what_the_bound_says() {
         ("error 40%", Arq::Off),
         ("error 40% delay 1ms", Arq::Head),
         ("plain error 40% delay 1ms", Arq::Head),
+        ("error 20% delay 1ms tries 1000", Arq::Mac),
+        ("plain error 20% delay 5ms tries 1000", Arq::Mac),
     ];
     for (seed, (text, arq)) in (1..).zip(cases) {
         let spec: RadioSpec = format!("{text} seed {seed}").parse().unwrap();

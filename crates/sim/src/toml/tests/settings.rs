@@ -92,10 +92,11 @@ fn one_text_is_a_link_both_ways() {
     assert_eq!(bottleneck("[[wire]]\nforth = \"edge\"\n[[flow]]", &["wire.0=weak-4g"]), named);
     let both = crate::Wire::both(spec("rate 1mbit delay 5ms"));
     assert_eq!(bottleneck(EXAMPLE, &["bottleneck=rate 1mbit delay 5ms"]), both);
-    assert_eq!(
-        error("bottleneck = \"lte 5\"\n[[flow]]"),
-        "s.toml:1:19: `5`: expected nothing after the name of a link"
-    );
+    let lossy = bottleneck("bottleneck = \"lte loss 1%\"\n[[flow]]", &[]);
+    let (down, up) = airtcp_link::parse_pair("lte loss 1%").unwrap();
+    assert_eq!(lossy, crate::Wire { forth: down, back: up });
+    let twice = error("bottleneck = \"lte rate 1mbit\"\n[[flow]]");
+    assert_eq!(twice, "s.toml:1:19: `rate`: expected this part only once");
 }
 
 #[test]
