@@ -42,7 +42,7 @@ fn the_default_buffers_carry_100_mbits_over_600_ms_through_a_loss() {
         bottleneck: Some((RATE, 6_000)),
         ..Impairment::delay(Duration::from_millis(300))
     };
-    let fixed = "rack/fixed:5200".parse().unwrap();
+    let fixed: Combination = "rack/fixed:5200".parse().unwrap();
     let mut bulk = Bulk::new([CLIENT, SERVER].map(|host| host_config(host, &fixed, false)), path);
     bulk.run(Duration::from_secs(10), 1 << 20);
     bulk.world = bulk.world.with_drops([80_000]);

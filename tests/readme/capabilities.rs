@@ -85,7 +85,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         {
             let tcp = TcpConfig::default();
             [tcp.send_buffer, tcp.receive_buffer] == [ByteCount::from_mib(16); 2]
-                && ["--send-buffer", "--receive-buffer"].iter().all(|flag| serve_help().contains(flag))
+                && ["--send-buffer", "--receive-buffer"]
+                    .iter()
+                    .all(|flag| serve_help().contains(flag))
         }
         "TCP: path MTU discovery" => hosts::obeys_too_big(),
         "TCP: SYN cookies" => hosts::answers_every_syn(),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_link::{LinkSpec, Trace};
 use airtcp_link::spec::{Discipline, RateSpec};
+use airtcp_link::{LinkSpec, Trace};
 use airtcp_types::ByteCount;
 
 use crate::value::LinkPair;
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_link_holds_its_bandwidth_delay_product_and_its_queue() {
         // There and back.
-        let trace = Trace::parse("6\n12\n").unwrap();
+        let trace = Trace::parse("8\n16\n").unwrap();
         let traces = BTreeMap::from([("file".to_owned(), trace)]);
         let held = |text: &str| capacity(&crate::value::link(text).unwrap(), &traces).0;
         let steady = "rate 1mbit delay 50ms limit 10";
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(held(&format!("{steady} at 9s delay 5ms")), held(steady));
         assert!(held("rate 1mbit delay 50ms limit 10 at 9s rate 2mbit") > 25_000 + 15_000);
         assert_eq!(held("police rate 1mbit burst 30kb delay 50ms"), 12_500);
-        // Two opportunities of 1504 bytes in 12 ms.
-        assert_eq!(held("trace file delay 30ms limit 10"), 15_040 + 15_000);
+        // Two opportunities of 1504 bytes in 16 ms, over 60 ms.
+        assert_eq!(held("trace file delay 30ms limit 10"), 11_280 + 15_000);
     }
 
     #[test]

@@ -110,11 +110,13 @@ impl StackArgs {
         match (needs, self.attach()) {
             (true, Some(attach)) if !self.address.is_empty() => attach.check(),
             (true, _) => Err(format!("airtcp:// requires --tun and --address; {EXAMPLE}")),
-            (false, _) if has_any => Err("--tun, --address, --gateway, --strategies, --no-offload, \
+            (false, _) if has_any => {
+                Err("--tun, --address, --gateway, --strategies, --no-offload, \
                                           --send-buffer and --receive-buffer are only for \
                                           airtcp://: remove them, or use an airtcp:// URL, for \
                                           example airtcp://10.0.0.1/file"
-                .to_owned()),
+                    .to_owned())
+            }
             (false, _) => Ok(()),
         }
     }
