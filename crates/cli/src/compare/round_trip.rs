@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_link_holds_its_bandwidth_delay_product_and_its_queue() {
-        // There and back.
         let trace = Trace::parse("8\n16\n").unwrap();
         let traces = BTreeMap::from([("file".to_owned(), trace)]);
         let held = |text: &str| capacity(&crate::value::link(text).unwrap(), &traces).0;
+        // 12,500 bytes are under way in 100 ms there and back.
         let steady = "rate 1mbit delay 50ms limit 10";
         assert_eq!(held(steady), 12_500 + (PACKET + ACK).0 + 15_000);
         assert_eq!(held(&format!("{steady} at 9s delay 5ms")), held(steady));
