@@ -317,6 +317,24 @@ fn many_that_may_be_as_good_are_told_what_tells_them_apart() -> Outcome {
 }
 
 #[test]
+fn buffers_do_not_limit_a_link_that_holds_much() -> Outcome {
+    // 37.5 MB: 100 Mbit/s over 600 ms, and a queue of 20,000 packets.
+    let link = ["compare", "rate 100mbit delay 300ms limit 20000", "--seconds", "20"];
+    let with = ["--with", "rack/fixed:13000"];
+    let report = json(&airtcp(&[&link[..], &with, &["--json"]].concat())?)?;
+    assert!(report["buffer_bytes"].as_u64() >= Some(4 * 37_500_000), "{report}");
+    let row = &report["combinations"][0];
+    // 13,000 packets take 2.6 round trips of the idle link; those that fit 16 MiB take 2.3.
+    assert!(row["rtt_inflation"]["mean"].as_f64() > Some(2.4), "{row}");
+    let table = String::from_utf8(airtcp(&[&link[..], &with].concat())?.stdout)?;
+    let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains("see --send-buffer and --receive-buffer"), "{table}");
+    let small = json(&compare(&["--json", "--with", "rack/cubic"])?)?;
+    assert!(small["buffer_bytes"].is_null(), "{small}");
+    Ok(())
+}
+
+#[test]
 fn who_floods_the_queue_is_marked() -> Outcome {
     let link = ["compare", "rate 1mbit delay 20ms limit 10", "--with", "rack/reno,rack/reno/rr"];
     let table = String::from_utf8(airtcp(&link)?.stdout)?;

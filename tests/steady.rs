@@ -33,8 +33,8 @@ const WARM: u64 = 64 * MIB;
 const MEASURED: u64 = 256 * MIB;
 /// So many segments at least come to one call of the allocator.
 const SEGMENTS: u64 = 20;
-/// What is in use may change by so much: buffers grow and shrink.
-const CHANGE: i64 = 16 << 20;
+/// What is in use may change by so much: buffers grow and shrink. Twice the maximum of one.
+const CHANGE: i64 = 32 << 20;
 /// No transfer takes longer to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,5 @@
-//! The receive window: as large as the path needs, by itself, and no larger than the reader deserves.
+//! The receive window and the send buffer: as large as the path needs, by themselves. The window is no larger than the
+//! reader deserves.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use airtcp_recovery::Combination;
 use airtcp_types::{ByteCount, Rate};
 
 use crate::bulk::Bulk;
-use crate::world::{CLIENT, Impairment, SERVER, SERVER_HOST, host_config};
+use crate::world::{CLIENT, CLIENT_HOST, Impairment, SERVER, SERVER_HOST, host_config};
 
 const RATE: Rate = Rate::from_bits_per_sec(100_000_000);
 /// There and back: 1.25 MB are under way.
@@ -19,16 +20,36 @@ fn bulk() -> Bulk {
     Bulk::new(hosts, path)
 }
 
+/// What `rate` is of the path's, in payload bytes of packets of 1500 with time stamps.
+fn share(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / (RATE.bits_per_sec() as f64 * 1448.0 / 1500.0)
+}
+
 #[test]
 fn it_grows_until_it_fills_a_long_pipe() {
     let mut bulk = bulk();
     assert!(bulk.window(bulk.world.now) < ByteCount::from_kib(128));
     bulk.run(Duration::from_secs(5), 1 << 20);
     let rate = bulk.run(Duration::from_secs(5), 1 << 20);
-    // Payload bytes of a packet of 1500 with time stamps.
-    let share = rate.bits_per_sec() as f64 / (100e6 * 1448.0 / 1500.0);
-    assert!(share >= 0.95, "{share}");
+    assert!(share(rate) >= 0.95, "{}", share(rate));
     assert!(bulk.window(bulk.world.now) >= ByteCount(1_250_000));
+}
+
+#[test]
+fn the_default_buffers_carry_100_mbits_over_600_ms_through_a_loss() {
+    // 7.5 MB fill the path, and as many follow while a repair is under way. A queue takes each window that opens at once.
+    let path = Impairment {
+        bottleneck: Some((RATE, 6_000)),
+        ..Impairment::delay(Duration::from_millis(300))
+    };
+    let fixed: Combination = "rack/fixed:5200".parse().unwrap();
+    let mut bulk = Bulk::new([CLIENT, SERVER].map(|host| host_config(host, &fixed, false)), path);
+    bulk.run(Duration::from_secs(10), 1 << 20);
+    bulk.world = bulk.world.with_drops([80_000]);
+    let rate = bulk.run(Duration::from_secs(10), 1 << 20);
+    assert!(share(rate) >= 0.95, "{}", share(rate));
+    let sender = bulk.world.hosts[CLIENT_HOST].tcp(bulk.sender).unwrap();
+    assert_eq!(sender.info(bulk.world.now).retrans, 1);
 }
 
 #[test]

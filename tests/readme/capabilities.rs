@@ -12,7 +12,7 @@ use airtcp_recovery::registry::{Entry, controls, judges};
 use airtcp_recovery::{Profile, Ruling, When};
 use airtcp_stack::Counters;
 use airtcp_stack::tcp::{EcnMode, TcpConfig};
-use airtcp_types::{Instant, Node, Packet};
+use airtcp_types::{ByteCount, Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{hosts, links, sockets, worlds};
@@ -80,6 +80,14 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             config.sender.profile.delayed_acks
                 && !config.nodelay
                 && counts(&["TcpExtDelayedACKs", "TcpExtTCPWinProbe"])
+        }
+        "TCP: buffers that grow to 16 MiB in each direction, or to another size (`serve --send-buffer`, `serve --receive-buffer`)" =>
+        {
+            let tcp = TcpConfig::default();
+            [tcp.send_buffer, tcp.receive_buffer] == [ByteCount::from_mib(16); 2]
+                && ["--send-buffer", "--receive-buffer"]
+                    .iter()
+                    .all(|flag| serve_help().contains(flag))
         }
         "TCP: path MTU discovery" => hosts::obeys_too_big(),
         "TCP: SYN cookies" => hosts::answers_every_syn(),

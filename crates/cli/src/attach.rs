@@ -8,7 +8,7 @@ use airtcp_device::TunFile;
 use airtcp_recovery::{Combination, SenderConfig};
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
-use airtcp_stack::tcp::{EcnMode, KeepAlive};
+use airtcp_stack::tcp::{EcnMode, KeepAlive, TcpConfig};
 use airtcp_testbed::here;
 use airtcp_types::ByteCount;
 use airtcp_wire::options::HackForm;
@@ -39,6 +39,8 @@ pub(crate) struct AttachArgs {
     /// Largest IP packet in bytes [default: the MTU of the device]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
+    #[command(flatten)]
+    pub(crate) buffers: BufferArgs,
     /// Disable segmentation and checksum offload: exchange packets of MTU size with complete checksums. Offload is faster:
     /// super-segments of up to 64 KiB, which the kernel segments. The judge hack disables offload by itself; a receiver of
     /// HACK also needs `--judge hack`
@@ -59,6 +61,26 @@ pub(crate) struct AttachArgs {
     pub(crate) sender: SenderArgs,
 }
 
+/// The buffers of each connection.
+#[derive(Args, Clone, Copy, Default, Debug)]
+pub(crate) struct BufferArgs {
+    /// Maximum size of the send buffer of a connection, which limits the data in flight: a flow carries at most this per
+    /// round trip, and about half of it while it repairs losses [default: 16MiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
+    pub(crate) send_buffer: Option<ByteCount>,
+    /// Maximum size of the receive buffer of a connection, which limits what the peer has in flight [default: 16MiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
+    pub(crate) receive_buffer: Option<ByteCount>,
+}
+
+impl BufferArgs {
+    /// Sets what was asked for.
+    fn set(self, tcp: &mut TcpConfig) {
+        tcp.send_buffer = self.send_buffer.unwrap_or(tcp.send_buffer);
+        tcp.receive_buffer = self.receive_buffer.unwrap_or(tcp.receive_buffer);
+    }
+}
+
 impl AttachArgs {
     /// A device with these addresses, and what is the default otherwise.
     pub(crate) fn of(
@@ -69,7 +91,8 @@ impl AttachArgs {
     ) -> Self {
         let sender = SenderArgs::of(strategies);
         let (no_offload, offload, ecn) = (false, false, EcnMode::default());
-        Self { tun, address, gateway, mtu: None, no_offload, ecn, offload, control: None, sender }
+        let (mtu, control, buffers) = (None, None, BufferArgs::default());
+        Self { tun, address, gateway, mtu, buffers, no_offload, ecn, offload, control, sender }
     }
 
     /// What no value shows alone.
@@ -170,6 +193,7 @@ impl AttachArgs {
         config.tcp.mtu = u16::try_from(mtu.0).unwrap_or(u16::MAX);
         config.tcp.keep_alive = Some(ASKED);
         config.tcp.ecn = self.ecn;
+        self.buffers.set(&mut config.tcp);
         Ok(config)
     }
 
@@ -295,6 +319,25 @@ mod tests {
         assert_eq!(mode("--address 10.0.0.2/24"), EcnMode::default());
         for wanted in EcnMode::ALL {
             assert_eq!(mode(&format!("--address 10.0.0.2/24 --ecn {wanted}")), wanted);
+        }
+    }
+
+    #[test]
+    fn buffers_are_what_the_flags_say_and_the_help_names_the_stacks_defaults() {
+        let sizes = |line: &str| {
+            let attach = attach(&format!("--address 10.0.0.2/24 {line}"));
+            let tcp = attach.config(ByteCount(1500)).unwrap().tcp;
+            (tcp.send_buffer, tcp.receive_buffer)
+        };
+        let stack = TcpConfig::default();
+        assert_eq!(sizes(""), (stack.send_buffer, stack.receive_buffer));
+        assert_eq!(sizes("--send-buffer 64MiB"), (ByteCount::from_mib(64), stack.receive_buffer));
+        assert_eq!(sizes("--receive-buffer 64kB"), (stack.send_buffer, ByteCount(64_000)));
+        for argument in BufferArgs::augment_args(clap::Command::new("get")).get_arguments() {
+            let help = argument.get_help().unwrap().to_string();
+            let (_, default) = help.split_once("[default: ").unwrap();
+            let default = value::buffer(default.trim_end_matches(']')).unwrap();
+            assert_eq!([default; 2], [stack.send_buffer, stack.receive_buffer], "{help}");
         }
     }
 

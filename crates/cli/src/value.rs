@@ -10,7 +10,7 @@ use std::time::Duration;
 use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError, spec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_sim::Sender;
-use airtcp_stack::host::Cidr;
+use airtcp_stack::host::{Cidr, Quota};
 use airtcp_stack::tcp::EcnMode;
 use airtcp_types::{ByteCount, Rate};
 
@@ -153,6 +153,19 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
             .to_owned()
+    })
+}
+
+/// `--send-buffer` and `--receive-buffer`.
+pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
+    // Two segments at least, and at most what the connections of a peer hold together.
+    let sizes = ByteCount::from_kib(4)..=Quota::PEER.memory;
+    size(text).ok().filter(|bytes| sizes.contains(bytes)).ok_or_else(|| {
+        format!(
+            "a buffer is {} to {} bytes, alone or with KiB, MiB, kB or MB; for example 64MiB",
+            sizes.start(),
+            sizes.end()
+        )
     })
 }
 
@@ -365,6 +378,16 @@ mod tests {
         }
         let unknown = strategies("rack/vega").unwrap_err();
         assert!(unknown.ends_with("for example --strategies rack/cubic/dcr:timer"), "{unknown}");
+    }
+
+    #[test]
+    fn a_buffer_is_no_larger_than_the_memory_of_a_peer() {
+        assert_eq!(buffer("64MiB"), Ok(ByteCount::from_mib(64)));
+        assert_eq!(buffer("4KiB"), Ok(ByteCount::from_kib(4)));
+        for bad in ["4095", "129MiB", "1GiB", "64M", ""] {
+            let error = buffer(bad).unwrap_err();
+            assert!(error.contains("4096 to 134217728 bytes"), "{bad}: {error}");
+        }
     }
 
     #[test]

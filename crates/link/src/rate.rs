@@ -77,6 +77,12 @@ impl Trace {
         Ok(Self { stamps })
     }
 
+    /// The mean rate.
+    pub fn mean_rate(&self) -> Rate {
+        let bytes = Self::OPPORTUNITY * self.stamps.len() as u64;
+        Rate::from_bytes_over(bytes, Duration::from_millis(self.period()))
+    }
+
     fn period(&self) -> u64 {
         self.stamps.last().copied().unwrap_or(1).max(1)
     }

@@ -13,6 +13,8 @@ use std::path::Path;
 use airtcp_link::spec::RateSpec;
 use airtcp_recovery::Combination;
 use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Sender, Topology, Wire};
+use airtcp_stack::tcp::TcpConfig;
+use airtcp_types::ByteCount;
 use anyhow::Context;
 
 use crate::file;
@@ -20,12 +22,18 @@ use crate::output::{self, Mistake};
 use crate::progress::Progress;
 use crate::value::LinkPair;
 use report::{Report, Row};
+use round_trip::capacity;
 
 pub(crate) use args::CompareArgs;
 pub(crate) use round_trip::{RoundTrip, length};
 
 /// Of the time, what passes before bytes count.
 const WARM_UP: f64 = 0.2;
+
+/// Slow start ends with twice of what a link holds under way, and as much again follows while that is repaired.
+const ROOM: u64 = 4;
+/// The largest window that TCP can offer (RFC 7323 section 2.3).
+const LARGEST: ByteCount = ByteCount(65_535 << 14);
 
 /// Runs every combination, and prints what came of it.
 ///
@@ -58,6 +66,8 @@ struct Plan {
     scenario: Scenario,
     is_random: bool,
     round_trip: RoundTrip,
+    /// What the link holds.
+    capacity: ByteCount,
     seeds: u64,
     /// What a flow of each combination shares the link with.
     beside: Option<Sender>,
@@ -74,13 +84,32 @@ impl Plan {
             return Err(Mistake::new(what.to_owned()).into());
         }
         let round_trip = RoundTrip::of(&link);
-        let scenario = scenario(args, link)?;
+        let scenario = scenario(args, link.clone())?;
+        let capacity = capacity(&link, &scenario.traces);
         let is_random = scenario.is_random() || args.with.0.iter().any(Sender::uses_seed);
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
         let beside = (args.flows == 1).then(|| cubic().into());
         // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
         let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
-        Ok(Self { scenario, is_random, round_trip, seeds, beside, shared_seeds })
+        Ok(Self { scenario, is_random, round_trip, capacity, seeds, beside, shared_seeds })
+    }
+
+    /// The size of the buffers with which they do not limit a flow of `sender`, if the usual ones could: senders are
+    /// compared, and not buffers.
+    fn buffer(&self, sender: &Sender) -> Option<ByteCount> {
+        let usual = match sender {
+            Sender::Tcp(_) => {
+                let tcp = TcpConfig::default();
+                tcp.send_buffer.min(tcp.receive_buffer)
+            }
+            Sender::Rrtp(_) => {
+                let rrtp = airtcp_rrtp::Config::default();
+                rrtp.send_buffer.min(rrtp.receive_buffer)
+            }
+            Sender::Udp(_) => return None,
+        };
+        let needed = (self.capacity * ROOM).min(LARGEST);
+        (needed > usual).then_some(needed)
     }
 
     /// The rows, and the goodput of a flow of cubic beside another one in bit/s.
@@ -90,9 +119,14 @@ impl Plan {
         let of_each = (self.seeds + self.shared_seeds) * senders.len() as u64;
         let progress = Progress::start(of_each + if is_listed { 0 } else { self.shared_seeds });
         let run = |senders: &[&Sender], seeds: u64| {
-            let flow = |sender: &&Sender| FlowSpec {
-                sender: (*sender).clone(),
-                ..self.scenario.flows[0].clone()
+            let flow = |sender: &&Sender| {
+                let buffer = self.buffer(sender);
+                FlowSpec {
+                    sender: (*sender).clone(),
+                    receive_buffer: buffer,
+                    send_buffer: buffer,
+                    ..self.scenario.flows[0].clone()
+                }
             };
             let flows = senders.iter().map(flow).collect();
             let scenario = Scenario { flows, ..self.scenario.clone() };

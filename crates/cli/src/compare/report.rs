@@ -2,12 +2,13 @@
 
 use airtcp_link::Counters;
 use airtcp_sim::{FlowResult, Interval, RunResult};
+use airtcp_types::ByteCount;
 use serde::{Serialize, Serializer};
 
 use super::args::{self, CompareArgs};
 use super::recommend::Recommendation;
 use super::round_trip::{RoundTrip, last_change};
-use super::{Plan, goodput_beside};
+use super::{Plan, cubic, goodput_beside};
 
 /// All results.
 #[derive(Serialize)]
@@ -29,6 +30,11 @@ pub(super) struct Report {
     /// What it takes with its queue full.
     #[serde(skip)]
     pub(super) full_rtt_seconds: f64,
+    /// What it holds: the bandwidth-delay product and a full queue.
+    #[serde(skip)]
+    pub(super) capacity: ByteCount,
+    /// The size of the buffers of TCP, if not the usual ones.
+    pub(super) buffer_bytes: Option<ByteCount>,
     /// When it changes for the last time; zero if it never does.
     #[serde(skip)]
     pub(super) last_change_seconds: f64,
@@ -220,6 +226,8 @@ impl Report {
             flows: args.flows,
             base_rtt_seconds: (!idle.is_zero()).then_some(idle.as_secs_f64()),
             full_rtt_seconds: full.as_secs_f64(),
+            capacity: plan.capacity,
+            buffer_bytes: plan.buffer(&cubic().into()),
             last_change_seconds: last_change(&link).as_secs_f64(),
             beside: plan.beside.as_ref().map(ToString::to_string),
             shared_seeds: plan.shared_seeds,

@@ -1,9 +1,10 @@
-//! The round trip of a link, and how long a run has to be for it.
+//! The round trip of a link, how much it holds, and how long a run has to be for it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_link::LinkSpec;
 use airtcp_link::spec::{Discipline, RateSpec};
+use airtcp_link::{LinkSpec, Trace};
 use airtcp_types::ByteCount;
 
 use crate::value::LinkPair;
@@ -48,17 +49,42 @@ impl RoundTrip {
 /// How long a run is if nothing is said. A link that changes is seen before and after: what is
 /// needed for the longer round trips of both follows the last change.
 pub(crate) fn length(link: &LinkPair) -> Duration {
-    let after = LinkPair { forth: changed(&link.forth), back: changed(&link.back) };
-    let needed = RoundTrip::of(link).needed().max(RoundTrip::of(&after).needed());
+    let needed = RoundTrip::of(link).needed().max(RoundTrip::of(&after(link)).needed());
     let length = needed.clamp(LEAST, LONGEST).saturating_add(last_change(link));
     let seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
     Duration::from_secs(seconds.next_multiple_of(STEP))
+}
+
+/// What the link holds in the direction of the data: the bandwidth-delay product and a full queue. Of a link that
+/// changes, the larger one of before and after.
+pub(super) fn capacity(link: &LinkPair, traces: &BTreeMap<String, Trace>) -> ByteCount {
+    [link, &after(link)].map(|link| held(link, traces)).into_iter().max().unwrap_or_default()
+}
+
+fn held(link: &LinkPair, traces: &BTreeMap<String, Trace>) -> ByteCount {
+    let RoundTrip { idle, full } = RoundTrip::of(link);
+    match &link.forth.rate {
+        RateSpec::Constant { rate, .. } => rate.bytes_in(full),
+        RateSpec::Trace(file) => {
+            let rate = traces.get(file).map(Trace::mean_rate).unwrap_or_default();
+            rate.bytes_in(idle) + PACKET * longest_queue(&link.forth)
+        }
+        // Nothing waits before a policer.
+        RateSpec::Unlimited => {
+            link.forth.police.map_or(ByteCount::ZERO, |police| police.rate.bytes_in(idle))
+        }
+    }
 }
 
 /// When the link changes for the last time; zero if it never does.
 pub(super) fn last_change(link: &LinkPair) -> Duration {
     let changes = link.forth.changes.iter().chain(&link.back.changes);
     changes.map(|change| change.at).max().unwrap_or_default()
+}
+
+/// The link as it is when all has changed.
+fn after(link: &LinkPair) -> LinkPair {
+    LinkPair { forth: changed(&link.forth), back: changed(&link.back) }
 }
 
 /// A description as it is when all has changed.
@@ -88,11 +114,7 @@ fn serialised(spec: &LinkSpec, bytes: ByteCount) -> Duration {
 /// What the longest queue takes that its discipline lets stand.
 fn queue(spec: &LinkSpec) -> Duration {
     let packet = serialised(spec, PACKET) + spec.half.unwrap_or_default();
-    let most = spec
-        .queue
-        .bytes
-        .map_or(u64::MAX, |bytes| bytes.0 / PACKET.0)
-        .min(spec.queue.packets as u64);
+    let most = longest_queue(spec);
     let packets = match spec.queue.discipline {
         Discipline::DropTail => most,
         Discipline::CoDel { target, .. } | Discipline::FqCoDel { target, .. } => return target,
@@ -100,6 +122,12 @@ fn queue(spec: &LinkSpec) -> Duration {
         Discipline::Mark(packets) => most.min(packets.into()),
     };
     packet.saturating_mul(u32::try_from(packets).unwrap_or(u32::MAX))
+}
+
+/// How many full packets the queue takes.
+fn longest_queue(spec: &LinkSpec) -> u64 {
+    let bytes = spec.queue.bytes.map_or(u64::MAX, |bytes| bytes.0 / PACKET.0);
+    bytes.min(spec.queue.packets as u64)
 }
 
 #[cfg(test)]
@@ -125,6 +153,21 @@ mod tests {
         assert_eq!(of("rate 1mbit delay 5ms codel").full, one.idle + ms(5));
         assert_eq!(of("rate 1mbit delay 5ms mark 4").full, one.idle + ms(48));
         assert_eq!(of("delay 5ms paths 1ms 40ms"), RoundTrip { idle: ms(12), full: ms(12) });
+    }
+
+    #[test]
+    fn a_link_holds_its_bandwidth_delay_product_and_its_queue() {
+        let trace = Trace::parse("8\n16\n").unwrap();
+        let traces = BTreeMap::from([("file".to_owned(), trace)]);
+        let held = |text: &str| capacity(&crate::value::link(text).unwrap(), &traces).0;
+        // 12,500 bytes are under way in 100 ms there and back.
+        let steady = "rate 1mbit delay 50ms limit 10";
+        assert_eq!(held(steady), 12_500 + (PACKET + ACK).0 + 15_000);
+        assert_eq!(held(&format!("{steady} at 9s delay 5ms")), held(steady));
+        assert!(held("rate 1mbit delay 50ms limit 10 at 9s rate 2mbit") > 25_000 + 15_000);
+        assert_eq!(held("police rate 1mbit burst 30kb delay 50ms"), 12_500);
+        // Two opportunities of 1504 bytes in 16 ms, over 60 ms.
+        assert_eq!(held("trace file delay 30ms limit 10"), 11_280 + 15_000);
     }
 
     #[test]

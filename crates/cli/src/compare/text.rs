@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use airtcp_stack::tcp::TcpConfig;
 use comfy_table::Table;
 
 use super::report::{FLOOD, Report, Row};
 use super::round_trip::{FULL, IDLE, LEAST};
+use crate::output;
 use crate::table::{fitting, link_lines, mean, rate_unit, shown, table, wrapped};
 
 /// What of the runs beside another flow has room in the table.
@@ -161,6 +163,7 @@ impl Report {
                 self.full_rtt_seconds * 1e3,
             ));
         }
+        notes.extend(self.buffers());
         notes.extend(self.all.map(|all| {
             format!(
                 "These are the usual {} combinations; --with all runs {all}, --with usual,A,B adds others \
@@ -188,6 +191,22 @@ impl Report {
                 self.rows.len(),
                 self.seconds * 2.0,
                 self.seeds * 2
+            )
+        })
+    }
+
+    /// What a real host has to be told to do as well.
+    fn buffers(&self) -> Option<String> {
+        let usual = TcpConfig::default();
+        self.buffer_bytes.map(|buffer| {
+            format!(
+                "The link holds {} (bandwidth-delay product and queue). The buffers of the simulated hosts \
+                 have {}, so that they do not limit a flow; those of `serve`, `get`, `put` and `connect` have \
+                 up to {} (send) and {} (receive): see --send-buffer and --receive-buffer",
+                output::bytes(self.capacity.0),
+                output::bytes(buffer.0),
+                output::bytes(usual.send_buffer.0),
+                output::bytes(usual.receive_buffer.0),
             )
         })
     }

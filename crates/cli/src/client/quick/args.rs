@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use airtcp_recovery::Combination;
 use airtcp_stack::host::Cidr;
-use airtcp_types::Rate;
+use airtcp_types::{ByteCount, Rate};
 use clap::Args;
 
 use super::network::Network;
-use crate::attach::AttachArgs;
+use crate::attach::{AttachArgs, BufferArgs};
 use crate::client::url::{QuickUrl, Scheme};
 use crate::value;
 
@@ -78,6 +78,12 @@ struct StackArgs {
     /// For airtcp://, disable segmentation and checksum offload
     #[arg(long)]
     no_offload: bool,
+    /// For airtcp://, the maximum size of the send buffer of a connection
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
+    send_buffer: Option<ByteCount>,
+    /// For airtcp://, the maximum size of the receive buffer of a connection
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
+    receive_buffer: Option<ByteCount>,
 }
 
 impl StackArgs {
@@ -85,7 +91,9 @@ impl StackArgs {
         let tun = self.tun.clone()?;
         let (address, gateway) = (self.address.clone(), self.gateway.clone());
         let attach = AttachArgs::of(tun, address, gateway, self.strategies.clone());
-        Some(AttachArgs { no_offload: self.no_offload, ..attach })
+        let (send_buffer, receive_buffer) = (self.send_buffer, self.receive_buffer);
+        let buffers = BufferArgs { send_buffer, receive_buffer };
+        Some(AttachArgs { no_offload: self.no_offload, buffers, ..attach })
     }
 
     /// What no value shows alone.
@@ -95,15 +103,20 @@ impl StackArgs {
         let has_any = self.tun.is_some()
             || self.strategies.is_some()
             || self.no_offload
+            || self.send_buffer.is_some()
+            || self.receive_buffer.is_some()
             || !self.address.is_empty()
             || !self.gateway.is_empty();
         match (needs, self.attach()) {
             (true, Some(attach)) if !self.address.is_empty() => attach.check(),
             (true, _) => Err(format!("airtcp:// requires --tun and --address; {EXAMPLE}")),
-            (false, _) if has_any => Err("--tun, --address, --gateway, --strategies and \
-                                          --no-offload are only for airtcp://: remove them, or use \
-                                          an airtcp:// URL, for example airtcp://10.0.0.1/file"
-                .to_owned()),
+            (false, _) if has_any => {
+                Err("--tun, --address, --gateway, --strategies, --no-offload, \
+                                          --send-buffer and --receive-buffer are only for \
+                                          airtcp://: remove them, or use an airtcp:// URL, for \
+                                          example airtcp://10.0.0.1/file"
+                    .to_owned())
+            }
             (false, _) => Ok(()),
         }
     }

@@ -107,7 +107,7 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
         let (client, server) = (info(&pair.client, stream), info(&pair.server, accepted));
         for info in [&client, &server] {
             assert!(info.ts && info.sack);
-            assert_eq!((info.wscale, info.mss), ((7, 7), client.mss));
+            assert_eq!((info.wscale, info.mss), ((9, 9), client.mss));
         }
         assert_eq!(server.rtt, None, "when the cookie left is not known");
         pair.carry(stream, accepted);
@@ -346,7 +346,7 @@ fn options_of_a_syn_come_back_whatever_they_are() {
             pair.answer(tcp::emit(&stranger(7), 64, &header, &[]));
             let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
             let info = pair.server.tcp(accepted).unwrap().info(pair.now);
-            let scales = scale.map_or((0, 0), |scale: u8| (scale.min(14), 7));
+            let scales = scale.map_or((0, 0), |scale: u8| (scale.min(14), 9));
             assert_eq!((info.ts, info.sack, info.wscale), (true, sack_permitted, scales));
         }
     }

@@ -6,8 +6,8 @@ use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 use airtcp_wire::payload::Payload;
 
 /// So many separate ranges are held; a segment that would make one more is dropped. A window of
-/// 6 MiB with every fifth segment lost has fewer.
-const MAX_RANGES: usize = 1024;
+/// 16 MiB with every third segment lost has fewer.
+const MAX_RANGES: usize = 4096;
 /// Neighbouring data is gathered into pieces up to this size, so that tiny segments cost little.
 const PIECE: usize = 16 * 1024;
 /// What a piece of its own takes beside its bytes.

@@ -12,7 +12,7 @@ fn an_active_open_offers_what_linux_offers_and_takes_what_both_have() {
         "S",
         0,
         mss = 1460,
-        wscale = 7,
+        wscale = 9,
         sack_permitted = true,
         ts = (TS_OFFSET, 0),
         window = 65_535
@@ -29,11 +29,11 @@ fn an_active_open_offers_what_linux_offers_and_takes_what_both_have() {
         sack_permitted = true,
         ts = (PEER_TS, TS_OFFSET)
     );
-    recv!(s, 50, "A", 1, ack = 1, ts = (TS_OFFSET + 50, PEER_TS), window = 512);
+    recv!(s, 50, "A", 1, ack = 1, ts = (TS_OFFSET + 50, PEER_TS), window = 128);
     recv_nothing!(s, 50);
     assert_eq!(s.conn.state(), State::Established);
     let info = s.conn.info(s.now);
-    assert_eq!((info.mss, info.wscale), (ByteCount(1388), (3, 7)));
+    assert_eq!((info.mss, info.wscale), (ByteCount(1388), (3, 9)));
     assert_eq!(info.rtt, Some(Duration::from_millis(50)));
     assert_eq!(info.snd_wnd, ByteCount(u64::from(PEER_WINDOW)), "a SYN's window is not scaled");
     assert!(s.conn.readiness().connected);

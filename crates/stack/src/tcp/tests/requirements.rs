@@ -175,7 +175,7 @@ fn the_hop_limit_is_a_setting_and_can_be_changed() {
 fn a_shift_above_fourteen_counts_as_fourteen() {
     let config = TcpConfig { window_scaling: true, ..plain() };
     let mut s = Script::connecting(&config);
-    recv!(s, 0, "S", 0, mss = 1000, wscale = 7, sack_permitted = true);
+    recv!(s, 0, "S", 0, mss = 1000, wscale = 9, sack_permitted = true);
     send!(s, 0, "S", 0, ack = 1, mss = 1000, wscale = 15, sack_permitted = true);
     recv!(s, 0, "A", 1, ack = 1);
     send!(s, 1, "A", 1, ack = 1, window = 3);

@@ -130,12 +130,12 @@ fn windows_are_scaled_both_ways() {
     let mut s = Script::connecting(&config);
     let wire = syn.to_wire();
     s.conn = Connection::accept(s.now, flow(), ISS, TS_OFFSET, &config, &wire.segment(&syn.data));
-    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, wscale = 7, sack_permitted = true, window = 65_535);
+    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, wscale = 9, sack_permitted = true, window = 65_535);
     send!(s, 0, "A", 1, ack = 1, window = 2);
     assert_eq!(s.conn.info(s.now).snd_wnd, ByteCount(2048));
     send!(s, 0, "A", 1, ack = 1, len = 1000, window = 2);
-    // 64,535 bytes are left of the buffer: 505 units of 128, rounded up so that the edge stays.
-    recv!(s, 0, "A", 1, ack = 1001, window = 505);
+    // 64,535 bytes are left of the buffer: 127 units of 512, rounded up so that the edge stays.
+    recv!(s, 0, "A", 1, ack = 1001, window = 127);
 }
 
 fn small() -> TcpConfig {
