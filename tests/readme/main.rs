@@ -231,9 +231,12 @@ fn the_page_of_sweeps_has_the_example_as_it_is() {
 }
 
 #[test]
-fn the_page_on_testing_a_program_has_the_test_as_it_is() {
-    let example = page("tests/lossy_link.rs");
-    assert!(page("docs/test-a-program.md").contains(&format!("```rust\n{example}```\n")));
+fn the_page_on_testing_a_program_has_the_tests_as_they_are() {
+    for test in ["tests/lossy_link.rs", "tests/cut_link.rs"] {
+        let example = page(test);
+        let text = page("docs/test-a-program.md");
+        assert!(text.contains(&format!("```rust\n{example}```\n")), "{test}");
+    }
 }
 
 #[test]

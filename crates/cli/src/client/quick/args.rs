@@ -18,7 +18,8 @@ use crate::value;
 pub(crate) struct QuickServeArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://, which override those of clients: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
+    /// Network parameters for rrtp://, which override those of clients: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge
+    /// (240 kbit/s), satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
     /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the client [default: 1gbit;
@@ -45,8 +46,8 @@ pub(crate) struct QuickServeArgs {
 pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. A quickserve without
-    /// --profile uses them, too
+    /// Network parameters for rrtp://: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge (240 kbit/s), satellite (20 kbit/s),
+    /// lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml. A quickserve without --profile uses them, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
     /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from it
