@@ -70,7 +70,7 @@ fn the_example_is_commented_and_runs() -> Outcome {
     let output = fed(&["sim", "run", "-"], &example)?;
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout)?;
-    assert!(table.starts_with("three-kinds: 20 s of simulated time, seed 1\n"), "{table}");
+    assert!(table.starts_with("mixed: 20 s of simulated time, seed 1\n"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     for word in ["newreno/reno", "sack/cubic", "goodput", "queue", "bottleneck"] {
         assert!(table.contains(word), "{word}: {table}");

@@ -22,6 +22,7 @@ use airtcp_device::{Tun, TunFile, TunOptions};
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
 use airtcp_testbed::{Namespace, TestbedError, or_skip};
+use airtcp_types::ByteCount;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -34,7 +35,9 @@ const MEASURED: u64 = 256 * MIB;
 /// So many segments at least come to one call of the allocator.
 const SEGMENTS: u64 = 20;
 /// What is in use may change by so much: buffers grow and shrink. Twice the maximum of one.
-const CHANGE: i64 = 32 << 20;
+const CHANGE: i64 = 16 << 20;
+/// The maximum of a buffer.
+const BUFFER: ByteCount = ByteCount::from_mib(4);
 /// No transfer takes longer to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -90,7 +93,9 @@ impl Transfer {
         let options = TunOptions { offload, ..TunOptions::default() };
         let file = namespace.run(move || TunFile::open_with(TUN, options)).expect("a TUN device");
         namespace.configure(TUN, &["10.79.0.1/24".parse().expect("an address")], Some(1500))?;
-        let config = HostConfig::new(["10.79.0.2/24".parse().expect("an address")]);
+        let mut config = HostConfig::new(["10.79.0.2/24".parse().expect("an address")]);
+        config.tcp.send_buffer = BUFFER;
+        config.tcp.receive_buffer = BUFFER;
         let stack = Stack::new(Tun::new(file).expect("a device"), config).expect("a stack");
         let address = SocketAddr::from(([10, 79, 0, 2], 9));
         let listener = stack.listen(address, 1).expect("a listener");

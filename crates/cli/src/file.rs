@@ -46,7 +46,8 @@ pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
 pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
     let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
     let above = path.ancestors().find(exists).unwrap_or(path);
-    try_writing(&above.join(".airtcp")).with_context(|| above.display().to_string())
+    try_writing(&above.join(format!(".airtcp-{}", std::process::id())))
+        .with_context(|| above.display().to_string())
 }
 
 fn try_writing(path: &Path) -> io::Result<()> {

@@ -127,10 +127,16 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
     let start = text.len() - text.trim_start().len();
     if let Some(link) = find(first) {
         let rest = text[start + first.len()..].trim_start();
+        let at = text.len() - rest.len();
+        let next = rest.split_whitespace().next().unwrap_or("");
+        if next.starts_with(|first: char| !first.is_ascii_alphabetic()) {
+            // It would be a further value of the last part of the named link.
+            return Err(SpecError::new(at, next, "a part of a description", "loss 1%"));
+        }
         let read = |own: &str| {
             format!("{own} {rest}").parse::<LinkSpec>().map_err(|error: SpecError| {
                 let offset = error.offset.saturating_sub(own.len() + 1);
-                SpecError { offset: text.len() - rest.len() + offset, ..error }
+                SpecError { offset: at + offset, ..error }
             })
         };
         return Ok((read(link.down)?, read(link.up)?));

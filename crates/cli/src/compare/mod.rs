@@ -30,10 +30,10 @@ pub(crate) use round_trip::{RoundTrip, length};
 /// Of the time, what passes before bytes count.
 const WARM_UP: f64 = 0.2;
 
-/// Slow start ends with twice of what a link holds under way, and as much again follows while that is repaired.
+/// Slow start ends with twice the capacity of the link in flight, and the sender keeps the data until all losses are repaired.
 const ROOM: u64 = 4;
-/// The largest window that TCP can offer (RFC 7323 section 2.3).
-const LARGEST: ByteCount = ByteCount(65_535 << 14);
+/// The largest buffer: a run for each core is to fit into the memory of the machine.
+const LARGEST: ByteCount = ByteCount::from_mib(128);
 
 /// Runs every combination, and prints what came of it.
 ///
@@ -94,20 +94,13 @@ impl Plan {
         Ok(Self { scenario, is_random, round_trip, capacity, seeds, beside, shared_seeds })
     }
 
-    /// The size of the buffers with which they do not limit a flow of `sender`, if the usual ones could: senders are
-    /// compared, and not buffers.
+    /// The size of buffers that do not limit a flow of `sender`, [`LARGEST`] at most, if the usual ones could: `compare`
+    /// compares senders, not buffers.
     fn buffer(&self, sender: &Sender) -> Option<ByteCount> {
-        let usual = match sender {
-            Sender::Tcp(_) => {
-                let tcp = TcpConfig::default();
-                tcp.send_buffer.min(tcp.receive_buffer)
-            }
-            Sender::Rrtp(_) => {
-                let rrtp = airtcp_rrtp::Config::default();
-                rrtp.send_buffer.min(rrtp.receive_buffer)
-            }
-            Sender::Udp(_) => return None,
-        };
+        // No option of `quickserve` and `quickget` sets those of RRTP.
+        let Sender::Tcp(_) = sender else { return None };
+        let tcp = TcpConfig::default();
+        let usual = tcp.send_buffer.min(tcp.receive_buffer);
         let needed = (self.capacity * ROOM).min(LARGEST);
         (needed > usual).then_some(needed)
     }

@@ -195,13 +195,13 @@ impl Report {
         })
     }
 
-    /// What a real host has to be told to do as well.
+    /// The note about the buffers of real hosts.
     fn buffers(&self) -> Option<String> {
         let usual = TcpConfig::default();
         self.buffer_bytes.map(|buffer| {
             format!(
                 "The link holds {} (bandwidth-delay product and queue). The buffers of the simulated hosts \
-                 have {}, so that they do not limit a flow; those of `serve`, `get`, `put` and `connect` have \
+                 have {}, so that they limit no flow of TCP below that; those of `serve`, `get`, `put` and `connect` have \
                  up to {} (send) and {} (receive): see --send-buffer and --receive-buffer",
                 output::bytes(self.capacity.0),
                 output::bytes(buffer.0),

@@ -125,7 +125,10 @@ impl Direction {
             overflowed,
         } = self.link;
         let (factor, unit) = rate_unit(self.bits_per_second as f64);
-        let rate = format!("{:.1} {unit}", self.bits_per_second as f64 * factor);
+        let rate = match self.bits_per_second {
+            0 => "0".to_owned(),
+            rate => format!("{:.1} {unit}", rate as f64 * factor),
+        };
         let counts = [
             ("received", received),
             ("policed", policed),

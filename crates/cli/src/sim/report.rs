@@ -146,7 +146,7 @@ impl fmt::Display for Report {
             warm_up => format!("; goodput from {warm_up} s on, all else from 0 s"),
         };
         f.write_str(&wrapped(
-            &format!("figures of one copy; sent again: segments retransmitted; spur.: those without need{counted}"),
+            &format!("each row is the mean of a flow's copies; sent again: retransmitted segments; spur.: spurious ones{counted}"),
             2,
         ))
     }

@@ -118,9 +118,6 @@ impl Sender {
         // 6 to 8. Detection, rulings, notices.
         self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
-        if undone.is_some() {
-            self.repair_at_once();
-        }
 
         // 9 and 10. The probe's verdict, the end of the recovery.
         self.on_probe_acked(&view);

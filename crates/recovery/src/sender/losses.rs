@@ -190,7 +190,7 @@ impl Sender {
         self.events.add(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
         self.notify_lost(now, &lost, cause);
         let waits = self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost);
-        if finding.immediate && waits {
+        if waits && (self.undo.repairs_at_once(finding.tx) || finding.immediate) {
             self.immediate = Some((finding.tx, SendRule::FastRetransmit));
         }
     }

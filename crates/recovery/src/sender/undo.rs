@@ -34,6 +34,8 @@ pub enum UndoSign {
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     watch: Option<Box<Watch>>,
+    /// The first transmission after the last undo, until one of those before it is found lost.
+    undone_at: TxNo,
 }
 
 /// What would show the last reduction to be spurious.
@@ -161,6 +163,17 @@ impl Undo {
         if is_needed { Shown::Needed } else { Shown::Nothing }
     }
 
+    /// Whether the repair of this transmission leaves whatever the window says, as that of a new recovery: the first of
+    /// those that an undo counts as in flight again. After an outage of the link none of them may be, and without this
+    /// repair nothing would cause an ACK.
+    pub(super) fn repairs_at_once(&mut self, lost: TxNo) -> bool {
+        let first = lost < self.undone_at;
+        if first {
+            self.undone_at = TxNo::default();
+        }
+        first
+    }
+
     /// Ends the watch; gives what was before the reduction: the recovery that a time-out broke into, and the first transmission
     /// after the reduction before.
     fn take_before(&mut self) -> (Option<Recovery>, TxNo) {
@@ -234,19 +247,12 @@ impl Sender {
         }
     }
 
-    /// Sends the first repair whatever the window says, as that of a new recovery. After an outage of the link nothing of
-    /// what an undo counts as in flight again is, and without this repair nothing would cause an ACK.
-    pub(super) fn repair_at_once(&mut self) {
-        if let Some(lost) = self.core.board.first_lost() {
-            self.immediate.get_or_insert((lost.tx, SendRule::FastRetransmit));
-        }
-    }
-
     fn take_back(&mut self, now: Instant) {
         let una = self.core.board.snd_una();
         let (interrupted, answered) = self.undo.take_before();
         self.core.recovery = interrupted.filter(|recovery| recovery.lasts(now, una));
         self.core.answered = answered;
+        self.undo.undone_at = self.core.board.next_tx();
         self.prr = None;
         self.probes.cancel();
         self.immediate = None;

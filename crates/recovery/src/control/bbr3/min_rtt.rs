@@ -9,11 +9,13 @@ use airtcp_types::Instant;
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// The interval grows to this many round-trip times, if that is longer. A ProbeRTT takes two to three
-/// round trips at about half of the rate: at 40, that costs 3 % of a long path.
+/// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
+/// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
+/// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The smallest round-trip time of ten seconds, and of the time since the last ProbeRTT.
+/// The smallest round-trip time of ten seconds or two intervals, and of the time since the last ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt and BBR.min_rtt_stamp.
@@ -53,6 +55,8 @@ impl MinRtt {
 
     /// UpdateMinRTT: works an ACK and its sample, if it has one.
     pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
+        let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
+        self.interval = self.interval.min(long_path.min(LONGEST_INTERVAL)).max(PROBE_RTT_INTERVAL);
         self.probe_rtt_expired = now > self.probe_rtt_min_stamp + self.interval;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
@@ -69,11 +73,10 @@ impl MinRtt {
     }
 
     /// A ProbeRTT is over: the next one is due after a whole interval, which doubles up to
-    /// [`PROBE_RTT_ROUNDS`].
+    /// [`PROBE_RTT_ROUNDS`], as far as the next ACK does not shorten it.
     pub(super) fn schedule_next_probe(&mut self, now: Instant) {
         self.probe_rtt_min_stamp = now;
-        let longest = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
-        self.interval = (self.interval * 2).min(longest).max(PROBE_RTT_INTERVAL);
+        self.interval *= 2;
     }
 }
 

@@ -194,6 +194,22 @@ fn a_random_loss_that_a_tail_loss_probe_repairs_is_not_congestion() {
 }
 
 #[test]
+fn a_time_out_leaves_the_gate_open() {
+    let mut net = with_open_gate();
+    // The tail is lost, and so are its probe and the probe's repair.
+    let tail = index(net.supply.end) + WRITE - 1;
+    net.losses.extend([(tail, 0), (tail, 1), (tail, 2)]);
+    write(&mut net);
+    let before = *net.sender.stats();
+    assert!(before.timeouts > 0);
+    write(&mut net);
+    net.losses.insert((index(net.supply.end) + WRITE / 2, 0));
+    write(&mut net);
+    let after = net.sender.stats();
+    assert_eq!(after.segments_lost_at_random - before.segments_lost_at_random, 1);
+}
+
+#[test]
 fn a_loss_that_a_tail_loss_probe_repairs_is_congestion_while_the_gate_is_closed() {
     let mut net = Net::new(sender("rack/fixed:64/spike"), 640, 1_000);
     net.losses.insert((639, 0));

@@ -294,7 +294,33 @@ fn after_an_outage_the_first_repair_leaves_although_the_window_is_full() {
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
         // Without an ACK of this repair the sender would wait for the next time-out.
         let (sent, _) = pump(&mut sender, now, &supply(40));
-        assert_eq!(named(&sent).first(), Some(&(5, SendRule::FastRetransmit)), "{combination}");
+        assert_eq!(named(&sent), [(5, SendRule::FastRetransmit)], "{combination}");
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
+fn after_an_outage_a_loss_that_a_later_ack_shows_is_repaired_at_once() {
+    for combination in ["sack/reno", "fack/reno", "rack/reno", "rack/cubic"] {
+        let profile = Profile { initial_window: 40, ..Profile::default() };
+        let mut sender = sender_of(combination.parse().unwrap(), profile);
+        pump(&mut sender, Instant::ZERO, &supply(40));
+        for upto in [2, 3, 4] {
+            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        }
+        pump(&mut sender, ms(100), &supply(40));
+        let rto = sender.poll_timeout().unwrap();
+        sender.on_timeout(rto);
+        pump(&mut sender, rto, &supply(40));
+        let now = rto + RTT;
+        sender.on_ack(now, &with_echo(ack(5, &[]), 100));
+        assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
+        assert_eq!(pump(&mut sender, now, &supply(40)).0, [], "{combination}");
+        for upto in [7, 8, 9] {
+            sender.on_ack(now, &ack(5, &[segments(6, upto)]));
+        }
+        let (sent, _) = pump(&mut sender, now, &supply(40));
+        assert_eq!(named(&sent), [(5, SendRule::FastRetransmit)], "{combination}");
         sender.board().audit().unwrap();
     }
 }
