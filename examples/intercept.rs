@@ -10,7 +10,7 @@
 //! ip -n apps address add 10.0.0.1/24 dev tun0
 //! ip -n apps link set tun0 up
 //! ip -n apps route add default dev tun0
-//! ip netns exec apps curl http://192.0.2.7/
+//! ip netns exec apps curl http://1.1.1.1/
 //! ```
 use std::collections::HashMap;
 use std::error::Error;
@@ -116,7 +116,10 @@ async fn map(
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "tun0".to_owned());
-    let stack = Stack::new(Tun::open(&name)?, HostConfig::new([]))?;
+    let mut config = HostConfig::new([]);
+    // One client does not take all places for connections that are not answered yet.
+    config.peer_quota.half_open = BACKLOG / 8;
+    let stack = Stack::new(Tun::open(&name)?, config)?;
     tokio::select! {
         done = intercept(stack) => done?,
         done = tokio::signal::ctrl_c() => done?,

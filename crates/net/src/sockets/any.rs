@@ -88,6 +88,7 @@ impl Drop for AnyTcpListener {
 /// A connection whose SYN is not answered yet; made by [`AnyTcpListener::next`].
 ///
 /// Dropping it refuses the connection. A SYN is held for 127 s, as long as Linux repeats it.
+#[must_use = "dropping it refuses the connection"]
 #[derive(Debug)]
 pub struct PendingStream {
     handle: Handle,

@@ -62,8 +62,8 @@ impl Sender {
     ///
     /// No transmission starts with pipe plus its data above min(cwnd, the peer's window), except
     /// by these rules, which send whatever the congestion window says:
-    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), and a
-    ///   partial ACK's repair, RFC 6582 section 3.2 step 3;
+    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), a partial
+    ///   ACK's repair, RFC 6582 section 3.2 step 3, and the first repair after an undo;
     /// - [`SendRule::Probe`] and [`SendRule::ProbeAgain`]: the one segment that a probe time-out
     ///   sends, RFC 8985 section 7.3;
     /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first repair once F-RTO has
@@ -139,8 +139,8 @@ impl Sender {
         }
     }
 
-    /// Decides on full segments of new data that follow one of their kind that has just left, up to `until`, and gives
-    /// where they end. They are those that [`next_transmission`](Self::next_transmission) would decide on one by one, at
+    /// Decides on full segments of new data that follow one of their kind that has just left, up to `until`, records them
+    /// as sent, and gives where they end. They are those that [`next_transmission`](Self::next_transmission) would decide on one by one, at
     /// a fraction of the cost; where anything but the windows and the pacer has a say there are none.
     pub fn next_full_segments(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
         let smss = self.core.smss;
@@ -283,9 +283,9 @@ impl Sender {
                 && transmission.previous().is_some_and(|tx| tx < self.core.answered);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
-        // path the one that runs since the last advance is over before its ACK can be here. So has, as in Linux, the repair
-        // of each later hole at SND.UNA that SACK reports. Those of NewReno's later partial ACKs have not, or the
-        // impatient variant would be patient. Nor has that of a loss found when the clock has ended its recovery.
+        // path the one that runs since the last advance is over before its ACK can be here. As in Linux, the repair of each
+        // later hole at SND.UNA that SACK reports restarts the timer, too. Repairs on later partial ACKs of NewReno do not
+        // (or the impatient variant would be patient), nor does that of a loss found after the clock has ended its recovery.
         let has_its_own = transmit.rule == SendRule::FastRetransmit
             || (is_head && transmit.rule == SendRule::Repair);
         let restarts = has_its_own && self.restarts_rto() && !is_late;

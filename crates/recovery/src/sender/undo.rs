@@ -164,7 +164,7 @@ impl Undo {
     }
 
     /// Whether the repair of this transmission leaves whatever the window says, as that of a new recovery: the first of
-    /// those that an undo counts as in flight again. After an outage of the link none of them may be, and without this
+    /// those that an undo counts as in flight again. After an outage all of them may be lost, and without this
     /// repair nothing would cause an ACK.
     pub(super) fn repairs_at_once(&mut self, lost: TxNo) -> bool {
         let first = lost < self.undone_at;

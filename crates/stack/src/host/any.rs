@@ -44,11 +44,11 @@ impl Host {
     /// come here. Sockets at an address of this host go first.
     ///
     /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending) or [`tcp_abort`](Self::tcp_abort) answers them,
-    /// at most `backlog` at a time and each for 127 s. Further ones, and those beyond
+    /// at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at a time and each for 127 s. Further ones, and those beyond
     /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer tries again.
     ///
-    /// From the first call on, the host also answers for other addresses once the socket is closed: a segment without a
-    /// connection gets a RST, a datagram without a socket an ICMP error. It does not answer pings for them.
+    /// After the socket is closed, the host still answers packets to other addresses: a segment without a connection with a
+    /// RST, a datagram without a socket with an ICMP error. It does not answer pings for them.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Host {
         };
         if flags.syn && !flags.ack && !flags.rst && !flags.fin {
             pending.syn = without_data(segment);
-        } else {
+        } else if !flags.rst {
             refuse_no_syn(&pending.flow, &mut self.counters);
         }
     }

@@ -15,7 +15,7 @@ use super::bindings::ANY;
 use super::{Host, HostError, Kind, Socket, SocketId};
 
 /// What a queued datagram takes beside its data.
-const OVERHEAD: u64 = 64;
+const OVERHEAD: u64 = size_of::<(FlowId, Vec<u8>)>() as u64;
 
 /// A bound UDP port.
 #[derive(Debug)]
@@ -186,6 +186,9 @@ impl Host {
     /// [`HostError::Unroutable`].
     pub fn udp_connect(&mut self, socket: SocketId, peer: SocketAddr) -> Result<(), HostError> {
         let local = self.udp_socket(socket)?.local;
+        if local == ANY {
+            return Err(HostError::WrongKind);
+        }
         let same = |source: &std::net::IpAddr| source.is_ipv4() == local.is_ipv4();
         self.config.source_for(peer).filter(same).ok_or(HostError::Unroutable(peer))?;
         self.udp_socket(socket)?.peer = Some(peer);
