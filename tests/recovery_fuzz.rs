@@ -311,9 +311,12 @@ impl World {
         }
         // Nothing grows by more than what arrived. While a reduction is under way the window is what is in flight and what
         // may follow it: a tail loss probe, which left although the window was full, is in it, and lets nothing follow.
-        let in_flight = if self.proportional { sender.pipe() } else { ByteCount::ZERO };
+        // It is rounded up to a whole segment (RFC 9937 section 3).
+        let (in_flight, rounding) =
+            if self.proportional { (sender.pipe(), smss) } else { Default::default() };
         // A control that rules its own recovery has a floor (BBR: four segments).
-        let bound = (self.max_window.max(self.floor) + sender.delivered()).max(in_flight);
+        let bound =
+            (self.max_window.max(self.floor) + sender.delivered() + rounding).max(in_flight);
         prop_assert!(cwnd <= bound, "{cwnd} above {bound}");
         if !sender.board().is_empty() {
             prop_assert!(sender.poll_timeout().is_some(), "nothing watches what is outstanding");
