@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, Profile, RtoForm};
-use airtcp_types::{Event, EventKind, Instant, Rate, SendRule};
+use airtcp_types::{ByteCount, Event, EventKind, Instant, Rate, SendRule};
 
 use crate::transfer::Transfer;
 use crate::world::{CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, World, host_config};
@@ -67,6 +67,9 @@ fn transfer(combination: &str, course: Course) -> Responses {
         let mut config = host_config(address, &combination, true);
         let rto = RtoForm::Rfc { floor: Duration::from_millis(20) };
         config.tcp.sender.profile = Profile { rto, ..Profile::paper() };
+        // Buffers of this size limit the window, and with it the queue.
+        config.tcp.send_buffer = ByteCount::from_mib(4);
+        config.tcp.receive_buffer = ByteCount::from_mib(6);
         config
     };
     let Course { path, size, drops } = course;
