@@ -175,7 +175,7 @@ fn a_flow_survives_what_there_is_no_room_for() {
     check(&[
         ("TcpExtTCPOFODrop", "no room", established, |s| {
             // More holes than are kept.
-            for n in 0..1_100 {
+            for n in 0..4_200 {
                 send!(s, 1, "A", 3 + 2 * n, ack = 1, len = 1);
                 s.drain();
             }
