@@ -44,7 +44,7 @@ impl RrtpListener {
     /// Accepts a connection; returns it with the address of its peer. Cancel-safe; several tasks may wait.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the socket has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the socket has ended or is about to end.
     pub async fn accept(&self) -> io::Result<(RrtpStream, SocketAddr)> {
         tokio::task::coop::consume_budget().await;
         loop {

@@ -53,7 +53,7 @@ impl AnyTcpListener {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the stack has ended or is about to end.
     pub async fn next(&self) -> io::Result<PendingStream> {
         coop::consume_budget().await;
         loop {
@@ -63,7 +63,7 @@ impl AnyTcpListener {
                 match core.host.tcp_next_pending(self.id) {
                     Ok(None) => core.alive().map(|()| None),
                     Ok(next) => Ok(next),
-                    // That the stack was told to end says more than that the socket is gone.
+                    // Report the shutdown of the stack rather than the stale socket.
                     Err(error) => Err(core.open().err().unwrap_or_else(|| error.into())),
                 }
             })?;
@@ -170,7 +170,7 @@ impl AnyUdpSocket {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the stack has ended or is about to end.
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, FlowId)> {
         self.0.once_there_is_one(|| self.0.try_recv_flow(&mut *buf)).await
     }

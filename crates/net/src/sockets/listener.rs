@@ -38,7 +38,7 @@ impl TcpListener {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the stack has ended or is about to end.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         coop::consume_budget().await;
         loop {
@@ -77,7 +77,7 @@ impl TcpListener {
                 Ok(Some((id, remote)))
             }
             Ok(None) => core.alive().map(|()| None),
-            // That the stack was told to end says more than that the socket is gone.
+            // Report the shutdown of the stack rather than the stale socket.
             Err(error) => Err(core.open().err().unwrap_or_else(|| error.into())),
         }
     }

@@ -104,7 +104,7 @@ impl UdpSocket {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the stack has ended or is about to end.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.once_there_is_one(|| self.try_recv_from(&mut *buf)).await
     }
@@ -197,7 +197,7 @@ impl UdpSocket {
     /// Cancel-safe; any number of tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    /// `NotConnected` or `NetworkDown`: the stack has ended or is about to end.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         coop::consume_budget().await;
         loop {
@@ -275,7 +275,7 @@ impl UdpSocket {
         or_would_block(core, done.map_err(|error| self.why(core, error))?)
     }
 
-    /// That the stack was told to end says more than that the socket is gone.
+    /// Report the shutdown of the stack rather than the stale socket.
     fn why(&self, core: &Core, error: HostError) -> io::Error {
         core.open().err().unwrap_or_else(|| error.into())
     }

@@ -195,7 +195,7 @@ pub struct Sender {
     idle: Idle,
     reordering: Reordering,
     mark_answers: MarkAnswers,
-    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not told.
+    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not reported it.
     reduced: bool,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, SendRule)>,
@@ -400,7 +400,7 @@ impl Sender {
         self.core.dup_thresh as u32
     }
 
-    /// Whether the window was reduced since the last call, by whatever event: the peer is to be told with CWR (RFC 3168
+    /// Whether the window was reduced since the last call, by whatever event: the peer gets CWR for it (RFC 3168
     /// section 6.1.2). A round trip in which a control that answers congestion marks itself heard of one counts, too.
     pub fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)

@@ -149,7 +149,7 @@ impl Host {
     }
 
     /// Takes datagrams to every address and port, IPv4 and IPv6, of this host and of all others, as
-    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections. [`udp_recv_flow`](Self::udp_recv_flow) tells their
+    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections. [`udp_recv_flow`](Self::udp_recv_flow) gives their
     /// destination, [`udp_send_from`](Self::udp_send_from) answers.
     ///
     /// # Errors

@@ -72,8 +72,7 @@ impl MinRtt {
         }
     }
 
-    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles up to
-    /// [`PROBE_RTT_ROUNDS`], as far as the next ACK does not shorten it.
+    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles; the next ACK limits it.
     pub(super) fn schedule_next_probe(&mut self, now: Instant) {
         self.probe_rtt_min_stamp = now;
         self.interval *= 2;

@@ -39,7 +39,7 @@
 //! - A sample without a rate, because ACKs were compressed, is no round without growth.
 //! - ProbeRTT saves the window before it changes the state: after it, `SaveCwnd` would keep an older
 //!   one.
-//! - The interval between two ProbeRTTs grows to 40 round trips. Every five seconds, a ProbeRTT costs 15 % of a path
+//! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a ProbeRTT costs 15 % of a path
 //!   of 0.84 s.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].

@@ -273,23 +273,28 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
     }
 }
 
+/// A recovery with 40 segments in flight that a time-out breaks into: the link is down, and nothing that is in flight
+/// arrives. Gives when the first ACK after it comes.
+fn after_an_outage(combination: &str) -> (Sender, Instant) {
+    let profile = Profile { initial_window: 40, ..Profile::default() };
+    let mut sender = sender_of(combination.parse().unwrap(), profile);
+    pump(&mut sender, Instant::ZERO, &supply(40));
+    for upto in [2, 3, 4] {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+    }
+    pump(&mut sender, ms(100), &supply(40));
+    assert_eq!(sender.phase(), Phase::Recovery, "{combination}");
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    pump(&mut sender, rto, &supply(40));
+    (sender, rto + RTT)
+}
+
 #[test]
 fn after_an_outage_the_first_repair_leaves_although_the_window_is_full() {
     for combination in ["rack/reno", "rack/cubic"] {
-        let profile = Profile { initial_window: 40, ..Profile::default() };
-        let mut sender = sender_of(combination.parse().unwrap(), profile);
-        pump(&mut sender, Instant::ZERO, &supply(40));
-        for upto in [2, 3, 4] {
-            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
-        }
-        pump(&mut sender, ms(100), &supply(40));
-        assert_eq!(sender.phase(), Phase::Recovery, "{combination}");
-        // The link is down: time-outs, and nothing that is in flight arrives.
-        let rto = sender.poll_timeout().unwrap();
-        sender.on_timeout(rto);
-        pump(&mut sender, rto, &supply(40));
+        let (mut sender, now) = after_an_outage(combination);
         // What arrived before the outage is reported by the first ACK after it.
-        let now = rto + RTT;
         sender.on_ack(now, &with_echo(ack(5, &[segments(6, 9)]), 100));
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
         // Without an ACK of this repair the sender would wait for the next time-out.
@@ -302,17 +307,7 @@ fn after_an_outage_the_first_repair_leaves_although_the_window_is_full() {
 #[test]
 fn after_an_outage_a_loss_that_a_later_ack_shows_is_repaired_at_once() {
     for combination in ["sack/reno", "fack/reno", "rack/reno", "rack/cubic"] {
-        let profile = Profile { initial_window: 40, ..Profile::default() };
-        let mut sender = sender_of(combination.parse().unwrap(), profile);
-        pump(&mut sender, Instant::ZERO, &supply(40));
-        for upto in [2, 3, 4] {
-            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
-        }
-        pump(&mut sender, ms(100), &supply(40));
-        let rto = sender.poll_timeout().unwrap();
-        sender.on_timeout(rto);
-        pump(&mut sender, rto, &supply(40));
-        let now = rto + RTT;
+        let (mut sender, now) = after_an_outage(combination);
         sender.on_ack(now, &with_echo(ack(5, &[]), 100));
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
         assert_eq!(pump(&mut sender, now, &supply(40)).0, [], "{combination}");

@@ -162,17 +162,16 @@ impl Reassembly {
     /// RCV.NXT.
     fn drain(&mut self, nxt: ExtSeq, mut take: impl FnMut(&[u8])) -> ExtSeq {
         let mut nxt = nxt;
-        while let Some(range) = self.ranges.front().copied().filter(|range| range.start <= nxt) {
+        while let Some(range) = self.ranges.front().copied().filter(|range| range.start == nxt) {
             self.ranges.pop_front();
-            let end = range.end.max(nxt);
-            while let Some(entry) = self.pieces.first_entry().filter(|entry| *entry.key() < end) {
-                let (at, piece) = entry.remove_entry();
+            while let Some(entry) =
+                self.pieces.first_entry().filter(|entry| *entry.key() < range.end)
+            {
+                let piece = entry.remove();
                 self.bytes -= piece.len();
-                // In-order data may have covered the start of it meanwhile.
-                let known = nxt.since(at).as_usize().min(piece.len());
-                take(&piece[known..]);
+                take(&piece);
             }
-            nxt = end;
+            nxt = range.end;
         }
         self.recent.retain(|seq| *seq >= nxt);
         nxt
@@ -262,11 +261,10 @@ mod tests {
         let mut r = Reassembly::default();
         insert(&mut r, 10, b"abcd");
         insert(&mut r, 20, b"z");
-        let mut out = Vec::new();
-        assert_eq!(r.drain(ExtSeq(12), |part| out.extend_from_slice(part)), ExtSeq(14));
-        assert_eq!(out, b"cd");
-        assert_eq!(r.drain(ExtSeq(14), |_| unreachable!()), ExtSeq(14));
-        assert_eq!(r.drain(ExtSeq(25), |part| assert!(part.is_empty())), ExtSeq(25));
+        let (_, nxt, out) = take_next(&mut r, 8, b"xyAB");
+        assert_eq!((out.as_slice(), nxt), (&b"xyabcd"[..], ExtSeq(14)));
+        let (_, nxt, out) = take_next(&mut r, 14, b"efghijZk");
+        assert_eq!((out.as_slice(), nxt), (&b"efghijzk"[..], ExtSeq(22)));
         assert_eq!(r.len(), ByteCount::ZERO);
     }
 
