@@ -145,6 +145,9 @@ impl Queue {
             }
             ledger.marked(now, cause, &packet);
         }
+        if let Manager::Red(red) = &mut self.manager {
+            red.on_entry();
+        }
         self.store.put(now, packet);
     }
 

@@ -45,13 +45,20 @@ impl Red {
         self.empty_since = Some(now);
     }
 
+    /// A packet entered the queue.
+    pub(super) fn on_entry(&mut self) {
+        self.empty_since = None;
+    }
+
     /// Whether the packet that arrives at a queue of this length is to be marked or dropped.
     pub(super) fn hits(&mut self, now: Instant, length: usize) -> bool {
-        match self.empty_since.take() {
-            // The average ages as if so many packets had found the queue empty.
+        match self.empty_since {
+            // The average ages as if so many packets had found the queue empty. If this packet is dropped, the queue
+            // stays empty and the average ages on.
             Some(since) => {
                 let missed = now.since(since).div_duration_f64(self.slot);
                 self.average *= libm::pow(1.0 - WEIGHT, missed);
+                self.empty_since = Some(now);
             }
             None => self.average += WEIGHT * (length as f64 - self.average),
         }

@@ -178,3 +178,15 @@ fn red_marks_between_its_thresholds() {
     // Between the two about 5 % on average, and spread twice as dense by the count.
     assert!(between > 100 && (5..40).contains(&hit_between), "{hit_between} of {between}");
 }
+
+#[test]
+fn red_forgets_a_queue_while_the_link_is_idle() {
+    let mut link = link("rate 12mbit limit 10000 red min 5 max 15 probability 10% seed 4");
+    // A burst raises the average above max. The link is then idle but for a packet every half second.
+    let burst = (0..400).map(|n| (Instant::ZERO, numbered(n, 1_000)));
+    let sparse = (1..=20).map(|n| (Instant::from_millis(500 * n), numbered(400 + n, 1_000)));
+    let out = send(&mut link, burst.chain(sparse));
+    let arrived: Vec<_> = out.iter().map(|(_, p)| number_of(p)).filter(|n| *n > 400).collect();
+    // The first of them is dropped at the empty queue; the average ages on.
+    assert_eq!(arrived, (402..=420).collect::<Vec<_>>());
+}
