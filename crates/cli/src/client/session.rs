@@ -204,11 +204,12 @@ impl Session {
                 .is_ok_and(|text| text.trim() == "1");
             match is_on {
                 true => format!(
-                    "the kernel forwards packets to it; check that the return route leads to {tun}: docs/tools.md has what \
-                     to type"
+                    "the kernel forwards packets to it; check that the return route leads to {tun}: docs/tools.md lists \
+                     the commands"
                 ),
                 false => format!(
-                    "the kernel does not forward packets (sysctl {key}); docs/tools.md has what to type"
+                    "the kernel does not forward packets; type: sudo sysctl -w {key}=1; docs/tools.md lists the commands \
+                     for other hosts"
                 ),
             }
         })
