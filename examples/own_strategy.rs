@@ -1,4 +1,4 @@
-//! A control of one's own: a segment more per round trip, a quarter less on a loss.
+//! A control of your own: one segment more per round trip, a quarter less on a loss.
 use airtcp::recovery::{registry::*, *};
 use airtcp::{HostConfig, Stack, TcpConfig, types::ByteCount};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! A judge: a loss while no queue is long comes from the link.
+//! A judge: a loss is random if the last round trip was short.
 
 use airtcp::recovery::{Cause, Certainty, Entry, Finding, LossJudge, Ruling};
 use airtcp::recovery::{Transmission, View, When};
@@ -27,7 +27,7 @@ impl LossJudge for Calm {
     ) -> Option<Ruling> {
         let (latest, shortest) = (view.rtt.latest()?, view.rtt.min()?);
         let is_random = finding.certainty == Certainty::Lost && latest <= shortest.mul_f64(1.1);
-        // Of anything else the next judge may have an opinion; without one it is congestion.
+        // Any other loss is left to the next judge; without one it is congestion.
         is_random.then_some(Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random })
     }
 }

@@ -1,4 +1,4 @@
-//! A control: slow start, then a segment more per round trip, and a quarter less on a loss.
+//! A control: slow start, then one segment more per round trip, and a quarter less on a loss.
 
 use airtcp::recovery::{AckView, CongestionControl, ControlParams, ControlState, Entry};
 use airtcp::recovery::{Notice, NoticeKind, Phase};
@@ -21,7 +21,7 @@ pub struct Gentle {
     cwnd: ByteCount,
     ssthresh: Option<ByteCount>,
     initial_window: ByteCount,
-    /// The window and the threshold before the last reduction.
+    /// The window and ssthresh before the last reduction.
     prior: (ByteCount, Option<ByteCount>),
 }
 
@@ -41,7 +41,7 @@ impl Gentle {
 
 impl CongestionControl for Gentle {
     fn on_ack(&mut self, ack: &AckView<'_>) {
-        // A window that nobody fills says nothing about the path, and in recovery it stays.
+        // Do not grow a window that is not full, nor one in recovery.
         if !ack.cwnd_limited || ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr) {
             return;
         }

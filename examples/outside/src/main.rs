@@ -1,4 +1,4 @@
-//! The program `airtcp`, with a detector, a control and a judge of one's own.
+//! The program `airtcp` with a detection, a control and a judge of your own.
 
 mod calm;
 mod gentle;

@@ -1,4 +1,4 @@
-//! Each strategy by itself, and what has to hold for all.
+//! Tests of each strategy alone, and of the laws that hold for all.
 
 use airtcp::recovery::testkit::{Net, RTT, SMSS, Scene, ack_view, laws, ms, segments, sender_of};
 use airtcp::recovery::{Cause, Certainty, Choice, Combination, CongestionControl};
@@ -42,7 +42,7 @@ fn gentle_takes_a_quarter() {
     ack.round_start = true;
     gentle.on_ack(&ack);
     assert_eq!(gentle.window(), ByteCount(16_750));
-    // It is below the initial window.
+    // The window is below the initial window, so it stays.
     gentle.on_notice(&Notice::new(ms(300), window, NoticeKind::Unused));
     assert_eq!(gentle.window(), ByteCount(16_750));
 }

@@ -1,4 +1,4 @@
-//! A detector: a segment is lost once the receiver has something from far enough above it.
+//! A detection: a segment is lost once the receiver has data far enough above it.
 
 use airtcp::recovery::{AckView, Entry, Findings, LossDetection, TxState, View, WireNeeds};
 use airtcp::types::SeqRange;
@@ -7,7 +7,7 @@ pub static ENTRY: Entry<dyn LossDetection> = Entry {
     name: "tolerant",
     parameter: "[:N]",
     example: Some("20"),
-    summary: "lost once the receiver has something from N segments above it (10)",
+    summary: "lost once the receiver has data N segments above it (10)",
     source: "docs/write-your-own-strategy.md",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
@@ -29,7 +29,7 @@ impl LossDetection for Tolerant {
         let Some(highest) = board.sacked_ranges().last() else { return };
         let distance = view.smss * self.segments;
         for sent in board.starting_in(SeqRange::new(board.snd_una(), highest.end)) {
-            // A retransmission that is lost waits for the timer.
+            // A lost retransmission waits for the retransmission timer.
             let is_missing = sent.state == TxState::InFlight && sent.resent == 0;
             if is_missing && highest.end.since(sent.range.end) >= distance {
                 out.lost(sent.tx);
@@ -37,7 +37,7 @@ impl LossDetection for Tolerant {
         }
     }
 
-    // It keeps no state: the board knows it all.
+    // No state to reset: the board has all of it.
     fn on_timeout(&mut self, _: &View<'_>) {}
 
     fn on_undo(&mut self, _: &View<'_>) {}
