@@ -61,7 +61,7 @@ struct RunArgs {
     /// Write records, tables and pictures to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on in an --out that has results: skip listed experiments with results of the same command, and replace others
+    /// Continue in an --out directory that has results: skip listed experiments with results of the same command, and replace others
     #[arg(long, requires = "out")]
     resume: bool,
     /// Candidate of experiments that judge one combination [default: rack/bbr3/spike]
@@ -326,7 +326,7 @@ fn todo<'a>(args: &RunArgs, plan: &Plan, jobs: &'a [Job]) -> Result<Vec<&'a Job>
         match earlier {
             Some((folder, _)) if !args.resume => {
                 return Err(Mistake::new(format!(
-                    "{} has results already: choose another --out, or add --resume to go on there",
+                    "{} has results already: choose another --out, or add --resume to continue there",
                     folder.display()
                 )));
             }
