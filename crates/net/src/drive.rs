@@ -41,11 +41,11 @@ pub enum DriveError {
 
 /// Drives a [`Node`] between devices: the node's port n is the n-th device.
 ///
-/// Of a super-segment that an offloading device received the node gets the segments, with their checksums: it sees
-/// packets of MTU size, as they are on a wire, and gives such.
+/// A super-segment from an offloading device is split into segments with checksums, so the node sees packets of MTU
+/// size, as on a wire.
 ///
-/// It shows the node the time as it is, and every deadline as soon as it has come. What the node gives for
-/// a device that is full waits, up to 1024 packets; more is dropped and counted.
+/// It calls the node with the current time, and at each deadline as soon as it expires. Packets for a full device
+/// wait, at most 1024; further ones are dropped and counted.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -144,8 +144,8 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.watch = Some(watch);
     }
 
-    /// Shows a host that the device of a port leads to, as far as it is seen from here: what comes from the
-    /// device has left it, what the device is given arrives at it.
+    /// Adds an observer of the host behind the device of a port. It sees the packets between that device and the
+    /// node as sent and received by the host; it sees no events of the host.
     ///
     /// # Panics
     /// There are not so many ports.
@@ -156,8 +156,8 @@ impl<N: Node, D: Device> Driver<N, D> {
     /// Runs until a device is removed, for example until a stack at the other end of a
     /// [`Memory`](airtcp_device::Memory) has ended.
     ///
-    /// Cancel-safe: stop it by dropping the future, and go on by calling it again. Nothing is lost in
-    /// between, but time goes on.
+    /// Cancel-safe: drop the future to stop, and call it again to continue. Nothing is lost in between, but
+    /// time passes.
     ///
     /// # Errors
     /// [`DriveError`]; a link that is down is no error.

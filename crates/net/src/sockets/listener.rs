@@ -20,7 +20,7 @@ use crate::wakers::Direction;
 /// Accepts connections; made by [`Stack::listen`](super::Stack::listen) or
 /// [`TcpSocket::listen`](super::TcpSocket::listen).
 ///
-/// Dropping it resets the connections that nobody accepted; those accepted go on.
+/// Dropping it resets the connections that were not accepted; accepted ones continue.
 #[derive(Debug)]
 pub struct TcpListener {
     handle: Handle,

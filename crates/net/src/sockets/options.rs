@@ -28,8 +28,8 @@ impl TcpStream {
         self.ask(Connection::nodelay)
     }
 
-    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. Shutting the stream down
-    /// lets it leave, too, and so does a time-out, 200 ms or more, without anything on its way.
+    /// Sends only full segments from now on (`TCP_CORK`), or, with `false`, sends the data that was held back. A shutdown
+    /// sends that data, too, and so does a timeout of 200 ms or more while nothing is in flight.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -45,9 +45,8 @@ impl TcpStream {
         self.ask(Connection::cork)
     }
 
-    /// Acknowledges at once from now on, and what waits to be acknowledged, too (`TCP_QUICKACK`); or lets ACKs wait for data
-    /// that they can ride on. As in Linux neither is for good: after 16 ACKs the usual rules hold again, and they change
-    /// with what the two ends say.
+    /// Sends ACKs at once from now on, including those that are delayed (`TCP_QUICKACK`), or, with `false`, delays ACKs. As
+    /// in Linux this does not last: after 16 ACKs the usual rules apply again.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -63,8 +62,8 @@ impl TcpStream {
         self.ask(Connection::quick_ack)
     }
 
-    /// Keeps a writer waiting while so many bytes were written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the
-    /// default, leaves that to the send buffer.
+    /// Sets the number of unsent bytes at which a writer waits (`TCP_NOTSENT_LOWAT`). With `None`, the default, only the
+    /// send buffer limits it.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -90,8 +89,8 @@ impl TcpStream {
         self.ask(Connection::hop_limit).map(u32::from)
     }
 
-    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does. When it
-    /// is gone reading and writing give `TimedOut`.
+    /// Sets keep-alive: a silent peer is probed. If it does not answer, reading and writing return `TimedOut`.
+    /// `None`, the default, sends no probes.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -99,9 +98,9 @@ impl TcpStream {
         self.set(SocketOption::KeepAlive(settings))
     }
 
-    /// Sets how long closing may take once the stream has been dropped: what the peer has not acknowledged by
-    /// then is thrown away with a RST. `None`, the default, is no limit but that of time-outs. Nothing
-    /// blocks: the drop does not wait for it.
+    /// Sets how long closing may take after the stream is dropped: data that the peer has not acknowledged by then
+    /// is discarded, and a RST is sent. With `None`, the default, only retransmission timeouts limit it. The drop
+    /// itself does not wait.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -125,8 +124,9 @@ impl TcpStream {
         self.ask(Connection::linger)
     }
 
-    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered, and how long data may wait for a
-    /// closed window to open (RFC 5482); reading and writing then give `TimedOut`. `None`, the default, is the usual number of time-outs.
+    /// Sets the user timeout (RFC 5482): how long data may stay unacknowledged, a keep-alive unanswered, or the peer's
+    /// window closed. Reading and writing then return `TimedOut`. With `None`, the default, the usual number of
+    /// retransmission timeouts ends the connection.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -134,13 +134,12 @@ impl TcpStream {
         self.set(SocketOption::UserTimeout(limit))
     }
 
-    /// Gives the connection other strategies, at any time: what was sent and what is known of the
-    /// path survive, and they begin from the window that there is.
+    /// Replaces the strategies of the connection, at any time. The scoreboard, the round-trip times and the
+    /// window are kept.
     ///
     /// # Errors
-    /// `Unsupported`: they need what the two ends have not agreed on, and the old ones stay;
-    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
-    /// why the connection ended.
+    /// `Unsupported`: they need an option that was not negotiated; the old ones stay. `BrokenPipe`: the
+    /// stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that ended the connection.
     pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
         self.set(SocketOption::Combination(combination.clone()))
     }
@@ -148,24 +147,24 @@ impl TcpStream {
     /// The strategies in use.
     ///
     /// # Errors
-    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
-    /// why the connection ended.
+    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that
+    /// ended the connection.
     pub fn combination(&self) -> io::Result<Combination> {
         self.ask(|tcp| tcp.combination().cloned())?.map_err(io::Error::from)
     }
 
-    /// Gives the connection another loss detection, by its name, such as `rack`; the other strategies
-    /// are those it has, and begin anew.
+    /// Replaces the loss detection by the one of this name, such as `rack`. The other strategies keep their
+    /// names, and start from their initial state.
     ///
     /// # Errors
-    /// `InvalidInput`: there is none of that name; the message has those that are. Otherwise as
+    /// `InvalidInput`: there is no such name; the message lists the names. Otherwise as
     /// [`set_combination`](Self::set_combination).
     pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// Gives the connection another congestion control, by its name, such as `cubic`; as
-    /// [`set_detection`](Self::set_detection). The judge of the default goes with the default's control.
+    /// Replaces the congestion control by the one of this name, such as `cubic`; as
+    /// [`set_detection`](Self::set_detection). This also removes the judge of the default, if the control is another.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -173,8 +172,8 @@ impl TcpStream {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// Gives the connection other judges, by their names, such as `hack+dcr:timer`, or none by an empty
-    /// name; as [`set_detection`](Self::set_detection).
+    /// Replaces the judges by those of these names, such as `hack+dcr:timer`; an empty name removes all. As
+    /// [`set_detection`](Self::set_detection).
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -182,8 +181,7 @@ impl TcpStream {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }
 
-    /// Why the connection ended, if not as it should; told once. Reading and writing tell it, too, each
-    /// time.
+    /// The error that ended the connection; returned once. Reading and writing return it each time.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

@@ -221,11 +221,11 @@ macro_rules! reads {
                 $inner.ready(tokio::io::Interest::READABLE).await.map(drop)
             }
 
-            /// Waits for data and takes it as it lies in memory, without a copy: `chunk` becomes it, 64 KiB at most; gives how
-            /// many bytes, 0 after the peer's FIN.
+            /// Waits for data and moves at most 64 KiB of it into `chunk`, without a copy; returns the number of bytes, 0 after
+            /// the peer's FIN.
             ///
-            /// What `chunk` held before stays until there is something else, or the end; its memory is used again: a loop that
-            /// reads has one chunk for all. Cancel-safe.
+            /// `chunk` keeps its content until more data or the FIN arrives. Its memory is used again, so use one chunk for all
+            /// reads of a loop. Cancel-safe.
             ///
             /// ```
             /// # async fn count(mut stream: airtcp_net::TcpStream) -> std::io::Result<usize> {
@@ -257,11 +257,11 @@ macro_rules! reads {
                 $inner.poll_read_chunk(context, chunk)
             }
 
-            /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the
-            /// peer's FIN.
+            /// Reads the available data into `buf`, without waiting; returns the number of bytes, 0 after
+            /// the peer's FIN.
             ///
             /// # Errors
-            /// `WouldBlock`: there is nothing; otherwise as with reading.
+            /// `WouldBlock`: no data is available; otherwise as with reading.
             pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
                 let $this = self;
                 $inner.try_read(buf)
@@ -279,7 +279,7 @@ macro_rules! reads {
                 $inner.try_read_vectored(bufs)
             }
 
-            /// Waits for data and copies it into `buf`, but leaves it to be read; gives how many bytes,
+            /// Waits for data and copies it into `buf`, without removing it; returns the number of bytes,
             /// 0 after the peer's FIN.
             ///
             /// Cancel-safe.
@@ -311,8 +311,8 @@ macro_rules! reads {
 macro_rules! writes {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until a fair amount can be written; an error or the end of the connection is told
-            /// by the write that follows.
+            /// Waits until the stream is writable; the next write returns an error or the end of the
+            /// connection.
             ///
             /// Cancel-safe; any number of tasks may wait at once, also while another one writes.
             ///
@@ -323,12 +323,12 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
-            /// Waits until there is room, and writes as much of `chunk` as fits without copying it into the
-            /// send buffer; gives how many bytes, which `chunk` then no longer has.
+            /// Waits until there is room, and moves as much of `chunk` as fits into the send buffer, without a
+            /// copy; returns the number of bytes, and removes them from `chunk`.
             ///
-            /// The memory that `chunk` is a part of is held until the peer has acknowledged what was written; limits of
-            /// memory count the bytes that were written, and not the rest of that memory. Less than 4 KiB is copied, and
-            /// a device without offload copies each packet. Cancel-safe.
+            /// The memory behind `chunk` is kept until the peer has acknowledged the data; memory limits count only the
+            /// bytes written. Chunks of less than 4 KiB are copied, and a device without offload copies each packet.
+            /// Cancel-safe.
             ///
             /// ```
             /// # async fn send(mut stream: airtcp_net::TcpStream) -> std::io::Result<()> {
@@ -387,8 +387,7 @@ macro_rules! both {
         impl $type $(<$life>)? {
             /// Waits until the socket is ready in one of the requested ways; returns its readiness.
             ///
-            /// What is told is so when it is told: there are no false alarms but those that another
-            /// task makes, which reads or writes first. Cancel-safe.
+            /// There is no false readiness, unless another task reads or writes first. Cancel-safe.
             ///
             /// # Errors
             /// `NotConnected` or `NetworkDown`: the stack has ended.

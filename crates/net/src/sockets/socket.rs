@@ -21,9 +21,9 @@ const LEAST_BUFFER: u32 = 2048;
 /// A TCP socket that is set up before it connects or listens; made by
 /// [`Stack::tcp_socket`](super::Stack::tcp_socket).
 ///
-/// It starts from the connection settings of the host. What is set on one that listens holds for the
-/// connections that come out of it. The calls are those of tokio's `TcpSocket`; as if with `SO_REUSEADDR`,
-/// connections that have the address, in TIME-WAIT or not, do not keep anybody from binding it.
+/// It starts with the connection settings of the host. Accepted connections inherit the settings of the
+/// listening socket. The calls are those of tokio's `TcpSocket`. Binding works as with `SO_REUSEADDR`:
+/// connections that use the address, in TIME-WAIT or not, do not prevent it.
 ///
 /// ```
 /// # use airtcp_device::memory;
@@ -189,16 +189,16 @@ impl TcpSocket {
         self.settings().config.sender.combination.clone()
     }
 
-    /// The loss detection by its name, such as `rack`; the other strategies stay.
+    /// Sets the loss detection by its name, such as `rack`. The other strategies stay.
     ///
     /// # Errors
-    /// `InvalidInput`: there is none of that name; the message has those that are.
+    /// `InvalidInput`: there is no such name; the message lists the names.
     pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// The congestion control by its name, such as `cubic`; the other strategies stay, but for the
-    /// judge of the default, which goes with the default's control.
+    /// Sets the congestion control by its name, such as `cubic`. The other strategies stay, except the judge
+    /// of the default, which belongs to the control of the default.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -206,7 +206,7 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// The judges by their names, such as `hack+dcr:timer`, or none by an empty name; the other
+    /// Sets the judges by their names, such as `hack+dcr:timer`, or none by an empty name. The other
     /// strategies stay.
     ///
     /// # Errors
@@ -215,8 +215,8 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }
 
-    /// Takes `local`, at which nobody else can bind or listen from here on; an unspecified address is
-    /// any of its family, port 0 any free one.
+    /// Binds to `local`, so that no other socket can bind or listen there. An unspecified address means all
+    /// addresses of its family, port 0 any free port.
     ///
     /// # Errors
     /// `AddrInUse`: it is bound, or listened on; `AddrNotAvailable`: it is not the stack's, or no port is
@@ -246,8 +246,8 @@ impl TcpSocket {
 
     /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
-    /// Of a bound address whose port the stack chose, another port is used should there be a connection with
-    /// `remote` from that one.
+    /// If the stack chose the port of the bound address, and a connection from that port to `remote` exists,
+    /// another port is used.
     ///
     /// # Errors
     /// As [`Stack::connect`](super::Stack::connect); `AddrNotAvailable` also when the bound address has a

@@ -29,10 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A stack that runs on a device: a handle, cheap to clone.
 ///
-/// Sockets keep their stack alive. When the last handle of any kind is dropped, what `write` has
-/// accepted is still delivered: the driver goes on until the peers have acknowledged every FIN, at
-/// most for 60 s and only as long as the runtime lives, then drops the device.
-/// [`shutdown`](Self::shutdown) is the way to wait for that.
+/// Sockets keep their stack alive. When the last handle of any kind is dropped, data already written is still
+/// delivered: the driver continues until the peers have acknowledged every FIN, for at most 60 s and only as
+/// long as the runtime lives, then drops the device. To wait for that, use [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Stack(Handle);
 
@@ -128,7 +127,7 @@ impl Stack {
         Ok(Self(Handle::new(shared)))
     }
 
-    /// Listens on `local`; an unspecified address is any of its family, port 0 any free one. Up to
+    /// Listens on `local`. An unspecified address means all addresses of its family, port 0 any free port. Up to
     /// `backlog` connections wait to be accepted.
     ///
     /// # Errors
@@ -146,8 +145,8 @@ impl Stack {
 
     /// Connects to `remote`, with the connection settings of the host.
     ///
-    /// Dropping the future gives the attempt up. A peer that does not answer counts as gone after 247 s
-    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) waits less.
+    /// Dropping the future cancels the attempt. Without an answer it fails after 247 s
+    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) sets a shorter time.
     ///
     /// # Errors
     /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`, also
@@ -163,7 +162,7 @@ impl Stack {
     /// Connects to `remote`, with a timeout of `limit`.
     ///
     /// # Errors
-    /// `TimedOut`: it has not come to anything by then; otherwise as [`connect`](Self::connect).
+    /// `TimedOut`: there is no connection after `limit`; otherwise as [`connect`](Self::connect).
     ///
     /// # Panics
     /// In a runtime built without its time driver.
@@ -254,8 +253,7 @@ impl Stack {
         self.shared().look(|core, _| core.device)
     }
 
-    /// The bytes that all sockets hold, of those the host may hold, with connections that have ended as long as their last
-    /// packet waits to leave.
+    /// The memory of all sockets in bytes, including closed connections whose last packet has not left yet.
     pub fn held(&self) -> ByteCount {
         self.shared().look(|core, _| core.host.held())
     }
@@ -270,15 +268,14 @@ impl Stack {
         self.shared().look(|core, now| core.host.tcp_listing(now, most))
     }
 
-    /// Ends the stack as a server should: takes nothing new, lets the programs finish what they have
-    /// begun, then closes what is left.
+    /// Shuts a server down: accepts no new connections, lets open ones finish, then closes the rest.
     ///
-    /// Listeners are closed: their [`accept`](TcpListener::accept) ends with `NotConnected`, and the
-    /// connections that nobody has accepted are reset. Nothing can be opened. Streams and UDP sockets go
-    /// on. When the last stream has been dropped, or `patience` is over, what is left is closed as by
-    /// [`shutdown_within`](Self::shutdown_within) the rest of `patience`.
+    /// Listeners are closed: their [`accept`](TcpListener::accept) returns `NotConnected`, and connections that
+    /// were not accepted are reset. No socket can be opened. Streams and UDP sockets continue. When the last
+    /// stream is dropped, or `patience` is over, the remaining sockets are closed as by
+    /// [`shutdown_within`](Self::shutdown_within) with the rest of `patience`.
     ///
-    /// Given up before it is ready it leaves a stack that goes on without listeners.
+    /// If the future is dropped before it completes, the stack continues without listeners.
     ///
     /// ```
     /// # use airtcp_net::{Stack, TcpStream};
@@ -327,17 +324,17 @@ impl Stack {
 
     /// Closes every socket gracefully and stops the stack.
     ///
-    /// Nothing can be opened, accepted or written from here on; what was
-    /// written is delivered, then the FINs, and reading goes on meanwhile. When the peers have acknowledged all of it, or `patience` is over and what is left
-    /// was reset, the device is dropped and this returns. Sockets that still exist give errors.
-    /// [`drain`](Self::drain) lets those who use them finish first.
+    /// From now on nothing can be opened, accepted or written. Data already written is delivered, then the
+    /// FINs; reading continues meanwhile. When the peers have acknowledged all of it, or when `patience` is over and the
+    /// remaining connections are reset, the device is dropped and this returns. Remaining sockets then return
+    /// errors. [`drain`](Self::drain) lets their users finish first.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| core.close(now, patience));
         self.shared().driver.notify_one();
         let _ = self.closed().await;
     }
 
-    /// Waits until the stack has ended, and says why: `NetworkDown` when the device is gone,
+    /// Waits until the stack has ended, and returns the reason: `NetworkDown` if the device is gone,
     /// `NotConnected` after a shutdown.
     pub async fn closed(&self) -> io::Error {
         loop {

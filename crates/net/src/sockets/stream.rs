@@ -53,9 +53,9 @@ use crate::wakers::Direction;
 /// ```
 ///
 /// Reading gives 0 bytes after the peer's FIN. `AsyncWriteExt::shutdown` of tokio sends a FIN
-/// after what was written, and reading goes on. Dropping the stream closes it as
-/// close(2) does: what was written is still delivered, then the FIN; if data was received and not
-/// read, the peer is told with a RST (RFC 2525 section 2.17).
+/// after the data already written; reading continues. Dropping the stream closes it as
+/// close(2) does: data already written is still delivered, then the FIN; if received data was not
+/// read, a RST is sent (RFC 2525 section 2.17).
 #[derive(Debug)]
 pub struct TcpStream(pub(super) Arc<Inner>);
 

@@ -12,13 +12,13 @@ use crate::runtime_thread::RuntimeThread;
 /// stack, on any number of cores.
 ///
 /// The driver and the tasks that use the sockets take turns on that thread. A packet wakes no other
-/// core, no lock is contended, and an ACK leaves with the answer. [`spawn`](Self::spawn) starts
+/// core, no lock is contended, and an ACK leaves with the response. [`spawn`](Self::spawn) starts
 /// tasks there. Work that keeps a processor busy or blocks, such as hashing and files, belongs
 /// elsewhere: in `tokio::task::spawn_blocking`, or on another runtime, where the sockets work as
 /// well, at the price of a wake-up from thread to thread. To serve flows on several cores, open a
 /// device with several queues and start a [`Sibling`](super::Sibling) on a thread each.
 ///
-/// Peers hear of the end only from [`Stack::shutdown`] or [`Stack::drain`]. Dropping this ends its
+/// Only [`Stack::shutdown`] and [`Stack::drain`] close the connections. Dropping this ends its
 /// tasks and the stack soon after; [`join`](Self::join) waits until they and the device are gone.
 ///
 /// ```

@@ -19,7 +19,7 @@ use crate::wakers::Direction;
 
 /// A UDP socket; created by [`Stack::udp_bind`](super::Stack::udp_bind).
 ///
-/// Dropping it drops the datagrams that wait in it; those sent are on their way.
+/// Dropping it discards the received datagrams that were not read; sent datagrams still leave.
 #[derive(Debug)]
 pub struct UdpSocket {
     handle: Handle,
@@ -35,8 +35,8 @@ impl UdpSocket {
         Self { handle, id, notify, drained }
     }
 
-    /// Gives the socket a peer: [`send`](Self::send) sends to it, and nothing that others send arrives
-    /// from here on. What has arrived stays. Should nobody be there, sending and receiving give
+    /// Sets the peer: [`send`](Self::send) sends to it, and datagrams from others are dropped from now on.
+    /// Datagrams that have arrived stay. If the peer has no socket at that port, sending or receiving returns
     /// `ConnectionRefused` once.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ impl UdpSocket {
         })
     }
 
-    /// Waits for a datagram; gives its length in bytes and where it came from. What does not fit
-    /// into `buf` is lost.
+    /// Waits for a datagram; returns its length in bytes and its source. Bytes that do not fit into `buf`
+    /// are lost.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -301,8 +301,8 @@ impl UdpSocket {
         ttl.map(u32::from).map_err(io::Error::from)
     }
 
-    /// What the network said of a datagram to the peer since it was last asked, if sending or receiving has
-    /// not told it already.
+    /// The last ICMP error about a datagram to the peer since the last call, unless sending or receiving has
+    /// returned it.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
