@@ -172,7 +172,7 @@ fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
         let is_used = file.scenario.get_ref().values().any(|value| has(value, name));
         if !is_used {
             return refuse(&format!(
-                "axis `{name}` fills in nothing: write `{{{name}}}` in a text of [scenario]"
+                "axis `{name}` is unused: write `{{{name}}}` in a string of [scenario]"
             ));
         }
         let all = values.get_ref();

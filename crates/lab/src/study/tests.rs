@@ -181,7 +181,7 @@ fn mistakes_have_their_place_and_say_what_would_be_right() {
         (
             "loss {loss}%",
             "loss {los}%",
-            "s.toml:8:8: axis `loss` fills in nothing: write `{loss}` in a text of [scenario]",
+            "s.toml:8:8: axis `loss` is unused: write `{loss}` in a string of [scenario]",
         ),
         (
             "\"2s\"",

@@ -36,10 +36,9 @@ impl SpecError {
         let word =
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
         let expected = self.expected;
-        let name = self.example.split(' ').next().unwrap_or_default();
-        // A value is not a misspelt word.
-        let is_word = self.word.starts_with(|c: char| c.is_ascii_alphabetic());
-        let meant = airtcp_types::nearest(&self.word, [name]).filter(|_| is_word);
+        // A value is not a misspelt word, and a word of the example in the wrong place is not misspelt.
+        let names = self.example.split(' ').filter(|name| is_word(name) && *name != self.word);
+        let meant = airtcp_types::nearest(&self.word, names).filter(|_| is_word(&self.word));
         let comma = if self.word.ends_with(',') { "; separate parts with spaces" } else { "" };
         match (self.example, meant) {
             ("", _) => format!("{word}: expected {expected}{comma}"),
@@ -47,6 +46,10 @@ impl SpecError {
             (example, None) => format!("{word}: expected {expected}, such as `{example}`{comma}"),
         }
     }
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 impl fmt::Display for SpecError {

@@ -441,7 +441,7 @@ fn a_link_is_wrong_at_its_word() {
     assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected a link (edge, 3g,"), "{message}");
     let part = error(&SMALL.replace("limit 50", "limt 50"));
     assert!(part.starts_with("s.toml:3:33: `limt`: expected rate, trace,"), "{part}");
-    assert!(part.ends_with(", such as `rate 10mbit limit 50`"), "{part}");
+    assert!(part.ends_with("; did you mean `limit`?"), "{part}");
     let several = SMALL.replace(
         "\"rate 10mbit delay 10ms limit 50\"",
         "\"\"\"\n  rate 10mbit\n  delay 10 ms\"\"\"",
