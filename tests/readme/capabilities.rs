@@ -43,7 +43,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         what if what.starts_with("Profiles `") => {
             row.names.iter().all(|name| name.parse::<Profile>().is_ok())
         }
-        "Judges: the seam, and the ruling without one (a loss is congestion)" => {
+        "Without a judge, every loss is congestion" => {
             (Ruling::CONGESTION.repair, Ruling::CONGESTION.reduce) == (When::Now, When::Now)
         }
         "Limited transmit, undo of a spurious reduction (Eifel, DSACK, F-RTO), tail loss probes, PRR" =>
@@ -61,8 +61,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
             hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
         }
-        "IP fragments put together" => hosts::reassembles(),
-        "IP fragments of its own, routing, multicast, neighbour discovery" => {
+        "Reassembly of IP fragments" => hosts::reassembles(),
+        "Sending IP fragments, routing, multicast, neighbour discovery" => {
             hosts::fragments() || hosts::routes()
         }
         "TCP: active and passive open, data both ways, half-close, reset" => {
@@ -91,13 +91,13 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "TCP: path MTU discovery" => hosts::obeys_too_big(),
         "TCP: SYN cookies" => hosts::answers_every_syn(),
-        "TCP: keep-alive, off unless asked for" => {
+        "TCP: keep-alive, off by default" => {
             TcpConfig::default().keep_alive.is_none() && counts(&["TcpExtTCPKeepAlive"])
         }
-        "TCP: ECN, where a peer asks for it; asked for only where set" => {
+        "TCP: ECN, granted to peers that request it, requested only if configured" => {
             hosts::grants_ecn() && !hosts::syn().ecn_flags
         }
-        "TCP: AccECN (RFC 9768), only where set" => {
+        "TCP: AccECN (RFC 9768), only if configured" => {
             hosts::grants_accecn(EcnMode::PassiveAccurate)
                 && !hosts::grants_accecn(TcpConfig::default().ecn)
         }
@@ -113,7 +113,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             is_stream::<TcpStream>();
             size_of::<UdpSocket>() > 0
         }
-        "Sockets for tokio: set up before they connect or listen, readiness, calls that never wait, peeking, draining" => {
+        "Sockets for tokio: options before connecting or listening, readiness, non-blocking calls, peeking, draining" => {
             sockets::have_tokios_calls()
         }
         "Sockets for tokio: TCP and UDP for every destination, SYNs held until the program decides" => {
@@ -130,7 +130,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             let able = memory::offloading_pair(1500, 1).0.capabilities();
             able.checksum_offload && able.segmentation_offload
         }
-        "Several stacks that are one host, on a queue and a thread each (`serve --queues`)" => {
+        "Several stacks that act as one host, each with a queue and a thread (`serve --queues`)" => {
             let family = Sibling::family(2, Clock::start()).unwrap();
             family.len() == 2 && serve_help().contains("--queues")
         }
@@ -139,13 +139,13 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
             bridge.poll_transmit(Instant::ZERO) == Some((Side::Wireless.port(), packet))
         }
-        "Base station: marks, duplicate ACKs filtered, freezing over a radio (TCP-ECN); Snoop to compare with" =>
+        "Base station: marks, filtering of duplicate ACKs, freezing of senders (TCP-ECN); Snoop for comparison" =>
         {
             let policy = airtcp_basestation::Policy::TcpEcn;
             let config = airtcp_basestation::StationConfig { policy, ..Default::default() };
             airtcp_basestation::Station::new(&config).is_ok()
         }
-        "`serve`: Prometheus metrics, a control socket for `ss`; completions for shells, pages of the manual" =>
+        "`serve`: Prometheus metrics, a control socket for `ss`; shell completions, manual pages" =>
         {
             let serve = serve_help();
             ["--metrics", "--control"].iter().all(|flag| serve.contains(flag))
@@ -157,14 +157,14 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
         }
         "TLS, HTTP/2" => code_has("crates/cli", &["rustls", "http2"]),
-        "Base station: a control socket, settings in a file, Prometheus metrics, restarts under running flows" =>
+        "Base station: a control socket, a settings file, Prometheus metrics, restarts under running flows" =>
         {
             let help = help(env!("CARGO_BIN_EXE_basestation"));
             ["--control", "--config", "--metrics", "--persist"]
                 .iter()
                 .all(|flag| help.contains(flag))
         }
-        "Base station: handing a mobile over to another one" => {
+        "Base station: handover of a mobile to another station" => {
             code_has("crates/basestation", &["handoff", "handover"])
         }
         "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
@@ -177,7 +177,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Link emulator: policers, aggregation into bursts, changes of rate, delay and loss at given times" => {
             links::polices() && links::aggregates() && links::changes()
         }
-        "Link emulator: what it did to each packet, told as events; links by name" => {
+        "Link emulator: an event for each action on a packet; named links" => {
             links::tells() && airtcp_link::named::find("weak-4g").is_some()
         }
         "Link emulator: correlations of netem" => links::correlates(),
@@ -189,13 +189,13 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             worlds::runs_every_part()
         }
         "Simulator: links that change while a scenario runs" => worlds::links_change(),
-        "Trace: pcapng with comments, an event log in qlog's manner, time-sequence graphs for xplot and as SVG" => {
+        "Trace: pcapng with comments, a qlog event log, time-sequence graphs for xplot and as SVG" => {
             worlds::records_every_file()
         }
         "Lab: experiments with verdicts, the emulator and the simulator checked against theory and packets" => {
             worlds::lab_has_self_checks()
         }
-        "Conformance tests from outside" => has_crate(&["packetdrill"]),
+        "Conformance tests by packetdrill" => has_crate(&["packetdrill"]),
         what => panic!("no check for the row `{what}`: add one here"),
     }
 }
