@@ -231,7 +231,7 @@ mod tests {
             ("verybad", "; did you mean `very-bad`?"),
             ("rat", "; did you mean `rate`?"),
             ("dealy", "; did you mean `delay`?"),
-            ("limt", "; did you mean `limit`?"),
+            ("limt 50", "; did you mean `limit`?"),
             ("reorder", ", such as `delayed 5% 25ms 8ms`"),
             ("netem", ", such as `delay 10ms`"),
         ] {
