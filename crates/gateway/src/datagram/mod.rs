@@ -1,0 +1,1 @@
+//! UDP through the carrier.
