@@ -1,0 +1,2 @@
+//! WireGuard as a device for the stack.
+#![forbid(unsafe_code)]
