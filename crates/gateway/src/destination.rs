@@ -35,10 +35,14 @@ pub struct Destination {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DestinationError {
     /// The port is missing, or not a number from 1 to 65535.
-    #[error("{0:?} has no port: write host:port with a port from 1 to 65535, such as example.org:443 or [::1]:22")]
+    #[error(
+        "{0:?} has no port: write host:port with a port from 1 to 65535, such as example.org:443 or [::1]:22"
+    )]
     Port(String),
     /// The host is not a name or address.
-    #[error("{0:?} is not a host: write a name of at most 255 bytes without spaces, an IPv4 address, or an IPv6 address in brackets")]
+    #[error(
+        "{0:?} is not a host: write a name of at most 255 bytes without spaces, an IPv4 address, or an IPv6 address in brackets"
+    )]
     Host(String),
 }
 
@@ -93,6 +97,42 @@ impl fmt::Display for Destination {
         match &self.host {
             HostAddress::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
             HostAddress::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_shown_as_they_are_written() {
+        for text in ["example.org:443", "192.0.2.1:80", "[2001:db8::1]:22", "_ldap._tcp.x:389"] {
+            assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
+        }
+        let bare = Destination::new("2001:db8::1", 22).unwrap();
+        assert_eq!(bare, Destination::new("[2001:db8::1]", 22).unwrap());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let long = format!("{}:80", "a".repeat(256));
+        for text in [
+            "",
+            ":80",
+            "example.org",
+            "example.org:",
+            "example.org:0",
+            "example.org:65536",
+            "a b:80",
+            "a\nb:80",
+            "::1:80",
+            "[example.org]:80",
+            "[::1:80",
+            "a/b:80",
+            &long,
+        ] {
+            assert!(text.parse::<Destination>().is_err(), "{text:?}");
         }
     }
 }

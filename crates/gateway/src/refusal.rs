@@ -24,8 +24,8 @@ pub enum Refusal {
     /// The name has no address.
     #[error("the far gateway cannot resolve the name")]
     NoSuchName,
-    /// The far gateway has reached a limit.
-    #[error("the far gateway has as many connections as it may: try again later, or raise its limits")]
+    /// A gateway has reached a limit.
+    #[error("a gateway has as many connections as it may: try again later, or raise its limits")]
     Busy,
     /// There is no far gateway, or what is there does not act like one.
     #[error("no far gateway: {0}")]
@@ -71,21 +71,50 @@ impl Refusal {
             5 => Self::NotAllowed,
             6 => Self::NoSuchName,
             7 => Self::Busy,
-            8 => Self::NoGateway("the far gateway cannot read the request: are both ends of the same version?".to_owned()),
-            other => Self::NoGateway(format!("the far gateway replies with code {other}, which this version does not know: update this end")),
+            8 => Self::NoGateway(
+                "the far gateway cannot read the request: are both ends of the same version?"
+                    .to_owned(),
+            ),
+            other => Self::NoGateway(format!(
+                "the far gateway replies with code {other}, which this version does not know: update this end"
+            )),
         }
     }
 
     /// Why a dial failed.
     pub(crate) fn of_dial(error: &io::Error) -> Self {
+        // EMFILE and ENFILE have no kind.
+        if matches!(error.raw_os_error(), Some(23 | 24)) {
+            return Self::Busy;
+        }
         match error.kind() {
             ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Self::Refused,
             ErrorKind::NetworkUnreachable => Self::NetworkUnreachable,
             ErrorKind::TimedOut => Self::TimedOut,
-            // Without a descriptor or a port it is this end that is full.
-            ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory | ErrorKind::QuotaExceeded => Self::Busy,
-            ErrorKind::PermissionDenied => Self::NotAllowed,
+            // No port, no memory.
+            ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse | ErrorKind::OutOfMemory => {
+                Self::Busy
+            }
             _ => Self::HostUnreachable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_dial_has_the_kernels_reason() {
+        for (number, refusal) in [
+            (111, Refusal::Refused),
+            (113, Refusal::HostUnreachable),
+            (101, Refusal::NetworkUnreachable),
+            (110, Refusal::TimedOut),
+            (99, Refusal::Busy),
+            (24, Refusal::Busy),
+        ] {
+            assert_eq!(Refusal::of_dial(&io::Error::from_raw_os_error(number)), refusal);
         }
     }
 }

@@ -140,3 +140,89 @@ impl Rules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(allow: &[&str], deny: &[&str]) -> Rules {
+        let parse = |rules: &[&str]| rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        Rules { allow: parse(allow), deny: parse(deny) }
+    }
+
+    fn allows(rules: &Rules, to: &str) -> bool {
+        rules.allow(to.parse().unwrap())
+    }
+
+    #[test]
+    fn by_default_the_far_gateways_own_addresses_are_denied() {
+        let rules = Rules::default();
+        for to in [
+            "127.0.0.1:80",
+            "0.0.0.0:80",
+            "169.254.169.254:80",
+            "224.0.0.251:80",
+            "255.255.255.255:80",
+            "[::1]:80",
+            "[::]:80",
+            "[::ffff:127.0.0.1]:80",
+            "[::ffff:192.0.2.1]:80",
+            "[64:ff9b::7f00:1]:80",
+            "[fe80::1]:80",
+            "[ff02::1]:80",
+        ] {
+            assert!(!allows(&rules, to), "{to}");
+        }
+        for to in ["192.0.2.1:80", "10.0.0.1:22", "[2001:db8::1]:443", "[64:ff9c::1]:80"] {
+            assert!(allows(&rules, to), "{to}");
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_decides_and_denies_on_a_tie() {
+        let rules = rules(
+            &["0.0.0.0/0", "127.0.0.1:8080", "10.1.0.0/16"],
+            &["127.0.0.0/8", "10.0.0.0/8", "10.1.0.0/16:25", "192.0.2.0/24:1-1023"],
+        );
+        for (to, allowed) in [
+            ("127.0.0.1:8080", true),
+            ("127.0.0.1:8081", false),
+            ("127.0.0.2:8080", false),
+            ("10.1.2.3:80", true),
+            ("10.1.2.3:25", false),
+            ("10.2.2.3:80", false),
+            ("192.0.2.9:1023", false),
+            ("192.0.2.9:1024", true),
+            ("[2001:db8::1]:80", false),
+        ] {
+            assert_eq!(allows(&rules, to), allowed, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_what_is_allowed_excludes_the_rest() {
+        let rules = Rules { allow: rules(&["192.0.2.0/24"], &[]).allow, ..Rules::default() };
+        assert!(allows(&rules, "192.0.2.1:1"));
+        assert!(!allows(&rules, "198.51.100.1:1"));
+    }
+
+    #[test]
+    fn a_mapped_address_is_judged_in_both_forms() {
+        let rules = rules(&["::/0", "0.0.0.0/0"], &["127.0.0.0/8"]);
+        assert!(!allows(&rules, "[::ffff:127.0.0.1]:80"));
+        assert!(allows(&rules, "[::ffff:192.0.2.1]:80"));
+    }
+
+    #[test]
+    fn rules_are_shown_as_they_are_written() {
+        for text in ["10.0.0.0/8", "10.0.0.0/8:443", "2001:db8::/32", "[2001:db8::/32]:1-9"] {
+            assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+        }
+        assert_eq!("[::1]:22".parse::<Rule>().unwrap().to_string(), "[::1/128]:22");
+        for text in
+            ["", "10.0.0.0/33", "::/129", "10.0.0.0/8:", "10.0.0.0/8:9-1", "x", "[::1]", "[::1]22"]
+        {
+            assert!(text.parse::<Rule>().is_err(), "{text}");
+        }
+    }
+}
