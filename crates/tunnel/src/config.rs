@@ -16,9 +16,9 @@ pub struct PeerConfig {
     pub endpoint: Option<SocketAddr>,
     /// Packets to these addresses go to it, and only packets from them are taken from it. The longest prefix decides.
     pub allowed_ips: Vec<Network>,
-    /// How often an idle tunnel sends something, in whole seconds (a fraction is rounded up): it keeps the path
-    /// through a NAT open, 25 s is usual. With it the tunnel is set up at once and whenever it is gone; without it, when there is
-    /// something to send.
+    /// How often an idle tunnel sends something, in whole seconds (a fraction is rounded up): it keeps the path through
+    /// a NAT open, 25 s is usual. With it the tunnel is set up at once and whenever it is gone; without it, when there
+    /// is something to send.
     pub keepalive: Option<Duration>,
 }
 
@@ -52,8 +52,8 @@ pub struct TunnelConfig {
     pub private_key: PrivateKey,
     /// The peers.
     pub peers: Vec<PeerConfig>,
-    /// The longest inner packet in bytes. WireGuard adds 60 bytes where the outside is IPv4, and 80 where it is IPv6: 1420 fits
-    /// into 1500 with both, 1440 only with IPv4.
+    /// The longest inner packet in bytes. WireGuard adds 60 bytes where the outside is IPv4, and 80 where it is IPv6:
+    /// 1420 fits into 1500 with both, 1440 only with IPv4.
     pub mtu: usize,
 }
 

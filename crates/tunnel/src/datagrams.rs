@@ -7,7 +7,8 @@ use std::sync::Arc;
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::UdpSocket;
 
-/// What is asked of the kernel for a socket's buffers, in bytes; it gives what it may. A millisecond of 1 Gbit/s has 90 packets.
+/// What is asked of the kernel for a socket's buffers, in bytes; it gives what it may. A millisecond of 1 Gbit/s has 90
+/// packets.
 const BUFFER: usize = 4 << 20;
 
 /// Something that carries datagrams: a UDP socket, or what behaves like one.
@@ -17,7 +18,8 @@ pub trait Datagrams: Send + Sync + 'static {
     /// Takes a datagram: its length in bytes and where it came from. What is longer than `buf` is cut.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none. `NotConnected`: there will never be one. Others are counted, and the next call may succeed.
+    /// `WouldBlock`: there is none. `NotConnected`: there will never be one. Others are counted, and the next call may
+    /// succeed.
     fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)>;
 
     /// Sends a datagram.

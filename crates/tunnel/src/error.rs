@@ -16,10 +16,14 @@ pub enum TunnelError {
     )]
     Key(usize),
     /// A text is no network.
-    #[error("{0:?} is no network: write an IP address with a prefix, such as 10.77.0.2/32 or fd77::/64")]
+    #[error(
+        "{0:?} is no network: write an IP address with a prefix, such as 10.77.0.2/32 or fd77::/64"
+    )]
     Network(String),
     /// The inner MTU is too small or too large.
-    #[error("the tunnel's MTU is {0} bytes; use 576 to 65440, with IPv6 at least 1280 (usual: 1420)")]
+    #[error(
+        "the tunnel's MTU is {0} bytes; use 576 to 65440, with IPv6 at least 1280 (usual: 1420)"
+    )]
     Mtu(usize),
     /// The keepalive interval cannot be had.
     #[error("the keepalive of a peer is {0:?}; use 1 to 65535 seconds (usual: 25), or none")]
@@ -31,7 +35,9 @@ pub enum TunnelError {
     #[error("the peer {0} is there already; list each peer once, with all its AllowedIPs")]
     KnownPeer(PublicKey),
     /// A network belongs to another peer.
-    #[error("the network {network} is in the AllowedIPs of the peer {peer} already; each network leads to one peer")]
+    #[error(
+        "the network {network} is in the AllowedIPs of the peer {peer} already; each network leads to one peer"
+    )]
     TakenNetwork {
         /// The network.
         network: Network,
@@ -42,7 +48,9 @@ pub enum TunnelError {
     #[error("there are 65536 peers; remove one first")]
     TooManyPeers,
     /// The time stands before 1970, which handshakes cannot express.
-    #[error("the clock of this machine shows a time before 1970; set it, for example with `date -s`")]
+    #[error(
+        "the clock of this machine shows a time before 1970; set it, for example with `date -s`"
+    )]
     Clock,
 }
 

@@ -12,7 +12,8 @@ use crate::peer::kind;
 
 /// Handshake messages a second that are answered without a cookie. Each costs about 0.2 ms.
 const FREE: u64 = 100;
-/// Initiations a second of one address (IPv6: of one /64). A peer sends one in five seconds; several may share an address.
+/// Initiations a second of one address (IPv6: of one /64). A peer sends one in five seconds; several may share an
+/// address.
 const PER_SOURCE: u8 = 10;
 /// Addresses a second from which initiations are taken: with a cookie, an address is not forged.
 const SOURCES: usize = 64;

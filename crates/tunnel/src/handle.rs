@@ -30,8 +30,8 @@ pub struct PeerStatus {
     pub tx_dropped: u64,
     /// Datagrams dropped that were damaged or of a session that is over.
     pub rx_invalid: u64,
-    /// Datagrams dropped that were there before, or arrived more than 1024 too late, and initiations that are older than
-    /// the last one. If only these increase, the peer's clock stepped back.
+    /// Datagrams dropped that were there before, or arrived more than 1024 too late, and initiations that are older
+    /// than the last one. If only these increase, the peer's clock stepped back.
     pub rx_replayed: u64,
     /// Packets dropped because their source is not in the peer's AllowedIPs.
     pub rx_refused: u64,

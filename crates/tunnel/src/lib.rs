@@ -1,9 +1,10 @@
 //! WireGuard as a device for the stack.
 //!
-//! A [`Tunnel`] is a [`Device`](airtcp_device::Device) whose packets travel encrypted, as datagrams of a [`tokio::net::UdpSocket`] or of
-//! anything that has [`Datagrams`]. The other end may be any WireGuard: the kernel's, wireguard-go, another tunnel.
-//! boringtun's state machine does the cryptography; this crate has what surrounds it: many peers, their endpoints, which
-//! follow peers that move, AllowedIPs, timers, cookies under load, limits and counters.
+//! A [`Tunnel`] is a [`Device`](airtcp_device::Device) whose packets travel encrypted, as datagrams of a
+//! [`tokio::net::UdpSocket`] or of anything that has [`Datagrams`]. The other end may be any WireGuard: the kernel's,
+//! wireguard-go, another tunnel. boringtun's state machine does the cryptography; this crate has what surrounds it:
+//! many peers, their endpoints, which follow peers that move, AllowedIPs, timers, cookies under load, limits and
+//! counters.
 //!
 //! ```
 //! use airtcp_net::Stack;
@@ -44,13 +45,14 @@
 //! # }
 //! ```
 //!
-//! **Clocks.** An initiation carries the time of the initiator's clock, and a responder refuses one that is not later than the last. The
-//! clock is read when a peer is added and then counted on, so a step of the clock while a tunnel runs has no effect. An end that
-//! starts again with an earlier clock would be refused until the clock has caught up; a responder of this crate answers such an initiation
-//! with one of its own, and the tunnel is up after a round trip. A stock responder does not: send something from its side.
+//! **Clocks.** An initiation carries the time of the initiator's clock, and a responder refuses one that is not later
+//! than the last. The clock is read when a peer is added and then counted on, so a step of the clock while a tunnel
+//! runs has no effect. An end that starts again with an earlier clock would be refused until the clock has caught up; a
+//! responder of this crate answers such an initiation with one of its own, and the tunnel is up after a round trip. A
+//! stock responder does not: send something from its side.
 //!
-//! Not here: batches of datagrams (recvmmsg, segmentation offload), super-segments, names as endpoints, ICMP errors for packets that no peer
-//! takes, padding of messages to 16 bytes, routes.
+//! Not here: batches of datagrams (recvmmsg, segmentation offload), super-segments, names as endpoints, ICMP errors for
+//! packets that no peer takes, padding of messages to 16 bytes, routes.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -58,7 +58,9 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| error())?;
         match prefix {
-            Some(prefix) => Self::new(address, prefix.parse().map_err(|_| error())?).map_err(|_| error()),
+            Some(prefix) => {
+                Self::new(address, prefix.parse().map_err(|_| error())?).map_err(|_| error())
+            }
             None => Ok(address.into()),
         }
     }

@@ -8,8 +8,8 @@ use airtcp_device::Counters;
 
 use crate::Datagrams;
 
-/// Datagrams that may wait for a socket that is full. A device takes no packets meanwhile, so these are handshakes, keepalives and
-/// what waited for a handshake.
+/// Datagrams that may wait for a socket that is full. A device takes no packets meanwhile, so these are handshakes,
+/// keepalives and what waited for a handshake.
 const ROOM: usize = 512;
 
 /// A socket, what waits for it, and the counters of the device.

@@ -20,16 +20,21 @@ const TICK: Duration = Duration::from_millis(250);
 const BUSY: Duration = Duration::from_secs(16);
 /// When an idle session has to be looked at, after it began: REKEY-AFTER-TIME, REJECT-AFTER-TIME less 15 s,
 /// REJECT-AFTER-TIME (WireGuard paper, section 6.1), each a little later, so that it is over.
-const STEPS: [Duration; 3] =
-    [Duration::from_millis(120_250), Duration::from_millis(165_250), Duration::from_millis(180_250)];
+const STEPS: [Duration; 3] = [
+    Duration::from_millis(120_250),
+    Duration::from_millis(165_250),
+    Duration::from_millis(180_250),
+];
 const REJECT_AFTER_TIME: Duration = STEPS[2];
 /// A keepalive that was due and not sent is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// A peer that was heard of so recently has a session, and needs no handshake from this end.
 const RECENT: Duration = Duration::from_secs(10);
-/// Packets that wait for a handshake, as many as in the Linux kernel. The protocol's own queue, which does not count what it drops,
-/// has room for 256.
+/// Packets that wait for a handshake, as many as in the Linux kernel. The protocol's own queue, which does not count
+/// what it drops, has room for 256.
 const QUEUE: usize = 128;
+/// The least time between answers to initiations from the past, as between initiations.
+const REKEY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A counter of a data message that no honest peer reaches (WireGuard paper, section 6.1).
 const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
 /// An empty data message: a keepalive.
@@ -59,6 +64,8 @@ pub(crate) struct Peer {
     last_handshake: Option<Instant>,
     /// When it last showed that it has a session.
     heard: Option<Instant>,
+    /// When an initiation from the past was last answered.
+    answered: Option<Instant>,
     pub(crate) rx_bytes: u64,
     tx_bytes: u64,
     tx_dropped: u64,
@@ -106,6 +113,7 @@ impl Peer {
             session: None,
             last_handshake: None,
             heard: None,
+            answered: None,
             rx_bytes: 0,
             tx_bytes: 0,
             tx_dropped: 0,
@@ -219,7 +227,8 @@ impl Peer {
             return Received::Bad;
         }
         packet.data.resize(datagram.len(), 0);
-        let (len, source) = match self.tunn.decapsulate(Some(from.ip()), datagram, &mut packet.data) {
+        let (len, source) = match self.tunn.decapsulate(Some(from.ip()), datagram, &mut packet.data)
+        {
             TunnResult::WriteToTunnelV4(inner, source) => (inner.len(), IpAddr::V4(source)),
             TunnResult::WriteToTunnelV6(inner, source) => (inner.len(), IpAddr::V6(source)),
             TunnResult::Err(error) => return self.refuse(now, from, &error, buf, out),
@@ -260,20 +269,27 @@ impl Peer {
         out: &mut Outgoing<S>,
     ) -> Received {
         match error {
-            WireGuardError::DuplicateCounter | WireGuardError::InvalidCounter => self.rx_replayed += 1,
+            WireGuardError::DuplicateCounter | WireGuardError::InvalidCounter => {
+                self.rx_replayed += 1
+            }
             WireGuardError::WrongTai64nTimestamp => {
                 self.rx_replayed += 1;
-                // It was replayed, or the peer began anew with a clock that stepped back: its initiations count for
+                // It was replayed, or the peer started again with a clock that was set back: its initiations count for
                 // nothing until the clock has caught up. An initiation of this end does not depend on the peer's clock.
-                // It is for where the datagram came from, once in five seconds; the endpoint stays until it is answered.
-                let is_there = self.heard.is_some_and(|at| now.duration_since(at) < RECENT);
-                if !is_there
-                    && let TunnResult::WriteToNetwork(message) =
-                        self.tunn.format_handshake_initiation(buf, false)
-                {
-                    self.tx_bytes += message.len() as u64;
-                    out.send(message, from);
-                    self.is_busy(now);
+                // It is for where the datagram came from, even if another one is on its way to where the peer was; the
+                // endpoint stays until it is answered.
+                let is_recent = |at: Option<Instant>, limit| {
+                    at.is_some_and(|at| now.duration_since(at) < limit)
+                };
+                if !is_recent(self.heard, RECENT) && !is_recent(self.answered, REKEY_TIMEOUT) {
+                    self.answered = Some(now);
+                    if let TunnResult::WriteToNetwork(message) =
+                        self.tunn.format_handshake_initiation(buf, true)
+                    {
+                        self.tx_bytes += message.len() as u64;
+                        out.send(message, from);
+                        self.is_busy(now);
+                    }
                 }
             }
             _ => self.rx_invalid += 1,
@@ -293,14 +309,16 @@ impl Peer {
         }
     }
 
-    /// The protocol stamps what happens with the time of the last look, so that one has to precede what comes after a pause.
+    /// The protocol stamps what happens with the time of the last look, so that one has to precede what comes after a
+    /// pause.
     fn tick_if_old<S: Datagrams>(&mut self, now: Instant, buf: &mut [u8], out: &mut Outgoing<S>) {
         if now.duration_since(self.ticked) >= TICK {
             self.tick(now, buf, out);
         }
     }
 
-    /// Looks at the timers: handshakes begin, are repeated and are given up after 90 s, sessions end, keepalives are sent.
+    /// Looks at the timers: handshakes begin, are repeated and are given up after 90 s, sessions end, keepalives are
+    /// sent.
     pub(crate) fn tick<S: Datagrams>(
         &mut self,
         now: Instant,
@@ -317,7 +335,7 @@ impl Peer {
                 }
                 Self::emit(self.endpoint, message, &mut self.tx_bytes, out);
             }
-            // The next packet begins anew.
+            // The next packet starts another handshake.
             TunnResult::Err(WireGuardError::ConnectionExpired) => {
                 self.drop_packets(self.queued, out);
                 (self.queued, self.session) = (0, None);
@@ -366,9 +384,9 @@ impl Peer {
         if now < self.busy_until {
             return Some(now + TICK);
         }
-        let session = self.session.and_then(|began| {
-            STEPS.iter().map(|&step| began + step).find(|&at| at > now)
-        });
+        let session = self
+            .session
+            .and_then(|began| STEPS.iter().map(|&step| began + step).find(|&at| at > now));
         let keepalive = self.config.keepalive.map(|every| (self.kept + every).max(now + RETRY));
         earliest(session, keepalive)
     }

@@ -99,14 +99,20 @@ impl Peers {
 
     pub(crate) fn remove(&mut self, key: &PublicKey) -> bool {
         let Some(index) = self.by_key.remove(key) else { return false };
-        for network in self.by_index.remove(&index).iter().flat_map(|peer| &peer.config().allowed_ips) {
+        for network in
+            self.by_index.remove(&index).iter().flat_map(|peer| &peer.config().allowed_ips)
+        {
             self.by_network.remove(network.0);
         }
         true
     }
 
     pub(crate) fn status(&self, now: Instant) -> Vec<PeerStatus> {
-        self.by_key.values().filter_map(|index| self.by_index.get(index)).map(|peer| peer.status(now)).collect()
+        self.by_key
+            .values()
+            .filter_map(|index| self.by_index.get(index))
+            .map(|peer| peer.status(now))
+            .collect()
     }
 
     pub(crate) fn public_key(&self) -> PublicKey {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ const OVERHEAD: usize = 32;
 const LONGEST_HANDSHAKE: usize = 148;
 /// No datagram is longer.
 const LONGEST: usize = 1 << 16;
-/// IPv4 and IPv6 hosts accept packets of 576 bytes; a datagram of UDP takes the other one.
+/// Every IPv4 host accepts packets of 576 bytes (RFC 791 section 3.1); the longest one fits into a datagram.
 const MTU: std::ops::RangeInclusive<usize> = 576..=65_440;
 /// As many packets have their memory used again.
 const SPARE: usize = 64;
@@ -33,8 +33,8 @@ const FAILURES: u32 = 64;
 
 /// WireGuard as a device: packets are encrypted for the peer that their destination leads to, and travel as datagrams.
 ///
-/// It has no thread and no task: the driver of the device runs it, timers included. A handshake begins with the first packet, or at once
-/// for a peer with a keepalive. It needs a runtime with IO and time.
+/// It has no thread and no task: the driver of the device runs it, timers included. A handshake begins with the first
+/// packet, or at once for a peer with a keepalive. It needs a runtime with IO and time.
 pub struct Tunnel<S: Datagrams = UdpSocket> {
     shared: Arc<Shared>,
     out: Outgoing<S>,
@@ -80,7 +80,7 @@ impl<S: Datagrams> Tunnel<S> {
         TunnelHandle(self.shared.clone())
     }
 
-    /// A socket reports errors of the past once. One that has nothing else to report is gone.
+    /// A socket reports an error of the past once. One that has nothing but errors to report is gone.
     fn survives(&mut self, error: io::Error) -> io::Result<()> {
         self.out.counters.rx_errors += 1;
         self.failures += 1;
@@ -143,7 +143,10 @@ impl<S: Datagrams> Device for Tunnel<S> {
         for _ in 0..max {
             let (length, from) = match self.out.socket.try_recv_from(&mut self.datagram) {
                 Ok(came) => came,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.failures = 0;
+                    break;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // Packets first; the error comes again.
                 Err(_) if received > 0 => break,
@@ -152,7 +155,11 @@ impl<S: Datagrams> Device for Tunnel<S> {
             self.failures = 0;
             let mut packet = self.spare.pop().unwrap_or_default();
             let datagram = &self.datagram[..length];
-            let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+            // A socket for IPv6 writes IPv4 addresses as mapped ones.
+            let from = match from.ip().to_canonical() {
+                IpAddr::V4(ip) => SocketAddr::from((ip, from.port())),
+                IpAddr::V6(_) => from,
+            };
             if peers.receive(now, from, datagram, &mut packet, &mut self.message, &mut self.out) {
                 into.push(packet);
                 received += 1;

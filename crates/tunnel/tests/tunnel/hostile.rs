@@ -1,16 +1,14 @@
 //! Datagrams that no honest peer sends.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use airtcp_device::Device;
 use airtcp_tunnel::memory::Socket;
 use airtcp_tunnel::{Datagrams, PrivateKey, Tunnel};
 use proptest::prelude::*;
 
-use crate::kit::{
-    Ends, FAR, NEAR, ends, near_config, outside, packet, peer, send, status, take,
-};
+use crate::kit::{Ends, FAR, NEAR, ends, near_config, outside, packet, peer, send, status, take};
 
 /// An end whose datagrams are caught, and the address that they go to.
 struct Caught {
@@ -93,12 +91,12 @@ fn a_replayed_handshake_changes_nothing() {
 /// As with a near end that starts again with a clock that was set back: the far end has a later handshake on record.
 #[test]
 fn an_initiation_from_the_past_is_answered_with_one_from_here() {
-    let Ends { switch, mut near, near_socket, near_key, mut far, far_key } = ends();
+    let Ends { switch, near_socket, near_key, mut far, far_key, .. } = ends();
     // All that the near end sends goes by way of the relay.
     let relay = switch.bind(outside(7, 7)).unwrap();
     let mut config = near_config((&near_key, far_key.public_key()));
     config.peers[0].endpoint = Some(relay.address());
-    near = Tunnel::new(near_socket.clone(), config).unwrap();
+    let mut near = Tunnel::new(near_socket.clone(), config).unwrap();
     send(&mut near, packet(NEAR, FAR, 100));
     let held = take(&relay);
     // This is later, and never confirms its session.
@@ -107,8 +105,10 @@ fn an_initiation_from_the_past_is_answered_with_one_from_here() {
     send(&mut later, packet(NEAR, FAR, 100));
     assert_eq!(far.try_recv(&mut Vec::new(), 8).unwrap(), 0);
     assert!(status(&far).last_handshake.is_some());
+    // A handshake is under way to where the peer is not.
+    send(&mut far, packet(FAR, NEAR, 60));
 
-    let mut arrived = Vec::new();
+    let (mut arrived, mut answers) = (Vec::new(), Vec::new());
     let mut waiting = held;
     for _ in 0..6 {
         for (datagram, from) in waiting {
@@ -119,10 +119,10 @@ fn an_initiation_from_the_past_is_answered_with_one_from_here() {
             relay.try_send_to(&datagram, to).unwrap();
         }
         far.try_recv(&mut arrived, 64).unwrap();
-        near.try_recv(&mut Vec::new(), 64).unwrap();
+        near.try_recv(&mut answers, 64).unwrap();
         waiting = take(&relay);
     }
-    assert_eq!(arrived, [packet(NEAR, FAR, 100)]);
+    assert_eq!((arrived, answers), (vec![packet(NEAR, FAR, 100)], vec![packet(FAR, NEAR, 60)]));
     assert_eq!((status(&far).rx_replayed, status(&far).endpoint), (1, Some(relay.address())));
 }
 
@@ -187,6 +187,34 @@ fn a_flood_of_handshakes_gets_cookies_and_the_session_goes_on() {
     assert_eq!(cookies as u64, counters.cookies);
 }
 
+/// In real time: an initiation is repeated after five seconds, then with the cookie.
+#[tokio::test]
+#[ignore = "takes six seconds"]
+async fn a_new_session_comes_about_under_load() {
+    let mut ends = ends();
+    let flood = strangers(&ends, 150);
+    let attacker = ends.switch.bind(outside(100, 100)).unwrap();
+    let inject = |socket: &Socket| {
+        for initiation in &flood {
+            socket.try_send_to(initiation, outside(1, 51_820)).unwrap();
+        }
+    };
+    inject(&attacker);
+    ends.settle();
+    send(&mut ends.near, packet(NEAR, FAR, 100));
+    let mut arrived = Vec::new();
+    for _ in 0..1000 {
+        inject(&attacker);
+        arrived.append(&mut ends.settle().1);
+        if !arrived.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(arrived, [packet(NEAR, FAR, 100)]);
+    assert!(status(&ends.near).tx_bytes > 2 * 148);
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Flip(usize, u8),
@@ -236,7 +264,7 @@ proptest! {
             let data = caught.seal(100);
             let strange = strangers(&caught.ends, 1).remove(0);
             // Of the lengths of a response and of a cookie.
-            let of_kind = |kind, length| [vec![kind, 0, 0, 0], vec![7; length - 4]].concat();
+            let of_kind = |kind, length: usize| [vec![kind, 0, 0, 0], vec![7; length - 4]].concat();
             let (response, cookie) = (of_kind(2, 92), of_kind(3, 64));
             [data, strange, response, cookie]
         };

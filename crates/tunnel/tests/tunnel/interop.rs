@@ -33,10 +33,12 @@ fn hex(key: &str) -> String {
 fn ask(socket: &Path, request: &str) -> String {
     let mut answer = String::new();
     let mut stream = (0..200)
-        .find_map(|_| UnixStream::connect(socket).ok().or_else(|| {
-            sleep(Duration::from_millis(25));
-            None
-        }))
+        .find_map(|_| {
+            UnixStream::connect(socket).ok().or_else(|| {
+                sleep(Duration::from_millis(25));
+                None
+            })
+        })
         .expect("wireguard-go is up");
     stream.write_all(format!("{request}\n\n").as_bytes()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -95,7 +97,10 @@ async fn tcp_to_and_from_the_kernel_behind_wireguard_go() {
     assert_eq!(calling.await.unwrap().unwrap(), BYTES);
 
     let status = handle.peers().remove(0);
-    assert!(status.last_handshake.is_some() && status.rx_invalid + status.rx_refused == 0, "{status:?}");
+    assert!(
+        status.last_handshake.is_some() && status.rx_invalid + status.rx_refused == 0,
+        "{status:?}"
+    );
     assert!(ask(&control, "get=1").contains("last_handshake_time_sec="));
     child.kill().unwrap();
     child.wait().unwrap();

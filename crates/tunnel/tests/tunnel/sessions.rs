@@ -142,7 +142,10 @@ fn a_contradiction_is_refused_with_its_reason() {
     let first = peer(other, NEAR, None);
     let own = PeerConfig::new(key.public_key());
     assert_eq!(refused(vec![own], 1420), TunnelError::OwnKey);
-    assert_eq!(refused(vec![first.clone(), PeerConfig::new(other)], 1420), TunnelError::KnownPeer(other));
+    assert_eq!(
+        refused(vec![first.clone(), PeerConfig::new(other)], 1420),
+        TunnelError::KnownPeer(other)
+    );
     let second = peer(PrivateKey::generate().public_key(), NEAR, None);
     let network = first.allowed_ips[0];
     assert_eq!(
@@ -158,7 +161,7 @@ fn a_contradiction_is_refused_with_its_reason() {
     assert!(io.kind() == io::ErrorKind::InvalidInput && io.to_string().contains("1420"), "{io}");
 }
 
-/// An end that starts anew, while the other one has its earlier handshakes on record.
+/// An end that restarts, while the other one remembers its earlier handshakes.
 #[test]
 fn an_end_that_restarts_is_taken_up_again() {
     let mut ends = ends();
@@ -227,7 +230,7 @@ fn a_full_socket_pushes_back_and_loses_nothing() {
 /// In real time, because the protocol reads its own clock.
 #[tokio::test]
 #[ignore = "takes two minutes"]
-async fn a_handshake_without_an_answer_is_given_up_and_the_next_packet_begins_anew() {
+async fn a_handshake_without_an_answer_is_given_up_and_the_next_packet_starts_another() {
     let mut ends = ends();
     drop(ends.far);
     let nobody = ends.switch.bind(outside(1, 51_820)).unwrap();

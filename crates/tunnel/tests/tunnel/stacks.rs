@@ -6,13 +6,13 @@ use std::time::Duration;
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
 use airtcp_testbed::peer;
-use airtcp_tunnel::{PresharedKey, PrivateKey, Tunnel, TunnelConfig, TunnelHandle};
+use airtcp_tunnel::{Datagrams, PresharedKey, PrivateKey, Tunnel, TunnelConfig, TunnelHandle};
 
-use crate::kit::{Ends, MemoryTunnel, ends, ends_of, far_config, near_config, outside};
+use crate::kit::{Ends, ends, ends_of, far_config, near_config, outside};
 
 const BYTES: u64 = 1 << 20;
 
-fn stack(tunnel: MemoryTunnel, address: &str) -> (Stack, TunnelHandle) {
+fn stack<S: Datagrams>(tunnel: Tunnel<S>, address: &str) -> (Stack, TunnelHandle) {
     let handle = tunnel.handle();
     (Stack::new(tunnel, HostConfig::new([address.parse().unwrap()])).unwrap(), handle)
 }
@@ -55,6 +55,28 @@ async fn two_stacks_exchange_a_mebibyte_both_ways() {
         assert!(status.rx_bytes > BYTES && status.tx_bytes > BYTES, "{status:?}");
         assert_eq!((status.rx_invalid, status.rx_replayed, status.rx_refused), (0, 0, 0));
     }
+}
+
+/// The kernel's sockets: one for IPv6 that has IPv4 as well, and one for IPv4.
+#[tokio::test]
+async fn a_tunnel_over_udp_sockets() {
+    let (near_key, far_key) = (PrivateKey::generate(), PrivateKey::generate());
+    let far_socket = match airtcp_tunnel::bind("[::]:0".parse().unwrap()).await {
+        Ok(socket) => socket,
+        // A machine without IPv6.
+        Err(_) => airtcp_tunnel::bind("0.0.0.0:0".parse().unwrap()).await.unwrap(),
+    };
+    let near_socket = airtcp_tunnel::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let near_address = near_socket.local_addr().unwrap();
+    let mut config = near_config((&near_key, far_key.public_key()));
+    let far_port = far_socket.local_addr().unwrap().port();
+    config.peers[0].endpoint = Some(SocketAddr::from(([127, 0, 0, 1], far_port)));
+    let (near, _) = stack(Tunnel::new(near_socket, config).unwrap(), "10.77.0.2/24");
+    let config = far_config((&far_key, near_key.public_key()));
+    let (far, far_handle) = stack(Tunnel::new(far_socket, config).unwrap(), "10.77.0.1/24");
+    let stream = near.connect(serve(&far).await).await.unwrap();
+    assert_eq!(peer::echo(stream, 3, BYTES).await.unwrap(), BYTES);
+    assert_eq!(far_handle.peers()[0].endpoint, Some(near_address));
 }
 
 #[tokio::test]
