@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a client may take to say what it wants.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
@@ -41,6 +41,15 @@ impl Clients {
         let _ = self.slots.acquire_many(self.limit).await;
     }
 
+    /// Waits for a place; it is free again when the permit is dropped.
+    pub(super) async fn enter(&self) -> OwnedSemaphorePermit {
+        match Arc::clone(&self.slots).acquire_owned().await {
+            Ok(slot) => slot,
+            // Nothing closes the semaphore.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     /// Has `serve` see to each client in a task of its own, which goes on when this future is dropped.
     pub(super) async fn accept<F>(
         &self,
@@ -51,9 +60,7 @@ impl Clients {
         F: Future<Output = ()> + Send + 'static,
     {
         loop {
-            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-                std::future::pending().await
-            };
+            let slot = self.enter().await;
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     prepare(&stream);

@@ -58,7 +58,8 @@ async fn serve(
         Ok::<_, Infallible>(answer(request, peer, near, login, &connected).await)
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(GREETING);
+    // A client may have said all that it will say behind its request.
+    server.half_close(true).timer(TokioTimer::new()).header_read_timeout(GREETING);
     server.serve_connection(TokioIo::new(stream), service).with_upgrades().await?;
     let connected = connected.into_inner().unwrap_or_else(PoisonError::into_inner);
     let Some((upgrade, mut far)) = connected else { return Ok(()) };

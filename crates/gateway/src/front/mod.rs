@@ -4,15 +4,18 @@
 //! gateway for a connection to the destination, tells the program of a refusal in its protocol's words, and then splices
 //! the two. [`Clients`] bounds how many are served at a time, by all front ends together.
 
+mod associate;
 mod clients;
 mod connect;
 mod forward;
+mod intercept;
 mod login;
 mod socks;
 
 pub use clients::Clients;
 pub use connect::serve_http_connect;
 pub use forward::{Forward, InvalidForward, serve_forward};
+pub use intercept::{InterceptConfig, intercept, intercept_config};
 pub use login::{InvalidLogin, Login};
 pub use socks::serve_socks5;
 

@@ -14,11 +14,13 @@ use fast_socks5::server::{
 use fast_socks5::util::target_addr::TargetAddr;
 use fast_socks5::{ReplyError, Socks5Command};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
+use super::associate::Relay;
 use super::clients::GREETING;
 use super::{Clients, Login};
+use crate::datagram::NearDatagrams;
 use crate::{Destination, DestinationError, Near, Refusal, splice};
 
 /// What a reply names as the address that was bound, which the near end does not know.
@@ -29,18 +31,21 @@ type Asked = Socks5ServerProtocol<TcpStream, states::CommandRead>;
 
 /// Serves SOCKS5 to the clients of `listener`. Names are resolved by the far end.
 ///
-/// With a `login`, a client has to give it; a client that offers no user name is refused.
+/// With a `login`, a client has to give it; a client that offers no user name is refused. Without `datagrams`, UDP
+/// ASSOCIATE is refused.
 pub async fn serve_socks5(
     listener: TcpListener,
     near: Near,
+    datagrams: Option<NearDatagrams>,
     clients: Clients,
     login: Option<Login>,
 ) -> Infallible {
     let login = login.map(Arc::new);
     let serve = |stream, peer| {
-        let (near, login) = (near.clone(), login.clone());
+        let (near, datagrams, login) = (near.clone(), datagrams.clone(), login.clone());
         async move {
-            if let Err(error) = serve(stream, peer, &near, login.as_deref()).await {
+            let served = serve(stream, peer, &near, datagrams.as_ref(), login.as_deref());
+            if let Err(error) = served.await {
                 tracing::debug!(%peer, %error, "SOCKS5");
             }
         }
@@ -53,15 +58,20 @@ async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     near: &Near,
+    datagrams: Option<&NearDatagrams>,
     login: Option<&Login>,
 ) -> Result<(), SocksServerError> {
+    let local = stream.local_addr().map_err(|error| failed(error, "accepting"))?;
     let Ok(asked) = timeout(GREETING, greet(stream, login)).await else {
         return Err(failed(ErrorKind::TimedOut.into(), "reading the request"));
     };
     let (asked, command, target) = asked?;
-    match command {
-        Socks5Command::TCPConnect => connect(asked, target, peer, near).await,
-        Socks5Command::UDPAssociate | Socks5Command::TCPBind => {
+    match (command, datagrams) {
+        (Socks5Command::TCPConnect, _) => connect(asked, target, peer, near).await,
+        (Socks5Command::UDPAssociate, Some(datagrams)) => {
+            associate(asked, Relay::address(peer, &target), local, datagrams).await
+        }
+        (Socks5Command::UDPAssociate | Socks5Command::TCPBind, _) => {
             asked.reply_error(&ReplyError::CommandNotSupported).await
         }
     }
@@ -112,6 +122,28 @@ async fn connect(
             asked.reply_error(&reply(&refusal)).await
         }
     }
+}
+
+/// Opens a socket for the datagrams of a program, at the address of this machine that it is connected to.
+async fn associate(
+    asked: Asked,
+    address: SocketAddr,
+    local: SocketAddr,
+    datagrams: &NearDatagrams,
+) -> Result<(), SocksServerError> {
+    let opened = UdpSocket::bind((local.ip().to_canonical(), 0)).await;
+    let opened = opened.and_then(|socket| Ok((socket, datagrams.associate(address)?)));
+    let (socket, association) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::info!(%address, %error, "SOCKS5 UDP");
+            return asked.reply_error(&ReplyError::GeneralFailure).await;
+        }
+    };
+    let bound = socket.local_addr().map_err(|error| failed(error, "binding"))?;
+    let control = asked.reply_success(bound).await?;
+    Relay { socket, association, address }.run(control).await;
+    Ok(())
 }
 
 /// A name that is an address in text is taken for that address.

@@ -8,15 +8,17 @@ use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
 use data_encoding::BASE64;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::datagram::{FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
 use crate::{Destination, Far, FarConfig, Near, NearConfig, Rules};
 
 /// A near gateway with its far one, and tasks that end with it.
 struct Gateway {
     near: Near,
+    datagrams: NearDatagrams,
     clients: Clients,
     tasks: JoinSet<()>,
 }
@@ -41,11 +43,15 @@ impl Gateway {
         };
         let (near, far) = (stack(left, "10.77.0.2/24"), stack(right, "10.77.0.1/24"));
         let at = "10.77.0.1:7077".parse().unwrap();
-        let far = Far::new(far, FarConfig { rules, ..FarConfig::new(at) }).unwrap();
         let mut tasks = JoinSet::new();
+        let config = FarDatagramsConfig { rules: rules.clone(), ..FarDatagramsConfig::default() };
+        let far_datagrams = FarDatagrams::new(&far, at, config).unwrap();
+        tasks.spawn(async move { drop(far_datagrams.run().await) });
+        let datagrams = NearDatagrams::start(&near, at, NearDatagramsConfig::default()).unwrap();
+        let far = Far::new(far, FarConfig { rules, ..FarConfig::new(at) }).unwrap();
         tasks.spawn(async move { drop(far.run().await) });
         let near = Near::start(near, NearConfig::new(at));
-        Self { near, clients: Clients::new(64), tasks }
+        Self { near, datagrams, clients: Clients::new(64), tasks }
     }
 
     /// A client of a front end.
@@ -53,10 +59,11 @@ impl Gateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, clients) = (self.near.clone(), self.clients.clone());
+        let datagrams = Some(self.datagrams.clone());
         let login = login.map(|login| login.parse().unwrap());
         self.tasks.spawn(async move {
             match front {
-                Front::Socks => serve_socks5(listener, near, clients, login).await,
+                Front::Socks => serve_socks5(listener, near, datagrams, clients, login).await,
                 Front::Http => serve_http_connect(listener, near, clients, login).await,
             };
         });
@@ -170,6 +177,52 @@ async fn socks_names_the_reason_of_a_refusal() {
         let ended = client.read(&mut [0]).await;
         assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
     }
+}
+
+#[tokio::test]
+async fn socks_relays_datagrams_of_the_program_alone_until_it_hangs_up() {
+    let mut gateway = Gateway::new();
+    for (at, host) in
+        [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("127.0.0.1:0", "localhost")]
+    {
+        let server = UdpSocket::bind(at).await.unwrap();
+        let server_at = server.local_addr().unwrap();
+        let mut control = gateway.socks().await;
+        control.write_all(&[&[5, 3, 0][..], &target("0.0.0.0", 0)].concat()).await.unwrap();
+        let reply = read(&mut control, 10).await;
+        assert_eq!(&reply[..8], &[5, 0, 0, 1, 127, 0, 0, 1]);
+        let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([reply[8], reply[9]])));
+        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let header = [&[0, 0, 0][..], &target(host, server_at.port())].concat();
+        let mut buffer = [0; 2000];
+        // What is no request is dropped: too short, reserved bytes, a fragment, an unknown type, nothing at port 0.
+        for wrong in [&[][..], &[0, 0], &[1, 0, 0, 1], &[0, 0, 0, 9, 1, 2, 3, 4, 0, 7, 1]] {
+            client.send_to(wrong, relay).await.unwrap();
+        }
+        let fragment = [&[0, 0, 1][..], &header[3..], b"fragment"].concat();
+        client.send_to(&fragment, relay).await.unwrap();
+        client
+            .send_to(&[&header[..header.len() - 2], &[0, 0], b"port"].concat(), relay)
+            .await
+            .unwrap();
+        client.send_to(&[&header[..], b"ping"].concat(), relay).await.unwrap();
+        let (length, from) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"ping");
+        // Another program of this machine has no part in it.
+        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        other.send_to(&[&header[..], b"other"].concat(), relay).await.unwrap();
+        server.send_to(b"pong", from).await.unwrap();
+        let (length, from) = client.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(from, relay);
+        let ip = server_at.ip().to_string();
+        let expected = [&[0, 0, 0][..], &target(&ip, server_at.port()), b"pong"].concat();
+        assert_eq!(buffer[..length], expected);
+        client.send_to(&[&header[..], b"again"].concat(), relay).await.unwrap();
+        let (length, _) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"again");
+    }
+    // Each association ends with its TCP connection.
+    gateway.clients.drained().await;
 }
 
 #[tokio::test]
@@ -336,7 +389,7 @@ async fn clients_above_the_limit_wait_until_another_has_ended() {
     let at = listener.local_addr().unwrap();
     let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
     let to: Destination = server("127.0.0.1:0").await.into();
-    gateway.tasks.spawn(async move { drop(serve_forward(listener, near, clients, to).await) });
+    gateway.tasks.spawn(async { match serve_forward(listener, near, clients, to).await {} });
     let mut first = TcpStream::connect(at).await.unwrap();
     first.write_all(b"first").await.unwrap();
     let mut second = TcpStream::connect(at).await.unwrap();
