@@ -17,6 +17,7 @@ use crate::attach::AttachArgs;
 use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::client::quick::args::{QuickGetArgs, QuickServeArgs};
 use crate::compare::CompareArgs;
+use crate::gateway::GatewayArgs;
 use crate::generate::{CompletionsArgs, ManArgs};
 use crate::global::{self, GlobalArgs};
 use crate::lab::LabArgs;
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Quickserve(Box<QuickServeArgs>),
     /// Download a file from `quickserve` and verify its SHA-256
     Quickget(Box<QuickGetArgs>),
+    /// Carry the traffic of unmodified programs over a bad link, between two machines
+    Gateway(GatewayArgs),
     /// List the connections of a running `serve`, in the format of ss -tinm
     Ss(SsArgs),
     /// List all strategies and all named links
@@ -401,6 +404,10 @@ fn example(command: &str) -> Option<&'static str> {
         "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
         "quickserve" => "airtcp quickserve . --listen rrtp://0.0.0.0:8000",
         "quickget" => "airtcp quickget rrtp://10.0.0.1:8000/file -o file",
+        "gateway" => {
+            "airtcp gateway keygen --out near.key, or: airtcp gateway near --key near.key --peer KEY --endpoint \
+             gateway.example:51820 --socks5 127.0.0.1:1080"
+        }
         "ss" => "airtcp ss --watch",
         "names" => "airtcp names --json",
         "demo" => {
