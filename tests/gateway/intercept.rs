@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use airtcp_testbed::Namespace;
 use airtcp_testbed::dumbbell::Dumbbell;
+use airtcp_testbed::{Namespace, Service, peer};
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -74,8 +75,13 @@ fn get(network: &Network, server: SocketAddr) -> Outcome {
     network.fetch(&["--noproxy", "*", &format!("http://{server}/")])
 }
 
-fn refused(network: &Network, server: &str, words: &str) -> Outcome {
-    network.refused(&["--noproxy", "*", &format!("http://{server}/")], 7, words)
+/// Whether a program of the kernel cannot connect, and why.
+fn refused(network: &Network, server: &str, why: ErrorKind) -> Outcome {
+    let at: SocketAddr = server.parse()?;
+    let connected = network.near().block_on(async move { peer::connect(at, None).await });
+    let error = connected.err().ok_or_else(|| format!("{server} is connected"))?;
+    assert_eq!(error.kind(), why, "{server}: {error}");
+    Ok(())
 }
 
 #[test]
@@ -94,10 +100,11 @@ fn programs_without_any_setting_are_carried_and_nothing_is_left_behind() -> Outc
         let near = network.start_near(endpoint, &["--intercept", "--json"])?;
         get(&network, web4)?;
         get(&network, web6)?;
-        refused(&network, "192.0.2.2:9", "refused")?;
-        refused(&network, "[2001:db8::2]:9", "refused")?;
-        refused(&network, "192.0.2.9:80", "")?;
-        refused(&network, "[2001:db8::9]:80", "")?;
+        refused(&network, "192.0.2.2:9", ErrorKind::ConnectionRefused)?;
+        refused(&network, "[2001:db8::2]:9", ErrorKind::ConnectionRefused)?;
+        // The kernel's words for a filter differ between IPv4 and IPv6.
+        refused(&network, "192.0.2.9:80", ErrorKind::HostUnreachable)?;
+        refused(&network, "[2001:db8::9]:80", ErrorKind::PermissionDenied)?;
         let (stdout, _) = near.stop()?;
         let status: Value = serde_json::from_str(&stdout)?;
         assert_eq!(status["near"]["opened"], 2, "{status}");
@@ -168,11 +175,64 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     near.child.kill()?;
     near.child.wait()?;
     assert_ne!(state(network.near())?, before);
-    refused(&network, &web.to_string(), "No route to host")?;
+    refused(&network, &web.to_string(), ErrorKind::HostUnreachable)?;
     let near = network.start_near(endpoint(), &["--intercept"])?;
     get(&network, web)?;
     near.stop()?;
     assert_eq!(state(network.near())?, before);
+    Ok(())
+}
+
+#[test]
+fn without_a_far_gateway_programs_are_told_at_once() -> Outcome {
+    if !has_ip() {
+        return Ok(());
+    }
+    let network = network()?;
+    let far = network.start_far(&[])?;
+    let mut near = network.start_near(endpoint(), &["--intercept"])?;
+    drop(far);
+    near.wait_for("does not answer")?;
+    refused(&network, "192.0.2.2:9", ErrorKind::NetworkUnreachable)?;
+    refused(&network, "[2001:db8::2]:9", ErrorKind::NetworkUnreachable)?;
+    Ok(())
+}
+
+#[test]
+fn connections_that_are_open_at_the_end_are_reset() -> Outcome {
+    if !has_ip() {
+        return Ok(());
+    }
+    let network = network()?;
+    let _far = network.start_far(&[])?;
+    let before = state(network.near())?;
+    let near = network.start_near(endpoint(), &["--intercept"])?;
+    let echo = network.servers.serve("192.0.2.2:0".parse()?, Service::Echo, None)?;
+    let at = echo.address();
+    let mut stream = network.near().block_on(async move { peer::connect(at, None).await })?;
+    near.stop()?;
+    let error = network.near().block_on(async move { stream.read_u8().await });
+    assert_eq!(error.err().ok_or("it goes on")?.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(state(network.near())?, before);
+    Ok(())
+}
+
+#[test]
+fn programs_can_be_answered_before_their_destination_is_connected() -> Outcome {
+    if !has_ip() {
+        return Ok(());
+    }
+    let network = network()?;
+    let _far = network.start_far(&[])?;
+    let _near = network.start_near(endpoint(), &["--intercept", "--answer-early"])?;
+    get(&network, Network::serve(&network.servers, "[2001:db8::2]:0")?)?;
+    let closed: SocketAddr = "192.0.2.2:9".parse()?;
+    let read = network.near().block_on(async move {
+        let mut stream = peer::connect(closed, None).await?;
+        stream.read_u8().await
+    });
+    let error = read.err().ok_or("a closed port answers")?;
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     Ok(())
 }
 
