@@ -9,8 +9,9 @@ use serde::Serialize;
 use tracing::debug;
 
 use super::OVERHEAD;
+use super::fec::{self, Decoder, Encoder, Repairs};
 use super::frame::{
-    Answer, Close, Data, FLOWS, Flow, Frame, HEADER, MAX_DATAGRAM, Open, PART, Part, Report,
+    Answer, Close, Data, FLOWS, Flow, Frame, HEADER, MAX_DATAGRAM, Open, PART, Part, Repair, Report,
 };
 use super::parts::{Key, Parts};
 use super::window::{Arrival, Window};
@@ -50,8 +51,14 @@ pub struct DatagramCounters {
     pub malformed: u64,
     /// Frames that the carrier lost.
     pub lost: u64,
+    /// Those of them that repair frames recovered; repair frames are lost as well, and not recovered.
+    pub recovered: u64,
     /// Datagrams of which a part was lost.
     pub incomplete: u64,
+    /// Repair frames sent, which `frames_sent` counts as well.
+    pub repairs_sent: u64,
+    /// Their bytes.
+    pub repair_bytes_sent: u64,
 }
 
 /// A datagram that arrived.
@@ -67,7 +74,7 @@ pub(crate) struct Datagram {
 /// `remote` is meant.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// The most bytes of a frame.
+    /// The most bytes of a data frame.
     max_frame: usize,
     instance: u32,
     /// The instance of the other end.
@@ -82,6 +89,8 @@ pub(crate) struct Channel {
     associations: HashMap<u32, Association>,
     window: Window,
     parts: Parts,
+    encoder: Encoder,
+    decoder: Decoder,
     report_at: Option<Instant>,
     highest_at: Instant,
     outbox: VecDeque<Vec<u8>>,
@@ -112,12 +121,12 @@ const fn cost(frame: &Vec<u8>) -> usize {
 }
 
 impl Channel {
-    /// A channel with frames of up to `max_frame` bytes. `instance` is random, and another one each time that
-    /// the gateway starts.
-    pub(crate) fn new(max_frame: usize, instance: u32) -> Self {
+    /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes of repairs.
+    /// `instance` is random, and another one each time that the gateway starts.
+    pub(crate) fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
         Self {
-            // Enough for the longest name and a byte of each of 255 parts of the longest datagram.
-            max_frame: max_frame.max(576),
+            // Enough for the longest name, and the longest datagram in 255 parts.
+            max_frame: fec::room(max_frame.max(600)),
             instance,
             peer: None,
             seq: 0,
@@ -127,6 +136,8 @@ impl Channel {
             associations: HashMap::new(),
             window: Window::default(),
             parts: Parts::default(),
+            encoder: Encoder::new(redundancy),
+            decoder: Decoder::default(),
             report_at: None,
             highest_at: Instant::ZERO,
             outbox: VecDeque::new(),
@@ -146,7 +157,13 @@ impl Channel {
 
     /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If too much
     /// waits to leave already, it is dropped.
-    pub(crate) fn send(&mut self, association: u32, remote: &Destination, data: &[u8]) {
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        association: u32,
+        remote: &Destination,
+        data: &[u8],
+    ) {
         let Some(flow) = self.flow(association, remote, data.len()) else {
             self.counters.dropped_full += 1;
             return;
@@ -159,14 +176,14 @@ impl Channel {
         };
         let room = self.max_frame - HEADER - open;
         if data.len() <= room {
-            return self.emit_data(flow, None, data);
+            return self.emit_data(now, flow, None, data);
         }
         let count = data.len().div_ceil(room - PART);
         let parts = data.chunks(data.len().div_ceil(count));
         // Equal parts may be fewer. `send` is bounded by `MAX_DATAGRAM`, and so are these by 255.
         let count = u8::try_from(parts.len()).unwrap_or(u8::MAX);
         for (index, data) in (0..count).zip(parts) {
-            self.emit_data(flow.clone(), Some(Part { index, count }), data);
+            self.emit_data(now, flow.clone(), Some(Part { index, count }), data);
         }
     }
 
@@ -200,14 +217,34 @@ impl Channel {
         Some(Flow::Open(flow, open))
     }
 
-    fn emit_data(&mut self, flow: Flow, part: Option<Part>, data: &[u8]) {
+    fn emit_data(&mut self, now: Instant, flow: Flow, part: Option<Part>, data: &[u8]) {
         self.seq = self.seq.wrapping_add(1);
-        self.emit(&Frame::Data(Data { flow, seq: self.seq, part, data }));
+        let bytes = Frame::Data(Data { flow, seq: self.seq, part, data }).to_bytes();
+        let repairs = self.encoder.on_sent(now, self.seq, &bytes);
+        self.push(bytes);
+        self.emit_repairs(now, repairs);
     }
 
-    fn emit(&mut self, frame: &Frame<'_>) {
-        let mut bytes = Vec::new();
-        frame.emit(&mut bytes);
+    /// Sends the repairs of a group. They follow its last frame at once: their place is counted from there.
+    fn emit_repairs(&mut self, now: Instant, repairs: Option<Repairs>) {
+        let Some(Repairs { count, shards }) = repairs else { return };
+        if self.queued > QUEUE {
+            return;
+        }
+        // An encoder makes at most 255.
+        let repairs = u8::try_from(shards.len()).unwrap_or(u8::MAX);
+        for (index, shard) in (0..repairs).zip(&shards) {
+            self.seq = self.seq.wrapping_add(1);
+            let repair = Repair { seq: self.seq, count, repairs, index, shard };
+            let bytes = Frame::Repair(repair).to_bytes();
+            self.counters.repairs_sent += 1;
+            self.counters.repair_bytes_sent += bytes.len() as u64;
+            self.encoder.stamp(now, self.seq);
+            self.push(bytes);
+        }
+    }
+
+    fn push(&mut self, bytes: Vec<u8>) {
         self.queued += cost(&bytes);
         self.counters.frames_sent += 1;
         self.counters.frame_bytes_sent += bytes.len() as u64;
@@ -221,20 +258,28 @@ impl Channel {
             flows.yours.values().for_each(|flow| drop(self.yours.remove(flow)));
         }
         if tell && self.queued < QUEUE {
-            self.emit(&Frame::Close(Close { instance: self.instance, association }));
+            let close = Close { instance: self.instance, association };
+            self.push(Frame::Close(close).to_bytes());
         }
     }
 
     /// A frame has arrived. Gives the association that it closes.
     pub(crate) fn handle_frame(&mut self, now: Instant, bytes: &[u8]) -> Option<u32> {
         match Frame::parse(bytes) {
-            Ok(Frame::Data(data)) => self.on_data(now, &data),
+            Ok(Frame::Data(data)) => self.on_data(now, &data, bytes),
+            Ok(Frame::Repair(repair)) => {
+                if self.arrive(now, repair.seq) {
+                    let recovered = self.decoder.on_repair(&repair);
+                    self.on_recovered(now, recovered);
+                }
+            }
+            Ok(Frame::Report(report)) => self.encoder.on_report(now, report),
             Ok(Frame::Answer(answer)) => self.on_answer(answer),
             Ok(Frame::Close(close)) if self.peer == Some(close.instance) => {
                 self.close(close.association, false);
                 return Some(close.association);
             }
-            Ok(Frame::Close(_) | Frame::Report(_) | Frame::Repair(_)) => {}
+            Ok(Frame::Close(_)) => {}
             Err(error) => {
                 debug!(%error, "frame dropped");
                 self.counters.malformed += 1;
@@ -243,19 +288,49 @@ impl Channel {
         None
     }
 
-    fn on_data(&mut self, now: Instant, data: &Data<'_>) {
+    fn on_data(&mut self, now: Instant, data: &Data<'_>, bytes: &[u8]) {
         if let Flow::Open(_, open) = &data.flow {
             self.meet(open.instance);
         }
-        match self.window.on_arrival(data.seq) {
-            Arrival::Fresh => {}
-            Arrival::Duplicate => return self.counters.duplicates += 1,
-            Arrival::TooLate => return self.counters.too_late += 1,
+        if !self.arrive(now, data.seq) {
+            return;
         }
-        if self.window.highest() == data.seq {
-            self.highest_at = now;
+        if self.decoder.has_recovered(data.seq) {
+            self.counters.duplicates += 1;
+            return;
         }
-        self.report_at.get_or_insert(now + REPORT);
+        let recovered = self.decoder.on_frame(data.seq, bytes);
+        self.accept(now, data);
+        self.on_recovered(now, recovered);
+    }
+
+    /// Whether a sequence number is new.
+    fn arrive(&mut self, now: Instant, seq: u32) -> bool {
+        let arrival = self.window.on_arrival(seq);
+        match arrival {
+            Arrival::Fresh => {
+                if self.window.highest() == seq {
+                    self.highest_at = now;
+                }
+                self.report_at.get_or_insert(now + REPORT);
+            }
+            Arrival::Duplicate => self.counters.duplicates += 1,
+            Arrival::TooLate => self.counters.too_late += 1,
+        }
+        arrival == Arrival::Fresh
+    }
+
+    fn on_recovered(&mut self, now: Instant, recovered: Vec<Vec<u8>>) {
+        for bytes in recovered {
+            // Anything else has no shard.
+            if let Ok(Frame::Data(data)) = Frame::parse(&bytes) {
+                self.counters.recovered += 1;
+                self.accept(now, &data);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, data: &Data<'_>) {
         let Some((association, remote)) = self.resolve(&data.flow) else {
             self.counters.unknown_flows += 1;
             return;
@@ -323,7 +398,8 @@ impl Channel {
     fn answer(&mut self, known: bool, flow: u32) {
         if self.queued < QUEUE {
             let echo = self.peer.unwrap_or(0);
-            self.emit(&Frame::Answer(Answer { known, flow, instance: self.instance, echo }));
+            let answer = Answer { known, flow, instance: self.instance, echo };
+            self.push(Frame::Answer(answer).to_bytes());
         }
     }
 
@@ -348,6 +424,7 @@ impl Channel {
         (self.counters.lost, self.counters.incomplete) = (lost, incomplete);
         self.window = Window::default();
         self.parts = Parts::default();
+        self.decoder = Decoder::default();
         self.report_at = None;
         self.yours.clear();
         self.associations.values_mut().for_each(|flows| flows.yours.clear());
@@ -374,19 +451,25 @@ impl Channel {
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.report_at
+        let times = [self.report_at, self.encoder.due()];
+        times.into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.report_at.take_if(|at| *at <= now).is_some() && self.queued < QUEUE {
             let hold = u32::try_from(now.since(self.highest_at).as_millis()).unwrap_or(u32::MAX);
-            self.emit(&Frame::Report(Report {
+            let report = Report {
                 highest: self.window.highest(),
                 hold,
                 lost: self.window.lost() as u32,
                 runs: self.window.runs() as u32,
-            }));
+            };
+            self.push(Frame::Report(report).to_bytes());
+        }
+        if self.encoder.due().is_some_and(|due| due <= now) {
+            let repairs = self.encoder.close(now);
+            self.emit_repairs(now, repairs);
         }
     }
 }
@@ -405,7 +488,10 @@ impl AddAssign for DatagramCounters {
         self.unknown_flows += other.unknown_flows;
         self.malformed += other.malformed;
         self.lost += other.lost;
+        self.recovered += other.recovered;
         self.incomplete += other.incomplete;
+        self.repairs_sent += other.repairs_sent;
+        self.repair_bytes_sent += other.repair_bytes_sent;
     }
 }
 

@@ -19,7 +19,7 @@ use super::channel::{Datagram, DatagramCounters};
 use super::frame::{Answer, Data, Flow, Frame};
 use super::link::Link;
 use super::outside::{Common, Dropped, Filtering, Outgoing, Outside};
-use super::{OVERHEAD, instance};
+use super::{OVERHEAD, REDUNDANCY, instance};
 use crate::Rules;
 
 /// The most datagrams that may wait in an association.
@@ -50,6 +50,8 @@ pub struct FarDatagramsConfig {
     pub peer_queue: usize,
     /// The most bytes of all.
     pub queue: usize,
+    /// As [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
+    pub redundancy: u8,
 }
 
 impl Default for FarDatagramsConfig {
@@ -65,6 +67,7 @@ impl Default for FarDatagramsConfig {
             associations: 16_384,
             peer_queue: 8 << 20,
             queue: 64 << 20,
+            redundancy: REDUNDANCY,
         }
     }
 }
@@ -269,10 +272,8 @@ impl FarDatagrams {
             Ok(Frame::Data(Data { flow: Flow::Open(..), .. })) => {}
             Ok(Frame::Data(Data { flow: Flow::Mine(flow), .. })) => {
                 let answer = Answer { known: false, flow, instance: self.instance, echo: 0 };
-                let mut bytes = Vec::new();
-                Frame::Answer(answer).emit(&mut bytes);
                 // Without room the next datagram is answered.
-                let _ = self.socket.try_send_to(&bytes, from);
+                let _ = self.socket.try_send_to(&Frame::Answer(answer).to_bytes(), from);
                 return false;
             }
             Ok(_) => return false,
@@ -290,7 +291,8 @@ impl FarDatagrams {
             table.refused += 1;
             return false;
         }
-        let link = Arc::new(Link::new(self.socket.clone(), from, self.instance));
+        let link =
+            Arc::new(Link::new(self.socket.clone(), from, self.config.redundancy, self.instance));
         let driven = link.clone();
         let driver = tasks.spawn(async move {
             let Err(error) = driven.drive().await;

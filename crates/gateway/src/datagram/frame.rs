@@ -153,15 +153,16 @@ pub(crate) enum FrameError {
 }
 
 impl Frame<'_> {
-    /// Appends the frame to `out`.
-    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+    /// The frame, to be sent.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let body = match self {
             Self::Data(data) => data.data.len(),
             Self::Repair(repair) => repair.shard.len(),
             Self::Answer(_) | Self::Report(_) | Self::Close(_) => 0,
         };
         // Enough for what is sent often.
-        out.reserve(2 * HEADER + body);
+        let mut bytes = Vec::with_capacity(2 * HEADER + body);
+        let out = &mut bytes;
         match self {
             Self::Data(data) => data.emit(out),
             Self::Repair(repair) => {
@@ -181,6 +182,7 @@ impl Frame<'_> {
                 words(out, kind::CLOSE << 4, 0, [close.instance, close.association]);
             }
         }
+        bytes
     }
 
     /// Reads a frame.
@@ -378,9 +380,7 @@ mod tests {
     }
 
     fn round_trip(frame: &Frame<'_>) {
-        let mut bytes = Vec::new();
-        frame.emit(&mut bytes);
-        assert_eq!(Frame::parse(&bytes).as_ref(), Ok(frame));
+        assert_eq!(Frame::parse(&frame.to_bytes()).as_ref(), Ok(frame));
     }
 
     proptest! {
@@ -409,9 +409,7 @@ mod tests {
         #[test]
         fn what_is_parsed_is_emitted_again(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(frame) = Frame::parse(&bytes) {
-                let mut again = Vec::new();
-                frame.emit(&mut again);
-                prop_assert_eq!(again, bytes);
+                prop_assert_eq!(frame.to_bytes(), bytes);
             }
         }
 
@@ -423,23 +421,20 @@ mod tests {
             with: u8,
             cut: prop::sample::Index,
         ) {
-            let mut bytes = Vec::new();
             let part = Some(Part { index: 1, count: 2 });
-            Frame::Data(Data { flow, seq: 7, part, data: b"data" }).emit(&mut bytes);
+            let mut bytes = Frame::Data(Data { flow, seq: 7, part, data: b"data" }).to_bytes();
             *at.get_mut(&mut bytes) = with;
             bytes.truncate(cut.index(bytes.len() + 1));
             if let Ok(frame) = Frame::parse(&bytes) {
-                let mut again = Vec::new();
-                frame.emit(&mut again);
-                prop_assert_eq!(again, bytes);
+                prop_assert_eq!(frame.to_bytes(), bytes);
             }
         }
     }
 
     #[test]
     fn a_plain_datagram_has_a_header_of_eight_bytes() {
-        let mut bytes = Vec::new();
-        Frame::Data(Data { flow: Flow::Mine(1), seq: 2, part: None, data: b"" }).emit(&mut bytes);
+        let data = Data { flow: Flow::Mine(1), seq: 2, part: None, data: b"" };
+        let bytes = Frame::Data(data).to_bytes();
         assert_eq!(bytes, [0x10, 0, 0, 1, 0, 0, 0, 2]);
         assert_eq!(bytes.len(), HEADER);
     }

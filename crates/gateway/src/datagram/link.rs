@@ -36,8 +36,13 @@ struct State {
 }
 
 impl Link {
-    pub(crate) fn new(socket: Arc<UdpSocket>, peer: SocketAddr, instance: u32) -> Self {
-        let channel = Channel::new(longest(&socket, peer), instance);
+    pub(crate) fn new(
+        socket: Arc<UdpSocket>,
+        peer: SocketAddr,
+        redundancy: u8,
+        instance: u32,
+    ) -> Self {
+        let channel = Channel::new(longest(&socket, peer), redundancy, instance);
         Self {
             socket,
             peer,

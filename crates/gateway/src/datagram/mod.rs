@@ -5,6 +5,9 @@
 //! destinations: an endpoint-independent mapping (RFC 4787). Between them datagrams travel in UDP datagrams of the
 //! carrier's stack, with a header of 8 bytes; those that are too long for one are split and joined again.
 //!
+//! If the path loses datagrams, repair frames follow them (forward error correction): as many as the loss that the receiver
+//! reports requires, up to a limit. A lost datagram is recovered within about a round trip. Without loss nothing is added.
+//!
 //! A datagram is sent at most once, and can be lost: with a full queue the newest is dropped, as in a router.
 
 use std::io;
@@ -15,8 +18,10 @@ use rand::rngs::SysRng;
 
 mod channel;
 mod far;
+mod fec;
 mod frame;
 mod link;
+mod loss;
 mod near;
 mod outside;
 mod parts;
@@ -31,6 +36,9 @@ pub use outside::Filtering;
 
 const ANY_V4: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 const ANY_V6: SocketAddr = SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0));
+
+/// The most repair data, in percent. With the headers it is less than a quarter.
+const REDUNDANCY: u8 = 22;
 
 /// What a datagram takes in a queue beside its data.
 const OVERHEAD: usize = 64;

@@ -17,7 +17,7 @@ use tracing::debug;
 use super::channel::{Datagram, DatagramCounters};
 use super::frame::MAX_DATAGRAM;
 use super::link::Link;
-use super::{ANY_V4, ANY_V6, OVERHEAD, instance};
+use super::{ANY_V4, ANY_V6, OVERHEAD, REDUNDANCY, instance};
 use crate::{Destination, HostAddress};
 
 /// The settings of datagrams at a near gateway.
@@ -33,6 +33,9 @@ pub struct NearDatagramsConfig {
     pub association_queue: usize,
     /// The most bytes that may wait to be received by all.
     pub queue: usize,
+    /// The most repair data, in percent of the data sent. If the path loses datagrams, repairs follow them: as many as the
+    /// loss requires, up to this limit, and up to 64 kbit/s more. 0 is none.
+    pub redundancy: u8,
 }
 
 impl Default for NearDatagramsConfig {
@@ -44,6 +47,7 @@ impl Default for NearDatagramsConfig {
             associations: 4096,
             association_queue: 512 << 10,
             queue: 32 << 20,
+            redundancy: REDUNDANCY,
         }
     }
 }
@@ -126,7 +130,7 @@ impl NearDatagrams {
         let socket = Arc::new(stack.udp_bind(if far.is_ipv4() { ANY_V4 } else { ANY_V6 })?);
         let shared = Arc::new(Shared {
             config,
-            link: Link::new(socket.clone(), far, instance()?),
+            link: Link::new(socket.clone(), far, config.redundancy, instance()?),
             socket,
             table: Mutex::default(),
             room: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
@@ -221,7 +225,7 @@ impl Association {
             waiting.ended.map_or(Ok(()), |kind| Err(io::Error::from(kind)))?;
             waiting.last = Instant::now();
         }
-        self.near.0.shared.link.with(|channel, _| channel.send(self.id, to, data));
+        self.near.0.shared.link.with(|channel, now| channel.send(now, self.id, to, data));
         Ok(data.len())
     }
 

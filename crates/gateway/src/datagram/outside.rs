@@ -269,7 +269,8 @@ impl Outside {
                     continue;
                 }
                 self.last = Instant::now();
-                self.link.with(|channel, _| channel.send(self.id, &from.into(), &buf[..len]));
+                self.link
+                    .with(|channel, now| channel.send(now, self.id, &from.into(), &buf[..len]));
             }
         });
     }
