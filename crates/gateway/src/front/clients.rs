@@ -17,7 +17,8 @@ const SILENT: u32 = 60;
 
 /// A limit on the clients that are served at a time. Clones share it.
 ///
-/// Above it, clients wait in the backlog of the kernel's listener until others have ended.
+/// Above it, clients wait until others have ended: one is accepted and not served, the others are in the backlog of the
+/// kernel's listener.
 #[derive(Clone, Debug)]
 pub struct Clients {
     slots: Arc<Semaphore>,
@@ -35,7 +36,7 @@ impl Clients {
         self.limit.saturating_sub(self.slots.available_permits() as u32)
     }
 
-    /// Waits until no client is served. Call it when nothing accepts any more.
+    /// Waits until no client is served.
     pub async fn drained(&self) {
         // An error means that the semaphore was closed, which nothing does.
         let _ = self.slots.acquire_many(self.limit).await;
@@ -60,9 +61,9 @@ impl Clients {
         F: Future<Output = ()> + Send + 'static,
     {
         loop {
-            let slot = self.enter().await;
             match listener.accept().await {
                 Ok((stream, peer)) => {
+                    let slot = self.enter().await;
                     prepare(&stream);
                     let served = serve(stream, peer);
                     tokio::spawn(async move {
