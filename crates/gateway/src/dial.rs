@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -11,6 +12,9 @@ use crate::{Destination, HostAddress, Refusal, Rules};
 
 /// When the next address is tried beside the one before (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
+
+/// The idle time before a server is asked whether it is still there (seconds): one that vanished ends its connection.
+const KEEP_IDLE: u32 = 300;
 
 /// The addresses of a name that are tried.
 const MOST: usize = 8;
@@ -30,8 +34,10 @@ pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, R
         return Err(Refusal::NotAllowed);
     }
     let stream = race(in_turn(allowed)).await.map_err(|error| Refusal::of_dial(&error))?;
-    // It only fails if the connection has ended, which the splice will find.
+    // They only fail if the connection has ended, which the splice will find.
     let _ = stream.set_nodelay(true);
+    let _ = setsockopt(&stream, sockopt::KeepAlive, &true);
+    let _ = setsockopt(&stream, sockopt::TcpKeepIdle, &KEEP_IDLE);
     Ok(stream)
 }
 

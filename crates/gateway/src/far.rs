@@ -250,3 +250,18 @@ async fn read_request(carried: &Carried) -> io::Result<Option<Request>> {
     };
     tokio::time::timeout(REQUEST, reading).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        fn size<A, F>(_: impl Fn(A) -> F) -> usize {
+            size_of::<F>()
+        }
+        type Accepted = (Arc<Inner>, TcpStream, SocketAddr, Place);
+        let task = size(|(far, stream, near, place): Accepted| far.serve(stream, near, place));
+        assert!(task <= 4096, "{task} bytes");
+    }
+}

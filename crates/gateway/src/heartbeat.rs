@@ -77,7 +77,7 @@ impl Life {
     async fn control(&mut self) -> io::Result<Infallible> {
         let mut stream = self.near.stack.connect_timeout(self.near.config.far, OPENING).await?;
         stream.set_nodelay(true)?;
-        let far = in_time(greet(&mut stream, self.own)).await?;
+        let far = in_time(self.greet(&mut stream)).await?;
         self.on_hello(far);
         let mut number = 0_u64;
         loop {
@@ -99,8 +99,20 @@ impl Life {
         }
     }
 
-    fn on_hello(&mut self, far: u64) {
+    /// Sends the control request; gives the instance of the far gateway.
+    async fn greet(&self, stream: &mut TcpStream) -> io::Result<u64> {
+        let mut request = Vec::new();
+        Request::Control(self.own).encode(&mut request).map_err(invalid)?;
+        stream.write_all(&request).await?;
+        let mut reply = [0; REPLY];
+        stream.read_exact(&mut reply).await?;
+        // Also if it has no room for a control connection.
         self.heard.send_replace(Instant::now());
+        read_reply(reply).map_err(invalid)?;
+        stream.read_u64().await
+    }
+
+    fn on_hello(&mut self, far: u64) {
         let at = self.near.config.far;
         if self.far.replace(far).is_some_and(|known| known != far) {
             warn!(%at, "the far gateway was restarted: the connections over it are reset");
@@ -113,18 +125,8 @@ impl Life {
     }
 }
 
-/// Sends the control request; gives the instance of the far gateway.
-async fn greet(stream: &mut TcpStream, own: u64) -> io::Result<u64> {
-    let invalid = |error: Box<dyn std::error::Error + Send + Sync>| {
-        io::Error::new(ErrorKind::InvalidData, error)
-    };
-    let mut request = Vec::new();
-    Request::Control(own).encode(&mut request).map_err(|error| invalid(error.into()))?;
-    stream.write_all(&request).await?;
-    let mut reply = [0; REPLY];
-    stream.read_exact(&mut reply).await?;
-    read_reply(reply).map_err(|refusal| invalid(refusal.into()))?;
-    stream.read_u64().await
+fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error)
 }
 
 async fn in_time<T>(answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {

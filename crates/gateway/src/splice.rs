@@ -61,8 +61,8 @@ pub struct Spliced {
 /// Joins `near` and `far` until both have ended: data goes both ways, a half-close is passed on as one, and when one side
 /// fails or is reset, the other is reset.
 ///
-/// A side that does not read holds the other back: beside what the sockets hold a direction keeps at most 64 KiB. What a
-/// side sent before it was reset is passed on as far as the other has room for it.
+/// A side that does not read holds the other back: beside what the sockets hold a direction keeps at most 64 KiB. What has
+/// not been delivered when a side is reset is lost, as with any reset.
 ///
 /// Dropped before it is ready it closes both.
 pub async fn splice(mut near: impl Side, mut far: impl Side) -> Spliced {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use airtcp_device::memory;
-use airtcp_gateway::{Limits, Refusal};
+use airtcp_gateway::{Limits, Refusal, Side};
 use airtcp_net::Stack;
 use airtcp_types::ByteCount;
 use tokio::io::AsyncWriteExt;
@@ -30,7 +30,9 @@ async fn beyond_the_limit_connections_are_refused_as_busy() {
         };
         assert_eq!(refused, Refusal::Busy);
         assert!(network.far.status().refused["busy"] > 0);
-        drop(open);
+        for mut carried in open {
+            carried.abort();
+        }
         network.until(|near, far| near.spare == 8 && far.pending == 9).await;
         network.near.connect(&to.into()).await.unwrap();
     })

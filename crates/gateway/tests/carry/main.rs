@@ -9,7 +9,10 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use airtcp_gateway::{Destination, Refusal};
+use airtcp_device::memory;
+use airtcp_gateway::{Destination, Near, NearConfig, Refusal, carrier_config};
+use airtcp_net::Stack;
+use airtcp_types::ByteCount;
 use network::{Network, addr, pattern, read_all, reset_of, server, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -92,6 +95,30 @@ async fn early_data_rides_with_the_request() {
         served.write_all(b"world").await.unwrap();
         carried.read_exact(&mut heard).await.unwrap();
         assert_eq!(&heard, b"world");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ipv6_carries_to_ipv6() {
+    within(async {
+        let (left, right) = memory::pair(1420, 256);
+        let stack = |device, address: &str| {
+            let config = carrier_config([address.parse().unwrap()], ByteCount::from_mib(256));
+            Stack::new(device, config).unwrap()
+        };
+        let (near_stack, far_stack) = (stack(left, "fd77::2/64"), stack(right, "fd77::1/64"));
+        let at = addr("[fd77::1]:7077");
+        let far = network::far(&far_stack, |far| far.listen = at);
+        tokio::spawn(far.run());
+        let near = Near::start(near_stack, NearConfig::new(at));
+        let listener = TcpListener::bind("[::1]:0").await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut carried = near.connect(&to.into()).await.unwrap();
+        let (mut served, _) = listener.accept().await.unwrap();
+        served.write_all(b"hello").await.unwrap();
+        drop(served);
+        assert_eq!(read_all(&mut carried).await.unwrap(), b"hello");
     })
     .await;
 }
