@@ -149,6 +149,12 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
     Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
 }
 
+/// An echo: `data` is identifier, sequence number and data, as [`Message::Echo`] holds them.
+pub fn emit_echo(src: IpAddr, dst: IpAddr, hop_limit: u8, data: &[u8]) -> Packet {
+    let kind = if src.is_ipv4() { V4_ECHO } else { V6_ECHO };
+    emit(src, dst, hop_limit, [kind, 0], data)
+}
+
 /// The answer to an echo: `echoed` is what [`Message::Echo`] held.
 pub fn emit_echo_reply(src: IpAddr, dst: IpAddr, hop_limit: u8, echoed: &[u8]) -> Packet {
     let kind = if src.is_ipv4() { V4_ECHO_REPLY } else { V6_ECHO_REPLY };

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use airtcp_device::Tun;
 use airtcp_gateway::Near;
@@ -263,8 +264,9 @@ impl Interception {
     /// The kernel refuses; the text says what to type.
     pub(super) async fn stop(self) -> anyhow::Result<()> {
         self.close();
-        // Before the routes go, so that nothing of these connections leaves by another one.
-        self.thread.stack().shutdown_within(super::PATIENCE).await;
+        // Before the routes go, so that nothing of these connections leaves by another one. A FIN would say that all of
+        // the data has come.
+        self.thread.stack().shutdown_within(Duration::ZERO).await;
         let removed = match self.has_routes {
             true => routes::remove().await.context(
                 "some routing rules are left; type: ip rule flush protocol 177 && ip -6 rule flush protocol 177",

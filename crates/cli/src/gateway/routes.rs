@@ -14,6 +14,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::pin::pin;
 
 use airtcp_testbed::Cidr;
@@ -95,14 +96,17 @@ pub(super) enum Ipv6 {
 impl Ipv6 {
     /// Asks the kernel.
     pub(super) fn of_this_machine() -> Self {
-        let disabled = |device: &str| {
+        let is_disabled = |device: &str| {
             let path = format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6");
-            std::fs::read_to_string(path).map(|text| text.trim() != "0")
+            // A service need not see it: then IPv6 has to be taken care of.
+            std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
         };
-        match (disabled("all"), disabled("default")) {
-            (Ok(false), Ok(false)) => Self::On,
-            (Ok(false), _) => Self::Blocked,
-            _ => Self::Absent,
+        if !Path::new("/proc/thread-self/net/if_inet6").exists() || is_disabled("all") {
+            Self::Absent
+        } else if is_disabled("default") {
+            Self::Blocked
+        } else {
+            Self::On
         }
     }
 }
@@ -170,8 +174,11 @@ impl Routes {
             let mut excluded: Vec<Cidr> = excluded.chain(local).copied().collect();
             excluded.sort_unstable();
             excluded.dedup();
+            // A socket for both versions writes them as addresses of IPv6.
+            let endpoints =
+                endpoints.iter().map(|one| SocketAddr::new(one.ip().to_canonical(), one.port()));
             let endpoints: Vec<SocketAddr> =
-                endpoints.iter().filter(|one| one.is_ipv4() && !is_ipv6).copied().collect();
+                endpoints.filter(|one| one.is_ipv4() && !is_ipv6).collect();
             if networks.len() + endpoints.len() > MOST {
                 return Err(Mistake::new(format!(
                     "--route takes at most {} networks of an IP version: name larger ones, and leave out parts with --exclude",

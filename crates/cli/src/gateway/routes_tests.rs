@@ -61,7 +61,7 @@ fn networks(texts: &[&str]) -> Vec<Cidr> {
 }
 
 fn everything_but(excluded: &[&str]) -> Routes {
-    let endpoints = ["203.0.113.9:51820".parse().unwrap()];
+    let endpoints = ["[::ffff:203.0.113.9]:51820".parse().unwrap()];
     Routes::new("air0", &EVERYTHING, &networks(excluded), &endpoints, Ipv6::On).unwrap()
 }
 
@@ -188,6 +188,30 @@ fn the_commands_that_are_shown_do_the_same() {
         });
         assert_eq!(ours, theirs);
     }
+}
+
+#[test]
+fn ipv6_that_is_switched_off_is_not_carried_and_does_not_go_around() {
+    if or_skip(requirements()).is_none() {
+        return;
+    }
+    let (namespace, _uplink) = machine();
+    assert_eq!(namespace.run(Ipv6::of_this_machine), Ipv6::On);
+    namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+    assert_eq!(namespace.run(Ipv6::of_this_machine), Ipv6::Blocked);
+    let _tun = namespace.run(|| TunFile::open("air0")).unwrap();
+    let own = ["198.18.77.1/32"].map(|text| text.parse().unwrap());
+    namespace.configure("air0", &own, None).unwrap();
+    let routes = Routes::new("air0", &EVERYTHING, &[], &[], Ipv6::Blocked).unwrap();
+    add(&namespace, &routes).unwrap();
+    assert_eq!(way(&namespace, "1.1.1.1"), "air0");
+    assert_eq!(way(&namespace, "2001:db8::77"), "up0");
+    assert!(way(&namespace, "2001:db8:1::1").contains("No route to host"));
+    namespace.block_on(remove()).unwrap();
+    namespace.set_sysctl("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
+    assert_eq!(namespace.run(Ipv6::of_this_machine), Ipv6::Absent);
+    add(&namespace, &Routes::new("air0", &EVERYTHING, &[], &[], Ipv6::Absent).unwrap()).unwrap();
+    assert_eq!(ip(&namespace, "-6 rule").lines().count(), 2);
 }
 
 #[test]
