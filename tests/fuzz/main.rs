@@ -5,6 +5,7 @@
 
 mod feed;
 mod fragments;
+mod gateway;
 mod host;
 mod link_spec;
 mod options;
@@ -41,6 +42,11 @@ fn replay(target: &str, run: fn(&[u8]) -> bool) {
 #[test]
 fn options_from_any_bytes() {
     replay("options", options::run);
+}
+
+#[test]
+fn requests_to_a_gateway_from_any_bytes() {
+    replay("gateway", gateway::run);
 }
 
 #[test]

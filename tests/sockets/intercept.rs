@@ -11,6 +11,7 @@ use std::time::Duration;
 use airtcp_device::{Tun, TunFile};
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::Unreachable;
 use airtcp_testbed::{Cidr, Namespace, Service, TestbedError, or_skip, peer, tun_options};
 
 const MIB: u64 = 1 << 20;
@@ -26,20 +27,28 @@ fn cidrs<const N: usize>(texts: [&str; N]) -> [Cidr; N] {
 
 /// The clients' namespace, all of whose packets go to the example, and the namespace that this dials from.
 fn setup() -> Result<(Namespace, Namespace), TestbedError> {
-    airtcp_testbed::requirements()?;
-    let (near, far) = (Namespace::new()?, Namespace::new()?);
+    let (near, file) = clients()?;
+    let far = Namespace::new()?;
     far.configure("lo", &cidrs(["192.0.2.7/32", "2001:db8::7/128"]), None)?;
+    far.spawn(async move { example::intercept(stack(file)).await });
+    Ok((near, far))
+}
+
+/// A namespace, and the device that all of its packets go into.
+fn clients() -> Result<(Namespace, TunFile), TestbedError> {
+    airtcp_testbed::requirements()?;
+    let near = Namespace::new()?;
     let file = near.run(|| TunFile::open_with("tun0", tun_options())).expect("a TUN device");
     near.configure("tun0", &cidrs(["10.77.0.1/24", "fd77::1/64"]), Some(1500))?;
     for everything in cidrs(["0.0.0.0/0", "::/0"]) {
         near.add_route("tun0", everything, None)?;
     }
-    far.spawn(async move {
-        let tun = Tun::new(file).expect("a TUN device in the runtime");
-        let stack = Stack::new(tun, HostConfig::new([])).expect("a stack");
-        example::intercept(stack).await
-    });
-    Ok((near, far))
+    Ok((near, file))
+}
+
+fn stack(file: TunFile) -> Stack {
+    let tun = Tun::new(file).expect("a TUN device in the runtime");
+    Stack::new(tun, HostConfig::new([])).expect("a stack")
 }
 
 #[tokio::test]
@@ -66,6 +75,30 @@ async fn a_closed_port_refuses() {
             far.run(move || TcpListener::bind((address, 0))?.local_addr()).expect("a port");
         let refused = near.spawn(peer::connect(closed, None)).await.expect("no panic");
         assert_eq!(refused.expect_err("nobody is there").kind(), ErrorKind::ConnectionRefused);
+    }
+}
+
+#[tokio::test]
+async fn a_client_hears_what_a_router_would_say() {
+    let Some((near, file)) = or_skip(clients()) else { return };
+    let listener = stack(file).listen_any(8).expect("a listener");
+    for address in far_addresses() {
+        // The kernel's words for a filter differ between IPv4 and IPv6.
+        let filtered = if address.is_ipv4() {
+            ErrorKind::HostUnreachable
+        } else {
+            ErrorKind::PermissionDenied
+        };
+        for (why, error) in [
+            (Unreachable::Host, ErrorKind::HostUnreachable),
+            (Unreachable::Network, ErrorKind::NetworkUnreachable),
+            (Unreachable::Prohibited, filtered),
+        ] {
+            let calling = near.spawn(peer::connect(SocketAddr::new(address, 443), None));
+            listener.next().await.expect("a SYN").refuse_with(why);
+            let refused = calling.await.expect("no panic").expect_err("it is refused");
+            assert_eq!(refused.kind(), error, "{address} {why}");
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::attach::AttachArgs;
 use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::client::quick::args::{QuickGetArgs, QuickServeArgs};
 use crate::compare::CompareArgs;
+use crate::gateway::GatewayArgs;
 use crate::generate::{CompletionsArgs, ManArgs};
 use crate::global::{self, GlobalArgs};
 use crate::lab::LabArgs;
@@ -29,6 +30,10 @@ use crate::value::{self, LinkPair, Several};
 
 /// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
 const RADIO: &str = "error 40% tries 4 seed 1";
+
+/// The links of `demo --lossy` and `demo --gateway` if none is described.
+const LOSSY_LINK: &str = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1";
+const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
 
 /// `airtcp` and its commands.
 #[derive(Parser, Debug)]
@@ -67,6 +72,8 @@ pub(crate) enum Command {
     Quickserve(Box<QuickServeArgs>),
     /// Download a file from `quickserve` and verify its SHA-256
     Quickget(Box<QuickGetArgs>),
+    /// Carry the traffic of unmodified programs over a bad link, between two machines
+    Gateway(GatewayArgs),
     /// List the connections of a running `serve`, in the format of ss -tinm
     Ss(SsArgs),
     /// List all strategies and all named links
@@ -207,21 +214,24 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_negative_numbers = true, value_parser = value::size)]
     pub(crate) size: ByteCount,
     /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the transfers
-    #[arg(long, conflicts_with = "size", group = "timed")]
+    #[arg(long, conflicts_with = "size", group = "timed", group = "over_link")]
     pub(crate) lossy: bool,
-    /// Link of --lossy: a description (see `airtcp link --help`) or a named link
-    #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
-          default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
-    link: LinkPair,
+    /// Download with curl over a lossy link, directly and through two gateways
+    #[arg(long, conflicts_with_all = ["size", "lossy", "with", "trace"], group = "timed", group = "over_link")]
+    pub(crate) gateway: bool,
+    /// Link of --lossy and --gateway: a description (see `airtcp link --help`) or a named link [default: 20 Mbit/s; 40 ms
+    /// and 1 % of the data packets lost, or with --gateway 50 ms and 2 % of the packets lost both ways]
+    #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
+    link: Option<LinkPair>,
     /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link (its
     /// uplink)
-    #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link)]
+    #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
     back: Option<LinkPair>,
     /// Send from the kernel through a base station and a radio to a mobile that is out of reach for a while, once per
     /// policy of the base station. The value describes the radio (see `basestation --help`); by default 40 % of the
     /// frames are corrupted, and a frame is tried four times
     #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
-          conflicts_with_all = ["size", "lossy", "with", "SenderArgs"], group = "timed")]
+          conflicts_with_all = ["size", "lossy", "gateway", "with", "SenderArgs"], group = "timed")]
     pub(crate) radio: Option<RadioSpec>,
     /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the radio carries one frame
     /// per round trip of its own
@@ -231,8 +241,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "SECONDS", requires = "radio", allow_negative_numbers = true,
           value_parser = value::seconds, default_value = "10")]
     pub(crate) away: Duration,
-    /// Duration of each transfer of --lossy [default: 2.5]; with --radio, the time before the mobile leaves and after
-    /// it returns [default: 8]
+    /// Duration of each transfer of --lossy [default: 2.5] or --gateway [default: 8]; with --radio, the time before the
+    /// mobile leaves and after it returns [default: 8]
     #[arg(long, value_name = "SECONDS", requires = "timed", allow_negative_numbers = true,
           value_parser = value::seconds)]
     seconds: Option<Duration>,
@@ -256,9 +266,11 @@ impl DemoArgs {
         self.seconds.unwrap_or(Duration::from_secs_f64(default))
     }
 
-    /// Both directions of the link of --lossy.
+    /// Both directions of the link of --lossy or --gateway.
     pub(crate) fn link(&self) -> LinkPair {
-        self.link.with_back(self.back.as_ref())
+        let default = if self.gateway { CARRIED_LINK } else { LOSSY_LINK };
+        let link = self.link.clone().unwrap_or_else(|| value::link(default).expect("a link"));
+        link.with_back(self.back.as_ref())
     }
 
     /// The radio of --radio.
@@ -401,6 +413,10 @@ fn example(command: &str) -> Option<&'static str> {
         "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
         "quickserve" => "airtcp quickserve . --listen rrtp://0.0.0.0:8000",
         "quickget" => "airtcp quickget rrtp://10.0.0.1:8000/file -o file",
+        "gateway" => {
+            "airtcp gateway keygen --out near.key, or: airtcp gateway near --key near.key --peer KEY --endpoint \
+             gateway.example:51820 --socks5 127.0.0.1:1080"
+        }
         "ss" => "airtcp ss --watch",
         "names" => "airtcp names --json",
         "demo" => {

@@ -43,6 +43,7 @@ mod control;
 mod demo;
 mod device;
 mod file;
+mod gateway;
 mod generate;
 mod global;
 mod lab;
@@ -57,6 +58,7 @@ mod progress;
 mod record;
 mod serve;
 mod services;
+mod settings;
 mod signals;
 mod sim;
 mod ss;
@@ -95,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Connect(args) => finish(client::connect::run(&args)),
         Command::Quickserve(args) => finish(client::quick::serve::run(&args)),
         Command::Quickget(args) => finish(client::quick::get::run(&args)),
+        Command::Gateway(args) => finish(gateway::run(args)),
         Command::Ss(args) => finish(ss::run(&args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),
@@ -116,7 +119,11 @@ fn start_logging() {
         .with_ansi(global::has_colors(&std::io::stderr()))
         .with_writer(std::io::stderr);
     // It fails only where a logger is set already, and then that one is meant.
-    let _ = logger.try_init();
+    let _ = match std::env::var_os("JOURNAL_STREAM") {
+        // The journal has the time itself.
+        Some(_) => logger.without_time().try_init(),
+        None => logger.try_init(),
+    };
 }
 
 fn finish(result: anyhow::Result<()>) -> ExitCode {

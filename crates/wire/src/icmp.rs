@@ -149,6 +149,12 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
     Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
 }
 
+/// An echo: `data` is identifier, sequence number and data, as [`Message::Echo`] holds them.
+pub fn emit_echo(src: IpAddr, dst: IpAddr, hop_limit: u8, data: &[u8]) -> Packet {
+    let kind = if src.is_ipv4() { V4_ECHO } else { V6_ECHO };
+    emit(src, dst, hop_limit, [kind, 0], data)
+}
+
 /// The answer to an echo: `echoed` is what [`Message::Echo`] held.
 pub fn emit_echo_reply(src: IpAddr, dst: IpAddr, hop_limit: u8, echoed: &[u8]) -> Packet {
     let kind = if src.is_ipv4() { V4_ECHO_REPLY } else { V6_ECHO_REPLY };
@@ -167,6 +173,12 @@ pub enum Complaint {
     },
     /// Not all fragments came in time.
     Reassembly,
+    /// There is no route to the network.
+    Network,
+    /// The host does not answer.
+    Host,
+    /// A filter forbids it.
+    Prohibited,
 }
 
 /// Whether a message that begins with the byte `kind` is an error, of which nobody may complain
@@ -187,22 +199,26 @@ pub fn emit_error(
     complaint: Complaint,
     original: &[u8],
 ) -> Packet {
-    let (kind, word, max) = match (src.is_ipv4(), complaint) {
-        (true, Complaint::Protocol { .. }) => {
-            ([V4_UNREACHABLE, 2], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN)
-        }
-        (true, Complaint::Port) => ([V4_UNREACHABLE, 3], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN),
+    let v4 = src.is_ipv4();
+    let (kind, word) = match (v4, complaint) {
+        (true, Complaint::Network) => ([V4_UNREACHABLE, 0], 0),
+        (true, Complaint::Host) => ([V4_UNREACHABLE, 1], 0),
+        (true, Complaint::Protocol { .. }) => ([V4_UNREACHABLE, 2], 0),
+        (true, Complaint::Port) => ([V4_UNREACHABLE, 3], 0),
+        // RFC 1812 section 5.2.7.1.
+        (true, Complaint::Prohibited) => ([V4_UNREACHABLE, 13], 0),
+        (true, Complaint::Reassembly) => ([V4_TIME_EXCEEDED, 1], 0),
+        (false, Complaint::Network) => ([V6_UNREACHABLE, 0], 0),
+        (false, Complaint::Prohibited) => ([V6_UNREACHABLE, 1], 0),
+        (false, Complaint::Host) => ([V6_UNREACHABLE, 3], 0),
+        (false, Complaint::Port) => ([V6_UNREACHABLE, 4], 0),
         // RFC 4443 section 3.4: code 1 is an unrecognised next header.
-        (false, Complaint::Protocol { pointer }) => {
-            ([V6_PARAMETER_PROBLEM, 1], pointer, V6_ERROR_MAX - ip::V6_HEADER_LEN)
-        }
-        (false, Complaint::Port) => ([V6_UNREACHABLE, 4], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN),
-        (true, Complaint::Reassembly) => {
-            ([V4_TIME_EXCEEDED, 1], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN)
-        }
-        (false, Complaint::Reassembly) => {
-            ([V6_TIME_EXCEEDED, 1], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN)
-        }
+        (false, Complaint::Protocol { pointer }) => ([V6_PARAMETER_PROBLEM, 1], pointer),
+        (false, Complaint::Reassembly) => ([V6_TIME_EXCEEDED, 1], 0),
+    };
+    let max = match v4 {
+        true => V4_ERROR_MAX - ip::V4_HEADER_LEN,
+        false => V6_ERROR_MAX - ip::V6_HEADER_LEN,
     };
     let quoted = &original[..original.len().min(max - HEADER_LEN)];
     let mut body = Vec::with_capacity(4 + quoted.len());

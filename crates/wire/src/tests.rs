@@ -190,19 +190,28 @@ fn etherparse_reads_the_errors_we_write() {
 
 #[test]
 fn an_error_leads_back_to_the_segment_it_quotes() {
-    for v6 in [false, true] {
+    let complaints = [
+        (Complaint::Port, Reason::Port),
+        (Complaint::Protocol { pointer: 6 }, Reason::Protocol),
+        (Complaint::Network, Reason::Network),
+        (Complaint::Host, Reason::Host),
+        (Complaint::Prohibited, Reason::Prohibited),
+        (Complaint::Reassembly, Reason::HopLimit),
+    ];
+    for (v6, (complaint, expected)) in
+        [false, true].into_iter().flat_map(|v6| complaints.map(|complaint| (v6, complaint)))
+    {
         let flow = flow(v6);
         let original = tcp::emit(&flow, 64, &header(), &[]).data;
         let (src, dst) = (flow.remote.ip(), flow.local.ip());
-        let packet = icmp::emit_error(src, dst, 64, Complaint::Port, &original);
+        let packet = icmp::emit_error(src, dst, 64, complaint, &original);
         let datagram = ip::parse(&packet.data).unwrap();
         let message = match v6 {
             false => icmp::parse_v4(datagram.payload),
             true => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
         };
-        let Ok(Message::Error { reason: Reason::Port, quoted }) = message else {
-            panic!("{message:?}")
-        };
+        let Ok(Message::Error { reason, quoted }) = message else { panic!("{message:?}") };
+        assert_eq!(reason, expected);
         let quote = icmp::parse_quote(quoted).unwrap();
         assert_eq!(
             (quote.flow, quote.protocol, quote.seq),

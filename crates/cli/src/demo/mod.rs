@@ -5,6 +5,7 @@
 //! process. Where there is none to be had, two stacks talk over a device in memory.
 
 mod file;
+mod gateway;
 mod lossy;
 mod meter;
 mod network;
@@ -39,6 +40,9 @@ const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.lossy {
         return lossy::run(args);
+    }
+    if args.gateway {
+        return gateway::run(args);
     }
     if args.radio.is_some() {
         return radio::run(args);

@@ -21,38 +21,43 @@ pub(super) struct Counted(pub(super) Vec<Stack>);
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let counters: Counters = self.0.iter().map(Stack::counters).sum();
-        for (name, value) in counters.iter() {
-            let help = format!("{name} of nstat");
-            if GAUGES.contains(&name) {
-                put(&mut encoder, name, &help, &ConstGauge::new(value))?;
-            } else {
-                put(&mut encoder, name, &help, &ConstCounter::new(value))?;
-            }
-        }
-        let device: airtcp_device::Counters = self.0.iter().map(Stack::device_counters).sum();
-        for (name, help, value) in [
-            ("device_rx_packets", "Packets read from the device", device.rx_packets),
-            ("device_rx_bytes", "Bytes read from the device", device.rx_bytes),
-            ("device_rx_errors", "Errors of reading from the device", device.rx_errors),
-            ("device_tx_packets", "Packets written to the device", device.tx_packets),
-            ("device_tx_bytes", "Bytes written to the device", device.tx_bytes),
-            ("device_tx_dropped", "Packets dropped because the link was down", device.tx_dropped),
-            ("device_tx_errors", "Packets that the device refused", device.tx_errors),
-        ] {
-            put(&mut encoder, name, help, &ConstCounter::new(value))?;
-        }
-        let held: u64 = self.0.iter().map(|stack| stack.held().0).sum();
-        let held = ConstGauge::new(held);
-        put(&mut encoder, "held_bytes", "Memory used by all sockets", &held)?;
-
-        let mut states = BTreeMap::<_, u64>::new();
-        for (_, state) in self.0.iter().flat_map(Stack::connections) {
-            *states.entry(state.ss_name()).or_default() += 1;
-        }
-        let states = states.into_iter().map(|(state, count)| (state, ConstGauge::new(count)));
-        put_by(&mut encoder, "connections", "Connections by state of ss", "state", states)
+        put_stacks(&mut encoder, &self.0)
     }
+}
+
+/// What stacks count together.
+pub(crate) fn put_stacks(encoder: &mut DescriptorEncoder<'_>, stacks: &[Stack]) -> fmt::Result {
+    let counters: Counters = stacks.iter().map(Stack::counters).sum();
+    for (name, value) in counters.iter() {
+        let help = format!("{name} of nstat");
+        if GAUGES.contains(&name) {
+            put(encoder, name, &help, &ConstGauge::new(value))?;
+        } else {
+            put(encoder, name, &help, &ConstCounter::new(value))?;
+        }
+    }
+    let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();
+    for (name, help, value) in [
+        ("device_rx_packets", "Packets read from the device", device.rx_packets),
+        ("device_rx_bytes", "Bytes read from the device", device.rx_bytes),
+        ("device_rx_errors", "Errors of reading from the device", device.rx_errors),
+        ("device_tx_packets", "Packets written to the device", device.tx_packets),
+        ("device_tx_bytes", "Bytes written to the device", device.tx_bytes),
+        ("device_tx_dropped", "Packets dropped because the link was down", device.tx_dropped),
+        ("device_tx_errors", "Packets that the device refused", device.tx_errors),
+    ] {
+        put(encoder, name, help, &ConstCounter::new(value))?;
+    }
+    let held: u64 = stacks.iter().map(|stack| stack.held().0).sum();
+    let held = ConstGauge::new(held);
+    put(encoder, "held_bytes", "Memory used by all sockets", &held)?;
+
+    let mut states = BTreeMap::<_, u64>::new();
+    for (_, state) in stacks.iter().flat_map(Stack::connections) {
+        *states.entry(state.ss_name()).or_default() += 1;
+    }
+    let states = states.into_iter().map(|(state, count)| (state, ConstGauge::new(count)));
+    put_by(encoder, "connections", "Connections by state of ss", "state", states)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
 use counted::Counted;
+pub(crate) use counted::put_stacks;
 use engine::{Engines, Work};
 use summary::Summary;
 

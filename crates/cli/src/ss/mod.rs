@@ -16,7 +16,7 @@ use crate::control::{Asker, NobodyThere};
 use crate::signals::Signals;
 use crate::{output, value};
 
-pub(crate) use served::{Request, Served};
+pub(crate) use served::{Request, Served, by_default};
 
 /// Where `serve` has its socket, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
 const DIRECTORY: &str = "/run/airtcp-serve";
@@ -87,13 +87,19 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
             }
         }
     }
-    if args.json {
-        for answer in &mut answers {
-            without_tokens(answer);
-        }
+    let clear = if args.watch.is_some() && stdout().is_terminal() { CLEAR } else { "" };
+    print(answers, args.json, clear)
+}
+
+/// Prints what stacks have answered, as JSON or behind `clear`.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn print(mut answers: Vec<Value>, json: bool, clear: &str) -> anyhow::Result<()> {
+    if json {
+        answers.iter_mut().for_each(without_tokens);
         return output::print(&serde_json::to_string(&answers)?);
     }
-    let clear = if args.watch.is_some() && stdout().is_terminal() { CLEAR } else { "" };
     let shown: Vec<String> = answers.iter().map(text).collect();
     output::print(&format!("{clear}{}", shown.join("\n").trim_end()))
 }

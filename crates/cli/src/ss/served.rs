@@ -80,22 +80,14 @@ impl Served {
 
     /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked for it.
     pub(crate) fn listen_by_default(self) {
-        // Another namespace may have a device of the same name.
-        let with_pid = format!("{}-{}", self.device, std::process::id());
-        let Some(path) = default_path(&self.device) else { return };
-        let made = match path.parent().map(fs::create_dir_all) {
-            Some(Err(error)) => Err(error).context("making its directory"),
-            _ => self.clone().listen(&path).or_else(|error| match default_path(&with_pid) {
-                Some(path) => self.listen(&path),
-                None => Err(error),
-            }),
-        };
-        if let Err(error) = made {
-            tracing::info!("`airtcp ss` will not find this: {error:#}");
-        }
+        by_default(&self.device, |path| self.clone().listen(path));
     }
 
-    fn answer(&self) -> anyhow::Result<serde_json::Value> {
+    /// The connections, as `ss` prints them.
+    ///
+    /// # Errors
+    /// There is none; it is that of JSON.
+    pub(crate) fn answer(&self) -> anyhow::Result<serde_json::Value> {
         let (mut connections, mut total) = (Vec::new(), 0);
         for (queue, stack) in self.stacks.iter().enumerate() {
             let room = MOST - connections.len();
@@ -112,6 +104,23 @@ impl Served {
             connections_total: total,
             connections,
         })?)
+    }
+}
+
+/// Has a command listen at the path of this name where `ss` looks, if that can be had: nobody asked for it.
+pub(crate) fn by_default(name: &str, listen: impl Fn(&Path) -> anyhow::Result<()>) {
+    // Another namespace may have a device of the same name.
+    let with_pid = format!("{name}-{}", std::process::id());
+    let Some(path) = default_path(name) else { return };
+    let made = match path.parent().map(fs::create_dir_all) {
+        Some(Err(error)) => Err(error).context("making its directory"),
+        _ => listen(&path).or_else(|error| match default_path(&with_pid) {
+            Some(path) => listen(&path),
+            None => Err(error),
+        }),
+    };
+    if let Err(error) = made {
+        tracing::info!("`airtcp ss` will not find this: {error:#}");
     }
 }
 

@@ -108,7 +108,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         None => {}
     }
     let settings = match &cli.config {
-        Some(path) => cli.settings.or(Settings::read(path)?),
+        Some(path) => cli.settings.or(crate::settings::read(path)?),
         None => cli.settings,
     };
     let plan = settings.plan()?;
@@ -249,7 +249,7 @@ mod tests {
         let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         assert_eq!(cli.config.as_deref(), Some("/etc/airtcp/basestation.toml".as_ref()));
-        let file = Settings::read(format!("{root}basestation.toml").as_ref()).unwrap();
+        let file = crate::settings::read(format!("{root}basestation.toml").as_ref()).unwrap();
         let plan = cli.settings.or(file).plan().unwrap();
         assert_eq!(plan.control.as_deref(), Some(ctl::DEFAULT.as_ref()));
         assert!(plan.persist && plan.station.is_some());

@@ -1,9 +1,7 @@
 //! Settings of a base station: flags, and a file with the same keys.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use airtcp_basestation::station::{Mark, Prefix};
@@ -11,17 +9,13 @@ use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::RadioSpec;
 use airtcp_link::radio::Arq;
 use airtcp_types::ByteCount;
-use anyhow::anyhow;
 use clap::Args;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, Error as _, IntoDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use crate::output::Mistake;
-use crate::{file, value};
-
-/// The longest file of settings.
-const LONGEST: u64 = 1 << 20;
+use crate::{settings, value};
 
 /// The most flows that a flag takes.
 const FLOWS: usize = 1_000_000_000;
@@ -41,14 +35,14 @@ pub(super) struct Settings {
     /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s without errors);
     /// without this option packets are only forwarded
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
-    #[serde(deserialize_with = "written")]
+    #[serde(deserialize_with = "settings::written")]
     radio: Option<RadioSpec>,
     /// Treatment of TCP flows: plain, tcp-ecn or snoop [default: plain]
     #[arg(long, value_name = "POLICY", value_parser = named::<Policy>)]
     policy: Option<Policy>,
     /// Link-layer retransmission: off, mac, mac+link or head [default: mac+link]
     #[arg(long, value_name = "ARQ", value_parser = value::parsed::<Arq>)]
-    #[serde(deserialize_with = "written")]
+    #[serde(deserialize_with = "settings::written")]
     arq: Option<Arq>,
     /// Marks of tcp-ecn: paper, ce or both [default: both]
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
@@ -64,11 +58,11 @@ pub(super) struct Settings {
     unproven: Option<usize>,
     /// Buffer for packets while the mobile is out of reach [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
-    #[serde(deserialize_with = "size")]
+    #[serde(deserialize_with = "settings::size")]
     hold: Option<ByteCount>,
     /// Time out of reach after which the flows of the mobile are dropped [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "settings::seconds")]
     absence: Option<Duration>,
     /// Networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: packets from the wireless side with another source
     /// are dropped [default: any source passes]
@@ -76,7 +70,7 @@ pub(super) struct Settings {
     mobiles: Option<Vec<Prefix>>,
     /// Size of snoop's cache [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
-    #[serde(deserialize_with = "size")]
+    #[serde(deserialize_with = "settings::size")]
     cache: Option<ByteCount>,
     /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
     /// before the station [default: only without --radio]
@@ -94,7 +88,7 @@ pub(super) struct Settings {
     control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9465
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
-    #[serde(deserialize_with = "socket")]
+    #[serde(deserialize_with = "settings::socket")]
     metrics: Option<SocketAddr>,
     /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
@@ -120,22 +114,6 @@ pub(super) struct Plan {
 }
 
 impl Settings {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or a place in it and what is wrong there.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
-        let text = file::read(path, LONGEST).map_err(|error| anyhow!("{name}: {error:#}"))?;
-        toml::from_str(&text).map_err(|error| {
-            let mistake = file::mistake(&text, &error);
-            let is_text = mistake.contains("expected a string");
-            let hint = error.span().and_then(|span| as_text(&text, span.start, is_text));
-            let hint = hint.map_or(String::new(), |line| format!("; write {line}"));
-            Mistake::new(format!("{name}{mistake}{hint}")).into()
-        })
-    }
-
     /// What is said here, and what is not as there.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
@@ -232,66 +210,27 @@ impl Settings {
     }
 }
 
-/// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and bare.
-fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
-    let begin = text.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
-    let line = text.get(begin..)?.lines().next()?;
-    let (key, value) = line.split_once('=')?;
-    let value = value.split('#').next()?.trim();
-    let is_word =
-        value.starts_with(|c: char| c.is_ascii_alphabetic()) && !["true", "false"].contains(&value);
-    let is_bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
-    (is_bare && (is_word || is_text)).then(|| format!("{} = \"{value}\"", key.trim()))
-}
-
 /// A value by the name that it has in a file.
 fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
     T::deserialize(name).map_err(|error| error.to_string())
 }
 
-/// A value of a file that is a text.
-fn text<'de, T, D: Deserializer<'de>>(
-    deserializer: D,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, D::Error> {
-    read(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
-}
-
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    text(deserializer, value::tun)
-}
-
-fn socket<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
-    text(deserializer, value::socket)
-}
-
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    value::seconds(&f64::deserialize(deserializer)?.to_string()).map(Some).map_err(D::Error::custom)
-}
-
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
-    text(deserializer, value::size)
-}
-
-fn written<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    T: FromStr<Err: Display>,
-    D: Deserializer<'de>,
-{
-    text(deserializer, value::parsed)
+    settings::text(deserializer, value::tun)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::Path;
 
     use super::*;
 
     fn file(text: &str) -> anyhow::Result<Settings> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        Settings::read(file.path())
+        settings::read(file.path())
     }
 
     fn refused(text: &str) -> String {

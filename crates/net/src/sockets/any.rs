@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airtcp_stack::host::SocketId;
+use airtcp_stack::tcp::Unreachable;
 use airtcp_types::FlowId;
 use tokio::sync::Notify;
 use tokio::task::coop;
@@ -120,6 +121,15 @@ impl PendingStream {
 
     /// Answers the SYN with a RST: the peer's error is `ConnectionRefused`. Dropping does the same.
     pub fn refuse(self) {}
+
+    /// Answers the SYN with an ICMP error, as a router on the way to the destination would. A Linux peer's `connect` fails
+    /// at once with `HostUnreachable`, or `NetworkUnreachable` for [`Unreachable::Network`].
+    pub fn refuse_with(self, why: Unreachable) {
+        self.handle.shared().with(|core, now| {
+            // An error says that it is held no longer.
+            let _ = core.host.tcp_refuse_pending(now, self.id, why);
+        });
+    }
 }
 
 impl Drop for PendingStream {

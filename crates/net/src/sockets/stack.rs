@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_device::{Alarm, Clock, Device, Watch};
+use airtcp_recovery::Combination;
 use airtcp_stack::counters::Counters;
 use airtcp_stack::host::{Host, HostConfig, Listed};
 use airtcp_stack::tcp::{State, TcpConfig};
@@ -256,6 +257,13 @@ impl Stack {
     /// The memory of all sockets in bytes, including closed connections whose last packet has not left yet.
     pub fn held(&self) -> ByteCount {
         self.shared().look(|core, _| core.host.held())
+    }
+
+    /// Gives the stack other strategies: those of connections to come without settings of their own, and those of all that
+    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
+    /// strategies need.
+    pub fn set_combination(&self, combination: &Combination) -> usize {
+        self.shared().with(|core, now| core.host.tcp_set_combination(now, combination))
     }
 
     /// Every connection with its state, including closed ones in TIME-WAIT.

@@ -8,11 +8,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use airtcp_types::{FlowId, Instant, SeqNumber};
+use airtcp_wire::icmp::Complaint;
 use airtcp_wire::ip;
 use airtcp_wire::payload::Payload;
-use airtcp_wire::tcp::Segment;
+use airtcp_wire::tcp::{self, Header, Segment};
 use tracing::debug;
 
+use crate::tcp::Unreachable;
 use crate::tcp::refused::refuse_no_syn;
 
 use super::bindings::ANY;
@@ -43,8 +45,8 @@ impl Host {
     /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device decides which packets
     /// come here. Sockets at an address of this host go first.
     ///
-    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending) or [`tcp_abort`](Self::tcp_abort) answers them,
-    /// at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at a time and each for 127 s. Further ones, and those beyond
+    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending), [`tcp_abort`](Self::tcp_abort) or
+    /// [`tcp_refuse_pending`](Self::tcp_refuse_pending) answers them, at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at a time and each for 127 s. Further ones, and those beyond
     /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer tries again.
     ///
     /// After the socket is closed, the host still answers packets to other addresses: a segment without a connection with a
@@ -106,6 +108,39 @@ impl Host {
         let id = self.begin_passive(now, connection, Owner::Accepting);
         self.touch(now, id);
         Ok(id)
+    }
+
+    /// Answers a SYN that is held with an ICMP error, as a router on the way to the destination would, and forgets it.
+    /// [`tcp_abort`](Self::tcp_abort) answers with a RST.
+    ///
+    /// The error comes from the SYN's destination, and is not sent while too many errors were sent just now: the peer then
+    /// tries again.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`]: it is held no longer.
+    pub fn tcp_refuse_pending(
+        &mut self,
+        now: Instant,
+        pending: SocketId,
+        why: Unreachable,
+    ) -> Result<(), HostError> {
+        self.socket(pending)?;
+        let Pending { flow, syn, .. } = self.remove_pending(pending).ok_or(HostError::WrongKind)?;
+        let complaint = match why {
+            Unreachable::Network => Complaint::Network,
+            Unreachable::Host => Complaint::Host,
+            Unreachable::Prohibited => Complaint::Prohibited,
+            Unreachable::Port => Complaint::Port,
+            // The place of the protocol's number in an IPv6 header.
+            Unreachable::Protocol => Complaint::Protocol { pointer: 6 },
+        };
+        let theirs = FlowId { local: flow.remote, remote: flow.local };
+        let Segment { seq, flags, window, options, .. } = syn;
+        let header = Header { seq, ack: None, flags, window, options };
+        let quoted = tcp::emit(&theirs, self.config.hop_limit, &header, &[]);
+        self.complain(now, flow.remote.ip(), flow.local.ip(), complaint, &quoted.data);
+        Ok(())
     }
 
     /// Holds a SYN at the listener `id`, for which there is room.

@@ -232,9 +232,9 @@ impl Host {
         *match (v4, complaint) {
             (true, Complaint::Reassembly) => &mut counters.icmp_out_time_excds,
             (true, _) => &mut counters.icmp_out_dest_unreachs,
-            (false, Complaint::Port) => &mut counters.icmp6_out_dest_unreachs,
             (false, Complaint::Protocol { .. }) => &mut counters.icmp6_out_parm_problems,
             (false, Complaint::Reassembly) => &mut counters.icmp6_out_time_excds,
+            (false, _) => &mut counters.icmp6_out_dest_unreachs,
         } += 1;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use airtcp_recovery::Combination;
 use airtcp_types::{ByteCount, FlowId, Instant, SharedBytes};
 use tracing::debug;
 
@@ -298,6 +299,23 @@ impl Host {
         }
         set?;
         Ok(())
+    }
+
+    /// Gives the host other strategies: those of connections to come without settings of their own, and those of all that
+    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
+    /// strategies need.
+    pub fn tcp_set_combination(&mut self, now: Instant, combination: &Combination) -> usize {
+        self.config.tcp.sender.combination = combination.clone();
+        let ids: Vec<SocketId> = self.sockets.ids().collect();
+        let mut changed = 0;
+        for id in ids {
+            let Some(tcp) = self.tcp_socket(id) else { continue };
+            if tcp.connection.set_combination(now, combination).is_ok() {
+                changed += 1;
+                self.touch(now, id);
+            }
+        }
+        changed
     }
 
     /// Every connection that has not ended or is held, and its state, in no order that means anything but the same in

@@ -69,6 +69,37 @@ fn a_syn_that_is_refused_gets_a_rst_and_nothing_of_it_stays() {
 }
 
 #[test]
+fn a_syn_can_be_refused_as_a_router_would() {
+    use crate::tcp::Unreachable;
+    for to in FAR {
+        for (why, error) in [
+            (Unreachable::Prohibited, Some(TcpError::Unreachable(Unreachable::Prohibited))),
+            (Unreachable::Protocol, Some(TcpError::Unreachable(Unreachable::Protocol))),
+            (Unreachable::Port, Some(TcpError::Refused)),
+            // A client of ours tries on (RFC 1122 section 4.2.3.9).
+            (Unreachable::Host, None),
+            (Unreachable::Network, None),
+        ] {
+            let (mut pair, listener) = pair(8);
+            let (stream, pending) = pair.call(listener, to);
+            pair.server.tcp_refuse_pending(pair.now, pending, why).unwrap();
+            assert_eq!((taken(&pair), pair.server.flows.len()), ((0, 0), 0));
+            pair.exchange();
+            assert_eq!(pair.client.tcp(stream).unwrap().error(), error, "{to} {why}");
+            let client = pair.client.counters();
+            assert_eq!(client.icmp_in_msgs + client.icmp6_in_msgs, 1);
+            assert_eq!((client.tcp_ext_out_of_window_icmps, client.icmp_in_errors), (0, 0));
+            assert_eq!(pair.server.counters().tcp_out_rsts, 0);
+            let again = pair.server.tcp_refuse_pending(pair.now, pending, why);
+            assert_eq!(again, Err(HostError::Stale));
+        }
+    }
+    let (mut pair, listener) = pair(8);
+    let refused = pair.server.tcp_refuse_pending(pair.now, listener, Unreachable::Host);
+    assert_eq!(refused, Err(HostError::WrongKind));
+}
+
+#[test]
 fn a_repeated_syn_is_held_once_and_the_last_one_is_answered() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();

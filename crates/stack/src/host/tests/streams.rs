@@ -417,6 +417,25 @@ fn a_connection_may_have_settings_of_its_own() {
 }
 
 #[test]
+fn a_host_gets_other_strategies_for_what_is_there_and_what_comes() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (_, before) = pair.connect(listener, "10.0.0.1:80");
+    let over = pair.connect(listener, "10.0.0.1:80").1;
+    pair.server.tcp_abort(pair.now, over).unwrap();
+    let wanted = "sack/westwood".parse().unwrap();
+    assert_eq!(pair.server.tcp_set_combination(pair.now, &wanted), 1);
+    let (_, after) = pair.connect(listener, "10.0.0.1:80");
+    for socket in [before, after] {
+        assert_eq!(pair.server.tcp(socket).unwrap().combination(), Ok(&wanted));
+    }
+    // Nobody has negotiated HACK.
+    let hack = "rack/cubic/hack".parse().unwrap();
+    assert_eq!(pair.server.tcp_set_combination(pair.now, &hack), 0);
+    assert_eq!(pair.server.tcp(after).unwrap().combination(), Ok(&wanted));
+}
+
+#[test]
 fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();

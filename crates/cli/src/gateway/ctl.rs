@@ -1,0 +1,256 @@
+//! `airtcp gateway ctl`: asks a running gateway, and changes it.
+
+use std::path::{Path, PathBuf};
+
+use airtcp_recovery::Combination;
+use anyhow::{anyhow, bail};
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::carrier;
+use super::report::Report;
+use crate::control::{Asker, Control, NobodyThere, asked};
+use crate::ss::{self, Served};
+use crate::{output, value};
+
+/// Where the units have the socket.
+const OF_UNIT: &str = "/run/airtcp-gateway/ctl.sock";
+
+/// `airtcp gateway ctl`.
+#[derive(Args, Debug)]
+pub(super) struct CtlArgs {
+    #[command(subcommand)]
+    command: Command,
+    /// Control socket of the gateway [default: that of the gateway that runs, the near one of two]
+    #[arg(long, value_name = "SOCKET", global = true)]
+    control: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Print whether the other gateway answers, and what was carried
+    Status,
+    /// List the connections between the gateways, as `ss -tinm` lists the kernel's
+    Ss,
+    /// Change a setting of the gateway while it runs
+    #[command(subcommand)]
+    Set(Setting),
+}
+
+#[derive(Subcommand, Debug)]
+enum Setting {
+    /// Change the strategies for what this gateway sends, also on connections that are open
+    Strategies {
+        /// For example rack/cubic or le/westwood/dcr:timer
+        #[arg(value_name = "A/B[/C]", value_parser = value::strategies)]
+        strategies: Combination,
+    },
+}
+
+/// What a gateway can be asked. The first is what `airtcp ss` asks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+enum Request {
+    Connections,
+    Status,
+    SetStrategies { strategies: String },
+}
+
+/// A gateway, as it is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Controlled {
+    pub(super) served: Served,
+    pub(super) report: Report,
+}
+
+impl Controlled {
+    /// Answers at `path`; without one, where `ctl` and `airtcp ss` look, if that can be had.
+    ///
+    /// # Errors
+    /// The socket at `path` cannot be made.
+    pub(super) fn listen(self, path: Option<&Path>) -> anyhow::Result<()> {
+        match path {
+            Some(path) => self.listen_at(path),
+            None => {
+                ss::by_default(&self.served.device, |path| self.clone().listen_at(path));
+                Ok(())
+            }
+        }
+    }
+
+    fn listen_at(self, path: &Path) -> anyhow::Result<()> {
+        let mut control = Control::open(path, Request::Status)?;
+        tokio::spawn(async move {
+            loop {
+                let ask = asked(Some(&mut control)).await;
+                let answer = self.answer(&ask.request);
+                ask.answer(answer);
+            }
+        });
+        Ok(())
+    }
+
+    fn answer(&self, request: &Request) -> anyhow::Result<Value> {
+        match request {
+            Request::Connections => self.served.answer(),
+            Request::Status => Ok(serde_json::to_value(self.report.status())?),
+            Request::SetStrategies { strategies } => {
+                let combination: Combination = strategies.parse()?;
+                carrier::check(Some(&combination))?;
+                let stacks = self.served.stacks.iter();
+                let changed: usize = stacks.map(|stack| stack.set_combination(&combination)).sum();
+                tracing::info!(%combination, changed, "strategies");
+                Ok(json!({"strategies": combination.to_string(), "changed": changed}))
+            }
+        }
+    }
+}
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// No gateway answers, or what it refuses.
+pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
+    let mut asker = connect(args.control.as_deref())?;
+    let request = match &args.command {
+        Command::Status => Request::Status,
+        Command::Ss => Request::Connections,
+        Command::Set(Setting::Strategies { strategies }) => {
+            Request::SetStrategies { strategies: strategies.to_string() }
+        }
+    };
+    let answer = asker.ask(&request)?;
+    match args.command {
+        Command::Ss => ss::print(vec![answer], args.json, ""),
+        _ if args.json => output::print_json(&answer),
+        Command::Status => output::print(&status(&answer)),
+        Command::Set(_) => output::print(&format!(
+            "{} from now on; open connections that have changed: {}",
+            answer["strategies"].as_str().unwrap_or("-"),
+            answer["changed"]
+        )),
+    }
+}
+
+fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
+    let looked: Vec<PathBuf> = match control {
+        Some(path) => vec![path.to_owned()],
+        None => {
+            let usual = ["gateway-near", "gateway-far"].into_iter().filter_map(ss::default_path);
+            usual.chain([OF_UNIT.into()]).collect()
+        }
+    };
+    for path in &looked {
+        match Asker::connect(path) {
+            Err(error) if error.is::<NobodyThere>() => {}
+            connected => return connected,
+        }
+    }
+    match control {
+        Some(path) => {
+            Err(anyhow!("no gateway listens on {}: start one with --control", path.display()))
+        }
+        None => bail!(
+            "no gateway of this user is running: run this as the user of the gateway or with sudo, or name its socket with \
+             --control"
+        ),
+    }
+}
+
+/// A status for people.
+fn status(status: &Value) -> String {
+    let near = &status["near"];
+    let end = if near.is_null() { &status["far"] } else { near };
+    let count = |name: &str| end[name].as_u64().unwrap_or(0);
+    let mut lines = Vec::new();
+    if !near.is_null() {
+        let far = near["far"].as_str().unwrap_or("-");
+        let state = match (near["connected"] == true, near["reason"].as_str()) {
+            (true, _) => "answers".to_owned(),
+            (false, Some(reason)) => format!("does not answer: {reason}"),
+            (false, None) => "does not answer".to_owned(),
+        };
+        let since = near["since"].as_f64().unwrap_or(0.0) / 1e3;
+        let rtt = near["rtt"].as_f64().filter(|_| near["connected"] == true);
+        let rtt = rtt.map_or(String::new(), |rtt| format!("; round trip {rtt:.1} ms"));
+        lines.push(format!("the far gateway at {far} {state} (for {since:.0} s){rtt}"));
+    }
+    lines.push(format!(
+        "connections: {} open, {} carried; {} sent, {} received",
+        count("open"),
+        count("opened"),
+        output::bytes(count("sent")),
+        output::bytes(count("received")),
+    ));
+    let refused: Vec<String> = end["refused"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(reason, count)| format!("{} {count}", reason.replace('_', " ")))
+        .collect();
+    if !refused.is_empty() {
+        lines.push(format!("refused: {}", refused.join(", ")));
+    }
+    for peer in status["peers"].as_array().into_iter().flatten() {
+        let handshake = peer["seconds_since_handshake"].as_f64();
+        let handshake = handshake
+            .map_or("no handshake yet".to_owned(), |age| format!("last handshake {age:.0} s ago"));
+        lines.push(format!(
+            "peer {} at {}: {handshake}; {} sent, {} received",
+            peer["key"].as_str().unwrap_or("-"),
+            peer["endpoint"].as_str().unwrap_or("an unknown address"),
+            output::bytes(peer["sent_bytes"].as_u64().unwrap_or(0)),
+            output::bytes(peer["received_bytes"].as_u64().unwrap_or(0)),
+        ));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_whether_the_other_end_answers_and_what_was_carried() {
+        let near = json!({
+            "near": {
+                "far": "10.77.0.1:7077", "connected": true, "since": 61_000.5, "rtt": 20.5, "open": 2, "opened": 9, "sent": 2048, "received": 0,
+                "refused": {"host_unreachable": 1, "refused": 3},
+            },
+            "peers": [{
+                "key": "KEY=", "endpoint": "192.0.2.1:51820", "seconds_since_handshake": 12.4,
+                "sent_bytes": 4096, "received_bytes": 1,
+            }],
+        });
+        let expected = "\
+the far gateway at 10.77.0.1:7077 answers (for 61 s); round trip 20.5 ms
+connections: 2 open, 9 carried; 2 KiB sent, 0 B received
+refused: host unreachable 1, refused 3
+peer KEY= at 192.0.2.1:51820: last handshake 12 s ago; 4 KiB sent, 1 B received";
+        assert_eq!(status(&near), expected);
+        let near = json!({"near": {
+            "far": "10.77.0.1:7077", "connected": false, "reason": "no heartbeat", "since": 4_000, "rtt": 20.5,
+        }});
+        let text = status(&near);
+        let first = "the far gateway at 10.77.0.1:7077 does not answer: no heartbeat (for 4 s)";
+        assert_eq!(text.lines().next(), Some(first));
+        let far = json!({
+            "far": {"open": 0, "opened": 0, "sent": 0, "received": 0, "refused": {}},
+            "peers": [{"key": "KEY=", "endpoint": null, "sent_bytes": 0, "received_bytes": 0}],
+        });
+        let expected = "\
+connections: 0 open, 0 carried; 0 B sent, 0 B received
+peer KEY= at an unknown address: no handshake yet; 0 B sent, 0 B received";
+        assert_eq!(status(&far), expected);
+    }
+
+    #[test]
+    fn what_airtcp_ss_asks_is_understood() {
+        let asked = serde_json::to_string(&ss::Request::Connections).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&asked).unwrap(), Request::Connections);
+    }
+}

@@ -1,0 +1,107 @@
+//! `airtcp gateway`: carries the traffic of unmodified programs between two machines.
+
+mod carrier;
+mod check;
+mod ctl;
+mod far;
+mod intercept;
+mod keys;
+mod near;
+mod peer;
+mod report;
+mod routes;
+mod settings;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::de::DeserializeOwned;
+
+use ctl::CtlArgs;
+use keys::{KeygenArgs, PubkeyArgs};
+use settings::{FarSettings, NearSettings};
+
+/// How long connections may take to come to their end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// `airtcp gateway`.
+#[derive(Args, Debug)]
+pub(crate) struct GatewayArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Make a private key
+    Keygen(KeygenArgs),
+    /// Print the public key of a private key
+    Pubkey(PubkeyArgs),
+    /// Run the gateway in front of servers, until Ctrl-C
+    Far(Box<FarArgs>),
+    /// Run the gateway next to programs, until Ctrl-C
+    Near(Box<NearArgs>),
+    /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Stop a near gateway with the
+    /// same key first
+    Check(Box<NearArgs>),
+    /// Query or change a running gateway
+    Ctl(CtlArgs),
+}
+
+/// `airtcp gateway far`.
+#[derive(Args, Debug)]
+struct FarArgs {
+    /// TOML file with the same keys as the flags, such as: listen-port = 51820; flags override it. Repeated flags are lists:
+    /// peers, allow, deny
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: FarSettings,
+}
+
+/// `airtcp gateway near`.
+#[derive(Args, Debug)]
+struct NearArgs {
+    /// TOML file with the same keys as the flags, such as: socks5 = "127.0.0.1:1080"; flags override it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: NearSettings,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What failed, or a mistake in the settings.
+pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
+    match args.command {
+        Command::Keygen(args) => keys::keygen(&args),
+        Command::Pubkey(args) => keys::pubkey(&args),
+        Command::Ctl(args) => ctl::run(&args),
+        Command::Check(args) => {
+            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            block_on(check::run(plan))
+        }
+        Command::Far(args) => {
+            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            block_on(far::run(plan))
+        }
+        Command::Near(args) => {
+            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            block_on(near::run(plan))
+        }
+    }
+}
+
+fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Result<T> {
+    config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(work);
+    // A resolver that hangs keeps nobody waiting.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    ended
+}

@@ -1,0 +1,204 @@
+//! What a gateway did.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_gateway::{Far, FarStatus, Near, NearStatus};
+use airtcp_net::Stack;
+use airtcp_stack::Counters;
+use airtcp_tunnel::{PeerStatus, TunnelHandle};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use serde::Serialize;
+
+use super::carrier::Carrier;
+use crate::metrics::{put, put_by};
+use crate::output;
+use crate::serve::put_stacks;
+
+/// Where it is read from, whenever somebody asks.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    stack: Stack,
+    tunnel: TunnelHandle,
+    end: End,
+}
+
+/// Which gateway it is.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Near(Near),
+    Far(Far),
+}
+
+/// How a gateway stands.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    #[serde(flatten)]
+    end: EndStatus,
+    peers: Vec<Peer>,
+    /// By `nstat`'s names.
+    counters: Counters,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum EndStatus {
+    Near(NearStatus),
+    Far(FarStatus),
+}
+
+/// The other end of a tunnel.
+#[derive(Debug, Serialize)]
+struct Peer {
+    key: String,
+    endpoint: Option<SocketAddr>,
+    addresses: Vec<String>,
+    seconds_since_handshake: Option<f64>,
+    received_bytes: u64,
+    sent_bytes: u64,
+}
+
+impl Report {
+    pub(super) fn new(carrier: &Carrier, end: End) -> Self {
+        Self { stack: carrier.stack().clone(), tunnel: carrier.tunnel.clone(), end }
+    }
+
+    /// How it stands now.
+    pub(super) fn status(&self) -> Status {
+        Status {
+            end: self.end.status(),
+            peers: self.tunnel.peers().into_iter().map(Peer::of).collect(),
+            counters: self.stack.counters(),
+        }
+    }
+
+    /// Prints it at the end: JSON on stdout, or a line for people on stderr.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        if json {
+            return output::print_json(&self.status());
+        }
+        let (opened, refused, sent, received) = match self.end.status() {
+            EndStatus::Near(near) => (near.opened, near.refused, near.sent, near.received),
+            EndStatus::Far(far) => (far.opened, far.refused, far.sent, far.received),
+        };
+        let refused: u64 = refused.values().sum();
+        let (sent, received) = (output::bytes(sent), output::bytes(received));
+        output::note(format_args!(
+            "carried {opened} connections, refused {refused}: {sent} sent, {received} received"
+        ));
+        Ok(())
+    }
+}
+
+impl End {
+    fn status(&self) -> EndStatus {
+        match self {
+            Self::Near(near) => EndStatus::Near(near.status()),
+            Self::Far(far) => EndStatus::Far(far.status()),
+        }
+    }
+}
+
+impl Peer {
+    fn of(status: PeerStatus) -> Self {
+        Self {
+            key: status.public_key.to_string(),
+            endpoint: status.endpoint,
+            addresses: status.allowed_ips.iter().map(ToString::to_string).collect(),
+            seconds_since_handshake: status.last_handshake.as_ref().map(Duration::as_secs_f64),
+            received_bytes: status.rx_bytes,
+            sent_bytes: status.tx_bytes,
+        }
+    }
+}
+
+impl Collector for Report {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        put_stacks(encoder, std::slice::from_ref(&self.stack))?;
+        match self.end.status() {
+            EndStatus::Near(near) => {
+                put_near(encoder, &near)?;
+                put_carried(
+                    encoder,
+                    near.open,
+                    near.opened,
+                    near.sent,
+                    near.received,
+                    &near.refused,
+                )?;
+            }
+            EndStatus::Far(far) => {
+                put_carried(encoder, far.open, far.opened, far.sent, far.received, &far.refused)?;
+            }
+        }
+        put_peers(encoder, self.tunnel.peers())
+    }
+}
+
+fn put_near(encoder: &mut DescriptorEncoder<'_>, near: &NearStatus) -> fmt::Result {
+    let connected = ConstGauge::new(u64::from(near.connected));
+    put(encoder, "gateway_connected", "Whether the far gateway answers", &connected)?;
+    let help = "Connections to the far gateway that were opened ahead";
+    put(encoder, "gateway_spare", help, &ConstGauge::new(near.spare as u64))?;
+    let rtt = near.rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64());
+    put(encoder, "gateway_rtt_seconds", "Round trip of the last heartbeat", &ConstGauge::new(rtt))
+}
+
+fn put_carried(
+    encoder: &mut DescriptorEncoder<'_>,
+    open: usize,
+    opened: u64,
+    sent: u64,
+    received: u64,
+    refused: &BTreeMap<&'static str, u64>,
+) -> fmt::Result {
+    put(encoder, "gateway_open", "Connections carried now", &ConstGauge::new(open as u64))?;
+    for (name, help, value) in [
+        ("gateway_opened", "Connections carried", opened),
+        ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", sent),
+        ("gateway_received_bytes", "Bytes of connections received from it", received),
+    ] {
+        put(encoder, name, help, &ConstCounter::new(value))?;
+    }
+    let refused = refused.iter().map(|(reason, count)| (*reason, ConstCounter::new(*count)));
+    put_by(encoder, "gateway_refused", "Connections refused by reason", "reason", refused)
+}
+
+fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: Vec<PeerStatus>) -> fmt::Result {
+    use prometheus_client::encoding::EncodeMetric;
+    use prometheus_client::metrics::MetricType;
+
+    let peers: Vec<Peer> = peers.into_iter().map(Peer::of).collect();
+    let mut family = |name, help, kind, value: &dyn Fn(&Peer) -> Option<f64>| {
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for peer in &peers {
+            let Some(value) = value(peer) else { continue };
+            let labels = [("peer", peer.key.as_str())];
+            let labelled = family.encode_family(&labels)?;
+            match kind {
+                MetricType::Counter => ConstCounter::new(value).encode(labelled)?,
+                _ => ConstGauge::new(value).encode(labelled)?,
+            }
+        }
+        Ok(())
+    };
+    family(
+        "gateway_handshake_age_seconds",
+        "Time since the last handshake of WireGuard",
+        MetricType::Gauge,
+        &|peer| peer.seconds_since_handshake,
+    )?;
+    let help = "Bytes of datagrams of the tunnel";
+    let (received, sent) = ("gateway_peer_received_bytes", "gateway_peer_sent_bytes");
+    family(received, help, MetricType::Counter, &|peer| Some(peer.received_bytes as f64))?;
+    family(sent, help, MetricType::Counter, &|peer| Some(peer.sent_bytes as f64))
+}

@@ -1,0 +1,191 @@
+use std::io::Write;
+
+use airtcp_tunnel::PrivateKey;
+use clap::Parser;
+use serde::de::DeserializeOwned;
+
+use super::*;
+use crate::args::parse;
+
+fn key() -> String {
+    PrivateKey::generate().public_key().to_string()
+}
+
+fn file<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    settings::read(file.path())
+}
+
+#[derive(Parser)]
+struct FarLine {
+    #[command(flatten)]
+    settings: FarSettings,
+}
+
+#[derive(Parser)]
+struct NearLine {
+    #[command(flatten)]
+    settings: NearSettings,
+}
+
+fn far(line: &str) -> FarSettings {
+    FarLine::try_parse_from(format!("far {line}").split_whitespace()).unwrap().settings
+}
+
+fn near(line: &str) -> NearSettings {
+    NearLine::try_parse_from(format!("near {line}").split_whitespace()).unwrap().settings
+}
+
+fn why<T: std::fmt::Debug>(plan: Result<T, Mistake>) -> String {
+    plan.unwrap_err().to_string()
+}
+
+#[test]
+fn a_far_gateways_file_has_the_keys_of_its_flags() {
+    let (one, two) = (key(), key());
+    let text = format!(
+        r#"
+        key = "far.key"
+        peers = ["{one}", "{two},address=10.9.0.7,preshared-key=two.psk"]
+        listen-port = 4500
+        address = "10.9.0.1/16"
+        allow = ["127.0.0.1:8080"]
+        deny = ["10.0.0.0/8"]
+        strategies = "rack/cubic"
+        mtu = 1300
+        metrics = "127.0.0.1:9466"
+        json = true
+        "#
+    );
+    let plan = file::<FarSettings>(&text).unwrap().plan().unwrap();
+    assert_eq!((plan.key.to_str(), plan.listen_port, plan.mtu), (Some("far.key"), 4500, 1300));
+    assert_eq!(plan.far.listen, "10.9.0.1:7077".parse().unwrap());
+    assert_eq!(plan.strategies.unwrap().to_string(), "rack/cubic");
+    let peers: Vec<_> = plan.peers.iter().map(|(peer, ip)| (peer.key.to_string(), *ip)).collect();
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    assert_eq!(peers, [(one, address("10.9.0.2")), (two, address("10.9.0.7"))]);
+    assert_eq!(plan.peers[1].0.preshared_key.as_deref(), Some("two.psk".as_ref()));
+    let allows = |to: &str| plan.far.rules.allow(to.parse().unwrap());
+    assert!(allows("127.0.0.1:8080") && !allows("127.0.0.1:80") && !allows("10.1.1.1:8080"));
+    assert!(plan.json && plan.metrics.is_some());
+}
+
+#[test]
+fn a_near_gateways_file_has_the_keys_of_its_flags() {
+    let text = format!(
+        r#"
+        key = "near.key"
+        peer = "{},address=10.9.0.1"
+        endpoint = "gateway.example:51820"
+        address = "10.9.0.3/16"
+        socks5 = "127.0.0.1:1080"
+        http-connect = "[::1]:8080"
+        login = "alice:secret"
+        forwards = ["2222:[fd00::7]:22", "*:80:intranet:80"]
+        clients = 10
+        hold = 30
+        strategies = "le/westwood/dcr:timer"
+        mtu = 1300
+        metrics = "127.0.0.1:9466"
+        json = true
+        "#,
+        key()
+    );
+    let plan = file::<NearSettings>(&text).unwrap().plan().unwrap();
+    assert_eq!((plan.endpoint.to_string(), plan.clients), ("gateway.example:51820".to_owned(), 10));
+    assert_eq!(
+        (plan.address.to_string(), plan.far.to_string()),
+        ("10.9.0.3/16".to_owned(), "10.9.0.1".to_owned())
+    );
+    assert_eq!((plan.socks5.unwrap().port(), plan.http_connect.unwrap().port()), (1080, 8080));
+    assert_eq!(plan.login, Some("alice:secret".parse().unwrap()));
+    assert!(!format!("{:?}", plan.login).contains("secret"));
+    assert_eq!(plan.forwards[0].to_string(), "2222:[fd00::7]:22");
+    assert_eq!((plan.forwards.len(), plan.mtu), (2, Some(1300)));
+    assert_eq!(plan.hold, Some(Duration::from_secs(30)));
+    assert!(plan.json && plan.metrics.is_some());
+}
+
+#[test]
+fn two_flags_and_a_key_are_enough_and_a_flag_goes_before_the_file() {
+    let key = key();
+    let plan = far(&format!("--key a --peer {key}")).plan().unwrap();
+    assert_eq!((plan.listen_port, plan.mtu), (51_820, 1440));
+    assert_eq!(
+        (plan.address.to_string(), plan.peers[0].1.to_string()),
+        ("10.77.0.1/24".to_owned(), "10.77.0.2".to_owned())
+    );
+    let line = format!("--key a --peer {key} --endpoint h:1 --socks5 127.0.0.1:1");
+    let plan = near(&line).plan().unwrap();
+    assert_eq!(
+        (plan.address.to_string(), plan.far.to_string()),
+        ("10.77.0.2/24".to_owned(), "10.77.0.1".to_owned())
+    );
+    let kept = file("http-connect = \"127.0.0.1:2\"\nsocks5 = \"127.0.0.1:3\"").unwrap();
+    let plan = near(&line).or(kept).plan().unwrap();
+    assert_eq!((plan.socks5.unwrap().port(), plan.http_connect.unwrap().port()), (1, 2));
+    let kept = file("listen-port = 7\nmtu = 1300").unwrap();
+    let plan = far(&format!("--key a --peer {key} --mtu 1400")).or(kept).plan().unwrap();
+    assert_eq!((plan.listen_port, plan.mtu), (7, 1400));
+}
+
+#[test]
+fn what_is_missing_or_contradicts_is_told_with_an_example() {
+    let key = key();
+    let missing = why(far("--key a").plan());
+    assert!(missing.contains("for example: airtcp gateway far --key far.key --peer"), "{missing}");
+    let missing = why(near(&format!("--key a --peer {key}")).plan());
+    assert!(missing.contains("--endpoint gateway.example:51820"), "{missing}");
+    let idle = why(near(&format!("--key a --peer {key} --endpoint h:1")).plan());
+    assert!(idle.contains("add --socks5 127.0.0.1:1080"), "{idle}");
+    let line = format!("--key a --endpoint h:1 -L 80:a:80 --address 10.77.0.1/24 --peer {key}");
+    let same = why(near(&line).plan());
+    assert!(same.contains("far gateway's address 10.77.0.1 is not another"), "{same}");
+    let hack = why(far(&format!("--key a --peer {key} --strategies rack/cubic/hack")).plan());
+    assert!(hack.contains("which WireGuard drops"), "{hack}");
+    let twice = why(far(&format!("--key a --peer {key} --peer {key}")).plan());
+    assert!(twice.contains("is given twice"), "{twice}");
+    let other = self::key();
+    let two = format!("--key a --peer {key} --peer {other},address=10.77.0.2");
+    assert!(why(far(&two).plan()).contains("two peers have the address 10.77.0.2"));
+    let outside = why(far(&format!("--key a --peer {key},address=10.78.0.2")).plan());
+    assert!(outside.contains("no address of its own in the network"), "{outside}");
+}
+
+#[test]
+fn what_is_wrong_in_a_value_is_told_with_its_place() {
+    let wrong = |text: &str| file::<NearSettings>(text).unwrap_err().to_string();
+    assert!(wrong("sock5 = \"127.0.0.1:1080\"").contains(":1:1: unknown field `sock5`"));
+    assert!(wrong("\nsocks5 = 1080").contains(":2:10: "));
+    assert!(wrong("peer = \"abc\"").contains("public key that `airtcp gateway keygen"));
+    assert!(wrong("endpoint = \"gateway.example\"").contains("has no port"));
+    assert!(wrong("forwards = [\"80:80\"]").contains("for example 8080:intranet:80"));
+    assert!(wrong("login = \"alice\"").contains("for example alice:secret"));
+    let of_peer = |more: &str| format!("{},{more}", key()).parse::<PeerSpec>().unwrap_err();
+    assert!(of_peer("address=here").contains("`here` is no address"));
+    assert!(of_peer("psk=a").contains("`psk=a` is not understood"));
+    let rule = file::<FarSettings>("allow = [\"all\"]").unwrap_err().to_string();
+    assert!(rule.contains("\"all\" is not a rule"), "{rule}");
+}
+
+/// What a service manager is given in the project's own units is understood, once the keys are there.
+#[test]
+fn the_units_commands_and_their_files_are_understood() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/");
+    let read = |name: &str| std::fs::read_to_string(format!("{root}{name}")).unwrap();
+    for side in ["near", "far"] {
+        let unit = read(&format!("airtcp-gateway-{side}.service"));
+        let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+        assert!(line.contains(&format!(" --config /etc/airtcp/gateway-{side}.toml")), "{line}");
+        parse(line.split(' ')).unwrap();
+        assert!(line.ends_with(" --key %d/key") && unit.contains("LoadCredential=key:"), "{unit}");
+        let text = read(&format!("gateway-{side}.toml")).replace("PUBLIC_KEY", &key());
+        let text = text.replace("# key = ", "key = ");
+        if side == "near" {
+            file::<NearSettings>(&text).unwrap().plan().unwrap();
+        } else {
+            file::<FarSettings>(&text).unwrap().plan().unwrap();
+        }
+    }
+}

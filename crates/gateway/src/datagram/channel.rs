@@ -1,0 +1,500 @@
+//! One end of the datagrams between two gateways, as a state machine.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use serde::Serialize;
+use tracing::debug;
+
+use super::OVERHEAD;
+use super::fec::{self, Decoder, Encoder, Repairs};
+use super::frame::{
+    Answer, Close, Data, FLOWS, Flow, Frame, HEADER, MAX_DATAGRAM, Open, PART, Part, Repair, Report,
+};
+use super::parts::{Key, Parts};
+use super::window::{Arrival, Window};
+use crate::Destination;
+
+/// The most bytes that may wait to leave.
+const QUEUE: usize = 1 << 20;
+/// The most flows that each end may have opened. Datagrams of further ones carry their address.
+const MOST_FLOWS: usize = 16_384;
+/// The time between two reports.
+const REPORT: Duration = Duration::from_millis(100);
+
+/// What a channel has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct DatagramCounters {
+    /// Datagrams taken from programs or destinations.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Datagrams given to programs or destinations.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Frames sent; a datagram too long for the carrier takes several.
+    pub frames_sent: u64,
+    /// Their bytes, without the headers of UDP and IP.
+    pub frame_bytes_sent: u64,
+    /// Datagrams dropped because too much waited to leave.
+    pub dropped_full: u64,
+    /// Frames dropped because they arrived twice.
+    pub duplicates: u64,
+    /// Frames dropped because they arrived too late.
+    pub too_late: u64,
+    /// Frames dropped because their flow was not known; the other end then names its address again.
+    pub unknown_flows: u64,
+    /// Frames that could not be read.
+    pub malformed: u64,
+    /// Frames that the carrier lost.
+    pub lost: u64,
+    /// Those of them that repair frames recovered; repair frames are lost as well, and not recovered.
+    pub recovered: u64,
+    /// Datagrams of which a part was lost.
+    pub incomplete: u64,
+    /// Repair frames sent, which `frames_sent` counts as well.
+    pub repairs_sent: u64,
+    /// Their bytes.
+    pub repair_bytes_sent: u64,
+}
+
+/// A datagram that arrived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) association: u32,
+    /// The destination at the far gateway, the source at the near one.
+    pub(crate) remote: Destination,
+    pub(crate) data: Vec<u8>,
+}
+
+/// One end of the datagrams between two gateways. The two ends are alike, but for the direction in which
+/// `remote` is meant.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// The most bytes of a data frame.
+    max_frame: usize,
+    instance: u32,
+    /// The instance of the other end.
+    peer: Option<u32>,
+    /// The last sequence number used.
+    seq: u32,
+    next_flow: u32,
+    /// The flows that this end has opened.
+    mine: HashMap<u32, Mine>,
+    /// Those that the other end has opened: their association and address.
+    yours: HashMap<u32, (u32, Destination)>,
+    associations: HashMap<u32, Association>,
+    window: Window,
+    parts: Parts,
+    encoder: Encoder,
+    decoder: Decoder,
+    report_at: Option<Instant>,
+    highest_at: Instant,
+    outbox: VecDeque<Vec<u8>>,
+    queued: usize,
+    inbox: VecDeque<Datagram>,
+    counters: DatagramCounters,
+}
+
+/// A flow that this end has opened.
+#[derive(Debug)]
+struct Mine {
+    association: u32,
+    remote: Destination,
+    /// Whether the other end has said that it knows it.
+    known: bool,
+}
+
+/// The flows of an association, by address.
+#[derive(Debug, Default)]
+struct Association {
+    mine: HashMap<Destination, u32>,
+    yours: HashMap<Destination, u32>,
+}
+
+/// What a frame takes in the queue.
+const fn cost(frame: &Vec<u8>) -> usize {
+    frame.capacity() + OVERHEAD
+}
+
+impl Channel {
+    /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes of repairs.
+    /// `instance` is random, and another one each time that the gateway starts.
+    pub(crate) fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
+        Self {
+            // Enough for the longest name, and the longest datagram in 255 parts.
+            max_frame: fec::room(max_frame.max(600)),
+            instance,
+            peer: None,
+            seq: 0,
+            next_flow: 0,
+            mine: HashMap::new(),
+            yours: HashMap::new(),
+            associations: HashMap::new(),
+            window: Window::default(),
+            parts: Parts::default(),
+            encoder: Encoder::new(redundancy),
+            decoder: Decoder::default(),
+            report_at: None,
+            highest_at: Instant::ZERO,
+            outbox: VecDeque::new(),
+            queued: 0,
+            inbox: VecDeque::new(),
+            counters: DatagramCounters::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> DatagramCounters {
+        DatagramCounters {
+            lost: self.counters.lost + self.window.lost(),
+            incomplete: self.counters.incomplete + self.parts.abandoned(),
+            ..self.counters
+        }
+    }
+
+    /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If too much
+    /// waits to leave already, it is dropped.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        association: u32,
+        remote: &Destination,
+        data: &[u8],
+    ) {
+        let Some(flow) = self.flow(association, remote, data.len()) else {
+            self.counters.dropped_full += 1;
+            return;
+        };
+        self.counters.sent += 1;
+        self.counters.sent_bytes += data.len() as u64;
+        let open = match &flow {
+            Flow::Open(_, open) => Open::len(&open.remote),
+            Flow::Mine(_) | Flow::Yours(_) => 0,
+        };
+        let room = self.max_frame - HEADER - open;
+        if data.len() <= room {
+            return self.emit_data(now, flow, None, data);
+        }
+        let count = data.len().div_ceil(room - PART);
+        let parts = data.chunks(data.len().div_ceil(count));
+        // Equal parts may be fewer. `send` is bounded by `MAX_DATAGRAM`, and so are these by 255.
+        let count = u8::try_from(parts.len()).unwrap_or(u8::MAX);
+        for (index, data) in (0..count).zip(parts) {
+            self.emit_data(now, flow.clone(), Some(Part { index, count }), data);
+        }
+    }
+
+    /// The flow of a datagram, opened if need be. `None`: the datagram is too long, or the queue is full.
+    fn flow(&mut self, association: u32, remote: &Destination, len: usize) -> Option<Flow> {
+        if len > MAX_DATAGRAM || self.queued + len > QUEUE {
+            return None;
+        }
+        let open = || Open { instance: self.instance, association, remote: remote.clone() };
+        let flows = self.associations.entry(association).or_default();
+        if let Some(&flow) = flows.yours.get(remote) {
+            return Some(Flow::Yours(flow));
+        }
+        if let Some(&flow) = flows.mine.get(remote) {
+            let known = self.mine.get(&flow).is_some_and(|mine| mine.known);
+            return Some(if known { Flow::Mine(flow) } else { Flow::Open(flow, open()) });
+        }
+        if self.mine.len() >= MOST_FLOWS {
+            return Some(Flow::Open(0, open()));
+        }
+        let flow = loop {
+            self.next_flow = (self.next_flow + 1) % FLOWS;
+            if self.next_flow != 0 && !self.mine.contains_key(&self.next_flow) {
+                break self.next_flow;
+            }
+        };
+        flows.mine.insert(remote.clone(), flow);
+        let remote = remote.clone();
+        let open = open();
+        self.mine.insert(flow, Mine { association, remote, known: false });
+        Some(Flow::Open(flow, open))
+    }
+
+    fn emit_data(&mut self, now: Instant, flow: Flow, part: Option<Part>, data: &[u8]) {
+        self.seq = self.seq.wrapping_add(1);
+        let bytes = Frame::Data(Data { flow, seq: self.seq, part, data }).to_bytes();
+        let repairs = self.encoder.on_sent(now, self.seq, &bytes);
+        self.push(bytes);
+        self.emit_repairs(now, repairs);
+    }
+
+    /// Sends the repairs of a group. They follow its last frame at once: their place is counted from there.
+    fn emit_repairs(&mut self, now: Instant, repairs: Option<Repairs>) {
+        let Some(Repairs { count, shards }) = repairs else { return };
+        if self.queued > QUEUE {
+            return;
+        }
+        // An encoder makes at most 255.
+        let repairs = u8::try_from(shards.len()).unwrap_or(u8::MAX);
+        for (index, shard) in (0..repairs).zip(&shards) {
+            self.seq = self.seq.wrapping_add(1);
+            let repair = Repair { seq: self.seq, count, repairs, index, shard };
+            let bytes = Frame::Repair(repair).to_bytes();
+            self.counters.repairs_sent += 1;
+            self.counters.repair_bytes_sent += bytes.len() as u64;
+            self.encoder.stamp(now, self.seq);
+            self.push(bytes);
+        }
+    }
+
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.queued += cost(&bytes);
+        self.counters.frames_sent += 1;
+        self.counters.frame_bytes_sent += bytes.len() as u64;
+        self.outbox.push_back(bytes);
+    }
+
+    /// Ends an association; `tell` says so to the other end.
+    pub(crate) fn close(&mut self, association: u32, tell: bool) {
+        if let Some(flows) = self.associations.remove(&association) {
+            flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));
+            flows.yours.values().for_each(|flow| drop(self.yours.remove(flow)));
+        }
+        if tell && self.queued < QUEUE {
+            let close = Close { instance: self.instance, association };
+            self.push(Frame::Close(close).to_bytes());
+        }
+    }
+
+    /// A frame has arrived. Gives the association that it closes.
+    pub(crate) fn handle_frame(&mut self, now: Instant, bytes: &[u8]) -> Option<u32> {
+        match Frame::parse(bytes) {
+            Ok(Frame::Data(data)) => self.on_data(now, &data, bytes),
+            Ok(Frame::Repair(repair)) => {
+                if self.arrive(now, repair.seq) {
+                    let recovered = self.decoder.on_repair(&repair);
+                    self.on_recovered(now, recovered);
+                }
+            }
+            Ok(Frame::Report(report)) => self.encoder.on_report(now, report),
+            Ok(Frame::Answer(answer)) => self.on_answer(answer),
+            Ok(Frame::Close(close)) if self.peer == Some(close.instance) => {
+                self.close(close.association, false);
+                return Some(close.association);
+            }
+            Ok(Frame::Close(_)) => {}
+            Err(error) => {
+                debug!(%error, "frame dropped");
+                self.counters.malformed += 1;
+            }
+        }
+        None
+    }
+
+    fn on_data(&mut self, now: Instant, data: &Data<'_>, bytes: &[u8]) {
+        if let Flow::Open(_, open) = &data.flow {
+            self.meet(open.instance);
+        }
+        if !self.arrive(now, data.seq) {
+            return;
+        }
+        if self.decoder.has_recovered(data.seq) {
+            self.counters.duplicates += 1;
+            return;
+        }
+        let recovered = self.decoder.on_frame(data.seq, bytes);
+        self.accept(now, data);
+        self.on_recovered(now, recovered);
+    }
+
+    /// Whether a sequence number is new.
+    fn arrive(&mut self, now: Instant, seq: u32) -> bool {
+        let arrival = self.window.on_arrival(seq);
+        match arrival {
+            Arrival::Fresh => {
+                if self.window.highest() == seq {
+                    self.highest_at = now;
+                }
+                self.report_at.get_or_insert(now + REPORT);
+            }
+            Arrival::Duplicate => self.counters.duplicates += 1,
+            Arrival::TooLate => self.counters.too_late += 1,
+        }
+        arrival == Arrival::Fresh
+    }
+
+    fn on_recovered(&mut self, now: Instant, recovered: Vec<Vec<u8>>) {
+        for bytes in recovered {
+            // Anything else has no shard.
+            if let Ok(Frame::Data(data)) = Frame::parse(&bytes) {
+                self.counters.recovered += 1;
+                self.accept(now, &data);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, data: &Data<'_>) {
+        let Some((association, remote)) = self.resolve(&data.flow) else {
+            self.counters.unknown_flows += 1;
+            return;
+        };
+        let whole = match data.part {
+            None => Some(data.data.to_vec()),
+            Some(part) => {
+                let first = data.seq.wrapping_sub(part.index.into());
+                self.parts.on_part(now, Key { first, association }, part, data.data)
+            }
+        };
+        if let Some(data) = whole {
+            self.counters.received += 1;
+            self.counters.received_bytes += data.len() as u64;
+            self.inbox.push_back(Datagram { association, remote, data });
+        }
+    }
+
+    /// The association and the address of a frame.
+    fn resolve(&mut self, flow: &Flow) -> Option<(u32, Destination)> {
+        match flow {
+            Flow::Open(flow, open) => {
+                if *flow != 0 && self.remember(*flow, open) {
+                    self.answer(true, *flow);
+                }
+                Some((open.association, open.remote.clone()))
+            }
+            Flow::Mine(flow) => {
+                let known = self.yours.get(flow).cloned();
+                if known.is_none() {
+                    self.answer(false, *flow);
+                }
+                known
+            }
+            Flow::Yours(flow) => {
+                self.mine.get(flow).map(|mine| (mine.association, mine.remote.clone()))
+            }
+        }
+    }
+
+    /// Keeps a flow of the other end's; gives whether there was room.
+    fn remember(&mut self, flow: u32, open: &Open) -> bool {
+        let known = self.yours.get(&flow);
+        if known.is_some_and(|(association, remote)| {
+            *association == open.association && *remote == open.remote
+        }) {
+            return true;
+        }
+        if known.is_none() && self.yours.len() >= MOST_FLOWS {
+            return false;
+        }
+        let value = (open.association, open.remote.clone());
+        if let Some((association, remote)) = self.yours.insert(flow, value)
+            && let Some(flows) = self.associations.get_mut(&association)
+        {
+            flows.yours.remove(&remote);
+        }
+        let flows = self.associations.entry(open.association).or_default();
+        if let Some(old) = flows.yours.insert(open.remote.clone(), flow) {
+            self.yours.remove(&old);
+        }
+        true
+    }
+
+    fn answer(&mut self, known: bool, flow: u32) {
+        if self.queued < QUEUE {
+            let echo = self.peer.unwrap_or(0);
+            let answer = Answer { known, flow, instance: self.instance, echo };
+            self.push(Frame::Answer(answer).to_bytes());
+        }
+    }
+
+    fn on_answer(&mut self, answer: Answer) {
+        if answer.echo != self.instance && (answer.known || answer.echo != 0) {
+            debug!(flow = answer.flow, "an answer to an earlier life of this gateway");
+            return;
+        }
+        self.meet(answer.instance);
+        if let Some(mine) = self.mine.get_mut(&answer.flow) {
+            mine.known = answer.known;
+        }
+    }
+
+    /// The other end is this instance. If it was another one, what it said and knew counts no longer.
+    fn meet(&mut self, instance: u32) {
+        if self.peer.replace(instance).is_none_or(|before| before == instance) {
+            return;
+        }
+        debug!("the other gateway was restarted");
+        let DatagramCounters { lost, incomplete, .. } = self.counters();
+        (self.counters.lost, self.counters.incomplete) = (lost, incomplete);
+        self.window = Window::default();
+        self.parts = Parts::default();
+        self.decoder = Decoder::default();
+        self.report_at = None;
+        self.yours.clear();
+        self.associations.values_mut().for_each(|flows| flows.yours.clear());
+        self.mine.values_mut().for_each(|mine| mine.known = false);
+    }
+
+    /// The next datagram that arrived.
+    pub(crate) fn poll_datagram(&mut self) -> Option<Datagram> {
+        self.inbox.pop_front()
+    }
+
+    /// The next frame to send.
+    pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        let frame = self.outbox.pop_front()?;
+        self.queued -= cost(&frame);
+        Some(frame)
+    }
+
+    /// Takes back a frame that could not be sent yet.
+    pub(crate) fn untransmit(&mut self, frame: Vec<u8>) {
+        self.queued += cost(&frame);
+        self.outbox.push_front(frame);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let times = [self.report_at, self.encoder.due()];
+        times.into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.report_at.take_if(|at| *at <= now).is_some() && self.queued < QUEUE {
+            let hold = u32::try_from(now.since(self.highest_at).as_millis()).unwrap_or(u32::MAX);
+            let report = Report {
+                highest: self.window.highest(),
+                hold,
+                lost: self.window.lost() as u32,
+                runs: self.window.runs() as u32,
+            };
+            self.push(Frame::Report(report).to_bytes());
+        }
+        if self.encoder.due().is_some_and(|due| due <= now) {
+            let repairs = self.encoder.close(now);
+            self.emit_repairs(now, repairs);
+        }
+    }
+}
+
+impl AddAssign for DatagramCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.received += other.received;
+        self.received_bytes += other.received_bytes;
+        self.frames_sent += other.frames_sent;
+        self.frame_bytes_sent += other.frame_bytes_sent;
+        self.dropped_full += other.dropped_full;
+        self.duplicates += other.duplicates;
+        self.too_late += other.too_late;
+        self.unknown_flows += other.unknown_flows;
+        self.malformed += other.malformed;
+        self.lost += other.lost;
+        self.recovered += other.recovered;
+        self.incomplete += other.incomplete;
+        self.repairs_sent += other.repairs_sent;
+        self.repair_bytes_sent += other.repair_bytes_sent;
+    }
+}
+
+#[cfg(test)]
+#[path = "channel_tests.rs"]
+mod tests;

@@ -1,0 +1,348 @@
+//! The far end of the datagrams.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use airtcp_net::{Stack, UdpSocket};
+use serde::Serialize;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, interval};
+use tracing::debug;
+
+use super::channel::{Datagram, DatagramCounters};
+use super::frame::{Answer, Data, Flow, Frame};
+use super::link::Link;
+use super::outside::{Common, Dropped, Filtering, Outgoing, Outside};
+use super::{OVERHEAD, REDUNDANCY, instance};
+use crate::Rules;
+
+/// The most datagrams that may wait in an association.
+const QUEUE: usize = 256;
+/// The most names that are resolved at a time.
+const RESOLVING: usize = 32;
+/// The most near gateways at one address. More are a gateway that was restarted: the oldest ends.
+const PER_ADDRESS: usize = 4;
+/// How often peers that have gone are looked for.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// The settings of datagrams at a far gateway.
+#[derive(Clone, Debug)]
+pub struct FarDatagramsConfig {
+    /// Which destinations are sent to.
+    pub rules: Rules,
+    /// Whose datagrams an association receives.
+    pub filtering: Filtering,
+    /// How long an association lasts without a datagram (RFC 4787 REQ-5).
+    pub idle: Duration,
+    /// The most near gateways.
+    pub peers: usize,
+    /// The most associations of one near gateway. Each has up to two sockets.
+    pub associations_per_peer: usize,
+    /// The most associations of all.
+    pub associations: usize,
+    /// The most bytes of one near gateway that may wait to be sent to destinations.
+    pub peer_queue: usize,
+    /// The most bytes of all.
+    pub queue: usize,
+    /// As [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
+    pub redundancy: u8,
+}
+
+impl Default for FarDatagramsConfig {
+    /// [`Rules::default`], endpoint-independent filtering, 300 s; 256 peers, 4096 associations of one and 16,384 in
+    /// all; queues of 8 MiB for one and 64 MiB for all.
+    fn default() -> Self {
+        Self {
+            rules: Rules::default(),
+            filtering: Filtering::default(),
+            idle: Duration::from_secs(300),
+            peers: 256,
+            associations_per_peer: 4096,
+            associations: 16_384,
+            peer_queue: 8 << 20,
+            queue: 64 << 20,
+            redundancy: REDUNDANCY,
+        }
+    }
+}
+
+/// What a far gateway has done with datagrams.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FarDatagramsStatus {
+    /// Near gateways now.
+    pub peers: usize,
+    /// Associations now.
+    pub associations: usize,
+    /// Datagrams dropped because there are as many peers or associations as may be.
+    pub refused: u64,
+    /// Datagrams dropped because too much waited to be sent.
+    pub dropped: u64,
+    /// Datagrams dropped because the rules do not allow their destination.
+    pub not_allowed: u64,
+    /// Datagrams dropped because the name of their destination has no address.
+    pub unresolved: u64,
+    /// Datagrams that the kernel refused to send.
+    pub unsendable: u64,
+    /// Datagrams dropped because their source may not answer.
+    pub filtered: u64,
+    /// What was sent and received over the carrier.
+    #[serde(flatten)]
+    pub counters: DatagramCounters,
+}
+
+/// Sends datagrams of near gateways to their destinations, and returns the answers.
+#[derive(Debug)]
+pub struct FarDatagrams {
+    config: FarDatagramsConfig,
+    common: Arc<Common>,
+    socket: Arc<UdpSocket>,
+    instance: u32,
+    room: Arc<Semaphore>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    peers: HashMap<SocketAddr, Peer>,
+    associations: usize,
+    refused: u64,
+    dropped: u64,
+    /// What peers that have gone did.
+    past: DatagramCounters,
+}
+
+#[derive(Debug)]
+struct Peer {
+    link: Arc<Link>,
+    driver: AbortHandle,
+    associations: HashMap<u32, mpsc::Sender<Outgoing>>,
+    room: Arc<Semaphore>,
+    heard: Instant,
+}
+
+/// A task that has ended: the driver of a peer, or an association.
+type Ended = Option<(SocketAddr, u32)>;
+
+impl FarDatagrams {
+    /// Binds the carrier address `listen`.
+    ///
+    /// # Errors
+    /// As [`Stack::udp_bind`].
+    pub fn new(stack: &Stack, listen: SocketAddr, config: FarDatagramsConfig) -> io::Result<Self> {
+        let common = Common {
+            rules: config.rules.clone(),
+            filtering: config.filtering,
+            idle: config.idle,
+            resolver: Semaphore::new(RESOLVING),
+            dropped: Dropped::default(),
+        };
+        Ok(Self {
+            common: Arc::new(common),
+            socket: Arc::new(stack.udp_bind(listen)?),
+            instance: instance()?,
+            room: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
+            table: Mutex::default(),
+            config,
+        })
+    }
+
+    /// Serves until the stack ends, or the future is dropped.
+    ///
+    /// # Errors
+    /// Why the stack ended.
+    pub async fn run(&self) -> io::Result<Infallible> {
+        let mut tasks = JoinSet::<Ended>::new();
+        let mut sweep = interval(SWEEP);
+        let mut buf = vec![0; usize::from(u16::MAX)];
+        let ended = loop {
+            tokio::select! {
+                received = self.socket.recv_from(&mut buf) => match received {
+                    Ok((len, from)) => self.on_frame(&mut tasks, from, &buf[..len]),
+                    Err(error) => break error,
+                },
+                Some(ended) = tasks.join_next() => {
+                    if let Ok(Some((peer, association))) = ended {
+                        self.on_end(peer, association);
+                    }
+                }
+                _ = sweep.tick() => self.sweep(),
+            }
+        };
+        let mut table = self.table();
+        let gone: Vec<_> = table.peers.keys().copied().collect();
+        gone.into_iter().for_each(|peer| table.remove(peer));
+        Err(ended)
+    }
+
+    /// What was done so far.
+    pub fn status(&self) -> FarDatagramsStatus {
+        let table = self.table();
+        let mut counters = table.past;
+        for peer in table.peers.values() {
+            counters += peer.link.with(|channel, _| channel.counters());
+        }
+        let dropped = &self.common.dropped;
+        FarDatagramsStatus {
+            peers: table.peers.len(),
+            associations: table.associations,
+            refused: table.refused,
+            dropped: table.dropped,
+            not_allowed: dropped.not_allowed.load(Ordering::Relaxed),
+            unresolved: dropped.unresolved.load(Ordering::Relaxed),
+            unsendable: dropped.unsendable.load(Ordering::Relaxed),
+            filtered: dropped.filtered.load(Ordering::Relaxed),
+            counters,
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn on_frame(&self, tasks: &mut JoinSet<Ended>, from: SocketAddr, frame: &[u8]) {
+        let mut table = self.table();
+        if !table.peers.contains_key(&from) && !self.admit(&mut table, tasks, from, frame) {
+            return;
+        }
+        let Table { peers, associations, refused, dropped, .. } = &mut *table;
+        let Some(peer) = peers.get_mut(&from) else { return };
+        peer.heard = Instant::now();
+        let (datagrams, closed) = peer.link.on_frame(frame);
+        if let Some(closed) = closed
+            && peer.associations.remove(&closed).is_some()
+        {
+            *associations -= 1;
+        }
+        for Datagram { association: id, remote: to, data } in datagrams {
+            let known = peer.associations.get(&id).filter(|sender| !sender.is_closed()).cloned();
+            let sender = match known {
+                Some(sender) => sender,
+                None => {
+                    if peer.associations.remove(&id).is_some() {
+                        *associations -= 1;
+                    }
+                    let of_peer = peer.associations.len();
+                    if of_peer >= self.config.associations_per_peer
+                        || *associations >= self.config.associations
+                    {
+                        *refused += 1;
+                        peer.link.with(|channel, _| channel.close(id, false));
+                        continue;
+                    }
+                    let (sender, receiver) = mpsc::channel(QUEUE);
+                    let outside = Outside::new(self.common.clone(), peer.link.clone(), id);
+                    tasks.spawn(async move {
+                        outside.run(receiver).await;
+                        Some((from, id))
+                    });
+                    peer.associations.insert(id, sender.clone());
+                    *associations += 1;
+                    sender
+                }
+            };
+            let permits = u32::try_from(data.len() + OVERHEAD).unwrap_or(u32::MAX);
+            let of_peer = peer.room.clone().try_acquire_many_owned(permits);
+            let of_all = self.room.clone().try_acquire_many_owned(permits);
+            let sent = match (of_peer, of_all) {
+                (Ok(of_peer), Ok(of_all)) => {
+                    sender.try_send(Outgoing { to, data, _permits: [of_peer, of_all] }).is_ok()
+                }
+                _ => false,
+            };
+            *dropped += u64::from(!sent);
+        }
+    }
+
+    /// A frame from an unknown peer. One that opens a flow makes it known; others are answered, so that the peer
+    /// opens its flows again.
+    fn admit(
+        &self,
+        table: &mut Table,
+        tasks: &mut JoinSet<Ended>,
+        from: SocketAddr,
+        frame: &[u8],
+    ) -> bool {
+        match Frame::parse(frame) {
+            Ok(Frame::Data(Data { flow: Flow::Open(..), .. })) => {}
+            Ok(Frame::Data(Data { flow: Flow::Mine(flow), .. })) => {
+                let answer = Answer { known: false, flow, instance: self.instance, echo: 0 };
+                // Without room the next datagram is answered.
+                let _ = self.socket.try_send_to(&Frame::Answer(answer).to_bytes(), from);
+                return false;
+            }
+            Ok(_) => return false,
+            Err(error) => {
+                debug!(%from, %error, "frame dropped");
+                table.past.malformed += 1;
+                return false;
+            }
+        }
+        let same = |peer: &&SocketAddr| peer.ip() == from.ip();
+        if table.peers.keys().filter(same).count() >= PER_ADDRESS {
+            table.remove_oldest(from.ip());
+        }
+        if table.peers.len() >= self.config.peers {
+            table.refused += 1;
+            return false;
+        }
+        let link =
+            Arc::new(Link::new(self.socket.clone(), from, self.config.redundancy, self.instance));
+        let driven = link.clone();
+        let driver = tasks.spawn(async move {
+            let Err(error) = driven.drive().await;
+            debug!(%error, "datagrams to a peer end");
+            None
+        });
+        let room = Arc::new(Semaphore::new(self.config.peer_queue.min(Semaphore::MAX_PERMITS)));
+        let peer = Peer { link, driver, associations: HashMap::new(), room, heard: Instant::now() };
+        table.peers.insert(from, peer);
+        true
+    }
+
+    fn on_end(&self, peer: SocketAddr, association: u32) {
+        let mut table = self.table();
+        let Table { peers, associations, .. } = &mut *table;
+        let Some(peer) = peers.get_mut(&peer) else { return };
+        // Another one may have its number meanwhile.
+        if peer.associations.get(&association).is_some_and(mpsc::Sender::is_closed) {
+            peer.associations.remove(&association);
+            *associations -= 1;
+        }
+    }
+
+    /// Forgets the peers that have no association and have said nothing for long.
+    fn sweep(&self) {
+        let mut table = self.table();
+        let gone: Vec<_> = table
+            .peers
+            .iter()
+            .filter(|(_, peer)| peer.associations.is_empty())
+            .filter(|(_, peer)| peer.heard.elapsed() >= self.config.idle)
+            .map(|(address, _)| *address)
+            .collect();
+        gone.into_iter().for_each(|peer| table.remove(peer));
+    }
+}
+
+impl Table {
+    /// Ends a peer; its associations end as their senders are dropped.
+    fn remove(&mut self, peer: SocketAddr) {
+        let Some(peer) = self.peers.remove(&peer) else { return };
+        peer.driver.abort();
+        self.associations -= peer.associations.len();
+        self.past += peer.link.with(|channel, _| channel.counters());
+    }
+
+    fn remove_oldest(&mut self, ip: IpAddr) {
+        let same = self.peers.iter().filter(|(address, _)| address.ip() == ip);
+        if let Some(oldest) = same.min_by_key(|(_, peer)| peer.heard).map(|(address, _)| *address) {
+            self.remove(oldest);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Repair frames: Reed-Solomon shards of the frames before them.
+//!
+//! The sender closes a group when it is full, or after three quarters of a round trip; a lost frame is then
+//! repaired within a round trip of its sending. A shard is a frame without its sequence number, behind its length
+//! (2 bytes), filled up with zeros to the length of the longest of its group.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use tracing::debug;
+
+use super::frame::{HEADER, Repair, Report};
+use super::loss::Loss;
+
+/// The most frames of a group.
+pub(crate) const MOST_COUNT: u8 = 160;
+/// Before the round-trip time is known.
+const ROUND_TRIP: Duration = Duration::from_millis(60);
+/// How long a group takes at least and at most, if it does not become full.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(200);
+/// What may be added to sparse flows above the limit, in bytes per second: little for the path, and much for a call or a
+/// game.
+const ALLOWANCE: f64 = 8000.0;
+/// The most bytes that can be saved for later.
+const SAVED: f64 = 65_536.0;
+/// The send times kept for the round-trip time, and the time between two.
+const STAMPS: usize = 512;
+const STAMP: Duration = Duration::from_millis(2);
+/// The frames kept for repair, and their bytes.
+const KEPT: u32 = 1024;
+const KEPT_BYTES: usize = 8 << 20;
+/// The groups kept, and the repair bytes of each.
+const GROUPS: usize = 16;
+const GROUP_BYTES: usize = 512 << 10;
+
+/// The place that a frame leaves for its repair, of `max` bytes.
+pub(crate) const fn room(max: usize) -> usize {
+    ((max - HEADER) & !1) + 2
+}
+
+/// The shard of a frame, as long as it has to be.
+fn shard(frame: &[u8]) -> Option<Vec<u8>> {
+    let (flow, rest) = (frame.get(..4)?, frame.get(HEADER..)?);
+    let len = u16::try_from(flow.len() + rest.len()).ok()?;
+    Some([&len.to_be_bytes(), flow, rest].concat())
+}
+
+/// The frame of a shard.
+fn frame(seq: u32, shard: &[u8]) -> Option<Vec<u8>> {
+    let (len, body) = shard.split_first_chunk()?;
+    let (body, padding) = body.split_at_checked(u16::from_be_bytes(*len).into())?;
+    let (flow, rest) = body.split_first_chunk::<4>()?;
+    let is_sound = padding.iter().all(|&byte| byte == 0);
+    is_sound.then(|| [&flow[..], &seq.to_be_bytes(), rest].concat())
+}
+
+/// The sending side.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// The most repair bytes for a byte sent.
+    limit: f64,
+    loss: Loss,
+    round_trip: Duration,
+    stamps: VecDeque<(u32, Instant)>,
+    /// The shards of the open group, and when it was opened.
+    group: Vec<Vec<u8>>,
+    opened: Instant,
+    /// Repair bytes that may be sent.
+    saved: f64,
+    saved_at: Instant,
+}
+
+/// The repairs of a group.
+#[derive(Debug)]
+pub(crate) struct Repairs {
+    pub(crate) count: u8,
+    pub(crate) shards: Vec<Vec<u8>>,
+}
+
+impl Encoder {
+    /// With at most `limit` percent more bytes, and a little for sparse flows; none with 0.
+    pub(crate) fn new(limit: u8) -> Self {
+        Self {
+            limit: f64::from(limit) / 100.0,
+            loss: Loss::default(),
+            round_trip: ROUND_TRIP,
+            stamps: VecDeque::new(),
+            group: Vec::new(),
+            opened: Instant::ZERO,
+            saved: 0.0,
+            saved_at: Instant::ZERO,
+        }
+    }
+
+    /// The receiver has reported.
+    pub(crate) fn on_report(&mut self, now: Instant, report: Report) {
+        if !self.loss.on_report(now, report) {
+            return;
+        }
+        let is_after = |seq: u32| report.highest.wrapping_sub(seq).cast_signed() >= 0;
+        let reported = self.stamps.iter().take_while(|(seq, _)| is_after(*seq)).count();
+        let sent = self.stamps.drain(..reported).last().map(|(_, at)| at);
+        let hold = Duration::from_millis(report.hold.into());
+        if let Some(sample) = sent.and_then(|at| now.since(at).checked_sub(hold)) {
+            self.round_trip = (self.round_trip * 7 + sample) / 8;
+        }
+    }
+
+    /// A data frame is being sent. Gives the repairs of the group that it completes.
+    pub(crate) fn on_sent(&mut self, now: Instant, seq: u32, frame: &[u8]) -> Option<Repairs> {
+        self.stamp(now, seq);
+        if self.limit == 0.0 || (self.group.is_empty() && !self.loss.is_relevant()) {
+            return None;
+        }
+        if self.group.is_empty() {
+            self.opened = now;
+        }
+        self.group.push(shard(frame)?);
+        self.saved += self.limit * frame.len() as f64;
+        match self.group.len() >= usize::from(MOST_COUNT) || self.due() <= Some(now) {
+            true => self.close(now),
+            false => None,
+        }
+    }
+
+    /// Remembers when a frame was sent.
+    pub(crate) fn stamp(&mut self, now: Instant, seq: u32) {
+        let is_due = self.stamps.back().is_none_or(|(_, last)| now.since(*last) >= STAMP);
+        if is_due && self.stamps.len() < STAMPS {
+            self.stamps.push_back((seq, now));
+        }
+    }
+
+    /// When the open group is to be closed.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let patience = (self.round_trip * 3 / 4).clamp(SHORTEST, LONGEST);
+        (!self.group.is_empty()).then(|| self.opened + patience)
+    }
+
+    /// Closes the open group. Its repairs are to be sent at once.
+    pub(crate) fn close(&mut self, now: Instant) -> Option<Repairs> {
+        self.saved += ALLOWANCE * now.since(self.saved_at).as_secs_f64();
+        self.saved = self.saved.min(SAVED);
+        self.saved_at = now;
+        let mut group = std::mem::take(&mut self.group);
+        let longest = group.iter().map(Vec::len).max()?.next_multiple_of(2);
+        let count = u8::try_from(group.len()).ok()?;
+        let affordable = (self.saved / (HEADER + longest) as f64) as u8;
+        let repairs = self.loss.repairs(count).min(affordable);
+        if repairs == 0 {
+            return None;
+        }
+        group.iter_mut().for_each(|shard| shard.resize(longest, 0));
+        match reed_solomon_simd::encode(count.into(), repairs.into(), &group) {
+            Ok(shards) => {
+                self.saved -= (shards.len() * (HEADER + longest)) as f64;
+                Some(Repairs { count, shards })
+            }
+            Err(error) => {
+                debug!(%error, count, repairs, "no repairs");
+                None
+            }
+        }
+    }
+}
+
+/// The receiving side.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    /// The last frames, by sequence number modulo [`KEPT`]; empty as long as nobody sends repairs.
+    kept: Vec<Option<Kept>>,
+    bytes: usize,
+    groups: VecDeque<Group>,
+    /// Frames since the last repair.
+    idle: u32,
+}
+
+#[derive(Debug)]
+struct Kept {
+    seq: u32,
+    shard: Vec<u8>,
+    recovered: bool,
+}
+
+#[derive(Debug)]
+struct Group {
+    first: u32,
+    count: u8,
+    repairs: u8,
+    shards: Vec<(u8, Vec<u8>)>,
+    done: bool,
+}
+
+impl Decoder {
+    /// A data frame has arrived. Gives the lost frames that it recovers.
+    pub(crate) fn on_frame(&mut self, seq: u32, frame: &[u8]) -> Vec<Vec<u8>> {
+        if self.kept.is_empty() {
+            return Vec::new();
+        }
+        self.idle += 1;
+        if self.idle > 4 * KEPT {
+            *self = Self::default();
+            return Vec::new();
+        }
+        let Some(shard) = shard(frame) else { return Vec::new() };
+        self.keep(Kept { seq, shard, recovered: false });
+        let of_it = |group: &Group| seq.wrapping_sub(group.first) < group.count.into();
+        match self.groups.iter().position(|group| !group.done && of_it(group)) {
+            Some(at) => self.recover(at),
+            None => Vec::new(),
+        }
+    }
+
+    /// A repair frame has arrived. Gives the lost frames that it recovers.
+    pub(crate) fn on_repair(&mut self, repair: &Repair<'_>) -> Vec<Vec<u8>> {
+        if self.kept.is_empty() {
+            self.kept.resize_with(KEPT as usize, || None);
+        }
+        self.idle = 0;
+        let Repair { seq, count, repairs, index, shard } = *repair;
+        let first = seq.wrapping_sub(index.into()).wrapping_sub(count.into());
+        let same =
+            |group: &Group| (group.first, group.count, group.repairs) == (first, count, repairs);
+        let at = self.groups.iter().position(same).unwrap_or_else(|| {
+            if self.groups.len() == GROUPS {
+                self.groups.pop_front();
+            }
+            self.groups.push_back(Group { first, count, repairs, shards: Vec::new(), done: false });
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at];
+        let is_new = group.shards.iter().all(|(other, _)| *other != index);
+        let fits = group.shards.first().is_none_or(|(_, other)| other.len() == shard.len());
+        let bytes = (group.shards.len() + 1) * shard.len();
+        if group.done || !is_new || !fits || bytes > GROUP_BYTES {
+            return Vec::new();
+        }
+        group.shards.push((index, shard.to_vec()));
+        self.recover(at)
+    }
+
+    /// Whether a frame was recovered already.
+    pub(crate) fn has_recovered(&self, seq: u32) -> bool {
+        self.get(seq).is_some_and(|kept| kept.recovered)
+    }
+
+    fn get(&self, seq: u32) -> Option<&Kept> {
+        let kept = self.kept.get((seq % KEPT) as usize)?;
+        kept.as_ref().filter(|kept| kept.seq == seq)
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        let Some(place) = self.kept.get_mut((kept.seq % KEPT) as usize) else { return };
+        self.bytes -= place.take().map_or(0, |old| old.shard.len());
+        if self.bytes + kept.shard.len() <= KEPT_BYTES {
+            self.bytes += kept.shard.len();
+            *place = Some(kept);
+        }
+    }
+
+    fn recover(&mut self, at: usize) -> Vec<Vec<u8>> {
+        let group = &self.groups[at];
+        let frames = (0..group.count).map(|index| (index, group.first.wrapping_add(index.into())));
+        let missing: Vec<_> = frames.clone().filter(|(_, seq)| self.get(*seq).is_none()).collect();
+        if missing.len() > group.shards.len() {
+            return Vec::new();
+        }
+        let len = group.shards.first().map_or(0, |(_, shard)| shard.len());
+        let present = frames
+            .filter_map(|(index, seq)| Some((usize::from(index), self.get(seq)?.shard.clone())))
+            .map(|(index, mut shard)| {
+                shard.resize(len.max(shard.len()), 0);
+                (index, shard)
+            });
+        let repairs = group.shards.iter().map(|(index, shard)| (usize::from(*index), shard));
+        let (count, most) = (group.count.into(), group.repairs.into());
+        // A frame longer than its group's repairs is an error as well.
+        let decoded = match missing.is_empty() {
+            true => Ok(BTreeMap::new()),
+            false => reed_solomon_simd::decode(count, most, present, repairs),
+        };
+        let mut decoded = decoded.unwrap_or_else(|error| {
+            debug!(%error, "group not decoded");
+            BTreeMap::new()
+        });
+        let group = &mut self.groups[at];
+        group.done = true;
+        group.shards = Vec::new();
+        let mut recovered = Vec::new();
+        for (index, seq) in missing {
+            let Some(shard) = decoded.remove(&usize::from(index)) else { continue };
+            recovered.extend(frame(seq, &shard));
+            self.keep(Kept { seq, shard, recovered: true });
+        }
+        recovered
+    }
+}
+
+#[cfg(test)]
+#[path = "fec_tests.rs"]
+mod tests;

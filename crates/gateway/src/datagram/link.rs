@@ -1,0 +1,142 @@
+//! A channel on a UDP socket of the stack.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use airtcp_net::UdpSocket;
+use airtcp_stack::host::HostError;
+use airtcp_types::Instant;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::channel::{Channel, Datagram};
+
+/// A channel to a peer. Several have one socket at the far gateway.
+#[derive(Debug)]
+pub(crate) struct Link {
+    socket: Arc<UdpSocket>,
+    peer: SocketAddr,
+    started: tokio::time::Instant,
+    state: Mutex<State>,
+    /// What [`drive`](Self::drive) waits for has changed.
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    channel: Channel,
+    /// Frames wait for room in the stack.
+    blocked: bool,
+    /// When the driver wakes up by itself.
+    alarm: Instant,
+}
+
+impl Link {
+    pub(crate) fn new(
+        socket: Arc<UdpSocket>,
+        peer: SocketAddr,
+        redundancy: u8,
+        instance: u32,
+    ) -> Self {
+        let channel = Channel::new(longest(&socket, peer), redundancy, instance);
+        Self {
+            socket,
+            peer,
+            started: tokio::time::Instant::now(),
+            state: Mutex::new(State { channel, blocked: false, alarm: Instant::MAX }),
+            wake: Notify::new(),
+        }
+    }
+
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// A frame has arrived. Gives the datagrams that came with it, and the association that it closes.
+    pub(crate) fn on_frame(&self, frame: &[u8]) -> (Vec<Datagram>, Option<u32>) {
+        self.with(|channel, now| {
+            let closed = channel.handle_frame(now, frame);
+            (std::iter::from_fn(|| channel.poll_datagram()).collect(), closed)
+        })
+    }
+
+    /// Runs `act`, and sends what it leaves.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Channel, Instant) -> R) -> R {
+        let mut state = self.lock();
+        let result = act(&mut state.channel, self.now());
+        self.flush(&mut state);
+        if state.blocked || state.channel.poll_timeout().is_some_and(|at| at < state.alarm) {
+            self.wake.notify_one();
+        }
+        result
+    }
+
+    fn flush(&self, state: &mut State) {
+        state.blocked = false;
+        while let Some(frame) = state.channel.poll_transmit() {
+            match self.socket.try_send_to(&frame, self.peer) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    state.channel.untransmit(frame);
+                    state.blocked = true;
+                    return;
+                }
+                Err(error) => debug!(peer = %self.peer, %error, "frame dropped"),
+            }
+        }
+    }
+
+    /// Does what is due in time, and sends what had to wait.
+    ///
+    /// # Errors
+    /// The stack has ended.
+    pub(crate) async fn drive(&self) -> io::Result<Infallible> {
+        loop {
+            let woken = self.wake.notified();
+            let (blocked, wait) = {
+                let mut state = self.lock();
+                let now = self.now();
+                state.channel.handle_timeout(now);
+                self.flush(&mut state);
+                let at = state.channel.poll_timeout();
+                state.alarm = at.unwrap_or(Instant::MAX);
+                (state.blocked, at.map(|at| at.since(now)))
+            };
+            let alarm = async {
+                match wait {
+                    Some(wait) => sleep(wait).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = woken => {}
+                () = alarm => {}
+                writable = self.socket.writable(), if blocked => writable?,
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.started.elapsed()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest datagram that the stack sends to `peer`. It says so when one is too long.
+fn longest(socket: &UdpSocket, peer: SocketAddr) -> usize {
+    let too_long = vec![0; usize::from(u16::MAX) + 1];
+    let error = socket.try_send_to(&too_long, peer).err();
+    let error = error.as_ref().and_then(io::Error::get_ref).and_then(|error| error.downcast_ref());
+    match error {
+        Some(HostError::MessageSize { max, .. }) => *max,
+        // The stack has ended, or there is no way to the peer: nothing is going to be sent.
+        _ => 0,
+    }
+}

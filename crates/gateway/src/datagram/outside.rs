@@ -1,0 +1,299 @@
+//! An association at the far gateway: its sockets of the kernel.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::future::pending;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use super::link::Link;
+use super::{ANY_V4, ANY_V6};
+use crate::{Destination, HostAddress, Rules};
+
+/// How long the resolver may take, and how long its answer counts.
+const RESOLVER: Duration = Duration::from_secs(10);
+const NAME: Duration = Duration::from_secs(60);
+/// The most names of an association, and the most datagrams that wait for the address of one.
+const NAMES: usize = 64;
+const WAITING: usize = 16;
+/// The addresses that may answer are forgotten, the oldest first, beyond about this many.
+const ASKED: usize = 4096;
+/// The most datagrams received in one turn.
+const TURN: usize = 32;
+
+/// Whose datagrams an association receives (RFC 4787 section 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Filtering {
+    /// Anyone's, which games and calls between peers need.
+    #[default]
+    EndpointIndependent,
+    /// Those of addresses to which it has sent, from any port.
+    AddressDependent,
+}
+
+/// What all associations have in common.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) rules: Rules,
+    pub(crate) filtering: Filtering,
+    pub(crate) idle: Duration,
+    /// A permit for each name that may be resolved at a time.
+    pub(crate) resolver: Semaphore,
+    pub(crate) dropped: Dropped,
+}
+
+/// Datagrams that the far gateway dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Dropped {
+    pub(crate) not_allowed: AtomicU64,
+    pub(crate) unresolved: AtomicU64,
+    pub(crate) unsendable: AtomicU64,
+    pub(crate) filtered: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A datagram to send, with the permits for its bytes.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) to: Destination,
+    pub(crate) data: Vec<u8>,
+    pub(crate) _permits: [OwnedSemaphorePermit; 2],
+}
+
+/// The sockets of an association.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    common: Arc<Common>,
+    link: Arc<Link>,
+    id: u32,
+    v4: Option<UdpSocket>,
+    v6: Option<UdpSocket>,
+    names: HashMap<String, Name>,
+    resolving: JoinSet<(String, Vec<IpAddr>)>,
+    asked: Recent,
+    last: Instant,
+}
+
+#[derive(Debug)]
+enum Name {
+    Resolving(Vec<Outgoing>),
+    Known(Vec<IpAddr>, Instant),
+}
+
+/// The last addresses to which something was sent.
+#[derive(Debug, Default)]
+struct Recent {
+    new: HashSet<IpAddr>,
+    old: HashSet<IpAddr>,
+}
+
+impl Recent {
+    fn insert(&mut self, ip: IpAddr) {
+        if self.new.len() >= ASKED / 2 && !self.new.contains(&ip) {
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.new.insert(ip);
+    }
+
+    fn contains(&self, ip: &IpAddr) -> bool {
+        self.new.contains(ip) || self.old.contains(ip)
+    }
+}
+
+impl Outside {
+    pub(crate) fn new(common: Arc<Common>, link: Arc<Link>, id: u32) -> Self {
+        Self {
+            common,
+            link,
+            id,
+            v4: None,
+            v6: None,
+            names: HashMap::new(),
+            resolving: JoinSet::new(),
+            asked: Recent::default(),
+            last: Instant::now(),
+        }
+    }
+
+    /// Sends what comes, and returns the answers, until the other end closes the association or nothing has
+    /// happened for long.
+    pub(crate) async fn run(mut self, mut outgoing: mpsc::Receiver<Outgoing>) {
+        loop {
+            tokio::select! {
+                next = outgoing.recv() => match next {
+                    Some(next) => self.send(next).await,
+                    None => break,
+                },
+                () = readable(self.v4.as_ref()) => self.receive(true),
+                () = readable(self.v6.as_ref()) => self.receive(false),
+                Some(Ok((name, addresses))) = self.resolving.join_next() => {
+                    self.on_resolved(name, addresses).await;
+                }
+                () = sleep_until(self.last + self.common.idle) => break,
+            }
+        }
+        self.link.with(|channel, _| channel.close(self.id, false));
+    }
+
+    async fn send(&mut self, outgoing: Outgoing) {
+        self.last = Instant::now();
+        match &outgoing.to.host {
+            HostAddress::Ip(ip) => self.send_to_one_of(&[*ip], &outgoing).await,
+            HostAddress::Name(name) => match self.names.get_mut(name) {
+                Some(Name::Known(addresses, until)) if *until > self.last => {
+                    let addresses = addresses.clone();
+                    self.send_to_one_of(&addresses, &outgoing).await;
+                }
+                Some(Name::Resolving(waiting)) if waiting.len() < WAITING => waiting.push(outgoing),
+                Some(Name::Resolving(_)) => count(&self.common.dropped.unresolved),
+                Some(Name::Known(..)) | None => self.resolve(name.clone(), outgoing),
+            },
+        }
+    }
+
+    fn resolve(&mut self, name: String, outgoing: Outgoing) {
+        if self.names.len() >= NAMES {
+            let now = self.last;
+            self.names.retain(|_, name| !matches!(name, Name::Known(_, until) if *until <= now));
+        }
+        if self.names.len() >= NAMES && !self.names.contains_key(&name) {
+            return count(&self.common.dropped.unresolved);
+        }
+        self.names.insert(name.clone(), Name::Resolving(vec![outgoing]));
+        let common = self.common.clone();
+        self.resolving.spawn(async move {
+            let lookup = async {
+                let _permit = common.resolver.acquire().await;
+                tokio::net::lookup_host((name.as_str(), 0)).await
+            };
+            let mut addresses: Vec<_> = match timeout(RESOLVER, lookup).await {
+                Ok(Ok(addresses)) => addresses.map(|address| address.ip()).take(16).collect(),
+                Ok(Err(error)) => {
+                    debug!(name, %error, "name not resolved");
+                    Vec::new()
+                }
+                Err(_) => Vec::new(),
+            };
+            // A datagram tries one address only: IPv4 has the fewer broken paths.
+            addresses.sort_by_key(IpAddr::is_ipv6);
+            (name, addresses)
+        });
+    }
+
+    async fn on_resolved(&mut self, name: String, addresses: Vec<IpAddr>) {
+        // Nothing is kept of a name without addresses: the next datagram asks again.
+        let waiting = match addresses.is_empty() {
+            true => self.names.remove(&name),
+            false => {
+                let known = Name::Known(addresses.clone(), Instant::now() + NAME);
+                self.names.insert(name, known)
+            }
+        };
+        if let Some(Name::Resolving(waiting)) = waiting {
+            for outgoing in waiting {
+                match addresses.is_empty() {
+                    true => count(&self.common.dropped.unresolved),
+                    false => self.send_to_one_of(&addresses, &outgoing).await,
+                }
+            }
+        }
+    }
+
+    /// Sends to the first address that the rules allow and the kernel has a route to.
+    async fn send_to_one_of(&mut self, addresses: &[IpAddr], outgoing: &Outgoing) {
+        let common = self.common.clone();
+        let mut counter = &common.dropped.not_allowed;
+        for to in addresses.iter().map(|ip| SocketAddr::new(*ip, outgoing.to.port)) {
+            if !common.rules.allow(to) {
+                debug!(%to, "the rules do not allow this destination");
+                continue;
+            }
+            match self.send_to(&outgoing.data, to).await {
+                Ok(_) => return,
+                Err(error) => {
+                    debug!(%to, %error, "datagram not sent");
+                    counter = &common.dropped.unsendable;
+                }
+            }
+        }
+        count(counter);
+    }
+
+    async fn send_to(&mut self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        let (socket, any) = match to {
+            SocketAddr::V4(_) => (&mut self.v4, ANY_V4),
+            SocketAddr::V6(_) => (&mut self.v6, ANY_V6),
+        };
+        let socket = match socket {
+            Some(socket) => socket,
+            None => socket.insert(UdpSocket::bind(any).await?),
+        };
+        if self.common.filtering == Filtering::AddressDependent {
+            self.asked.insert(to.ip());
+        }
+        socket.send_to(data, to).await
+    }
+
+    /// Passes on what has arrived at a socket.
+    fn receive(&mut self, v4: bool) {
+        // One buffer for all associations of a thread: none keeps 64 KiB for itself.
+        thread_local! {
+            static BUF: RefCell<Vec<u8>> = RefCell::new(vec![0; usize::from(u16::MAX)]);
+        }
+        let socket = if v4 { &self.v4 } else { &self.v6 };
+        let Some(socket) = socket else { return };
+        BUF.with_borrow_mut(|buf| {
+            for _ in 0..TURN {
+                // An error tells of a datagram sent before, or that nothing more has arrived.
+                let Ok((len, from)) = socket.try_recv_from(buf) else { return };
+                let filtered = match self.common.filtering {
+                    Filtering::EndpointIndependent => false,
+                    Filtering::AddressDependent => !self.asked.contains(&from.ip()),
+                };
+                // The mapping of IPv4 is another socket.
+                let mapped = from.ip().to_canonical() != from.ip();
+                if filtered || mapped || from.port() == 0 {
+                    count(&self.common.dropped.filtered);
+                    continue;
+                }
+                self.last = Instant::now();
+                self.link
+                    .with(|channel, now| channel.send(now, self.id, &from.into(), &buf[..len]));
+            }
+        });
+    }
+}
+
+async fn readable(socket: Option<&UdpSocket>) {
+    match socket {
+        Some(socket) => drop(socket.readable().await),
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_addresses_that_may_answer_are_bounded_and_the_last_are_kept() {
+        let ip = |n: u32| IpAddr::from(n.to_be_bytes());
+        let mut recent = Recent::default();
+        (0..100_000).for_each(|n| recent.insert(ip(n)));
+        assert!(recent.new.len() + recent.old.len() <= ASKED);
+        assert!((100_000 - ASKED as u32 / 2..100_000).all(|n| recent.contains(&ip(n))));
+        assert!(!recent.contains(&ip(1)));
+    }
+}

@@ -1,0 +1,114 @@
+//! Resolves and dials a destination with the kernel's sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::{Destination, HostAddress, Refusal, Rules};
+
+/// When the next address is tried beside the one before (RFC 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// The idle time before a server is asked whether it is still there (seconds): one that vanished ends its connection.
+const KEEP_IDLE: u32 = 300;
+
+/// The addresses of a name that are tried.
+const MOST: usize = 8;
+
+/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other until one answers.
+///
+/// # Errors
+/// Why there is no connection. It does not give up by itself sooner than the kernel does.
+pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, Refusal> {
+    let addresses = resolve(to).await.map_err(|_| Refusal::NoSuchName)?;
+    if addresses.is_empty() {
+        return Err(Refusal::NoSuchName);
+    }
+    let allowed: Vec<_> =
+        addresses.into_iter().filter(|&address| rules.allow(address)).take(MOST).collect();
+    if allowed.is_empty() {
+        return Err(Refusal::NotAllowed);
+    }
+    let stream = race(in_turn(allowed)).await.map_err(|error| Refusal::of_dial(&error))?;
+    // They only fail if the connection has ended, which the splice will find.
+    let _ = stream.set_nodelay(true);
+    let _ = setsockopt(&stream, sockopt::KeepAlive, &true);
+    let _ = setsockopt(&stream, sockopt::TcpKeepIdle, &KEEP_IDLE);
+    Ok(stream)
+}
+
+async fn resolve(to: &Destination) -> io::Result<Vec<SocketAddr>> {
+    match &to.host {
+        HostAddress::Ip(ip) => Ok(vec![SocketAddr::new(*ip, to.port)]),
+        HostAddress::Name(name) => {
+            Ok(tokio::net::lookup_host((name.as_str(), to.port)).await?.collect())
+        }
+    }
+}
+
+/// The families by turns, that of the first address first (RFC 8305 section 4).
+fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (mut these, mut others): (Vec<_>, Vec<_>) =
+        addresses.into_iter().rev().partition(|address| address.is_ipv6() == first);
+    let mut ordered = Vec::new();
+    while let Some(address) = these.pop() {
+        ordered.push(address);
+        std::mem::swap(&mut these, &mut others);
+        if these.is_empty() {
+            std::mem::swap(&mut these, &mut others);
+        }
+    }
+    ordered
+}
+
+/// The first connection of those that are begun one after the other.
+async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut addresses = addresses.into_iter();
+    let mut attempts = JoinSet::new();
+    let mut why = None;
+    loop {
+        if let Some(address) = addresses.next() {
+            attempts.spawn(TcpStream::connect(address));
+        } else if attempts.is_empty() {
+            return Err(why.unwrap_or_else(|| io::ErrorKind::HostUnreachable.into()));
+        }
+        let more = addresses.len() > 0;
+        tokio::select! {
+            Some(attempt) = attempts.join_next() => {
+                match attempt.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+                    Ok(stream) => return Ok(stream),
+                    // That a family has no route says less than what another address answered.
+                    Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable && why.is_some() => {}
+                    Err(error) => why = Some(error),
+                }
+            }
+            () = tokio::time::sleep(STAGGER), if more => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_families_take_turns() {
+        let order = |addresses: &[&str]| {
+            let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            in_turn(addresses).into_iter().map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            order(&["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "2.2.2.2:1"]),
+            ["[::1]:1", "1.1.1.1:1", "[::2]:1", "2.2.2.2:1", "[::3]:1"]
+        );
+        assert_eq!(
+            order(&["1.1.1.1:1", "2.2.2.2:1", "[::1]:1"]),
+            ["1.1.1.1:1", "[::1]:1", "2.2.2.2:1"]
+        );
+    }
+}

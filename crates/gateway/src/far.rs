@@ -1,0 +1,267 @@
+//! The far gateway: dials the destinations.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use airtcp_net::{Stack, TcpListener, TcpStream};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::task::JoinSet;
+use tracing::{debug, info, warn};
+
+use crate::carried::Totals;
+use crate::dial::dial;
+use crate::header::{Decoded, Request, reply};
+use crate::heartbeat::instance;
+use crate::sources::{Place, Sources};
+use crate::{Carried, Destination, Limits, Refusal, Rules, Side, splice};
+
+/// How long the rest of a request may take, once it has begun.
+const REQUEST: Duration = Duration::from_secs(10);
+
+/// How long a connection that was refused is read from, so that the reply is not lost to a RST.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The connections that wait to be accepted.
+const BACKLOG: usize = 4096;
+
+/// The settings of a far gateway.
+#[derive(Clone, Debug)]
+pub struct FarConfig {
+    /// The carrier address and port to listen on.
+    pub listen: SocketAddr,
+    /// Which destinations it dials.
+    pub rules: Rules,
+    /// How long it may take to resolve and dial a destination.
+    pub dial: Duration,
+    /// How many connections it carries.
+    pub limits: Limits,
+}
+
+impl FarConfig {
+    /// The defaults: 10 s for a dial, and those of [`Rules`] and [`Limits`].
+    pub fn new(listen: SocketAddr) -> Self {
+        let (rules, limits) = (Rules::default(), Limits::default());
+        Self { listen, rules, dial: Duration::from_secs(10), limits }
+    }
+}
+
+/// A far gateway: a handle, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Far(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    listener: TcpListener,
+    config: FarConfig,
+    instance: u64,
+    sources: Sources,
+    totals: Arc<Totals>,
+}
+
+/// What a far gateway is doing.
+#[derive(Clone, Debug, Serialize)]
+pub struct FarStatus {
+    /// Near gateways that have connections here.
+    pub nears: usize,
+    /// Connections carried now.
+    pub open: usize,
+    /// Carrier connections without a destination yet: opened ahead, dialling, or for heartbeats.
+    pub pending: usize,
+    /// Connections carried so far.
+    pub opened: u64,
+    /// Connections refused so far, by [`Refusal::name`].
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Bytes sent to near gateways.
+    pub sent: u64,
+    /// Bytes received from them.
+    pub received: u64,
+}
+
+impl Far {
+    /// Creates a far gateway that listens on `stack`.
+    ///
+    /// # Errors
+    /// As [`Stack::listen`].
+    pub fn new(stack: Stack, config: FarConfig) -> io::Result<Self> {
+        let listener = stack.listen(config.listen, BACKLOG)?;
+        let sources = Sources::new(config.limits);
+        let (instance, totals) = (instance(), Arc::default());
+        Ok(Self(Arc::new(Inner { listener, config, instance, sources, totals })))
+    }
+
+    /// Serves until the stack ends. Dropped before that it closes all connections.
+    ///
+    /// # Errors
+    /// Why the stack ended.
+    pub async fn run(self) -> io::Result<Infallible> {
+        info!(listen = %self.0.config.listen, "the far gateway listens");
+        let mut serving = JoinSet::new();
+        loop {
+            let (stream, near) = tokio::select! {
+                accepted = self.0.listener.accept() => accepted?,
+                Some(_) = serving.join_next() => continue,
+            };
+            match self.0.sources.enter(near.ip()) {
+                Some(place) => drop(serving.spawn(self.0.clone().serve(stream, near, place))),
+                None => {
+                    debug!(%near, "refused: a limit of connections is reached");
+                    self.0.totals.refuse(&Refusal::Busy);
+                    turn_away(&stream);
+                }
+            }
+        }
+    }
+
+    /// What the gateway is doing.
+    pub fn status(&self) -> FarStatus {
+        let Inner { sources, totals, .. } = &*self.0;
+        let (nears, connections) = sources.count();
+        let open = totals.open();
+        FarStatus {
+            nears,
+            open,
+            pending: connections.saturating_sub(open),
+            opened: totals.opened.load(Relaxed),
+            refused: totals.refused(),
+            sent: totals.sent.load(Relaxed),
+            received: totals.received.load(Relaxed),
+        }
+    }
+}
+
+/// Says why before there is a request.
+fn turn_away(stream: &TcpStream) {
+    // An error says that it has ended already.
+    let _ = stream.try_write(&reply(Err(&Refusal::Busy)));
+}
+
+impl Inner {
+    async fn serve(self: Arc<Self>, stream: TcpStream, near: SocketAddr, mut place: Place) {
+        // It only fails if the stack has ended.
+        let _ = stream.set_nodelay(true);
+        let resets = place.resets();
+        let since = resets.count();
+        let mut carried = Carried::new(stream, self.totals.clone(), resets, since);
+        let request = match read_request(&carried).await {
+            Ok(Some(request)) => request,
+            // Opened ahead, and closed.
+            Ok(None) => return,
+            Err(error) => {
+                debug!(%near, %error, "a request was not read");
+                if error.kind() == ErrorKind::InvalidData {
+                    let refusal = Refusal::NoGateway(error.to_string());
+                    self.refuse(&mut carried, &refusal).await;
+                }
+                return;
+            }
+        };
+        match request {
+            Request::Control(instance) => {
+                if self.sources.on_hello(near.ip(), instance) {
+                    warn!(near = %near.ip(), "the near gateway was restarted: its old connections are reset");
+                }
+                carried.renew();
+                let Err(error) = self.answer_heartbeats(&mut carried).await;
+                debug!(%near, %error, "a control connection ended");
+            }
+            Request::Connect(to) => self.connect(carried, &to, &mut place).await,
+        }
+    }
+
+    async fn answer_heartbeats(&self, carried: &mut Carried) -> io::Result<Infallible> {
+        let mut hello = reply(Ok(())).to_vec();
+        hello.extend(self.instance.to_be_bytes());
+        carried.write_all(&hello).await?;
+        loop {
+            let number = carried.read_u64().await?;
+            carried.write_u64(number).await?;
+        }
+    }
+
+    async fn connect(&self, mut carried: Carried, to: &Destination, place: &mut Place) {
+        let dialling = tokio::time::timeout(self.config.dial, dial(to, &self.config.rules));
+        let dialled = tokio::select! {
+            dialled = dialling => dialled.unwrap_or(Err(Refusal::TimedOut)),
+            // The near gateway has given up.
+            _ = carried.ready(Interest::ERROR) => return,
+        };
+        match dialled {
+            Ok(server) => {
+                place.establish();
+                carried.count();
+                if carried.write_all(&reply(Ok(()))).await.is_ok() {
+                    let spliced = splice(carried, server).await;
+                    debug!(%to, ?spliced, "ended");
+                }
+            }
+            Err(refusal) => {
+                debug!(%to, %refusal, "refused");
+                self.refuse(&mut carried, &refusal).await;
+            }
+        }
+    }
+
+    async fn refuse(&self, carried: &mut Carried, refusal: &Refusal) {
+        self.totals.refuse(refusal);
+        let told = async {
+            carried.write_all(&reply(Err(refusal))).await?;
+            carried.shutdown().await?;
+            // What was not read would make the close a RST, which may overtake the reply.
+            let mut sink = [0; 1024];
+            while carried.read(&mut sink).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // In time or not: the connection ends.
+        let _ = tokio::time::timeout(LINGER, told).await;
+    }
+}
+
+/// Reads a request and no byte more; `None` if the connection ends before it begins.
+async fn read_request(carried: &Carried) -> io::Result<Option<Request>> {
+    let mut bytes = Vec::new();
+    // For as long as it is a spare connection it may be idle.
+    carried.ready(Interest::READABLE).await?;
+    let reading = async {
+        loop {
+            let wanted = match Request::decode(&bytes) {
+                Ok(Decoded::Request(request, _)) => return Ok(Some(request)),
+                Ok(Decoded::Short(wanted)) => wanted,
+                Err(error) => return Err(io::Error::new(ErrorKind::InvalidData, error)),
+            };
+            let have = bytes.len();
+            bytes.resize(wanted, 0);
+            let read = match carried.try_read(&mut bytes[have..]) {
+                Ok(0) if have == 0 => return Ok(None),
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    carried.ready(Interest::READABLE).await?;
+                    0
+                }
+                read => read?,
+            };
+            bytes.truncate(have + read);
+        }
+    };
+    tokio::time::timeout(REQUEST, reading).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        fn size<A, F>(_: impl Fn(A) -> F) -> usize {
+            size_of::<F>()
+        }
+        type Accepted = (Arc<Inner>, TcpStream, SocketAddr, Place);
+        let task = size(|(far, stream, near, place): Accepted| far.serve(stream, near, place));
+        assert!(task <= 4096, "{task} bytes");
+    }
+}

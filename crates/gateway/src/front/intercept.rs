@@ -1,0 +1,199 @@
+//! Interception: connections and datagrams to every destination, from a stack whose device the kernel routes them into.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use airtcp_net::{AnyTcpListener, AnyUdpSocket, PendingStream, Stack};
+use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::Unreachable;
+use airtcp_types::{ByteCount, FlowId};
+use tokio::task::JoinSet;
+
+use super::Clients;
+use crate::datagram::{Association, NearDatagrams};
+use crate::{Near, Refusal, Side, splice};
+
+/// The longest datagram of UDP.
+const LONGEST: usize = 65_535;
+
+/// The buffers of a connection, in each direction: the device is near, and what waits is held back at the program.
+const BUFFER: ByteCount = ByteCount::from_mib(1);
+
+/// The settings of interception.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct InterceptConfig {
+    /// The most connections whose SYN is not answered yet. Further SYNs are dropped, and repeated by their clients.
+    pub backlog: usize,
+    /// Answer each SYN at once. A program can then send its first data a round trip earlier, but is connected before its
+    /// destination is, and sees a reset instead of a refusal.
+    pub answer_early: bool,
+}
+
+impl Default for InterceptConfig {
+    /// 1024 connections, answered when the destination is connected.
+    fn default() -> Self {
+        Self { backlog: 1024, answer_early: false }
+    }
+}
+
+/// The settings of a stack for [`intercept`], on a device with this MTU in bytes.
+///
+/// It has no address, and answers for all. One source may have half of the connections that are not answered yet, and what
+/// [`Quota::PEER`](airtcp_stack::host::Quota::PEER) says of the rest. Datagrams to programs that are longer than the MTU are lost.
+pub fn intercept_config(mtu: u16) -> HostConfig {
+    let mut config = HostConfig::new([]);
+    (config.mtu, config.tcp.mtu) = (ByteCount::from(usize::from(mtu)), mtu);
+    config.tcp.nodelay = true;
+    (config.tcp.send_buffer, config.tcp.receive_buffer) = (BUFFER, BUFFER);
+    config.backlog = InterceptConfig::default().backlog;
+    config.peer_quota.half_open = config.backlog / 2;
+    config
+}
+
+/// Carries every TCP connection, and with `datagrams` every UDP datagram, that arrives at `stack`, until the stack ends.
+///
+/// A SYN is answered when the far gateway has connected to its destination. A refusal is answered as the network would:
+/// a RST if the destination refused, and otherwise an ICMP error (host or network unreachable, or prohibited). Without
+/// `datagrams`, UDP is answered with Port Unreachable. Pings are not answered: only the destination could say whether it is
+/// there.
+///
+/// At most `clients` connections are carried at a time; then SYNs wait in the backlog.
+///
+/// # Errors
+/// The stack intercepts already, or has ended.
+pub async fn intercept(
+    stack: Stack,
+    near: Near,
+    datagrams: Option<NearDatagrams>,
+    clients: Clients,
+    config: InterceptConfig,
+) -> io::Result<Infallible> {
+    let listener = stack.listen_any(config.backlog)?;
+    let connections = carry_connections(listener, near, clients, config.answer_early);
+    match datagrams {
+        Some(datagrams) => {
+            let datagrams = carry_datagrams(stack.udp_bind_any()?, datagrams);
+            tokio::try_join!(connections, datagrams).map(|(never, _)| never)
+        }
+        None => connections.await,
+    }
+}
+
+async fn carry_connections(
+    listener: AnyTcpListener,
+    near: Near,
+    clients: Clients,
+    early: bool,
+) -> io::Result<Infallible> {
+    loop {
+        let slot = clients.enter().await;
+        let pending = listener.next().await?;
+        let near = near.clone();
+        tokio::spawn(async move {
+            carry_connection(pending, near, early).await;
+            drop(slot);
+        });
+    }
+}
+
+async fn carry_connection(pending: PendingStream, near: Near, early: bool) {
+    let (source, to) = (pending.source(), pending.destination().into());
+    let (program, carried) = if early {
+        let (program, carried) = tokio::join!(pending.accept(), near.connect(&to));
+        (program, carried.inspect_err(|refusal| tell(source, &to, refusal)))
+    } else {
+        match near.connect(&to).await {
+            Ok(carried) => (pending.accept().await, Ok(carried)),
+            Err(refusal) => {
+                tell(source, &to, &refusal);
+                return refuse(pending, &refusal);
+            }
+        }
+    };
+    match (program, carried) {
+        (Ok(program), Ok(carried)) => {
+            tracing::debug!(%source, %to, "intercepted");
+            splice(program, carried).await;
+        }
+        (Ok(mut program), Err(_)) => Side::abort(&mut program),
+        // The program has given up.
+        (Err(_), Ok(mut carried)) => carried.abort(),
+        (Err(_), Err(_)) => {}
+    }
+}
+
+fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
+    tracing::info!(%source, %to, %refusal, "intercepted");
+}
+
+fn refuse(pending: PendingStream, refusal: &Refusal) {
+    match refusal {
+        Refusal::Refused | Refusal::Busy => pending.refuse(),
+        Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NoSuchName => {
+            pending.refuse_with(Unreachable::Host);
+        }
+        Refusal::NetworkUnreachable | Refusal::NoGateway(_) => {
+            pending.refuse_with(Unreachable::Network);
+        }
+        Refusal::NotAllowed => pending.refuse_with(Unreachable::Prohibited),
+    }
+}
+
+async fn carry_datagrams(socket: AnyUdpSocket, near: NearDatagrams) -> io::Result<Infallible> {
+    let socket = Arc::new(socket);
+    let mut associations = HashMap::<SocketAddr, Arc<Association>>::new();
+    let mut answers = JoinSet::new();
+    let mut buf = vec![0; LONGEST];
+    loop {
+        let (len, flow) = tokio::select! {
+            Some(ended) = answers.join_next() => {
+                if let Ok(source) = ended {
+                    associations.remove(&source);
+                }
+                continue;
+            }
+            received = socket.recv(&mut buf) => received?,
+        };
+        let source = flow.remote;
+        let association = match associations.get(&source) {
+            Some(association) => association.clone(),
+            None => match near.associate(source) {
+                Ok(association) => {
+                    let association = Arc::new(association);
+                    associations.insert(source, association.clone());
+                    let (socket, association) = (socket.clone(), association.clone());
+                    answers.spawn(carry_answers(socket, association.clone(), source));
+                    association
+                }
+                // As in a router whose table is full, the datagram is lost.
+                Err(error) if error.kind() == ErrorKind::QuotaExceeded => {
+                    tracing::debug!(%source, %error, "a datagram was dropped");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        match association.send_to(&buf[..len], &flow.local.into()).await {
+            Err(error) if error.kind() != ErrorKind::InvalidInput => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+/// Passes on what comes back to one source, until nothing was carried for long.
+async fn carry_answers(
+    socket: Arc<AnyUdpSocket>,
+    association: Arc<Association>,
+    source: SocketAddr,
+) -> SocketAddr {
+    while let Ok((data, from)) = association.recv().await {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        // What cannot be sent is lost; the others go on.
+        let _ = socket.send(&data, FlowId { local: from, remote: source }).await;
+    }
+    source
+}

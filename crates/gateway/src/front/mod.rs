@@ -1,0 +1,23 @@
+//! Front ends: how a program's connection reaches the near gateway.
+//!
+//! A SOCKS5 server, an HTTP CONNECT proxy and local forwards. Each accepts connections of the kernel, asks the near
+//! gateway for a connection to the destination, tells the program of a refusal in its protocol's words, and then splices
+//! the two. [`Clients`] bounds how many are served at a time, by all front ends together.
+
+mod associate;
+mod clients;
+mod connect;
+mod forward;
+mod intercept;
+mod login;
+mod socks;
+
+pub use clients::Clients;
+pub use connect::serve_http_connect;
+pub use forward::{Forward, InvalidForward, serve_forward};
+pub use intercept::{InterceptConfig, intercept, intercept_config};
+pub use login::{InvalidLogin, Login};
+pub use socks::serve_socks5;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! The front ends on a near and a far gateway with stacks on a pair in memory, and servers of the kernel on loopback.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use airtcp_device::memory;
+use airtcp_net::Stack;
+use airtcp_stack::HostConfig;
+use data_encoding::BASE64;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::datagram::{FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
+use crate::{Destination, Far, FarConfig, Near, NearConfig, Rules};
+
+/// A near gateway with its far one, and tasks that end with it.
+struct Gateway {
+    near: Near,
+    datagrams: NearDatagrams,
+    clients: Clients,
+    tasks: JoinSet<()>,
+}
+
+#[derive(Clone, Copy)]
+enum Front {
+    Socks,
+    Http,
+}
+
+impl Gateway {
+    /// Whose far end may dial loopback.
+    fn new() -> Self {
+        let allow = ["127.0.0.1", "::1"].map(|rule| rule.parse().unwrap());
+        Self::with(Rules { allow: allow.into(), ..Rules::default() })
+    }
+
+    fn with(rules: Rules) -> Self {
+        let (left, right) = memory::pair(1420, 256);
+        let stack = |device, address: &str| {
+            Stack::new(device, HostConfig::new([address.parse().unwrap()])).unwrap()
+        };
+        let (near, far) = (stack(left, "10.77.0.2/24"), stack(right, "10.77.0.1/24"));
+        let at = "10.77.0.1:7077".parse().unwrap();
+        let mut tasks = JoinSet::new();
+        let config = FarDatagramsConfig { rules: rules.clone(), ..FarDatagramsConfig::default() };
+        let far_datagrams = FarDatagrams::new(&far, at, config).unwrap();
+        tasks.spawn(async move { drop(far_datagrams.run().await) });
+        let datagrams = NearDatagrams::start(&near, at, NearDatagramsConfig::default()).unwrap();
+        let far = Far::new(far, FarConfig { rules, ..FarConfig::new(at) }).unwrap();
+        tasks.spawn(async move { drop(far.run().await) });
+        let near = Near::start(near, NearConfig::new(at));
+        Self { near, datagrams, clients: Clients::new(64), tasks }
+    }
+
+    /// A client of a front end.
+    async fn client(&mut self, front: Front, login: Option<&str>) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, clients) = (self.near.clone(), self.clients.clone());
+        let datagrams = Some(self.datagrams.clone());
+        let login = login.map(|login| login.parse().unwrap());
+        self.tasks.spawn(async move {
+            match front {
+                Front::Socks => serve_socks5(listener, near, datagrams, clients, login).await,
+                Front::Http => serve_http_connect(listener, near, clients, login).await,
+            };
+        });
+        TcpStream::connect(address).await.unwrap()
+    }
+
+    async fn socks(&mut self) -> TcpStream {
+        let mut client = self.client(Front::Socks, None).await;
+        client.write_all(&[5, 1, 0]).await.unwrap();
+        assert_eq!(read(&mut client, 2).await, [5, 0]);
+        client
+    }
+
+    async fn http(&mut self, request: &str) -> String {
+        let mut client = self.client(Front::Http, Some("alice:secret")).await;
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+}
+
+/// A server that reads to the end, and then sends back what it read.
+async fn server(at: &str) -> SocketAddr {
+    let listener = TcpListener::bind(at).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut heard = Vec::new();
+                stream.read_to_end(&mut heard).await.unwrap();
+                stream.write_all(&heard).await.unwrap();
+            });
+        }
+    });
+    address
+}
+
+/// An address of loopback where nobody listens.
+async fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).await.unwrap();
+    bytes
+}
+
+/// Whether what is sent comes back behind a half-close, and then the end.
+async fn echoes(mut stream: TcpStream) -> bool {
+    let sent: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
+    stream.write_all(&sent).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).await.unwrap();
+    heard == sent
+}
+
+/// The rest of a SOCKS5 request: the type of an address, the address and the port.
+fn target(host: &str, port: u16) -> Vec<u8> {
+    let mut bytes = match host.parse() {
+        Ok(std::net::IpAddr::V4(address)) => [&[1][..], &address.octets()].concat(),
+        Ok(std::net::IpAddr::V6(address)) => [&[4][..], &address.octets()].concat(),
+        Err(_) => [&[3, host.len() as u8], host.as_bytes()].concat(),
+    };
+    bytes.extend(port.to_be_bytes());
+    bytes
+}
+
+async fn ask(client: &mut TcpStream, command: u8, target: &[u8]) -> u8 {
+    client.write_all(&[&[5, command, 0][..], target].concat()).await.unwrap();
+    let reply = read(client, 10).await;
+    assert_eq!((reply[0], &reply[2..]), (5, &[0, 1, 0, 0, 0, 0, 0, 0][..]));
+    reply[1]
+}
+
+#[tokio::test]
+async fn socks_carries_to_both_families_and_to_names_and_passes_a_half_close_on() {
+    let mut gateway = Gateway::new();
+    for (at, host) in
+        [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("127.0.0.1:0", "localhost")]
+    {
+        let port = server(at).await.port();
+        let mut client = gateway.socks().await;
+        assert_eq!(ask(&mut client, 1, &target(host, port)).await, 0, "{host}");
+        assert!(echoes(client).await, "{host}");
+    }
+    gateway.clients.drained().await;
+}
+
+#[tokio::test]
+async fn socks_names_the_reason_of_a_refusal() {
+    let closed = nobody().await.port();
+    let mut open = Gateway::new();
+    let mut strict = Gateway::with(Rules::default());
+    for (is_open, command, target, code) in [
+        (true, 1, target("127.0.0.1", closed), 5),
+        (true, 1, target("no-such-host.invalid", 80), 4),
+        (true, 1, target("two words", 80), 4),
+        (true, 1, target("127.0.0.1", 0), 4),
+        (true, 2, target("127.0.0.1", 80), 7),
+        (true, 9, target("127.0.0.1", 80), 7),
+        (true, 1, vec![2, 1, 2, 3, 4, 0, 80], 8),
+        (false, 1, target("127.0.0.1", 80), 2),
+    ] {
+        let gateway = if is_open { &mut open } else { &mut strict };
+        let mut client = gateway.socks().await;
+        assert_eq!(ask(&mut client, command, &target).await, code, "{command} {target:?}");
+        let ended = client.read(&mut [0]).await;
+        assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn socks_relays_datagrams_of_the_program_alone_until_it_hangs_up() {
+    let mut gateway = Gateway::new();
+    for (at, host) in
+        [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("127.0.0.1:0", "localhost")]
+    {
+        let server = UdpSocket::bind(at).await.unwrap();
+        let server_at = server.local_addr().unwrap();
+        let mut control = gateway.socks().await;
+        control.write_all(&[&[5, 3, 0][..], &target("0.0.0.0", 0)].concat()).await.unwrap();
+        let reply = read(&mut control, 10).await;
+        assert_eq!(&reply[..8], &[5, 0, 0, 1, 127, 0, 0, 1]);
+        let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([reply[8], reply[9]])));
+        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let header = [&[0, 0, 0][..], &target(host, server_at.port())].concat();
+        let mut buffer = [0; 2000];
+        // What is no request is dropped: too short, reserved bytes, a fragment, an unknown type, nothing at port 0.
+        for wrong in [&[][..], &[0, 0], &[1, 0, 0, 1], &[0, 0, 0, 9, 1, 2, 3, 4, 0, 7, 1]] {
+            client.send_to(wrong, relay).await.unwrap();
+        }
+        let fragment = [&[0, 0, 1][..], &header[3..], b"fragment"].concat();
+        client.send_to(&fragment, relay).await.unwrap();
+        client
+            .send_to(&[&header[..header.len() - 2], &[0, 0], b"port"].concat(), relay)
+            .await
+            .unwrap();
+        client.send_to(&[&header[..], b"ping"].concat(), relay).await.unwrap();
+        let (length, from) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"ping");
+        // Another program of this machine has no part in it.
+        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        other.send_to(&[&header[..], b"other"].concat(), relay).await.unwrap();
+        server.send_to(b"pong", from).await.unwrap();
+        let (length, from) = client.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(from, relay);
+        let ip = server_at.ip().to_string();
+        let expected = [&[0, 0, 0][..], &target(&ip, server_at.port()), b"pong"].concat();
+        assert_eq!(buffer[..length], expected);
+        client.send_to(&[&header[..], b"again"].concat(), relay).await.unwrap();
+        let (length, _) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..length], b"again");
+    }
+    // Each association ends with its TCP connection.
+    gateway.clients.drained().await;
+}
+
+#[tokio::test]
+async fn socks_serves_only_those_who_give_the_login() {
+    let mut gateway = Gateway::new();
+    let port = server("127.0.0.1:0").await.port();
+    let mut client = gateway.client(Front::Socks, Some("alice:secret")).await;
+    client.write_all(&[5, 1, 0]).await.unwrap();
+    assert_eq!(read(&mut client, 2).await, [5, 0xff]);
+    for (password, is_right) in
+        [("secret", true), ("Secret", false), ("", false), ("secrets", false)]
+    {
+        let mut client = gateway.client(Front::Socks, Some("alice:secret")).await;
+        client.write_all(&[5, 2, 0, 2]).await.unwrap();
+        assert_eq!(read(&mut client, 2).await, [5, 2]);
+        let length = [password.len() as u8];
+        let proof = [b"\x01\x05alice", &length[..], password.as_bytes()].concat();
+        client.write_all(&proof).await.unwrap();
+        assert_eq!(read(&mut client, 2).await, [1, u8::from(!is_right)], "{password}");
+        if is_right {
+            assert_eq!(ask(&mut client, 1, &target("127.0.0.1", port)).await, 0);
+            assert!(echoes(client).await);
+        } else {
+            assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "{password}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn socks_hangs_up_on_another_protocol() {
+    let mut gateway = Gateway::new();
+    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[4, 1, 0, 80, 127, 0, 0, 1, 0]] {
+        let mut client = gateway.client(Front::Socks, None).await;
+        client.write_all(words).await.unwrap();
+        let ended = client.read(&mut [0]).await;
+        assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn http_connect_carries_what_follows_the_request_at_once() {
+    let mut gateway = Gateway::new();
+    let to = server("127.0.0.1:0").await;
+    let answer = gateway
+        .http(&format!(
+            "CONNECT {to} HTTP/1.1\r\nHost: {to}\r\nProxy-Authorization: Basic {}\r\n\r\nhello",
+            BASE64.encode(b"alice:secret")
+        ))
+        .await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(body, "hello");
+    for header in ["content-length", "transfer-encoding", "connection: close"] {
+        assert!(!head.to_lowercase().contains(header), "{head}");
+    }
+    let mut client = gateway.client(Front::Http, None).await;
+    let request =
+        format!("CONNECT localhost:{0} HTTP/1.1\r\nHost: localhost:{0}\r\n\r\n", to.port());
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await.unwrap());
+    }
+    assert!(echoes(client).await);
+    gateway.clients.drained().await;
+}
+
+#[tokio::test]
+async fn http_connect_answers_what_it_does_not_carry_with_the_reason() {
+    let closed = nobody().await;
+    let mut gateway = Gateway::new();
+    let proof = format!("Proxy-Authorization: basic {}\r\n", BASE64.encode(b"alice:secret"));
+    let wrong = format!("Proxy-Authorization: Basic {}\r\n", BASE64.encode(b"alice:guess"));
+    for (request, proof, status, words) in [
+        ("GET http://a.example/ HTTP/1.1\r\nHost: a.example", "", "405", "allow: CONNECT"),
+        ("GET http://a.example/ HTTP/1.1\r\nHost: a.example", "", "405", "--proxytunnel"),
+        ("CONNECT a.example:80 HTTP/1.1\r\nHost: a", "", "407", "proxy-authenticate: Basic"),
+        ("CONNECT a.example:80 HTTP/1.1\r\nHost: a", &wrong, "407", "user and password"),
+        ("CONNECT a.example:80 HTTP/1.1\r\nHost: a", "Proxy-Authorization: x\r\n", "407", "user"),
+        ("CONNECT a.example HTTP/1.1\r\nHost: a", &proof, "400", "CONNECT host:port"),
+        (&format!("CONNECT {closed} HTTP/1.1\r\nHost: a"), &proof, "502", "refused"),
+        ("CONNECT 127.0.0.2:80 HTTP/1.1\r\nHost: a", &proof, "403", "does not allow"),
+        ("CONNECT no-such-host.invalid:80 HTTP/1.1\r\nHost: a", &proof, "502", "resolve"),
+    ] {
+        let answer = gateway.http(&format!("{request}\r\n{proof}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(answer.contains(words), "{request}: {answer}");
+    }
+}
+
+#[test]
+fn a_forward_is_written_as_in_ssh() {
+    for (text, shown) in [
+        ("8080:intranet:80", "8080:intranet:80"),
+        ("localhost:8080:intranet:80", "8080:intranet:80"),
+        ("*:8080:10.0.0.1:80", "*:8080:10.0.0.1:80"),
+        (":8080:10.0.0.1:80", "*:8080:10.0.0.1:80"),
+        ("192.0.2.1:22:[fd00::7]:22", "192.0.2.1:22:[fd00::7]:22"),
+        ("[::1]:22:[fd00::7]:22", "[::1]:22:[fd00::7]:22"),
+    ] {
+        assert_eq!(text.parse::<Forward>().unwrap().to_string(), shown);
+    }
+    for (text, why) in [
+        ("8080", "1 parts"),
+        ("8080:80", "2 parts"),
+        ("::1:22:fd00::7:22", "8 parts"),
+        ("0:a:80", "`0` is not"),
+        ("x:a:80", "`x` is not"),
+        ("99999:a:80", "1 to 65535"),
+        ("here:80:a:80", "`here` is not an IP address"),
+        ("8080:a b:80", "not a host"),
+        ("8080:a:0", "no port"),
+        ("8080:[a:80", "2 parts"),
+        ("", "1 parts"),
+    ] {
+        let error = text.parse::<Forward>().unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("for example 8080:intranet:80"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_forward_carries_and_resets_what_is_refused() {
+    let gateway = Gateway::new();
+    let (open, closed) = (server("[::1]:0").await, nobody().await);
+    for (to, is_open) in [(open, true), (closed, false)] {
+        let port = nobody().await.port();
+        let forward: Forward = format!("127.0.0.1:{port}:{to}").parse().unwrap();
+        let listener = forward.listen().await.unwrap().remove(0);
+        let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+        tokio::spawn(async move { serve_forward(listener, near, clients, forward.to).await });
+        let mut client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        if is_open {
+            assert!(echoes(client).await);
+        } else {
+            let reset = client.read(&mut [0]).await.unwrap_err();
+            assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+        }
+    }
+    gateway.clients.drained().await;
+    assert_eq!(gateway.clients.count(), 0);
+}
+
+#[tokio::test]
+async fn a_forward_to_loopback_listens_on_both_of_its_addresses() {
+    let port = nobody().await.port();
+    let listeners = format!("{port}:a:80").parse::<Forward>().unwrap().listen().await.unwrap();
+    let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().unwrap().ip()).collect();
+    assert!(addresses.iter().all(|ip| ip.is_loopback()) && !addresses.is_empty(), "{addresses:?}");
+    let everywhere = format!("*:{port}:a:80").parse::<Forward>().unwrap();
+    // The kernel refuses an address that is in use in part.
+    drop(listeners);
+    let listeners = everywhere.listen().await.unwrap();
+    assert!(listeners.iter().all(|one| one.local_addr().unwrap().ip().is_unspecified()));
+    TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let taken = everywhere.listen().await.unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+}
+
+#[tokio::test]
+async fn clients_above_the_limit_wait_until_another_has_ended() {
+    let mut gateway = Gateway::new();
+    gateway.clients = Clients::new(1);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+    let to: Destination = server("127.0.0.1:0").await.into();
+    gateway.tasks.spawn(async { match serve_forward(listener, near, clients, to).await {} });
+    let mut first = TcpStream::connect(at).await.unwrap();
+    first.write_all(b"first").await.unwrap();
+    let mut second = TcpStream::connect(at).await.unwrap();
+    second.write_all(b"second").await.unwrap();
+    second.shutdown().await.unwrap();
+    let mut heard = String::new();
+    let served = second.read_to_string(&mut heard);
+    let mut served = std::pin::pin!(served);
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+        assert!(gateway.clients.count() <= 1);
+    }
+    // The first is open, and so the second has no answer.
+    tokio::select! {
+        biased;
+        _ = &mut served => panic!("it was served beside the first"),
+        () = tokio::task::yield_now() => {}
+    }
+    first.shutdown().await.unwrap();
+    assert_eq!(read(&mut first, 5).await, b"first");
+    assert_eq!(served.await.unwrap(), 6);
+    assert_eq!(heard, "second");
+}

@@ -1,0 +1,33 @@
+//! Carries the TCP connections of unmodified programs between two gateways, over any
+//! [`Stack`](airtcp_net::Stack).
+//!
+//! A [`Near`] gateway takes the connections of programs ([`front`]) and carries each over one connection
+//! of its stack to the [`Far`] gateway, which dials the destination with the kernel's sockets. A [`header`]
+//! names the destination; carrier connections are opened ahead, so that a new connection costs one round
+//! trip over the carrier and no handshake. [`splice()`] joins two connections at either end.
+#![forbid(unsafe_code)]
+
+mod carried;
+mod carrier;
+pub mod datagram;
+mod destination;
+mod dial;
+mod far;
+pub mod front;
+pub mod header;
+mod heartbeat;
+mod near;
+mod refusal;
+mod rules;
+mod sources;
+mod splice;
+
+pub use carried::Carried;
+pub use carrier::carrier_config;
+pub use destination::{Destination, DestinationError, HostAddress};
+pub use far::{Far, FarConfig, FarStatus};
+pub use near::{Near, NearConfig, NearStatus};
+pub use refusal::Refusal;
+pub use rules::{Rule, RuleError, Rules};
+pub use sources::Limits;
+pub use splice::{Side, Spliced, splice};

@@ -1,0 +1,344 @@
+//! The near gateway: carries connections to the far one.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use airtcp_net::{Stack, TcpStream};
+use serde::{Serialize, Serializer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::carried::{Resets, Totals, lock};
+use crate::header::{REPLY, Request, read_reply};
+use crate::heartbeat;
+use crate::{Carried, Destination, Refusal};
+
+/// How long a carrier connection that is opened ahead may take.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// How often spare connections are looked after, and how soon after one could not be opened.
+const UPKEEP: Duration = Duration::from_secs(1);
+
+/// The settings of a near gateway.
+#[derive(Clone, Debug)]
+pub struct NearConfig {
+    /// The carrier address and port of the far gateway.
+    pub far: SocketAddr,
+    /// The number of carrier connections that are opened ahead.
+    pub spare: usize,
+    /// How long it may take until the far gateway has connected. It should exceed the far gateway's own limit.
+    pub dial: Duration,
+    /// How long established connections outlive a far gateway that does not answer.
+    pub hold: Duration,
+}
+
+impl NearConfig {
+    /// The defaults: 8 spare connections, 15 s for a dial, a hold of 120 s.
+    pub const fn new(far: SocketAddr) -> Self {
+        let (dial, hold) = (Duration::from_secs(15), Duration::from_secs(120));
+        Self { far, spare: 8, dial, hold }
+    }
+}
+
+/// A near gateway: a handle, cheap to clone.
+///
+/// It opens carrier connections ahead, and notices within 5 s that the far gateway does not answer: until it does again
+/// new connections are refused at once. Those that are established are held, and reset when the far gateway turns out
+/// to be another instance, or [`NearConfig::hold`] ends.
+///
+/// It ends when the last handle is dropped; connections go on, but are no longer watched.
+#[derive(Clone, Debug)]
+pub struct Near(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    inner: Arc<Inner>,
+    /// They end with the handle.
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) stack: Stack,
+    pub(crate) config: NearConfig,
+    pub(crate) health: watch::Sender<Health>,
+    pub(crate) totals: Arc<Totals>,
+    pub(crate) resets: Arc<Resets>,
+    spare: Mutex<Vec<TcpStream>>,
+    /// A spare connection was taken.
+    taken: Notify,
+}
+
+/// Whether the far gateway answers.
+#[derive(Debug)]
+pub(crate) struct Health {
+    pub(crate) state: State,
+    pub(crate) since: Instant,
+    pub(crate) rtt: Option<Duration>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// It has not been heard yet.
+    Starting,
+    Up,
+    /// With the reason.
+    Down(String),
+}
+
+/// What a near gateway is doing. Durations are serialized in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct NearStatus {
+    /// The address of the far gateway.
+    pub far: SocketAddr,
+    /// Whether the far gateway answers.
+    pub connected: bool,
+    /// Why it does not, if that is known.
+    pub reason: Option<String>,
+    /// How long that has been so.
+    #[serde(serialize_with = "millis")]
+    pub since: Duration,
+    /// The round-trip time of the last heartbeat, with what the far gateway took to answer.
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
+    pub rtt: Option<Duration>,
+    /// Carrier connections that are open ahead.
+    pub spare: usize,
+    /// Connections carried now.
+    pub open: usize,
+    /// Connections carried so far.
+    pub opened: u64,
+    /// Connections refused so far, by [`Refusal::name`].
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Bytes of programs sent to the far gateway.
+    pub sent: u64,
+    /// Bytes for programs received from it.
+    pub received: u64,
+}
+
+fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64() * 1e3)
+}
+
+impl Near {
+    /// Starts a near gateway on the current tokio runtime.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, and in one built without its time driver.
+    pub fn start(stack: Stack, config: NearConfig) -> Self {
+        let health = Health { state: State::Starting, since: Instant::now(), rtt: None };
+        let inner = Arc::new(Inner {
+            stack,
+            config,
+            health: watch::Sender::new(health),
+            totals: Arc::default(),
+            resets: Arc::default(),
+            spare: Mutex::default(),
+            taken: Notify::new(),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(heartbeat::run(inner.clone()));
+        tasks.spawn(open_ahead(inner.clone()));
+        Self(Arc::new(Handle { inner, _tasks: tasks }))
+    }
+
+    /// Connects to `to` through the far gateway; ready once the far gateway has connected.
+    ///
+    /// Dropped before it is ready it gives the attempt up, also at the far gateway.
+    ///
+    /// # Errors
+    /// Why there is no connection; [`Refusal::NoGateway`] at once while the far gateway does not answer.
+    pub async fn connect(&self, to: &Destination) -> Result<Carried, Refusal> {
+        self.connect_with(to, &[]).await
+    }
+
+    /// As [`connect`](Self::connect), with data that the program has already sent: it rides with the request, and the
+    /// destination gets it as soon as it is connected.
+    ///
+    /// Keep it small, such as the first flight of TLS: it must fit into the windows of a connection that nobody reads
+    /// from yet.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
+        let inner = &self.0.inner;
+        let carried = inner.connect(to, early).await;
+        if let Err(refusal) = &carried {
+            inner.totals.refuse(refusal);
+        }
+        carried
+    }
+
+    /// What the gateway is doing.
+    pub fn status(&self) -> NearStatus {
+        let Inner { config, health, totals, spare, .. } = &*self.0.inner;
+        let health = health.borrow();
+        let reason = match &health.state {
+            State::Down(why) => Some(why.clone()),
+            State::Starting | State::Up => None,
+        };
+        NearStatus {
+            far: config.far,
+            connected: health.state == State::Up,
+            reason,
+            since: health.since.elapsed(),
+            rtt: health.rtt,
+            spare: lock(spare).len(),
+            open: totals.open(),
+            opened: totals.opened.load(Relaxed),
+            refused: totals.refused(),
+            sent: totals.sent.load(Relaxed),
+            received: totals.received.load(Relaxed),
+        }
+    }
+}
+
+impl Inner {
+    /// Sets whether the far gateway answers; gives whether that is a change.
+    pub(crate) fn turn(&self, state: State) -> bool {
+        self.health.send_if_modified(|health| {
+            // The first reason stays.
+            let same = matches!((&health.state, &state), (State::Down(_), State::Down(_)));
+            if same || health.state == state {
+                return false;
+            }
+            (health.state, health.since) = (state, Instant::now());
+            true
+        })
+    }
+
+    /// Drops the spare connections: they are no use any more.
+    pub(crate) fn drop_spare(&self) {
+        let spare = std::mem::take(&mut *lock(&self.spare));
+        drop(spare);
+        self.taken.notify_one();
+    }
+
+    async fn connect(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
+        let mut request = Vec::with_capacity(early.len() + 64);
+        // A port of 0 or a name that is none: nobody listens there.
+        Request::Connect(to.clone()).encode(&mut request).map_err(|_| Refusal::NoSuchName)?;
+        request.extend_from_slice(early);
+        let mut health = self.health.subscribe();
+        let connecting = async {
+            // Whether the far gateway answers is known within seconds of the start. It cannot fail: the sender is here.
+            let _ = health.wait_for(|health| health.state != State::Starting).await;
+            let since = self.resets.count();
+            let down = health.wait_for(|health| matches!(health.state, State::Down(_)));
+            tokio::select! {
+                biased;
+                down = down => Err(self.refusal(down.ok().map(|health| health.state.clone()))),
+                stream = self.carry(&request, early.is_empty()) => Ok((stream?, since)),
+            }
+        };
+        let (stream, since) = match tokio::time::timeout(self.config.dial, connecting).await {
+            Ok(connected) => connected?,
+            Err(_) => {
+                let Self { config: NearConfig { far, dial, .. }, .. } = self;
+                return Err(Refusal::NoGateway(format!("{far} did not reply within {dial:?}")));
+            }
+        };
+        let mut carried = Carried::new(stream, self.totals.clone(), self.resets.clone(), since);
+        carried.count();
+        self.totals.sent.fetch_add(early.len() as u64, Relaxed);
+        Ok(carried)
+    }
+
+    fn refusal(&self, state: Option<State>) -> Refusal {
+        match state {
+            Some(State::Down(why)) => Refusal::NoGateway(why),
+            _ => Refusal::NoGateway(format!("{} does not answer", self.config.far)),
+        }
+    }
+
+    /// Sends `request` on a spare connection or a new one, and waits for the reply.
+    async fn carry(&self, request: &[u8], may_repeat: bool) -> Result<TcpStream, Refusal> {
+        if let Some(stream) = self.take_spare() {
+            match ask(stream, request).await {
+                // It was of no use any more, and nothing noticed; or there is room again.
+                Err(_) | Ok(Err(Refusal::Busy)) if may_repeat => {}
+                asked => return asked.unwrap_or_else(|error| Err(self.of_carrier(&error))),
+            }
+        }
+        let stream = self.stack.connect(self.config.far).await;
+        let stream = stream.map_err(|error| self.of_carrier(&error))?;
+        ask(stream, request).await.unwrap_or_else(|error| Err(self.of_carrier(&error)))
+    }
+
+    /// Why a carrier connection failed.
+    fn of_carrier(&self, error: &io::Error) -> Refusal {
+        match error.kind() {
+            ErrorKind::AddrNotAvailable | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory => {
+                Refusal::Busy
+            }
+            _ => Refusal::NoGateway(format!("the connection to {}: {error}", self.config.far)),
+        }
+    }
+
+    fn take_spare(&self) -> Option<TcpStream> {
+        let mut spare = lock(&self.spare);
+        let alive = std::iter::from_fn(|| spare.pop()).find(is_idle);
+        drop(spare);
+        self.taken.notify_one();
+        alive
+    }
+}
+
+/// Sends `request`, and reads the reply. The connection is reset if this is given up.
+async fn ask(mut stream: TcpStream, request: &[u8]) -> io::Result<Result<TcpStream, Refusal>> {
+    stream.set_nodelay(true)?;
+    stream.set_zero_linger()?;
+    // It may fail because the far gateway refused before it read everything; the reply tells.
+    let written = stream.write_all(request).await;
+    let mut reply = [0; REPLY];
+    stream.read_exact(&mut reply).await?;
+    if let Err(refusal) = read_reply(reply) {
+        return Ok(Err(refusal));
+    }
+    written?;
+    stream.set_linger(None)?;
+    Ok(Ok(stream))
+}
+
+/// Whether nothing has arrived on a spare connection: the far gateway speaks there only to end it.
+fn is_idle(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+/// Keeps spare connections open while the far gateway answers.
+async fn open_ahead(inner: Arc<Inner>) {
+    let mut health = inner.health.subscribe();
+    let mut opening = JoinSet::new();
+    loop {
+        if health.wait_for(|health| health.state == State::Up).await.is_err() {
+            return;
+        }
+        let (held, ended) = {
+            let mut spare = lock(&inner.spare);
+            let before = spare.len();
+            spare.retain(is_idle);
+            (spare.len(), before - spare.len())
+        };
+        if ended > 0 {
+            // The far gateway has no room for them.
+            tokio::time::sleep(UPKEEP).await;
+        }
+        for _ in held + opening.len()..inner.config.spare {
+            let (stack, far) = (inner.stack.clone(), inner.config.far);
+            opening.spawn(async move { stack.connect_timeout(far, OPENING).await });
+        }
+        tokio::select! {
+            Some(opened) = opening.join_next() => match opened {
+                Ok(Ok(stream)) => lock(&inner.spare).push(stream),
+                _ => tokio::time::sleep(UPKEEP).await,
+            },
+            () = inner.taken.notified() => {}
+            () = tokio::time::sleep(UPKEEP) => {}
+        }
+    }
+}

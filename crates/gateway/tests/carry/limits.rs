@@ -1,0 +1,104 @@
+//! What the gateways bound.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use airtcp_device::memory;
+use airtcp_gateway::{Limits, Refusal, Side};
+use airtcp_net::Stack;
+use airtcp_types::ByteCount;
+use tokio::io::AsyncWriteExt;
+use tokio::task::JoinSet;
+
+use crate::network::{FAR, Network, addr, config, pattern, read_all, server, within};
+
+#[tokio::test]
+async fn beyond_the_limit_connections_are_refused_as_busy() {
+    within(async {
+        // The control connection, eight spare ones, and three.
+        let limits = Limits { connections_per_near: 12, ..Limits::default() };
+        let network = Network::with(|far| far.limits = limits);
+        let (_listener, to) = server().await;
+        let mut open = Vec::new();
+        let refused = loop {
+            network.until(|near, far| near.open == open.len() && far.open == open.len()).await;
+            match network.near.connect(&to.into()).await {
+                Ok(carried) => open.push(carried),
+                Err(refused) => break refused,
+            }
+            assert!(open.len() < 12);
+        };
+        assert_eq!(refused, Refusal::Busy);
+        assert!(network.far.status().refused["busy"] > 0);
+        for mut carried in open {
+            carried.abort();
+        }
+        network.until(|near, far| near.spare == 8 && far.pending == 9).await;
+        network.near.connect(&to.into()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_and_does_no_harm() {
+    within(async {
+        let network = Network::new();
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[1, 1, 1, 127, 0, 0, 1, 0, 0], &[1, 7]] {
+            let mut stream = network.near_stack.connect(addr(FAR)).await.unwrap();
+            stream.write_all(bytes).await.unwrap();
+            stream.shutdown().await.unwrap();
+            assert_eq!(read_all(&mut stream).await.unwrap(), [1, 8], "{bytes:?}");
+        }
+        let (_listener, to) = server().await;
+        network.near.connect(&to.into()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_read_holds_the_server_back() {
+    within(async {
+        const BUFFER: u64 = 256 << 10;
+        let (left, right) = memory::pair(1420, 256);
+        let small = |last| {
+            let mut config = config(last);
+            config.tcp.send_buffer = ByteCount(BUFFER);
+            config.tcp.receive_buffer = ByteCount(BUFFER);
+            config
+        };
+        let stacks =
+            [(left, 2), (right, 1)].map(|(device, last)| Stack::new(device, small(last)).unwrap());
+        let [near_stack, far_stack] = stacks;
+        let network = Network::between(near_stack, far_stack, |_| {}, JoinSet::new());
+        let (listener, to) = server().await;
+        let mut program = network.program(to).await;
+        let (served, _) = listener.accept().await.unwrap();
+        // A period that no buffer has.
+        let data = pattern(1, 65_521);
+        let mut written = 0;
+        loop {
+            let from = written % data.len();
+            match served.try_write(&data[from..]) {
+                Ok(more) => written += more,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    let patience = Duration::from_secs(2);
+                    if tokio::time::timeout(patience, served.writable()).await.is_err() {
+                        break;
+                    }
+                }
+            }
+            // The kernel's buffers on loopback, of four sockets at most 6 MiB each, and ours.
+            assert!(written < 32 << 20);
+        }
+        // A window each, and what it takes to keep it.
+        for stack in [&network.near_stack, &network.far_stack] {
+            assert!(stack.held().0 < 2 * BUFFER, "{}", stack.held());
+        }
+        drop(served);
+        let heard = read_all(&mut program).await.unwrap();
+        assert_eq!(heard.len(), written);
+        assert!(heard.iter().zip(data.iter().cycle()).all(|(heard, sent)| heard == sent));
+    })
+    .await;
+}

@@ -1,0 +1,61 @@
+//! Why a key, a network or a tunnel is refused.
+
+use std::io;
+use std::time::Duration;
+
+use crate::{Network, PublicKey};
+
+/// Why a key, a network or a tunnel is refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TunnelError {
+    /// A text is no key. It is not repeated here, because it may be a secret.
+    #[error(
+        "this is no WireGuard key: a key is 32 bytes in base64, 44 characters with the = at the end, as `wg genkey` \
+         and `wg pubkey` print it; the text has {0} characters"
+    )]
+    Key(usize),
+    /// A text is no network.
+    #[error(
+        "{0:?} is no network: write an IP address with a prefix, such as 10.77.0.2/32 or fd77::/64"
+    )]
+    Network(String),
+    /// The inner MTU is too small or too large.
+    #[error(
+        "the tunnel's MTU is {0} bytes; use 576 to 65440, with IPv6 at least 1280 (usual: 1420)"
+    )]
+    Mtu(usize),
+    /// The keepalive interval cannot be had.
+    #[error("the keepalive of a peer is {0:?}; use 1 to 65535 seconds (usual: 25), or none")]
+    Keepalive(Duration),
+    /// A peer has the tunnel's own key.
+    #[error("a peer has this end's own public key; give it the public key of the other end")]
+    OwnKey,
+    /// A peer is there already.
+    #[error("the peer {0} is there already; list each peer once, with all its AllowedIPs")]
+    KnownPeer(PublicKey),
+    /// A network belongs to another peer.
+    #[error(
+        "the network {network} is in the AllowedIPs of the peer {peer} already; each network leads to one peer"
+    )]
+    TakenNetwork {
+        /// The network.
+        network: Network,
+        /// The peer that has it.
+        peer: PublicKey,
+    },
+    /// No index is left.
+    #[error("there are 65536 peers; remove one first")]
+    TooManyPeers,
+    /// The time stands before 1970, which handshakes cannot express.
+    #[error(
+        "the clock of this machine shows a time before 1970; set it, for example with `date -s`"
+    )]
+    Clock,
+}
+
+impl From<TunnelError> for io::Error {
+    fn from(error: TunnelError) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, error)
+    }
+}

@@ -1,0 +1,104 @@
+//! The first look at a datagram, before anything costs much: its form, its MAC, cookies, and a rate for each source.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use boringtun::noise::rate_limiter::RateLimiter;
+use boringtun::noise::{Packet, Tunn, TunnResult};
+use boringtun::x25519;
+
+use crate::peer::kind;
+
+/// Handshake messages a second that are answered without a cookie. Each costs about 0.2 ms.
+const FREE: u64 = 100;
+/// Initiations a second of one address (IPv6: of one /64). A peer sends one in five seconds; several may share an
+/// address.
+const PER_SOURCE: u8 = 10;
+/// Addresses a second from which initiations are taken: with a cookie, an address is not forged.
+const SOURCES: usize = 64;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One for all peers.
+pub(crate) struct Gate {
+    limiter: RateLimiter,
+    /// Initiations of each source in this second.
+    sources: HashMap<IpAddr, u8>,
+    began: Instant,
+}
+
+pub(crate) enum Verdict<'a> {
+    /// It may be what it says.
+    Pass(Packet<'a>),
+    /// A cookie of so many bytes is the answer: the sender is to show that it is where it says.
+    Cookie(usize),
+    /// It is no WireGuard message, or not for this key.
+    Malformed,
+    /// Its source sends too many.
+    Limited,
+}
+
+impl Gate {
+    pub(crate) fn new(public_key: &x25519::PublicKey, now: Instant) -> Self {
+        Self { limiter: RateLimiter::new(public_key, FREE), sources: HashMap::new(), began: now }
+    }
+
+    /// Looks at `datagram` from `from`; a cookie is written to `reply`.
+    pub(crate) fn verify<'a>(
+        &mut self,
+        now: Instant,
+        from: IpAddr,
+        datagram: &'a [u8],
+        reply: &mut [u8],
+    ) -> Verdict<'a> {
+        if datagram.first() == Some(&kind::DATA) {
+            // Neither has a MAC in clear nor a limit: it costs one decryption, if there is such a session.
+            return Tunn::parse_incoming_packet(datagram).map_or(Verdict::Malformed, Verdict::Pass);
+        }
+        if now.duration_since(self.began) >= SECOND {
+            self.began = now;
+            self.sources.clear();
+        }
+        // Nothing unless a second has passed by its own clock.
+        self.limiter.reset_count();
+        match self.limiter.verify_packet(Some(from), datagram, reply) {
+            Ok(Packet::HandshakeInit(_)) if !self.admits(from) => Verdict::Limited,
+            Ok(packet) => Verdict::Pass(packet),
+            Err(TunnResult::WriteToNetwork(cookie)) => Verdict::Cookie(cookie.len()),
+            Err(_) => Verdict::Malformed,
+        }
+    }
+
+    fn admits(&mut self, from: IpAddr) -> bool {
+        let source = match from {
+            IpAddr::V4(_) => from,
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        };
+        let is_known = self.sources.contains_key(&source);
+        if !is_known && self.sources.len() >= SOURCES {
+            return false;
+        }
+        let count = self.sources.entry(source).or_default();
+        *count = count.saturating_add(1);
+        *count <= PER_SOURCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PrivateKey;
+
+    #[test]
+    fn a_source_and_all_sources_have_their_rate() {
+        let public = x25519::PublicKey::from(PrivateKey::generate().public_key().0);
+        let mut gate = Gate::new(&public, Instant::now());
+        let admitted = |gate: &mut Gate, addresses: Vec<IpAddr>| {
+            addresses.into_iter().filter(|&address| gate.admits(address)).count()
+        };
+        let one_64 = (0..20).map(|n| Ipv6Addr::from_bits(0xfd << 120 | n).into()).collect();
+        assert_eq!(admitted(&mut gate, one_64), usize::from(PER_SOURCE));
+        let many = (0..1000).map(|n| IpAddr::from([10, 0, (n >> 8) as u8, n as u8])).collect();
+        assert_eq!(admitted(&mut gate, many), SOURCES - 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! Datagrams that leave.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use airtcp_device::Counters;
+
+use crate::Datagrams;
+
+/// Datagrams that may wait for a socket that is full. A device takes no packets meanwhile, so these are handshakes,
+/// keepalives and what waited for a handshake.
+const ROOM: usize = 512;
+
+/// A socket, what waits for it, and the counters of the device.
+pub(crate) struct Outgoing<S> {
+    pub(crate) socket: S,
+    waiting: VecDeque<(Vec<u8>, SocketAddr)>,
+    pub(crate) counters: Counters,
+}
+
+impl<S: Datagrams> Outgoing<S> {
+    pub(crate) fn new(socket: S) -> Self {
+        Self { socket, waiting: VecDeque::new(), counters: Counters::default() }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Sends a datagram, now or when there is room.
+    pub(crate) fn send(&mut self, datagram: &[u8], to: SocketAddr) {
+        if !self.is_full() && self.try_send(datagram, to) {
+            return;
+        }
+        if self.waiting.len() < ROOM {
+            self.waiting.push_back((datagram.to_vec(), to));
+        } else {
+            self.counters.tx_dropped += 1;
+        }
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub(crate) fn flush(&mut self) {
+        while let Some((datagram, to)) = self.waiting.pop_front() {
+            if !self.try_send(&datagram, to) {
+                self.waiting.push_front((datagram, to));
+                return;
+            }
+        }
+    }
+
+    /// Whether it has left, or cannot be sent at all.
+    fn try_send(&mut self, datagram: &[u8], to: SocketAddr) -> bool {
+        loop {
+            match self.socket.try_send_to(datagram, to) {
+                Ok(_) => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    tracing::debug!(%error, %to, length = datagram.len(), "datagram not sent");
+                    self.counters.tx_errors += 1;
+                    return true;
+                }
+            }
+        }
+    }
+}
