@@ -3,6 +3,7 @@
 //! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`; `cargo +nightly fuzz run
 //! NAME` looks for more, and a crash that it finds is mended and added to them.
 
+mod datagrams;
 mod feed;
 mod fragments;
 mod gateway;
@@ -47,6 +48,11 @@ fn options_from_any_bytes() {
 #[test]
 fn requests_to_a_gateway_from_any_bytes() {
     replay("gateway", gateway::run);
+}
+
+#[test]
+fn datagrams_to_a_gateway_from_any_bytes() {
+    replay("datagrams", datagrams::run);
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl<D: Device> Pinger<D> {
         self.sent.clear();
         for _ in 0..TRIES {
             self.send(length).await;
-            if !self.answers(Instant::now() + AGAIN, 1).await?.is_empty() {
+            if !self.answers(Instant::now() + DISTANCE, 1).await?.is_empty() {
                 return Ok(true);
             }
         }
@@ -253,26 +253,30 @@ mod tests {
     use airtcp_device::memory;
     use airtcp_net::Stack;
     use airtcp_stack::HostConfig;
+    use airtcp_stack::host::Cidr;
     use airtcp_types::ByteCount;
 
     use super::*;
 
     #[tokio::test]
     async fn a_far_gateway_answers_pings_up_to_its_mtu() {
-        for [own, far, prefix] in [["10.77.0.2", "10.77.0.1", "24"], ["fd77::2", "fd77::1", "64"]] {
-            for mtu in [1440, 1300] {
-                let (left, right) = memory::pair(1440, 64);
-                let mut config = HostConfig::new([format!("{far}/{prefix}").parse().unwrap()]);
-                config.mtu = ByteCount(mtu);
-                let _far = Stack::new(right, config).unwrap();
-                let mut pinger = Pinger::new(left, own.parse().unwrap(), far.parse().unwrap());
-                assert!(pinger.first().await.unwrap().is_some());
-                let found = pinger.look(1440).await.unwrap();
-                assert_eq!((found.answers, found.mtu), (PINGS, Some(mtu as usize)));
-                assert!(found.round_trip_ms.is_some());
-                let advice = found.to_string().contains("set --mtu 1300");
-                assert_eq!(advice, mtu == 1300, "{found}");
-            }
+        for (own, far, mtu) in [
+            ("10.77.0.2", "10.77.0.1/24", 1440),
+            ("10.77.0.2", "10.77.0.1/24", 1300),
+            ("fd77::2", "fd77::1/64", 1440),
+        ] {
+            let (left, right) = memory::pair(1440, 64);
+            let far: Cidr = far.parse().unwrap();
+            let mut config = HostConfig::new([far]);
+            config.mtu = ByteCount(mtu);
+            let _far = Stack::new(right, config).unwrap();
+            let mut pinger = Pinger::new(left, own.parse().unwrap(), far.address());
+            assert!(pinger.first().await.unwrap().is_some());
+            let found = pinger.look(1440).await.unwrap();
+            assert_eq!((found.answers, found.mtu), (PINGS, Some(mtu as usize)));
+            assert!(found.round_trip_ms.is_some());
+            let advice = found.to_string().contains("set --mtu 1300");
+            assert_eq!(advice, mtu == 1300, "{found}");
         }
     }
 

@@ -14,8 +14,9 @@ use crate::control::{Asker, Control, NobodyThere, asked};
 use crate::ss::{self, Served};
 use crate::{output, value};
 
-/// Where the units have the socket.
-const OF_UNIT: &str = "/run/airtcp-gateway/ctl.sock";
+/// Where the units have the sockets.
+const OF_UNITS: [&str; 2] =
+    ["/run/airtcp-gateway-near/ctl.sock", "/run/airtcp-gateway-far/ctl.sock"];
 
 /// `airtcp gateway ctl`.
 #[derive(Args, Debug)]
@@ -141,7 +142,7 @@ fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
         Some(path) => vec![path.to_owned()],
         None => {
             let usual = ["gateway-near", "gateway-far"].into_iter().filter_map(ss::default_path);
-            usual.chain([OF_UNIT.into()]).collect()
+            usual.chain(OF_UNITS.map(PathBuf::from)).collect()
         }
     };
     for path in &looked {

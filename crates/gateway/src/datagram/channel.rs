@@ -63,17 +63,22 @@ pub struct DatagramCounters {
 
 /// A datagram that arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Datagram {
-    pub(crate) association: u32,
+pub struct Datagram {
+    /// The number that the near gateway gave its association.
+    pub association: u32,
     /// The destination at the far gateway, the source at the near one.
-    pub(crate) remote: Destination,
-    pub(crate) data: Vec<u8>,
+    pub remote: Destination,
+    /// Its data, at most 65,507 bytes.
+    pub data: Vec<u8>,
 }
 
-/// One end of the datagrams between two gateways. The two ends are alike, but for the direction in which
-/// `remote` is meant.
+/// One end of the datagrams between two gateways, as a state machine. The two ends are alike, but for the
+/// direction in which the address of a datagram is meant.
+///
+/// After each call the caller takes what [`poll_datagram`](Self::poll_datagram) and
+/// [`poll_transmit`](Self::poll_transmit) give.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub struct Channel {
     /// The most bytes of a data frame.
     max_frame: usize,
     instance: u32,
@@ -123,7 +128,7 @@ const fn cost(frame: &Vec<u8>) -> usize {
 impl Channel {
     /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes of repairs.
     /// `instance` is random, and another one each time that the gateway starts.
-    pub(crate) fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
+    pub fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
         Self {
             // Enough for the longest name, and the longest datagram in 255 parts.
             max_frame: fec::room(max_frame.max(600)),
@@ -147,7 +152,8 @@ impl Channel {
         }
     }
 
-    pub(crate) fn counters(&self) -> DatagramCounters {
+    /// What was done so far.
+    pub fn counters(&self) -> DatagramCounters {
         DatagramCounters {
             lost: self.counters.lost + self.window.lost(),
             incomplete: self.counters.incomplete + self.parts.abandoned(),
@@ -157,13 +163,7 @@ impl Channel {
 
     /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If too much
     /// waits to leave already, it is dropped.
-    pub(crate) fn send(
-        &mut self,
-        now: Instant,
-        association: u32,
-        remote: &Destination,
-        data: &[u8],
-    ) {
+    pub fn send(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
         let Some(flow) = self.flow(association, remote, data.len()) else {
             self.counters.dropped_full += 1;
             return;
@@ -252,7 +252,7 @@ impl Channel {
     }
 
     /// Ends an association; `tell` says so to the other end.
-    pub(crate) fn close(&mut self, association: u32, tell: bool) {
+    pub fn close(&mut self, association: u32, tell: bool) {
         if let Some(flows) = self.associations.remove(&association) {
             flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));
             flows.yours.values().for_each(|flow| drop(self.yours.remove(flow)));
@@ -264,7 +264,7 @@ impl Channel {
     }
 
     /// A frame has arrived. Gives the association that it closes.
-    pub(crate) fn handle_frame(&mut self, now: Instant, bytes: &[u8]) -> Option<u32> {
+    pub fn handle_frame(&mut self, now: Instant, bytes: &[u8]) -> Option<u32> {
         match Frame::parse(bytes) {
             Ok(Frame::Data(data)) => self.on_data(now, &data, bytes),
             Ok(Frame::Repair(repair)) => {
@@ -322,8 +322,10 @@ impl Channel {
 
     fn on_recovered(&mut self, now: Instant, recovered: Vec<Vec<u8>>) {
         for bytes in recovered {
-            // Anything else has no shard.
-            if let Ok(Frame::Data(data)) = Frame::parse(&bytes) {
+            // Anything else has no shard. What came before the decoder kept frames is not lost.
+            if let Ok(Frame::Data(data)) = Frame::parse(&bytes)
+                && !self.window.has_arrived(data.seq)
+            {
                 self.counters.recovered += 1;
                 self.accept(now, &data);
             }
@@ -432,12 +434,12 @@ impl Channel {
     }
 
     /// The next datagram that arrived.
-    pub(crate) fn poll_datagram(&mut self) -> Option<Datagram> {
+    pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.inbox.pop_front()
     }
 
     /// The next frame to send.
-    pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         let frame = self.outbox.pop_front()?;
         self.queued -= cost(&frame);
         Some(frame)
@@ -450,13 +452,13 @@ impl Channel {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self) -> Option<Instant> {
         let times = [self.report_at, self.encoder.due()];
         times.into_iter().flatten().min()
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         if self.report_at.take_if(|at| *at <= now).is_some() && self.queued < QUEUE {
             let hold = u32::try_from(now.since(self.highest_at).as_millis()).unwrap_or(u32::MAX);
             let report = Report {

@@ -208,6 +208,21 @@ fn reports_come_while_traffic_flows() {
     assert_eq!(far.poll_timeout(), None, "silence needs no report");
 }
 
+#[test]
+fn the_first_repairs_repeat_nothing_that_has_arrived() {
+    let (mut near, mut far) = ends();
+    let report = Report { highest: 1000, hold: 0, lost: 300, runs: 100 };
+    near.handle_frame(Instant::ZERO, &Frame::Report(report).to_bytes());
+    let later = Instant::from_millis(1000);
+    for _ in 0..3 {
+        near.send(Instant::ZERO, 1, &to("192.0.2.1:53"), b"x");
+        near.handle_timeout(later);
+        assert!(near.outbox.len() > 2, "repairs");
+        assert_eq!(carry(&mut near, &mut far).len(), 1);
+    }
+    assert_eq!(far.counters().recovered, 0);
+}
+
 /// What a link does with each frame.
 #[derive(Clone, Copy, Debug)]
 enum Fate {

@@ -29,7 +29,7 @@ mod parts;
 mod tests;
 mod window;
 
-pub use channel::DatagramCounters;
+pub use channel::{Channel, Datagram, DatagramCounters};
 pub use far::{FarDatagrams, FarDatagramsConfig, FarDatagramsStatus};
 pub use near::{Association, NearDatagrams, NearDatagramsConfig, NearDatagramsStatus};
 pub use outside::Filtering;

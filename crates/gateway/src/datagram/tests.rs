@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp_device::memory;
-use airtcp_net::Stack;
+use airtcp_device::{Clock, Memory, memory};
+use airtcp_link::Link;
+use airtcp_net::{Driver, Stack};
 use airtcp_stack::HostConfig;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
@@ -31,12 +32,16 @@ fn everything() -> FarDatagramsConfig {
     FarDatagramsConfig { rules, ..FarDatagramsConfig::default() }
 }
 
+const NEAR: [&str; 2] = ["10.77.0.2/24", "fd77::2/64"];
+const FAR: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
+
+fn stack(device: Memory, addresses: [&str; 2]) -> Stack {
+    Stack::new(device, HostConfig::new(addresses.map(|text| text.parse().unwrap()))).unwrap()
+}
+
 fn stacks() -> (Stack, Stack) {
     let (left, right) = memory::pair(MTU, 1024);
-    let stack = |device, addresses: [&str; 2]| {
-        Stack::new(device, HostConfig::new(addresses.map(|text| text.parse().unwrap()))).unwrap()
-    };
-    (stack(left, ["10.77.0.2/24", "fd77::2/64"]), stack(right, ["10.77.0.1/24", "fd77::1/64"]))
+    (stack(left, NEAR), stack(right, FAR))
 }
 
 fn serve(far: &Arc<FarDatagrams>) -> JoinHandle<()> {
@@ -275,6 +280,48 @@ async fn associations_outlive_a_restart_of_the_far_end() {
         }
     };
     assert_eq!(timeout(PATIENCE, answered).await.expect("no answer"), (5, server));
+}
+
+#[tokio::test]
+async fn what_a_link_loses_is_repaired_in_both_directions() {
+    let spec = "delay 10ms loss 10% limit 5000 seed 3".parse().unwrap();
+    let ((left, a), (b, right)) = (memory::pair(MTU, 4096), memory::pair(MTU, 4096));
+    let link = Link::new(&spec, &spec).unwrap();
+    let mut driver = Driver::new(link, [a, b], Clock::start()).unwrap();
+    tokio::spawn(async move { drop(driver.run().await) });
+    let (near_stack, far_stack) = (stack(left, NEAR), stack(right, FAR));
+    let listen = "10.77.0.1:7077".parse().unwrap();
+    let far = Arc::new(FarDatagrams::new(&far_stack, listen, everything()).unwrap());
+    let _run = serve(&far);
+    let config = NearDatagramsConfig::default();
+    let near = NearDatagrams::start(&near_stack, listen, config).unwrap();
+    let server = echo("127.0.0.1:0").await;
+    let association = near.associate(PROGRAM).unwrap();
+    let mut sent = 0_u32;
+    let send = async {
+        while near.status().counters.recovered == 0 || far.status().counters.recovered == 0 {
+            for _ in 0..20 {
+                let data = sent.to_be_bytes().repeat(1 + sent as usize % 300);
+                association.send_to(&data, &server.into()).await.unwrap();
+                sent += 1;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let mut seen = std::collections::HashSet::new();
+    let check = async {
+        loop {
+            let (data, from) = association.recv().await.unwrap();
+            let number = u32::from_be_bytes(*data.first_chunk().unwrap());
+            assert_eq!(from, server);
+            assert!(data == number.to_be_bytes().repeat(1 + number as usize % 300));
+            assert!(seen.insert(number), "{number} twice");
+        }
+    };
+    tokio::select! {
+        done = timeout(PATIENCE, send) => done.expect("nothing recovered"),
+        () = check => {}
+    }
 }
 
 #[tokio::test]

@@ -67,6 +67,12 @@ impl Window {
         Arrival::Fresh
     }
 
+    /// Whether a number has arrived, or is not known not to have.
+    pub(crate) fn has_arrived(&self, seq: u32) -> bool {
+        let behind = self.highest.wrapping_sub(seq);
+        behind >= REMEMBERED || self.has(seq)
+    }
+
     /// Judges the numbers that are far enough behind the highest.
     fn judge(&mut self) {
         while self.highest.wrapping_sub(self.next).cast_signed() >= REORDERED.cast_signed() {
@@ -129,6 +135,11 @@ mod tests {
         assert_eq!(window.on_arrival(4_099), Arrival::Fresh);
         assert_eq!(window.on_arrival(3), Arrival::TooLate);
         assert_eq!(window.on_arrival(5), Arrival::Fresh);
+        for (seq, has) in
+            [(4_100, true), (4_099, true), (4_098, false), (4, true), (6, false), (3, true)]
+        {
+            assert_eq!(window.has_arrived(seq), has, "{seq}");
+        }
     }
 
     #[test]
