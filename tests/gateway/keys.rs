@@ -35,7 +35,8 @@ fn a_private_key_is_its_owners_and_is_not_overwritten() -> Outcome {
     assert_eq!(fs::read_to_string(&path)?, private);
 
     let of_file = airtcp(&["gateway", "pubkey", name]).output()?;
-    assert_eq!((of_file.stdout, told(&of_file).as_str()), (format!("{public}\n").into_bytes(), ""));
+    assert_eq!(told(&of_file), "");
+    assert_eq!(of_file.stdout, format!("{public}\n").into_bytes());
     let mut command = airtcp(&["gateway", "pubkey"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().ok_or("it is piped")?.write_all(private.as_bytes())?;

@@ -266,6 +266,7 @@ impl Interception {
         self.close();
         // Before the routes go, so that nothing of these connections leaves by another one. A FIN would say that all of
         // the data has come.
+        self.thread.stack().reset_connections();
         self.thread.stack().shutdown_within(Duration::ZERO).await;
         let removed = match self.has_routes {
             true => routes::remove().await.context(

@@ -101,7 +101,7 @@ impl Encoder {
         }
         let is_after = |seq: u32| report.highest.wrapping_sub(seq).cast_signed() >= 0;
         let reported = self.stamps.iter().take_while(|(seq, _)| is_after(*seq)).count();
-        let sent = self.stamps.drain(..reported).last().map(|(_, at)| at);
+        let sent = self.stamps.drain(..reported).next_back().map(|(_, at)| at);
         let hold = Duration::from_millis(report.hold.into());
         if let Some(sample) = sent.and_then(|at| now.since(at).checked_sub(hold)) {
             self.round_trip = (self.round_trip * 7 + sample) / 8;

@@ -324,6 +324,11 @@ impl Stack {
         self.shutdown_within(patience.saturating_sub(spent)).await;
     }
 
+    /// Resets every connection, those that nobody has accepted too. Listeners stay, and streams give errors.
+    pub fn reset_connections(&self) {
+        self.shared().with(|core, now| core.host.tcp_abort_all(now));
+    }
+
     /// Closes every socket in order, waiting at most 5 s for the peers; see
     /// [`shutdown_within`](Self::shutdown_within).
     pub async fn shutdown(&self) {
