@@ -42,7 +42,9 @@ fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
     let is_word =
         value.starts_with(|c: char| c.is_ascii_alphabetic()) && !["true", "false"].contains(&value);
     let is_bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
-    (is_bare && (is_word || is_text)).then(|| format!("{} = \"{value}\"", key.trim()))
+    // A password goes to no log.
+    let is_secret = key.trim() == "login";
+    (is_bare && !is_secret && (is_word || is_text)).then(|| format!("{} = \"{value}\"", key.trim()))
 }
 
 /// A value that is a text.

@@ -1,12 +1,13 @@
 //! Resolves and dials a destination with the kernel's sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::{Destination, HostAddress, Refusal, Rules};
 
@@ -18,6 +19,9 @@ const KEEP_IDLE: u32 = 300;
 
 /// The addresses of a name that are tried.
 const MOST: usize = 8;
+
+/// A permit for each name that the system resolves at a time. It has threads for no more than 512.
+static RESOLVER: Semaphore = Semaphore::const_new(64);
 
 /// Connects to `to`: addresses that the rules allow, both families in turn, one after the other until one answers.
 ///
@@ -44,10 +48,20 @@ pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, R
 async fn resolve(to: &Destination) -> io::Result<Vec<SocketAddr>> {
     match &to.host {
         HostAddress::Ip(ip) => Ok(vec![SocketAddr::new(*ip, to.port)]),
-        HostAddress::Name(name) => {
-            Ok(tokio::net::lookup_host((name.as_str(), to.port)).await?.collect())
-        }
+        HostAddress::Name(name) => look_up(name.clone(), to.port).await,
     }
+}
+
+/// The addresses of a name. A lookup that has begun cannot be stopped, and keeps its permit until it ends, even if nobody
+/// waits for it any more.
+pub(crate) async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let permit = RESOLVER.acquire().await.map_err(io::Error::other)?;
+    let lookup = spawn_blocking(move || {
+        let addresses = (name.as_str(), port).to_socket_addrs();
+        drop(permit);
+        addresses
+    });
+    Ok(lookup.await??.collect())
 }
 
 /// The families by turns, that of the first address first (RFC 8305 section 4).

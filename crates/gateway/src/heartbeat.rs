@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::Refusal;
 use crate::header::{REPLY, Request, read_reply};
 use crate::near::{Inner, State};
 
@@ -108,7 +109,10 @@ impl Life {
         stream.read_exact(&mut reply).await?;
         // Also if it has no room for a control connection.
         self.heard.send_replace(Instant::now());
-        read_reply(reply).map_err(invalid)?;
+        read_reply(reply).map_err(|refusal| match refusal {
+            Refusal::Busy => io::Error::new(ErrorKind::ResourceBusy, refusal),
+            refusal => invalid(refusal),
+        })?;
         stream.read_u64().await
     }
 
@@ -147,7 +151,8 @@ async fn watch_silence(near: Arc<Inner>, mut heard: watch::Receiver<Instant>) {
             last = Instant::now();
         }
         let silence = last.elapsed();
-        let (far, hold) = (near.config.far, near.config.hold);
+        // Less would reset connections between two heartbeats.
+        let (far, hold) = (near.config.far, near.config.hold.max(SILENCE));
         if silence >= SILENCE {
             near.down(format!("{far} does not answer: is it running, and is the tunnel up?"));
         }

@@ -34,7 +34,7 @@ pub struct NearConfig {
     pub spare: usize,
     /// How long it may take until the far gateway has connected. It should exceed the far gateway's own limit.
     pub dial: Duration,
-    /// How long established connections outlive a far gateway that does not answer.
+    /// How long established connections outlive a far gateway that does not answer, at least 4 s.
     pub hold: Duration,
 }
 

@@ -104,7 +104,8 @@ impl fmt::Display for Rule {
 }
 
 impl Default for Rules {
-    /// Allows all but addresses of the far gateway's own machine and link, and those that hide another address.
+    /// Allows all but loopback, link-local, multicast and unspecified addresses, and those that hide an IPv4 address. Other
+    /// addresses of the far gateway's machine are allowed.
     fn default() -> Self {
         let deny = [
             "0.0.0.0/8",
@@ -112,9 +113,15 @@ impl Default for Rules {
             "169.254.0.0/16",
             "224.0.0.0/4",
             "255.255.255.255/32",
-            "::/127",
+            // IPv4-compatible (RFC 4291 section 2.5.5.1), mapped, translated (RFC 2765), NAT64 (RFC 6052, RFC 8215), Teredo
+            // (RFC 4380), 6to4 (RFC 3056).
+            "::/96",
             "::ffff:0:0/96",
+            "::ffff:0:0:0/96",
             "64:ff9b::/96",
+            "64:ff9b:1::/48",
+            "2001::/32",
+            "2002::/16",
             "fe80::/10",
             "ff00::/8",
         ];
@@ -155,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_the_far_gateways_own_addresses_are_denied() {
+    fn by_default_loopback_link_local_multicast_and_hidden_addresses_are_denied() {
         let rules = Rules::default();
         for to in [
             "127.0.0.1:80",
@@ -167,13 +174,24 @@ mod tests {
             "[::]:80",
             "[::ffff:127.0.0.1]:80",
             "[::ffff:192.0.2.1]:80",
+            "[::7f00:1]:80",
+            "[::ffff:0:7f00:1]:80",
             "[64:ff9b::7f00:1]:80",
+            "[64:ff9b:1::7f00:1]:80",
+            "[2001:0:c000:201::1]:80",
+            "[2002:7f00:1::1]:80",
             "[fe80::1]:80",
             "[ff02::1]:80",
         ] {
             assert!(!allows(&rules, to), "{to}");
         }
-        for to in ["192.0.2.1:80", "10.0.0.1:22", "[2001:db8::1]:443", "[64:ff9c::1]:80"] {
+        for to in [
+            "192.0.2.1:80",
+            "10.0.0.1:22",
+            "[2001:db8::1]:443",
+            "[2001:4860::1]:443",
+            "[64:ff9c::1]:80",
+        ] {
             assert!(allows(&rules, to), "{to}");
         }
     }

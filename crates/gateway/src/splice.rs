@@ -64,24 +64,37 @@ pub struct Spliced {
 /// A side that does not read holds the other back: beside what the sockets hold a direction keeps at most 64 KiB. What has
 /// not been delivered when a side is reset is lost, as with any reset.
 ///
-/// Dropped before it is ready it closes both.
-pub async fn splice(mut near: impl Side, mut far: impl Side) -> Spliced {
+/// Dropped before it is ready it resets both: a FIN would say that all data has come.
+pub async fn splice(near: impl Side, far: impl Side) -> Spliced {
     let (mut forth, mut back) = (Direction::default(), Direction::default());
-    let reset = loop {
+    let mut pair = Pair { near, far, ended: false };
+    while !pair.ended {
         let done = tokio::select! {
-            ended = forth.run(&near, &far) => ended.and_then(|()| far.send_fin()),
-            ended = back.run(&far, &near) => ended.and_then(|()| near.send_fin()),
+            ended = forth.run(&pair.near, &pair.far) => ended.and_then(|()| pair.far.send_fin()),
+            ended = back.run(&pair.far, &pair.near) => ended.and_then(|()| pair.near.send_fin()),
         };
         if done.is_err() {
-            near.abort();
-            far.abort();
-            break true;
+            break;
         }
-        if forth.ended && back.ended {
-            break false;
+        pair.ended = forth.ended && back.ended;
+    }
+    Spliced { sent: forth.moved, received: back.moved, reset: !pair.ended }
+}
+
+/// Both sides. Dropped before both have ended it resets them.
+struct Pair<N: Side, F: Side> {
+    near: N,
+    far: F,
+    ended: bool,
+}
+
+impl<N: Side, F: Side> Drop for Pair<N, F> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.near.abort();
+            self.far.abort();
         }
-    };
-    Spliced { sent: forth.moved, received: back.moved, reset }
+    }
 }
 
 /// One direction of a splice.
@@ -188,3 +201,31 @@ macro_rules! side {
 
 side!(tokio::net::TcpStream);
 side!(airtcp_net::TcpStream);
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let (one, other) = tokio::join!(TcpStream::connect(to), listener.accept());
+        (one.unwrap(), other.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_splice_that_is_dropped_resets_both_sides() {
+        let ((mut program, near), (far, mut server)) = (pair().await, pair().await);
+        let splicing = tokio::spawn(splice(near, far));
+        program.write_all(b"half").await.unwrap();
+        server.read_exact(&mut [0; 4]).await.unwrap();
+        splicing.abort();
+        for side in [&mut program, &mut server] {
+            let error = side.read(&mut [0]).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
+    }
+}

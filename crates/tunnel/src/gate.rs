@@ -12,8 +12,8 @@ use crate::peer::kind;
 
 /// Handshake messages a second that are answered without a cookie. Each costs about 0.2 ms.
 const FREE: u64 = 100;
-/// Initiations a second of one address (IPv6: of one /64). A peer sends one in five seconds; several may share an
-/// address.
+/// Initiations a second of one address (IPv6: of one /64) that showed a cookie. A peer sends one in five seconds; several may
+/// share an address.
 const PER_SOURCE: u8 = 10;
 /// Addresses a second from which initiations are taken: with a cookie, an address is not forged.
 const SOURCES: usize = 64;
@@ -22,7 +22,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// One for all peers.
 pub(crate) struct Gate {
     limiter: RateLimiter,
-    /// Initiations of each source in this second.
+    /// Handshake messages for this key in this second.
+    handshakes: u64,
+    /// Initiations of each source in this second, beyond those that are free.
     sources: HashMap<IpAddr, u8>,
     began: Instant,
 }
@@ -40,7 +42,8 @@ pub(crate) enum Verdict<'a> {
 
 impl Gate {
     pub(crate) fn new(public_key: &x25519::PublicKey, now: Instant) -> Self {
-        Self { limiter: RateLimiter::new(public_key, FREE), sources: HashMap::new(), began: now }
+        let limiter = RateLimiter::new(public_key, FREE);
+        Self { limiter, handshakes: 0, sources: HashMap::new(), began: now }
     }
 
     /// Looks at `datagram` from `from`; a cookie is written to `reply`.
@@ -57,12 +60,19 @@ impl Gate {
         }
         if now.duration_since(self.began) >= SECOND {
             self.began = now;
+            self.handshakes = 0;
             self.sources.clear();
         }
         // Nothing unless a second has passed by its own clock.
         self.limiter.reset_count();
-        match self.limiter.verify_packet(Some(from), datagram, reply) {
-            Ok(Packet::HandshakeInit(_)) if !self.admits(from) => Verdict::Limited,
+        let verified = self.limiter.verify_packet(Some(from), datagram, reply);
+        let is_handshake =
+            !matches!(verified, Ok(Packet::PacketCookieReply(_)) | Err(TunnResult::Err(_)));
+        self.handshakes += u64::from(is_handshake);
+        // An address without a cookie may be forged: to limit by it would let forgers shut out everybody else.
+        let has_cookie = self.handshakes > FREE;
+        match verified {
+            Ok(Packet::HandshakeInit(_)) if has_cookie && !self.admits(from) => Verdict::Limited,
             Ok(packet) => Verdict::Pass(packet),
             Err(TunnResult::WriteToNetwork(cookie)) => Verdict::Cookie(cookie.len()),
             Err(_) => Verdict::Malformed,
@@ -100,5 +110,25 @@ mod tests {
         assert_eq!(admitted(&mut gate, one_64), usize::from(PER_SOURCE));
         let many = (0..1000).map(|n| IpAddr::from([10, 0, (n >> 8) as u8, n as u8])).collect();
         assert_eq!(admitted(&mut gate, many), SOURCES - 1);
+    }
+
+    #[test]
+    fn forged_addresses_take_no_places_from_others() {
+        let public = x25519::PublicKey::from(PrivateKey::generate().public_key().0);
+        let mut stranger = Tunn::new(PrivateKey::generate().0, public, None, None, 1, None);
+        let mut message = [0; 148];
+        let TunnResult::WriteToNetwork(initiation) =
+            stranger.format_handshake_initiation(&mut message, false)
+        else {
+            panic!("an initiation")
+        };
+        let now = Instant::now();
+        let mut gate = Gate::new(&public, now);
+        for last in 0..100 {
+            let from = IpAddr::from([198, 51, 100, last]);
+            let verdict = gate.verify(now, from, initiation, &mut [0; 64]);
+            assert!(matches!(verdict, Verdict::Pass(_)), "{last}");
+        }
+        assert!(gate.sources.is_empty());
     }
 }

@@ -199,11 +199,14 @@ impl Machines {
         proxy: Option<&str>,
     ) -> anyhow::Result<Download> {
         let mut command = Command::new("curl");
-        command.args(["--silent", "--show-error", "--output", "/dev/null", "--noproxy", ""]);
+        command.args(["-q", "--silent", "--show-error", "--output", "/dev/null"]);
         command.args(["--max-time", &time.as_secs_f64().to_string()]);
         command.args(["--write-out", "%{size_download} %{time_starttransfer} %{time_total}"]);
         if let Some(proxy) = proxy {
             command.args(["--socks5-hostname", proxy]);
+        }
+        for variable in ["http_proxy", "all_proxy", "ALL_PROXY"] {
+            command.env_remove(variable);
         }
         command.arg(format!("http://{at}/"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

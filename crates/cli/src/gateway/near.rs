@@ -29,6 +29,9 @@ const RESOLVED: Duration = Duration::from_secs(5);
 /// How often it is looked whether the far gateway answers.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long resetting what is left may take.
+const RESETTING: Duration = Duration::from_millis(100);
+
 /// Serves until it is told to stop. A second signal stops at once.
 ///
 /// # Errors
@@ -105,15 +108,19 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     }
     tokio::select! {
         done = timeout(PATIENCE, clients.drained()) => if done.is_err() {
-            tracing::warn!(open = clients.count(), "closing the rest");
+            tracing::warn!(open = clients.count(), "resetting the rest");
         },
         _ = signals.wait() => {}
     }
+    // Before the stack shuts down, which would end their data with a FIN.
+    clients.reset();
     let stopped = match interception {
         Some(interception) => interception.stop().await,
         None => Ok(()),
     };
     let ended = ended.and(stopped);
+    // In time or not: each has had its turn to reset.
+    let _ = timeout(RESETTING, clients.drained()).await;
     report.print(plan.json)?;
     tokio::select! {
         () = stack.shutdown_within(Duration::from_secs(1)) => {}

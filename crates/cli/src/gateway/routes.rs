@@ -14,7 +14,6 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::pin::pin;
 
 use airtcp_testbed::Cidr;
@@ -101,9 +100,12 @@ impl Ipv6 {
             // A service need not see it: then IPv6 has to be taken care of.
             std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
         };
-        if !Path::new("/proc/thread-self/net/if_inet6").exists() || is_disabled("all") {
+        let addresses = std::fs::read_to_string("/proc/thread-self/net/if_inet6");
+        // A device can have it although `all` says no.
+        let is_used = addresses.as_ref().is_ok_and(|addresses| !addresses.is_empty());
+        if addresses.is_err() || (is_disabled("all") && !is_used) {
             Self::Absent
-        } else if is_disabled("default") {
+        } else if is_disabled("all") || is_disabled("default") {
             Self::Blocked
         } else {
             Self::On

@@ -212,6 +212,14 @@ fn ipv6_that_is_switched_off_is_not_carried_and_does_not_go_around() {
     assert_eq!(namespace.run(Ipv6::of_this_machine), Ipv6::Absent);
     add(&namespace, &Routes::new("air0", &EVERYTHING, &[], &[], Ipv6::Absent).unwrap()).unwrap();
     assert_eq!(ip(&namespace, "-6 rule").lines().count(), 2);
+    namespace.block_on(remove()).unwrap();
+    // One device has it all the same.
+    namespace.set_sysctl("net.ipv6.conf.up0.disable_ipv6", "0").unwrap();
+    namespace.configure("up0", &["2001:db8::2/64".parse().unwrap()], None).unwrap();
+    namespace.add_route("up0", EVERYTHING[1], Some("2001:db8::1".parse().unwrap())).unwrap();
+    assert_eq!(namespace.run(Ipv6::of_this_machine), Ipv6::Blocked);
+    add(&namespace, &routes).unwrap();
+    assert!(way(&namespace, "2001:db8:1::1").contains("No route to host"));
 }
 
 #[test]

@@ -389,6 +389,9 @@ impl Channel {
             && let Some(flows) = self.associations.get_mut(&association)
         {
             flows.yours.remove(&remote);
+            if flows.yours.is_empty() && flows.mine.is_empty() {
+                self.associations.remove(&association);
+            }
         }
         let flows = self.associations.entry(open.association).or_default();
         if let Some(old) = flows.yours.insert(open.remote.clone(), flow) {
@@ -429,7 +432,10 @@ impl Channel {
         self.decoder = Decoder::default();
         self.report_at = None;
         self.yours.clear();
-        self.associations.values_mut().for_each(|flows| flows.yours.clear());
+        self.associations.retain(|_, flows| {
+            flows.yours.clear();
+            !flows.mine.is_empty()
+        });
         self.mine.values_mut().for_each(|mine| mine.known = false);
     }
 

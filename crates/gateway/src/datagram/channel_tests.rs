@@ -131,6 +131,22 @@ fn a_far_end_that_was_restarted_is_told_the_flows_again() {
     }
 }
 
+/// Parts that never become a datagram: nobody is told of their associations, and so nobody closes them.
+#[test]
+fn associations_without_a_flow_are_forgotten() {
+    let (_, mut far) = ends();
+    for n in 1..2000 {
+        // At first of one life of the near end, then of another one each time.
+        let instance = if n < 1000 { 1 } else { n };
+        let open = Open { instance, association: n, remote: to("192.0.2.1:53") };
+        let part = Some(Part { index: 0, count: 2 });
+        let data = Data { flow: Flow::Open(1, open), seq: n, part, data: b"x" };
+        far.handle_frame(Instant::ZERO, &Frame::Data(data).to_bytes());
+        frames(&mut far);
+        assert!(far.associations.len() <= 1 && far.yours.len() <= 1, "{n}");
+    }
+}
+
 #[test]
 fn answers_to_an_earlier_life_are_ignored() {
     let (mut near, mut far) = ends();

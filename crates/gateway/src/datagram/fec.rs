@@ -30,10 +30,12 @@ const STAMPS: usize = 512;
 const STAMP: Duration = Duration::from_millis(2);
 /// The frames kept for repair, and their bytes.
 const KEPT: u32 = 1024;
-const KEPT_BYTES: usize = 8 << 20;
+const KEPT_BYTES: usize = 2 << 20;
 /// The groups kept, and the repair bytes of each.
 const GROUPS: usize = 16;
 const GROUP_BYTES: usize = 512 << 10;
+/// The most bytes of frames that one repair makes the decoder work on.
+const DECODED_BYTES: usize = 1 << 20;
 
 /// The place that a frame leaves for its repair, of `max` bytes.
 pub(crate) const fn room(max: usize) -> usize {
@@ -220,6 +222,9 @@ impl Decoder {
         }
         self.idle = 0;
         let Repair { seq, count, repairs, index, shard } = *repair;
+        if usize::from(count) * shard.len() > DECODED_BYTES {
+            return Vec::new();
+        }
         let first = seq.wrapping_sub(index.into()).wrapping_sub(count.into());
         let same =
             |group: &Group| (group.first, group.count, group.repairs) == (first, count, repairs);

@@ -327,7 +327,11 @@ impl Shared {
         // A far gateway names addresses only.
         let HostAddress::Ip(ip) = remote.host else { return };
         let mut table = self.table();
-        let Some(inbox) = table.inboxes.get(&association).cloned() else { return };
+        let Some(inbox) = table.inboxes.get(&association).cloned() else {
+            drop(table);
+            // The far gateway did not hear that it has ended, or not yet.
+            return self.link.with(|channel, _| channel.close(association, true));
+        };
         let mut waiting = inbox.waiting();
         let cost = data.len() + OVERHEAD;
         let permits = u32::try_from(cost).unwrap_or(u32::MAX);

@@ -17,6 +17,7 @@ use tracing::debug;
 
 use super::link::Link;
 use super::{ANY_V4, ANY_V6};
+use crate::dial::look_up;
 use crate::{Destination, HostAddress, Rules};
 
 /// How long the resolver may take, and how long its answer counts.
@@ -176,10 +177,10 @@ impl Outside {
         self.resolving.spawn(async move {
             let lookup = async {
                 let _permit = common.resolver.acquire().await;
-                tokio::net::lookup_host((name.as_str(), 0)).await
+                look_up(name.clone(), 0).await
             };
             let mut addresses: Vec<_> = match timeout(RESOLVER, lookup).await {
-                Ok(Ok(addresses)) => addresses.map(|address| address.ip()).take(16).collect(),
+                Ok(Ok(addresses)) => addresses.iter().map(SocketAddr::ip).take(16).collect(),
                 Ok(Err(error)) => {
                     debug!(name, %error, "name not resolved");
                     Vec::new()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to say what it wants.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
@@ -23,12 +23,15 @@ const SILENT: u32 = 60;
 pub struct Clients {
     slots: Arc<Semaphore>,
     limit: u32,
+    /// All are to end.
+    over: Arc<watch::Sender<bool>>,
 }
 
 impl Clients {
     /// At most `limit` clients at a time.
     pub fn new(limit: u32) -> Self {
-        Self { slots: Arc::new(Semaphore::new(limit as usize)), limit }
+        let slots = Arc::new(Semaphore::new(limit as usize));
+        Self { slots, limit, over: Arc::new(watch::Sender::new(false)) }
     }
 
     /// How many clients are served now.
@@ -40,6 +43,11 @@ impl Clients {
     pub async fn drained(&self) {
         // An error means that the semaphore was closed, which nothing does.
         let _ = self.slots.acquire_many(self.limit).await;
+    }
+
+    /// Resets the connections of the clients of proxies and forwards, now and from now on.
+    pub fn reset(&self) {
+        self.over.send_replace(true);
     }
 
     /// Waits for a place; it is free again when the permit is dropped.
@@ -66,8 +74,14 @@ impl Clients {
                     let slot = self.enter().await;
                     prepare(&stream);
                     let served = serve(stream, peer);
+                    let over = self.over.clone();
                     tokio::spawn(async move {
-                        served.await;
+                        let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
+                        tokio::select! {
+                            () = served => {}
+                            // A splice that is dropped resets its connections.
+                            () = is_over => {}
+                        }
                         drop(slot);
                     });
                 }

@@ -5,12 +5,14 @@ use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use airtcp_net::{AnyTcpListener, AnyUdpSocket, PendingStream, Stack};
 use airtcp_stack::HostConfig;
 use airtcp_stack::tcp::Unreachable;
 use airtcp_types::{ByteCount, FlowId};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Clients;
 use crate::datagram::{Association, NearDatagrams};
@@ -21,6 +23,11 @@ const LONGEST: usize = 65_535;
 
 /// The buffers of a connection, in each direction: the device is near, and what waits is held back at the program.
 const BUFFER: ByteCount = ByteCount::from_mib(1);
+
+/// How long the association of a socket whose first datagram went to DNS lasts after its last answer (RFC 4787 REQ-5 b). A
+/// resolver sends each query from another port: with the usual time a few queries a second would take all associations.
+const DNS: Duration = Duration::from_secs(10);
+const DNS_PORT: u16 = 53;
 
 /// The settings of interception.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,7 +173,9 @@ async fn carry_datagrams(socket: AnyUdpSocket, near: NearDatagrams) -> io::Resul
                     let association = Arc::new(association);
                     associations.insert(source, association.clone());
                     let (socket, association) = (socket.clone(), association.clone());
-                    answers.spawn(carry_answers(socket, association.clone(), source));
+                    let is_dns = flow.local.port() == DNS_PORT;
+                    let patience = if is_dns { DNS } else { Duration::MAX };
+                    answers.spawn(carry_answers(socket, association.clone(), source, patience));
                     association
                 }
                 // As in a router whose table is full, the datagram is lost.
@@ -189,8 +198,9 @@ async fn carry_answers(
     socket: Arc<AnyUdpSocket>,
     association: Arc<Association>,
     source: SocketAddr,
+    patience: Duration,
 ) -> SocketAddr {
-    while let Ok((data, from)) = association.recv().await {
+    while let Ok(Ok((data, from))) = timeout(patience, association.recv()).await {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         // What cannot be sent is lost; the others go on.
         let _ = socket.send(&data, FlowId { local: from, remote: source }).await;

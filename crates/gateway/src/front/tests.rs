@@ -382,6 +382,22 @@ async fn a_forward_to_loopback_listens_on_both_of_its_addresses() {
 }
 
 #[tokio::test]
+async fn clients_that_are_reset_see_no_end_of_their_data() {
+    let gateway = Gateway::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+    let to: Destination = server("127.0.0.1:0").await.into();
+    tokio::spawn(async { match serve_forward(listener, near, clients, to).await {} });
+    let mut client = TcpStream::connect(at).await.unwrap();
+    client.write_all(b"half").await.unwrap();
+    gateway.clients.reset();
+    let reset = client.read(&mut [0]).await.unwrap_err();
+    assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+    gateway.clients.drained().await;
+}
+
+#[tokio::test]
 async fn clients_above_the_limit_wait_until_another_has_ended() {
     let mut gateway = Gateway::new();
     gateway.clients = Clients::new(1);

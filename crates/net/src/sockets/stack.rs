@@ -280,8 +280,8 @@ impl Stack {
     ///
     /// Listeners are closed: their [`accept`](TcpListener::accept) returns `NotConnected`, and connections that
     /// were not accepted are reset. No socket can be opened. Streams and UDP sockets continue. When the last
-    /// stream is dropped, or `patience` is over, the remaining sockets are closed as by
-    /// [`shutdown_within`](Self::shutdown_within) with the rest of `patience`.
+    /// stream is dropped, the remaining sockets are closed as by [`shutdown_within`](Self::shutdown_within) with the rest of
+    /// `patience`. If it is over before, the remaining connections are reset: their peers do not take what they got for all.
     ///
     /// If the future is dropped before it completes, the stack continues without listeners.
     ///
@@ -318,8 +318,10 @@ impl Stack {
                 gone.await;
             }
         };
-        // In time or not: what follows is the same.
-        let _ = tokio::time::timeout(patience, last_stream).await;
+        if tokio::time::timeout(patience, last_stream).await.is_err() {
+            // A FIN would pass what was cut off as complete.
+            self.reset_connections();
+        }
         let spent = self.shared().look(|_, now| now.since(begun));
         self.shutdown_within(patience.saturating_sub(spent)).await;
     }
