@@ -95,7 +95,8 @@ impl Far {
         Ok(Self(Arc::new(Inner { listener, config, instance, sources, totals })))
     }
 
-    /// Serves until the stack ends. Dropped before that it closes all connections.
+    /// Serves until the stack ends, or drains ([`Stack::drain`]) and all connections have ended. Dropped before that it
+    /// resets them.
     ///
     /// # Errors
     /// Why the stack ended.
@@ -104,7 +105,14 @@ impl Far {
         let mut serving = JoinSet::new();
         loop {
             let (stream, near) = tokio::select! {
-                accepted = self.0.listener.accept() => accepted?,
+                accepted = self.0.listener.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    // The stack takes nothing new. What is carried goes on until it ends.
+                    Err(error) => {
+                        while serving.join_next().await.is_some() {}
+                        return Err(error);
+                    }
+                },
                 Some(_) = serving.join_next() => continue,
             };
             match self.0.sources.enter(near.ip()) {

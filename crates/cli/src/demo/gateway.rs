@@ -306,8 +306,9 @@ impl fmt::Display for Report {
         });
         writeln!(f, "{} s each, one after the other, real packets", self.seconds)?;
         writeln!(f, "{}\n{}", link_lines(&self.link), table(header, 1, cells))?;
-        let advice = "curl and the server use the kernel's TCP. The gateways are `airtcp gateway near` and `airtcp gateway \
-                      far`, one at each end of the link; docs/gateway.md shows how to set them up.";
+        let advice = "curl and the server use the kernel's TCP; a direct download is as fast as the server's congestion control, \
+                      which others choose. The gateways are `airtcp gateway near` and `airtcp gateway far`, one at each end \
+                      of the link: see docs/gateway.md. --strategies carries with another sender.";
         write!(f, "{}", wrapped(advice, 0))
     }
 }

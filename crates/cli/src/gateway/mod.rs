@@ -80,7 +80,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Check(args) => {
-            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            let plan = args.settings.or(of_file(args.config)?).link()?;
             block_on(check::run(plan))
         }
         Command::Far(args) => {

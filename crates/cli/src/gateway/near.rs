@@ -23,7 +23,7 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
 
-/// How long a far gateway may be silent until its name is resolved again, and how often.
+/// How long a far gateway may be silent until its name is resolved and a session is begun again, and how often.
 const RESOLVED: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether the far gateway answers.
@@ -231,12 +231,14 @@ impl Follow {
             // At the start it is neither.
             if told != Some(status.connected) && (status.connected || status.reason.is_some()) {
                 told = Some(status.connected);
-                let reason = status.reason.map_or(String::new(), |reason| format!(": {reason}"));
-                let answers = if status.connected { "answers" } else { "does not answer" };
-                output::note(format_args!(
-                    "the far gateway at {} {answers}{reason}",
-                    self.endpoint
-                ));
+                let at = &self.endpoint;
+                match status.reason {
+                    Some(reason) => output::note(format_args!(
+                        "the far gateway at {at}: {reason}; to find out why, stop this one and type `airtcp gateway check` \
+                         with the same options"
+                    )),
+                    None => output::note(format_args!("the far gateway at {at} answers")),
+                }
             }
             if !status.connected && resolved.elapsed() >= RESOLVED {
                 self.resolve().await;
@@ -247,16 +249,17 @@ impl Follow {
 
     async fn resolve(&mut self) {
         match resolve(&self.endpoint, self.local, self.peer.endpoint).await {
-            Ok(endpoint) if self.peer.endpoint != Some(endpoint) => {
+            Ok(endpoint) => {
                 tracing::info!(address = %endpoint.ip().to_canonical(), "trying {}", self.endpoint);
                 self.peer.endpoint = Some(endpoint);
-                self.tunnel.remove_peer(&self.peer.public_key);
-                if let Err(error) = self.tunnel.add_peer(self.peer.clone()) {
-                    tracing::error!(%error, "the far gateway's new address");
-                }
             }
-            Ok(_) => {}
             Err(error) => tracing::warn!("--endpoint {}: {error:#}", self.endpoint),
+        }
+        // A far gateway that was restarted has no session: the next packet begins a new one, and does not wait until the
+        // old one counts as broken, which takes 15 s.
+        self.tunnel.remove_peer(&self.peer.public_key);
+        if let Err(error) = self.tunnel.add_peer(self.peer.clone()) {
+            tracing::error!(%error, "the session with the far gateway");
         }
     }
 }

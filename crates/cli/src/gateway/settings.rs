@@ -262,6 +262,26 @@ impl NearSettings {
     /// # Errors
     /// What is missing, and what contradicts the rest.
     pub(super) fn plan(self) -> Result<NearPlan, Mistake> {
+        let has_fronts = self.socks5.is_some()
+            || self.http_connect.is_some()
+            || self.forwards.as_ref().is_some_and(|forwards| !forwards.is_empty());
+        let has_way_in = has_fronts || self.intercept.is_wanted();
+        let plan = self.link()?;
+        if !has_way_in {
+            return Err(Mistake::new(
+                "programs have no way into this gateway: add --socks5 127.0.0.1:1080, --http-connect 127.0.0.1:8080, -L \
+                 8080:HOST:80 or --intercept"
+                    .to_owned(),
+            ));
+        }
+        Ok(plan)
+    }
+
+    /// What is to be done, also if programs have no way in.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub(super) fn link(self) -> Result<NearPlan, Mistake> {
         let (Some(key), Some(peer), Some(endpoint)) = (self.key, self.peer, self.endpoint) else {
             return Err(Mistake::new(
                 "a near gateway needs a key, a peer and an endpoint; for example: airtcp gateway near --key near.key \
@@ -272,15 +292,6 @@ impl NearSettings {
         carrier::check(self.strategies.as_ref())?;
         let forwards = self.forwards.unwrap_or_default();
         self.intercept.check()?;
-        let has_fronts =
-            self.socks5.is_some() || self.http_connect.is_some() || !forwards.is_empty();
-        if !has_fronts && !self.intercept.is_wanted() {
-            return Err(Mistake::new(
-                "programs have no way into this gateway: add --socks5 127.0.0.1:1080, --http-connect 127.0.0.1:8080, -L \
-                 8080:HOST:80 or --intercept"
-                    .to_owned(),
-            ));
-        }
         if self.dry_run && !self.intercept.is_wanted() {
             return Err(Mistake::new(
                 "--dry-run shows what --intercept does: add it, or remove --dry-run".to_owned(),
