@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 const CHUNK: usize = 64 * 1024;
 /// The longest request that it reads.
 const REQUEST: u64 = 16 * 1024;
-/// What a proxy of ours is told, and what a curl that is stopped in time exits with.
+/// The exit code of a curl that `--max-time` ended.
 const TIMED_OUT: i32 = 28;
 
 /// Downloads by each way, and prints how much came.

@@ -42,6 +42,15 @@ fn why<T: std::fmt::Debug>(plan: Result<T, Mistake>) -> String {
 }
 
 #[test]
+fn a_password_that_is_no_text_is_not_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("near.toml");
+    std::fs::write(&path, "login = alice:secret\n").unwrap();
+    let error = crate::settings::read::<NearSettings>(&path).unwrap_err().to_string();
+    assert!(error.contains("near.toml") && !error.contains("secret"), "{error}");
+}
+
+#[test]
 fn a_far_gateways_file_has_the_keys_of_its_flags() {
     let (one, two) = (key(), key());
     let text = format!(
