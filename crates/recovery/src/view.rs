@@ -105,6 +105,9 @@ pub struct AckView<'a> {
     /// The share of transmissions that the link loses at random, from 0 to 1, as a judge measures
     /// it; zero before detection.
     pub random_share: f64,
+    /// Whether a judge would measure that share if less were in flight for a while; false before
+    /// detection.
+    pub low_load_wanted: bool,
     /// Whether it begins a new round trip.
     pub round_start: bool,
     /// Bytes held to be in the network before it.

@@ -173,6 +173,12 @@ pub trait LossJudge: Debug + Send {
         0.0
     }
 
+    /// Whether it would know that share sooner if less were in flight for a while. A control that
+    /// measures the smallest round-trip time in this way may do so sooner.
+    fn wants_low_load(&self) -> bool {
+        false
+    }
+
     /// The retransmission timer ran out: what was waited for is overtaken.
     fn on_timeout(&mut self, view: &View<'_>) {
         let _ = view;

@@ -91,6 +91,7 @@ impl Sender {
             lost: ByteCount::ZERO,
             pipe: self.pipe(),
             random_share: 0.0,
+            low_load_wanted: false,
             round_start,
             prior_pipe,
             cwnd_limited: (self.cwnd_use.was_limited(una) || self.doubles())
@@ -173,6 +174,7 @@ impl Sender {
             pipe: self.pipe(),
             phase,
             random_share: self.strategies.random_share(),
+            low_load_wanted: self.strategies.want_low_load(),
             rate: ack.rate.map(|rate| self.rate.with_losses(rate)),
             ..ack
         }

@@ -92,6 +92,11 @@ impl Strategies {
         self.judges.iter().map(|judge| judge.random_share()).fold(0.0, f64::max)
     }
 
+    /// Whether a judge would measure that share if less were in flight.
+    pub(super) fn want_low_load(&self) -> bool {
+        self.judges.iter().any(|judge| judge.wants_low_load())
+    }
+
     pub(super) fn view<'a>(&self, core: &'a Core, now: Instant) -> View<'a> {
         core.view(now, &*self.control)
     }

@@ -153,6 +153,7 @@ pub fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         lost: ByteCount::ZERO,
         pipe: ByteCount::ZERO,
         random_share: 0.0,
+        low_load_wanted: false,
         round_start: false,
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,

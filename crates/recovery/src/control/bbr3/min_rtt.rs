@@ -12,6 +12,8 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
 /// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
+/// A judge that would measure the losses at a low load gets a ProbeRTT after the interval over this.
+const SOONER: u32 = 5;
 /// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -53,11 +55,13 @@ impl MinRtt {
         self.probe_rtt_expired
     }
 
-    /// UpdateMinRTT: works an ACK and its sample, if it has one.
-    pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
+    /// UpdateMinRTT: works an ACK and its sample, if it has one. The next ProbeRTT is to come `soon`
+    /// if the losses at a low load are to be measured.
+    pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>, soon: bool) {
         let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
         self.interval = self.interval.min(long_path.min(LONGEST_INTERVAL)).max(PROBE_RTT_INTERVAL);
-        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + self.interval;
+        let interval = if soon { self.interval.max(long_path) / SOONER } else { self.interval };
+        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + interval;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
         {
@@ -88,7 +92,7 @@ mod tests {
     }
 
     fn ack(min_rtt: &mut MinRtt, at: u64, rtt: u64) -> (Option<Duration>, bool) {
-        min_rtt.on_ack(Instant::from_millis(at), Some(ms(rtt)));
+        min_rtt.on_ack(Instant::from_millis(at), Some(ms(rtt)), false);
         (min_rtt.get(), min_rtt.is_probe_due())
     }
 
@@ -112,6 +116,17 @@ mod tests {
         min_rtt.schedule_next_probe(Instant::from_millis(5_300));
         assert_eq!(ack(&mut min_rtt, 10_000, 45), (Some(ms(10)), false));
         assert_eq!(ack(&mut min_rtt, 10_001, 45), (Some(ms(40)), false));
+    }
+
+    #[test]
+    fn a_measurement_of_losses_at_a_low_load_comes_five_times_as_soon() {
+        let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(20)));
+        let mut due = |at| {
+            min_rtt.on_ack(Instant::from_millis(at), Some(ms(20)), true);
+            min_rtt.is_probe_due()
+        };
+        assert!(!due(1_000));
+        assert!(due(1_001));
     }
 
     #[test]
@@ -147,7 +162,7 @@ mod tests {
     #[test]
     fn without_a_sample_time_goes_on() {
         let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(10)));
-        min_rtt.on_ack(Instant::from_millis(20_000), None);
+        min_rtt.on_ack(Instant::from_millis(20_000), None, false);
         assert_eq!((min_rtt.get(), min_rtt.is_probe_due()), (Some(ms(10)), true));
     }
 }

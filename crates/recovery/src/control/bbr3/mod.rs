@@ -41,6 +41,8 @@
 //!   one.
 //! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a ProbeRTT costs 15 % of a path
 //!   of 0.84 s.
+//! - While a judge needs losses at a low load to know the share that is lost at random
+//!   ([`AckView::low_load_wanted`]), ProbeRTTs come five times as often.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 
@@ -135,6 +137,8 @@ struct Machine {
     delivered: ByteCount,
     /// The share of transmissions that the link loses at random.
     random_share: f64,
+    /// [`AckView::low_load_wanted`] of the last ACK.
+    low_load_wanted: bool,
     rounds: Rounds,
     max_bw: MaxBw,
     min_rtt: MinRtt,
@@ -169,6 +173,7 @@ impl Machine {
             bw: Rate::ZERO,
             delivered: ByteCount::ZERO,
             random_share: 0.0,
+            low_load_wanted: false,
             rounds: Rounds::default(),
             max_bw: MaxBw::default(),
             min_rtt: MinRtt::new(params.now, params.rtt),
@@ -239,7 +244,7 @@ impl Machine {
 
     fn update_min_rtt(&mut self, sample: &Sample) {
         let is_first = self.min_rtt.get().is_none();
-        self.min_rtt.on_ack(sample.now, sample.rtt);
+        self.min_rtt.on_ack(sample.now, sample.rtt, self.low_load_wanted);
         if is_first && self.min_rtt.get().is_some() {
             // "Pacing Rate: C.pacing_rate": from the first round-trip time.
             self.init_pacing_rate(sample.rtt);
@@ -275,6 +280,7 @@ impl Machine {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         self.delivered = ack.delivered_total;
         self.random_share = ack.random_share;
+        self.low_load_wanted = ack.low_load_wanted;
         self.note_marks(ack);
         if let Some(mut sample) = Sample::of(ack) {
             sample.is_app_limited |= self.probe_rtt.limits(sample.prior_delivered);

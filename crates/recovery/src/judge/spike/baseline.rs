@@ -10,6 +10,10 @@ use super::departures::Group;
 const BLOCK: u32 = 32;
 /// The share is known from this many independent losses on.
 const FEWEST: f64 = 8.0;
+/// After this many transmissions without a loss, more are not tried.
+const TRIED: f64 = 256.0;
+/// More independent losses than these need not be measured.
+const ENOUGH: f64 = 16.0;
 /// Half of all counts is forgotten when there are more losses than this ...
 const MEMORY: f64 = 256.0;
 /// ... and after this time.
@@ -22,6 +26,8 @@ pub(super) struct Baseline {
     lost: f64,
     /// The sum of the squares of the losses of each block.
     squares: f64,
+    /// Losses without a queueing delay, at any load.
+    seen: f64,
     blocks: f64,
     block_sent: u32,
     block_lost: u32,
@@ -44,7 +50,13 @@ impl Baseline {
         }
         if self.lost > MEMORY || now.since(self.halved_at) > HALF_LIFE {
             self.halved_at = now;
-            for count in [&mut self.sent, &mut self.lost, &mut self.squares, &mut self.blocks] {
+            for count in [
+                &mut self.sent,
+                &mut self.lost,
+                &mut self.squares,
+                &mut self.blocks,
+                &mut self.seen,
+            ] {
                 *count /= 2.0;
             }
         }
@@ -61,6 +73,18 @@ impl Baseline {
     pub(super) fn share(&self) -> Option<f64> {
         let known = self.lost >= FEWEST * self.dispersion();
         known.then(|| self.lost / self.sent.max(1.0))
+    }
+
+    /// A loss without a queueing delay, at any load.
+    pub(super) fn see_loss(&mut self) {
+        self.seen += 1.0;
+    }
+
+    /// Whether more transmissions at a low load would tell whether the losses at any load are
+    /// random. Many without a loss tell that they are not.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let lost = self.lost / self.dispersion();
+        self.seen >= 1.0 && if lost < 1.0 { self.sent < TRIED } else { lost < ENOUGH }
     }
 
     /// The index of dispersion: variance over mean of the losses in a block. It is one if losses

@@ -185,6 +185,7 @@ impl Spike {
             self.queued = (self.queued - 1.0).max(0.0);
             return is_random;
         }
+        self.baseline.see_loss();
         self.allowance -= 1.0;
         if self.allowance <= 0.0 {
             self.close();
@@ -255,6 +256,10 @@ impl LossJudge for Spike {
 
     fn random_share(&self) -> f64 {
         self.baseline.share().filter(|_| self.open).unwrap_or_default()
+    }
+
+    fn wants_low_load(&self) -> bool {
+        !self.open && self.baseline.is_in_doubt()
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {

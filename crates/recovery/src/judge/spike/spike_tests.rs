@@ -29,6 +29,29 @@ fn a_share_is_known_from_eight_independent_losses_on() {
 }
 
 #[test]
+fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
+    let wants = |baseline: Baseline, losses| {
+        let mut spike = Spike { baseline, ..Spike::default() };
+        (0..losses).for_each(|_| {
+            spike.spend(false);
+        });
+        spike.wants_low_load()
+    };
+    assert!(!wants(baseline(0, 0, 1), 0));
+    assert!(wants(baseline(0, 0, 1), 1));
+    // 256 transmissions of which none was lost.
+    assert!(wants(baseline(7, 0, 1), 1));
+    assert!(!wants(baseline(8, 0, 1), 1));
+    // Up to 16 independent losses.
+    assert!(wants(baseline(15, 1, 1), 1));
+    assert!(!wants(baseline(16, 1, 1), 1));
+    // Not while losses are ruled random.
+    let mut spike = Spike { baseline: baseline(15, 1, 1), ..Spike::default() };
+    spike.earn(1_000, false);
+    assert!(spike.spend(false) && !spike.wants_low_load());
+}
+
+#[test]
 fn a_baseline_forgets() {
     let mut old = baseline(300, 1, 1);
     assert_eq!(old.share(), Some(1.0 / 32.0));
