@@ -14,6 +14,8 @@
 //! open     instance (4) | association (4) | family: 4, 6, or 1 for a name | address, or length and name | port (2)
 //! ```
 //!
+//! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes back is the same.
+//!
 //! Each end numbers the flows that it opens, and names an association and an address in `open` until the
 //! other end has answered `known`. Data and repair frames of one end share one sequence.
 
@@ -328,7 +330,7 @@ impl Open {
             _ => return Err(FrameError::Address),
         };
         let port = u16::from_be_bytes(take(rest)?);
-        if port == 0 {
+        if port == 0 && matches!(host, HostAddress::Name(_)) {
             return Err(FrameError::Address);
         }
         Ok(Self { instance, association, remote: Destination { host, port } })
