@@ -5,12 +5,14 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
 use tokio::net::TcpListener;
 
 use super::Clients;
-use crate::{Destination, Near, Side, splice};
+use crate::carried::lock;
+use crate::{Destination, Near, Refusal, Side, splice};
 
 /// A port of this machine, and the destination that its connections are carried to: `[bind:]port:host:hostport`.
 ///
@@ -123,23 +125,32 @@ impl Forward {
 
 /// Carries the connections of `listener` to a destination.
 ///
-/// The kernel accepts before the destination is known to answer: a refusal resets the connection.
+/// The kernel accepts before the destination is known to answer: a refusal resets the connection. As the program cannot
+/// tell why, the log has a warning for each new reason.
 pub async fn serve_forward(
     listener: TcpListener,
     near: Near,
     clients: Clients,
     to: Destination,
 ) -> Infallible {
+    let reason = Arc::new(Mutex::new(None));
     let serve = |mut stream: tokio::net::TcpStream, peer: SocketAddr| {
-        let (near, to) = (near.clone(), to.clone());
+        let (near, to, reason) = (near.clone(), to.clone(), reason.clone());
         async move {
             match near.connect(&to).await {
                 Ok(far) => {
                     tracing::debug!(%peer, %to, "forward");
+                    *lock(&reason) = None;
                     splice(stream, far).await;
                 }
                 Err(refusal) => {
-                    tracing::info!(%peer, %to, %refusal, "forward");
+                    let is_new = lock(&reason).replace(refusal.name()) != Some(refusal.name());
+                    // Without a far gateway the near one says so itself.
+                    if is_new && !matches!(refusal, Refusal::NoGateway(_)) {
+                        tracing::warn!(%peer, %to, "forward: {refusal}");
+                    } else {
+                        tracing::info!(%peer, %to, "forward: {refusal}");
+                    }
                     stream.abort();
                 }
             }

@@ -334,7 +334,8 @@ fn a_forward_is_written_as_in_ssh() {
         ("99999:a:80", "1 to 65535"),
         ("here:80:a:80", "`here` is not an IP address"),
         ("8080:a b:80", "not a host"),
-        ("8080:a:0", "no port"),
+        ("8080:a:0", "the port of"),
+        ("8080:a:70000", "the port of"),
         ("8080:[a:80", "2 parts"),
         ("", "1 parts"),
     ] {
@@ -428,4 +429,78 @@ async fn clients_above_the_limit_wait_until_another_has_ended() {
     assert_eq!(read(&mut first, 5).await, b"first");
     assert_eq!(served.await.unwrap(), 6);
     assert_eq!(heard, "second");
+}
+
+#[tokio::test]
+async fn an_eighth_of_the_places_is_kept_from_each_address() {
+    let clients = Clients::new(16);
+    let enter = async |text: &str| clients.enter(text.parse().unwrap()).await;
+    for (one, same, other) in [
+        ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+    ] {
+        let mut slots = Vec::new();
+        while let Some(slot) = enter(one).await {
+            slots.push(slot);
+        }
+        assert_eq!(slots.len(), 14);
+        assert!(enter(same).await.is_none());
+        assert!(enter(other).await.is_some());
+        slots.pop();
+        assert!(enter(same).await.is_some());
+    }
+    for loopback in ["127.0.0.1", "::1"] {
+        let mut slots = Vec::new();
+        for _ in 0..16 {
+            slots.push(enter(loopback).await.unwrap());
+        }
+        assert_eq!(clients.count(), 16);
+    }
+    assert!(clients.sources.lock().unwrap().is_empty());
+}
+
+/// A stack whose connections are intercepted.
+fn intercepted(gateway: &mut Gateway) -> Stack {
+    let (left, right) = memory::pair(1420, 256);
+    let programs = Stack::new(left, HostConfig::new(["10.1.1.1/24".parse().unwrap()])).unwrap();
+    let stack = Stack::new(right, intercept_config(1420)).unwrap();
+    let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+    gateway.tasks.spawn(async move {
+        drop(intercept(stack, near, None, clients, InterceptConfig::default()).await);
+    });
+    programs
+}
+
+#[tokio::test]
+async fn interception_without_connections_takes_no_place_of_other_clients() {
+    let mut gateway = Gateway::new();
+    gateway.clients = Clients::new(1);
+    let programs = intercepted(&mut gateway);
+    let to = server("127.0.0.1:0").await;
+    // It has waited for connections before.
+    let stream = programs.connect(to).await.unwrap();
+    drop(stream);
+    gateway.clients.drained().await;
+    let mut client = gateway.socks().await;
+    assert_eq!(ask(&mut client, 1, &target("127.0.0.1", to.port())).await, 0);
+    assert!(echoes(client).await);
+}
+
+#[tokio::test]
+async fn an_intercepted_address_that_has_as_many_connections_as_it_may_is_refused() {
+    let mut gateway = Gateway::new();
+    gateway.clients = Clients::new(8);
+    let programs = intercepted(&mut gateway);
+    let to = server("127.0.0.1:0").await;
+    let mut open = Vec::new();
+    for _ in 0..7 {
+        open.push(programs.connect(to).await.unwrap());
+    }
+    let refused = programs.connect(to).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    open.pop();
+    while gateway.clients.count() == 7 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    programs.connect(to).await.unwrap();
 }
