@@ -88,7 +88,7 @@ pub(crate) enum State {
     /// It has not been heard yet.
     Starting,
     Up,
-    /// With the reason.
+    /// With what it does instead, such as "does not answer".
     Down(String),
 }
 
@@ -99,7 +99,7 @@ pub struct NearStatus {
     pub far: SocketAddr,
     /// Whether the far gateway answers.
     pub connected: bool,
-    /// Why it does not, if that is known.
+    /// What it does instead, if that is known, such as "does not answer".
     pub reason: Option<String>,
     /// How long that has been so.
     #[serde(serialize_with = "millis")]
@@ -172,6 +172,11 @@ impl Near {
             inner.totals.refuse(refusal);
         }
         carried
+    }
+
+    /// The local addresses of the carrier connections that are open ahead.
+    pub fn spare(&self) -> Vec<SocketAddr> {
+        lock(&self.0.inner.spare).iter().filter_map(|stream| stream.local_addr().ok()).collect()
     }
 
     /// What the gateway is doing.
@@ -251,7 +256,7 @@ impl Inner {
 
     fn refusal(&self, state: Option<State>) -> Refusal {
         match state {
-            Some(State::Down(why)) => Refusal::NoGateway(why),
+            Some(State::Down(why)) => Refusal::NoGateway(format!("{} {why}", self.config.far)),
             _ => Refusal::NoGateway(format!("{} does not answer", self.config.far)),
         }
     }
