@@ -166,8 +166,29 @@ impl Near {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
+        self.ask(&Request::Connect(to.clone()), early).await
+    }
+
+    /// Opens a port of the far gateway's machine, for as long as the result lives. It ends if the port is closed there.
+    ///
+    /// # Errors
+    /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen) has it,
+    /// [`Refusal::CannotListen`], or as [`connect`](Self::connect).
+    pub async fn listen(&self, at: SocketAddr) -> Result<Carried, Refusal> {
+        self.ask(&Request::Listen(at), &[]).await
+    }
+
+    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn accept(&self, at: SocketAddr) -> Result<Carried, Refusal> {
+        self.ask(&Request::Accept(at), &[]).await
+    }
+
+    async fn ask(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
         let inner = &self.0.inner;
-        let carried = inner.connect(to, early).await;
+        let carried = inner.connect(request, early).await;
         if let Err(refusal) = &carried {
             inner.totals.refuse(refusal);
         }
@@ -224,11 +245,11 @@ impl Inner {
         self.taken.notify_one();
     }
 
-    async fn connect(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
-        let mut request = Vec::with_capacity(early.len() + 64);
+    async fn connect(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
+        let mut bytes = Vec::with_capacity(early.len() + 64);
         // A port of 0 or a name that is none: nobody listens there.
-        Request::Connect(to.clone()).encode(&mut request).map_err(|_| Refusal::NoSuchName)?;
-        request.extend_from_slice(early);
+        request.encode(&mut bytes).map_err(|_| Refusal::NoSuchName)?;
+        bytes.extend_from_slice(early);
         let mut health = self.health.subscribe();
         let connecting = async {
             // Whether the far gateway answers is known within seconds of the start. It cannot fail: the sender is here.
@@ -238,10 +259,16 @@ impl Inner {
             tokio::select! {
                 biased;
                 down = down => Err(self.refusal(down.ok().map(|health| health.state.clone()))),
-                stream = self.carry(&request, early.is_empty()) => Ok((stream?, since)),
+                () = self.resets.after(since) => Err(Refusal::NoGateway(format!("{} was restarted", self.config.far))),
+                stream = self.carry(&bytes, early.is_empty()) => Ok((stream?, since)),
             }
         };
-        let (stream, since) = match tokio::time::timeout(self.config.dial, connecting).await {
+        // A program comes to a port when it likes.
+        let patience = match request {
+            Request::Accept(_) => Duration::MAX,
+            _ => self.config.dial,
+        };
+        let (stream, since) = match tokio::time::timeout(patience, connecting).await {
             Ok(connected) => connected?,
             Err(_) => {
                 let Self { config: NearConfig { far, dial, .. }, .. } = self;
@@ -249,7 +276,9 @@ impl Inner {
             }
         };
         let mut carried = Carried::new(stream, self.totals.clone(), self.resets.clone(), since);
-        carried.count();
+        if !matches!(request, Request::Listen(_)) {
+            carried.count();
+        }
         self.totals.sent.fetch_add(early.len() as u64, Relaxed);
         Ok(carried)
     }

@@ -36,7 +36,7 @@ pub struct Rules {
 }
 
 impl Rule {
-    fn matches(&self, to: SocketAddr) -> bool {
+    pub(crate) fn matches(&self, to: SocketAddr) -> bool {
         let in_network = match (self.network, to.ip()) {
             (IpAddr::V4(network), IpAddr::V4(ip)) => {
                 let host_bits = 32 - u32::from(self.prefix_len);

@@ -84,6 +84,20 @@ impl Clients {
         Some(Share { sources: self.sources.clone(), source })
     }
 
+    /// Serves a client in a task of its own, until it ends or all are to end.
+    pub(super) fn serve(&self, slot: Slot, served: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        tokio::spawn(async move {
+            let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
+            tokio::select! {
+                () = served => {}
+                // A splice that is dropped resets its connections.
+                () = is_over => {}
+            }
+            drop(slot);
+        });
+    }
+
     /// Has `serve` see to each client in a task of its own, which goes on when this future is dropped.
     pub(super) async fn accept<F>(
         &self,
@@ -102,17 +116,7 @@ impl Clients {
                         continue;
                     };
                     prepare(&stream);
-                    let served = serve(stream, peer);
-                    let over = self.over.clone();
-                    tokio::spawn(async move {
-                        let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
-                        tokio::select! {
-                            () = served => {}
-                            // A splice that is dropped resets its connections.
-                            () = is_over => {}
-                        }
-                        drop(slot);
-                    });
+                    self.serve(slot, serve(stream, peer));
                 }
                 Err(error) => {
                     // Out of descriptors, for the most part: others have to go first.

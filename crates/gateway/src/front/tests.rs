@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::datagram::{FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
-use crate::{Destination, Far, FarConfig, Near, NearConfig, Rules};
+use crate::{Destination, Far, FarConfig, Near, NearConfig, Refusal, Rules};
 
 /// A near gateway with its far one, and tasks that end with it.
 struct Gateway {
@@ -48,7 +48,9 @@ impl Gateway {
         let far_datagrams = FarDatagrams::new(&far, at, config).unwrap();
         tasks.spawn(async move { drop(far_datagrams.run().await) });
         let datagrams = NearDatagrams::start(&near, at, NearDatagramsConfig::default()).unwrap();
-        let far = Far::new(far, FarConfig { rules, ..FarConfig::new(at) }).unwrap();
+        let permit_listen = vec!["127.0.0.1".parse().unwrap()];
+        let config = FarConfig { rules, permit_listen, ..FarConfig::new(at) };
+        let far = Far::new(far, config).unwrap();
         tasks.spawn(async move { drop(far.run().await) });
         let near = Near::start(near, NearConfig::new(at));
         Self { near, datagrams, clients: Clients::new(64), tasks }
@@ -503,4 +505,59 @@ async fn an_intercepted_address_that_has_as_many_connections_as_it_may_is_refuse
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     programs.connect(to).await.unwrap();
+}
+
+/// Connects to a port that somebody is about to open.
+async fn connected(to: SocketAddr) -> TcpStream {
+    loop {
+        match TcpStream::connect(to).await {
+            Ok(stream) => return stream,
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_remote_forward_carries_from_the_far_machine_and_resets_what_is_refused() {
+    let mut gateway = Gateway::new();
+    let (open, closed) = (server("[::1]:0").await, nobody().await);
+    for (to, is_open) in [(open, true), (closed, false)] {
+        let port = nobody().await;
+        let forward: Forward = format!("{}:{to}", port.port()).parse().unwrap();
+        let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+        gateway.tasks.spawn(async { match serve_remote(forward, near, clients).await {} });
+        // More than are waited for at a time.
+        let mut programs = Vec::new();
+        for _ in 0..12 {
+            programs.push(connected(port).await);
+        }
+        for mut program in programs {
+            if is_open {
+                assert!(echoes(program).await);
+            } else {
+                let reset = program.read(&mut [0]).await.unwrap_err();
+                assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+            }
+        }
+        gateway.clients.drained().await;
+    }
+}
+
+#[tokio::test]
+async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_wanted() {
+    let gateway = Gateway::new();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let refused = async |at| gateway.near.listen(at).await.unwrap_err();
+    assert_eq!(refused("127.0.0.2:4000".parse().unwrap()).await, Refusal::NotAllowed);
+    assert_eq!(refused(taken.local_addr().unwrap()).await, Refusal::CannotListen);
+    let at = nobody().await;
+    assert_eq!(gateway.near.accept(at).await.unwrap_err(), Refusal::NotAllowed);
+    let port = gateway.near.listen(at).await.unwrap();
+    let program = connected(at).await;
+    let carried = gateway.near.accept(at).await.unwrap();
+    drop((port, carried, program));
+    // The port is free again.
+    while TcpListener::bind(at).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
