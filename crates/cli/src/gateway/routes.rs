@@ -291,13 +291,15 @@ async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
     // What looks in tables goes first: until then the tunnel's packets have to skip it.
     let mut rules = kernel.rules().await?;
     rules.sort_by_key(|(rule, _)| !rule.as_ref().is_some_and(Rule::looks_up));
+    // One that cannot be removed keeps the others not.
+    let mut removed = Ok(());
     for (_, message) in rules {
-        kernel.remove_rule(message).await?;
+        removed = removed.and(kernel.remove_rule(message).await);
     }
     for found in kernel.routes().await?.iter().filter(|found| found.is_ours) {
-        kernel.remove_route(&found.route).await?;
+        removed = removed.and(kernel.remove_route(&found.route).await);
     }
-    Ok(())
+    removed
 }
 
 /// Whether the table may be used.
