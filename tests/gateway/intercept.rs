@@ -46,7 +46,7 @@ fn has_ip() -> bool {
 }
 
 /// The near machine reaches all by a default route, the far gateway too, and checks where packets come from.
-fn network() -> Outcome<Network> {
+pub(super) fn network() -> Outcome<Network> {
     let network = Network::new()?;
     let near = network.near();
     let interfaces = near.interfaces()?;
@@ -167,12 +167,7 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     let before = state(network.near())?;
     let mut near = network.start_near(endpoint(), &["--intercept", "--exclude", "10.0.0.0/8"])?;
     let meanwhile = state(network.near())?;
-    let mut again = airtcp(&["gateway", "near", "--key", &network.path("near.key")]);
-    again.args(["--peer", &network.public[1], "--endpoint", &format!("{}:51820", endpoint())]);
-    again.args(["--intercept", "--tun", "other0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let again = network.near().spawn_child(again)?.wait_with_output()?;
-    let told = String::from_utf8_lossy(&again.stderr);
-    assert_eq!(again.status.code(), Some(1), "{told}");
+    let told = failure(&network, &["--intercept", "--tun", "other0"])?;
     assert!(told.contains("another gateway of this machine intercepts already"), "{told}");
     assert_eq!(state(network.near())?, meanwhile);
     get(&network, web)?;
@@ -183,6 +178,37 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     let near = network.start_near(endpoint(), &["--intercept"])?;
     get(&network, web)?;
     near.stop()?;
+    assert_eq!(state(network.near())?, before);
+    Ok(())
+}
+
+/// Starts a near gateway that fails; gives what it says.
+fn failure(network: &Network, more: &[&str]) -> Outcome<String> {
+    let mut command = airtcp(&["gateway", "near", "--key", &network.path("near.key")]);
+    command.args(["--peer", &network.public[1], "--endpoint", &format!("{}:51820", endpoint())]);
+    command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = network.near().spawn_child(command)?.wait_with_output()?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    Ok(told)
+}
+
+#[test]
+fn a_start_that_fails_half_way_leaves_nothing_behind() -> Outcome {
+    if !has_ip() {
+        return Ok(());
+    }
+    let network = network()?;
+    // The kernel takes no rule twice, and this one is among the last.
+    for version in ["-4", "-6"] {
+        ip(
+            network.near(),
+            &format!("{version} rule add priority 27702 lookup main suppress_prefixlength 0"),
+        )?;
+    }
+    let before = state(network.near())?;
+    let told = failure(&network, &["--intercept"])?;
+    assert!(told.contains("rule add priority 27702") && told.contains("File exists"), "{told}");
     assert_eq!(state(network.near())?, before);
     Ok(())
 }

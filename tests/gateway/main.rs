@@ -4,6 +4,7 @@
 mod check;
 mod intercept;
 mod keys;
+mod programs;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Read};
@@ -42,13 +43,16 @@ struct Running {
 
 impl Running {
     fn start(namespace: &Namespace, arguments: &[&str]) -> Outcome<Self> {
-        let mut command = airtcp(arguments);
+        let mut running = Self::of(namespace, airtcp(arguments))?;
+        running.wait_for("ready")?;
+        Ok(running)
+    }
+
+    fn of(namespace: &Namespace, mut command: Command) -> Outcome<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = namespace.spawn_child(command)?;
         let stderr = BufReader::new(child.stderr.take().ok_or("it is piped")?).lines();
-        let mut running = Self { child, stderr };
-        running.wait_for("ready")?;
-        Ok(running)
+        Ok(Self { child, stderr })
     }
 
     /// Waits for a line with these words.
@@ -64,10 +68,15 @@ impl Running {
         Err(format!("it ended without `{words}`: {told:?}").into())
     }
 
-    /// Ends it by SIGTERM; gives what it printed on stdout and stderr.
-    fn stop(mut self) -> Outcome<(String, String)> {
+    fn terminate(&self) -> Outcome {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status()?.success());
+        Ok(())
+    }
+
+    /// Ends it by SIGTERM; gives what it printed on stdout and stderr.
+    fn stop(mut self) -> Outcome<(String, String)> {
+        self.terminate()?;
         let mut stdout = String::new();
         self.child.stdout.take().ok_or("it is piped")?.read_to_string(&mut stdout)?;
         let stderr = self.stderr.by_ref().collect::<Result<Vec<_>, _>>()?.join("\n");
@@ -370,4 +379,30 @@ fn a_stranger_is_not_answered() -> Outcome {
     assert_eq!(status["near"]["connected"], false, "{status}");
     assert_eq!(status["peers"][0]["seconds_since_handshake"], Value::Null, "{status}");
     Ok(())
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_hard_limit_says() -> Outcome {
+    if !is_possible() {
+        return Ok(());
+    }
+    let network = Network::new()?;
+    let under = |limit: &str| -> Outcome<Running> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_airtcp")).env_remove("RUST_LOG");
+        let key = network.path("far.key");
+        command.args(["gateway", "far", "--key", &key, "--peer", &network.public[0]]);
+        Running::of(network.far(), command)
+    };
+    let mut far = under("-Sn 64")?;
+    far.wait_for("ready")?;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", far.child.id()))?;
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let files: Vec<&str> = files.ok_or("a line of it")?.split_whitespace().collect();
+    assert!(files[0] == files[1] && files[0] != "64", "{files:?}");
+    far.stop()?;
+    let mut far = under("-n 100")?;
+    far.wait_for("may open 100 files")?;
+    far.wait_for("ready")
 }
