@@ -60,7 +60,12 @@ impl Clients {
     /// Waits for a place for a client at `source`; it is free again when the slot is dropped. `None`: its source has all that
     /// it may.
     pub(super) async fn enter(&self, source: IpAddr) -> Option<Slot> {
-        let share = self.share(source)?;
+        let source = source.to_canonical();
+        let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
+        let share = match kept {
+            0 => None,
+            kept => Some(self.share(source, self.limit - kept)?),
+        };
         match Arc::clone(&self.slots).acquire_owned().await {
             Ok(permit) => Some(Slot { _permit: permit, _share: share }),
             // Nothing closes the semaphore.
@@ -68,16 +73,15 @@ impl Clients {
         }
     }
 
-    fn share(&self, source: IpAddr) -> Option<Share> {
-        let source = source.to_canonical();
-        let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
+    /// A place among the `most` of a source, if there is one.
+    fn share(&self, source: IpAddr, most: u32) -> Option<Share> {
         let source = match source {
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
             IpAddr::V4(_) => source,
         };
         let mut sources = lock(&self.sources);
         let count = sources.entry(source).or_default();
-        if *count >= self.limit - kept {
+        if *count >= most {
             return None;
         }
         *count += 1;
@@ -132,7 +136,7 @@ impl Clients {
 #[derive(Debug)]
 pub(super) struct Slot {
     _permit: OwnedSemaphorePermit,
-    _share: Share,
+    _share: Option<Share>,
 }
 
 /// One of the clients of a source.
