@@ -25,17 +25,17 @@ fn a_link_is_looked_at_and_who_does_not_answer_is_told_with_what_to_look_at() ->
     let network = Network::new()?;
     let _far = network.start_far(&[])?;
     let output = check(&network, "near.key", &[])?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let found = String::from_utf8(output.stdout)?;
     for words in [" answers: handshake", "lost: ", "round trip: 2", "1440 bytes, as set"] {
         assert!(found.contains(words), "{found}");
     }
     let stranger = keys::generate(network.path("stranger.key").as_ref())?;
     let output = check(&network, "stranger.key", &[])?;
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(told.contains("no answer from") && told.contains(&stranger), "{told}");
+    assert!(stderr.contains("no answer from") && stderr.contains(&stranger), "{stderr}");
     Ok(())
 }
 
@@ -52,9 +52,12 @@ fn a_near_gateway_that_runs_keeps_its_session() -> Outcome {
     let ways = [&["--socks5", "127.0.0.1:1080"], &control[..]].concat();
     let near = network.start_near(endpoint, &ways)?;
     let output = check(&network, "near.key", &control)?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("a near gateway with this key") && told.contains("ctl status"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("a near gateway with this key") && stderr.contains("ctl status"),
+        "{stderr}"
+    );
     near.stop()?;
     assert!(check(&network, "near.key", &control)?.status.success());
     Ok(())

@@ -57,15 +57,15 @@ impl Running {
 
     /// Waits for a line with these words.
     fn wait_for(&mut self, words: &str) -> Outcome {
-        let mut told = Vec::new();
+        let mut before = Vec::new();
         for line in self.stderr.by_ref() {
             let line = line?;
             if line.contains(words) {
                 return Ok(());
             }
-            told.push(line);
+            before.push(line);
         }
-        Err(format!("it ended without `{words}`: {told:?}").into())
+        Err(format!("it ended without `{words}`: {before:?}").into())
     }
 
     fn terminate(&self) -> Outcome {
@@ -153,13 +153,18 @@ impl Network {
         )
     }
 
+    /// A near gateway that the far one answers.
     fn start_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
+        let mut near = self.launch_near(endpoint, more)?;
+        near.wait_for("answers")?;
+        Ok(near)
+    }
+
+    fn launch_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
         let (key, [_, far]) = (self.path("near.key"), &self.public);
         let endpoint = SocketAddr::new(endpoint, 51_820).to_string();
         let line = ["gateway", "near", "--key", &key, "--peer", far, "--endpoint", &endpoint];
-        let mut near = Running::start(self.near(), &[&line, more].concat())?;
-        near.wait_for("answers")?;
-        Ok(near)
+        Running::start(self.near(), &[&line, more].concat())
     }
 
     /// A server of HTTP with one body.
@@ -195,16 +200,16 @@ impl Network {
 
     fn fetch(&self, arguments: &[&str]) -> Outcome {
         let output = self.curl(arguments)?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && output.stdout == body(), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && output.stdout == body(), "{arguments:?}: {stderr}");
         Ok(())
     }
 
     fn refused(&self, arguments: &[&str], code: i32, words: &str) -> Outcome {
         let output = self.curl(arguments)?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert!(told.contains(words), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
         Ok(())
     }
 }
@@ -341,8 +346,8 @@ fn a_program_is_told_why_it_is_refused() -> Outcome {
         56,
         "407",
     )?;
-    let (_, told) = near.stop()?;
-    assert!(told.contains("carried 0 connections, refused 6"), "{told}");
+    let (_, stderr) = near.stop()?;
+    assert!(stderr.contains("carried 0 connections, refused 6"), "{stderr}");
     Ok(())
 }
 

@@ -202,8 +202,8 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     let ping = |to| run(&network, "ping", &["-c", "5", "-i", "0.2", "-W", "2", to], b"");
     for server in ADDRESSES {
         let output = ping(server)?;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && told.contains("time="), "{told}");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && stdout.contains("time="), "{stdout}");
     }
     for silent in ["192.0.2.9", "192.0.2.1"] {
         assert_eq!(ping(silent)?.status.code(), Some(1), "{silent}");
@@ -299,8 +299,8 @@ fn ssh_is_carried() -> Outcome {
         ];
         let sent = super::body();
         let output = run(&network, "ssh", &line, &sent)?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && output.stdout == sent, "{server}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && output.stdout == sent, "{server}: {stderr}");
     }
     Ok(())
 }
@@ -366,7 +366,7 @@ fn a_port_of_the_far_machine_leads_to_the_near_one() -> Outcome {
     let forward = |port: u16| format!("192.0.2.1:{port}:{}", echo.address());
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
     let ways = ["-R", &forward(8000), "-R", &forward(9000)];
-    let mut near = network.start_near(endpoint, &ways)?;
+    let mut near = network.launch_near(endpoint, &ways)?;
     near.wait_for("the far gateway does not allow this")?;
     network.servers.block_on(async {
         let mut stream = loop {

@@ -233,14 +233,14 @@ struct Follow {
 
 impl Follow {
     async fn run(mut self) {
-        let mut told = None;
+        let mut reported = None;
         let mut resolved = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
             let status = self.near.status();
             // At the start it is neither.
-            if told != Some(status.connected) && (status.connected || status.reason.is_some()) {
-                told = Some(status.connected);
+            if reported != Some(status.connected) && (status.connected || status.reason.is_some()) {
+                reported = Some(status.connected);
                 let at = &self.endpoint;
                 match status.reason {
                     Some(reason) => output::note(format_args!(

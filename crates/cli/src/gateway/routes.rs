@@ -350,7 +350,7 @@ impl Kernel {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(told(error)).context("listing the routing rules"),
+                    Err(error) => return Err(to_io(error)).context("listing the routing rules"),
                 }
             }
         }
@@ -375,7 +375,7 @@ impl Kernel {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(told(error)).context("listing the routes"),
+                    Err(error) => return Err(to_io(error)).context("listing the routes"),
                 }
             }
         }
@@ -404,7 +404,7 @@ fn is_without_ipv6(error: &rtnetlink::Error) -> bool {
         if unsupported.iter().any(|errno| message.raw_code() == -(*errno as i32)))
 }
 
-fn told(error: rtnetlink::Error) -> io::Error {
+fn to_io(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
         other => io::Error::other(other.to_string()),
@@ -417,7 +417,7 @@ fn explain(
     words: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
     outcome.map_err(|error| {
-        let error = told(error);
+        let error = to_io(error);
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => ": run this as root, or with CAP_NET_ADMIN",
             _ => "",
