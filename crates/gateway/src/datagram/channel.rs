@@ -68,7 +68,7 @@ pub struct DatagramCounters {
 pub struct Datagram {
     /// The number that the near gateway gave its association.
     pub association: u32,
-    /// The destination at the far gateway, the source at the near one.
+    /// The destination at the far gateway, the source at the near one. Port 0 is ICMP echo.
     pub remote: Destination,
     /// Its data, at most 65,507 bytes.
     pub data: Vec<u8>,
