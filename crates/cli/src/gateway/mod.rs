@@ -19,7 +19,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 
-use crate::output;
+use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings};
@@ -111,7 +111,18 @@ fn stopping(open: usize) {
 }
 
 fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Result<T> {
-    config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
+    let read = |path: PathBuf| crate::settings::read(&path).map_err(with_table);
+    config.map_or_else(|| Ok(T::default()), read)
+}
+
+/// Names the table of a key that stands outside of it.
+fn with_table(error: anyhow::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let is_of_table = |key: &&str| text.contains(&format!("unknown key `{key}`"));
+    match ["enabled", "tun", "route", "exclude", "answer-early"].into_iter().find(is_of_table) {
+        Some(key) => Mistake::new(format!("{text}; write `{key}` below a line [intercept]")).into(),
+        None => error,
+    }
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

@@ -173,6 +173,16 @@ fn what_is_missing_or_contradicts_is_told_with_an_example() {
 }
 
 #[test]
+fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
+    let wrong =
+        |text| super::super::with_table(file::<NearSettings>(text).unwrap_err()).to_string();
+    assert!(
+        wrong("route = [\"10.0.0.0/8\"]").ends_with("; write `route` below a line [intercept]")
+    );
+    assert!(!wrong("routes = []").contains("below a line"));
+}
+
+#[test]
 fn what_is_wrong_in_a_value_is_told_with_its_place() {
     let wrong = |text: &str| file::<NearSettings>(text).unwrap_err().to_string();
     assert!(wrong("sock5 = \"127.0.0.1:1080\"").contains(":1:1: unknown key `sock5`"));
