@@ -135,6 +135,26 @@ fn published_crates_describe_themselves() {
 /// With a cycle `cargo publish` has no order, and a crate's tests build other crates with another
 /// copy of it.
 #[test]
+fn the_debian_package_has_every_unit_and_its_settings() {
+    let packages = packages();
+    let package = packages.iter().find(|package| package["name"] == "airtcp-programs").unwrap();
+    let deb = &package["metadata"]["deb"];
+    let has =
+        |list: &str, is: &dyn Fn(&Value) -> bool| deb[list].as_array().unwrap().iter().any(is);
+    for entry in fs::read_dir(root().join("contrib")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_there = match name.rsplit_once('.') {
+            Some((unit, "service")) => has("systemd-units", &|of| of["unit-name"] == unit),
+            Some((_, "toml" | "env")) => {
+                has("assets", &|of| of[0] == format!("contrib/{name}") && of[1] == "etc/airtcp/")
+            }
+            _ => name == "deb",
+        };
+        assert!(is_there, "contrib/{name} is not in [package.metadata.deb] of Cargo.toml");
+    }
+}
+
+#[test]
 fn no_crate_depends_on_itself_by_way_of_tests() {
     let mut members = members();
     while !members.is_empty() {

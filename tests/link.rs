@@ -400,6 +400,34 @@ fn being_killed_leaves_no_device() -> Outcome {
 }
 
 #[test]
+fn persistent_devices_keep_their_addresses_for_the_next_link() -> Outcome {
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    let namespace = Namespace::new()?;
+    let words = ["link", "--a", "tun0", "--b", "tun1", "delay 1ms", "--persist", "--json"];
+    let mut first = Running::start(&namespace, &words)?;
+    first.wait_until_ready()?;
+    namespace.configure("tun0", &["10.9.0.1/24".parse()?], Some(1500))?;
+    first.signal("TERM");
+    assert!(first.child.wait()?.success());
+    let names: Vec<_> = namespace.interfaces()?.into_iter().map(|found| found.name).collect();
+    assert!(
+        ["tun0", "tun1"].iter().all(|name| names.iter().any(|found| found == name)),
+        "{names:?}"
+    );
+
+    let mut second = Running::start(&namespace, &words)?;
+    second.wait_until_ready()?;
+    let sender = namespace.run(|| UdpSocket::bind("10.9.0.1:0"))?;
+    sender.send_to(b"somebody?", "10.9.0.2:9")?;
+    second.signal("TERM");
+    let mut report = String::new();
+    second.child.stdout.take().expect("it is piped").read_to_string(&mut report)?;
+    let report: Value = serde_json::from_str(&report)?;
+    assert!(report["forth"]["received"].as_u64() > Some(0), "{report}");
+    Ok(())
+}
+
+#[test]
 fn a_mistake_is_one_line_with_its_place() -> Outcome {
     let directory = tempfile::tempdir()?;
     let trace = directory.path().join("rubbish.up");

@@ -7,12 +7,12 @@ use airtcp_testbed::dumbbell::Dumbbell;
 
 use super::{Network, Outcome, airtcp, is_possible, keys};
 
-fn check(network: &Network, key: &str) -> Outcome<Output> {
+fn check(network: &Network, key: &str, more: &[&str]) -> Outcome<Output> {
     let endpoint = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), 51_820).to_string();
     let key = network.path(key);
     let line = ["gateway", "check", "--key", &key, "--peer", &network.public[1]];
     let mut command = airtcp(&line);
-    command.args(["--endpoint", &endpoint, "--socks5", "127.0.0.1:1080"]);
+    command.args(["--endpoint", &endpoint, "--socks5", "127.0.0.1:1080"]).args(more);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(network.near().spawn_child(command)?.wait_with_output()?)
 }
@@ -24,17 +24,41 @@ fn a_link_is_looked_at_and_who_does_not_answer_is_told_with_what_to_look_at() ->
     }
     let network = Network::new()?;
     let _far = network.start_far(&[])?;
-    let output = check(&network, "near.key")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let output = check(&network, "near.key", &[])?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let found = String::from_utf8(output.stdout)?;
     for words in [" answers: handshake", "lost: ", "round trip: 2", "1440 bytes, as set"] {
         assert!(found.contains(words), "{found}");
     }
     let stranger = keys::generate(network.path("stranger.key").as_ref())?;
-    let output = check(&network, "stranger.key")?;
-    let told = String::from_utf8_lossy(&output.stderr);
+    let output = check(&network, "stranger.key", &[])?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(told.contains("no answer from") && told.contains(&stranger), "{told}");
+    assert!(stderr.contains("no answer from") && stderr.contains(&stranger), "{stderr}");
+    Ok(())
+}
+
+#[test]
+fn a_near_gateway_that_runs_keeps_its_session() -> Outcome {
+    if !is_possible() {
+        return Ok(());
+    }
+    let network = Network::new()?;
+    let _far = network.start_far(&[])?;
+    let control = network.path("near.sock");
+    let control = ["--control", &control];
+    let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
+    let ways = [&["--socks5", "127.0.0.1:1080"], &control[..]].concat();
+    let near = network.start_near(endpoint, &ways)?;
+    let output = check(&network, "near.key", &control)?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("a near gateway with this key") && stderr.contains("ctl status"),
+        "{stderr}"
+    );
+    near.stop()?;
+    assert!(check(&network, "near.key", &control)?.status.success());
     Ok(())
 }

@@ -22,8 +22,8 @@ fn ip(namespace: &Namespace, words: &str) -> Outcome<String> {
     let mut command = Command::new("ip");
     command.args(words.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = namespace.spawn_child(command)?.wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "ip {words}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "ip {words}: {stderr}");
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -46,7 +46,7 @@ fn has_ip() -> bool {
 }
 
 /// The near machine reaches all by a default route, the far gateway too, and checks where packets come from.
-fn network() -> Outcome<Network> {
+pub(super) fn network() -> Outcome<Network> {
     let network = Network::new()?;
     let near = network.near();
     let interfaces = near.interfaces()?;
@@ -167,13 +167,8 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     let before = state(network.near())?;
     let mut near = network.start_near(endpoint(), &["--intercept", "--exclude", "10.0.0.0/8"])?;
     let meanwhile = state(network.near())?;
-    let mut again = airtcp(&["gateway", "near", "--key", &network.path("near.key")]);
-    again.args(["--peer", &network.public[1], "--endpoint", &format!("{}:51820", endpoint())]);
-    again.args(["--intercept", "--tun", "other0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let again = network.near().spawn_child(again)?.wait_with_output()?;
-    let told = String::from_utf8_lossy(&again.stderr);
-    assert_eq!(again.status.code(), Some(1), "{told}");
-    assert!(told.contains("another gateway of this machine intercepts already"), "{told}");
+    let stderr = failure(&network, &["--intercept", "--tun", "other0"])?;
+    assert!(stderr.contains("another gateway of this machine intercepts already"), "{stderr}");
     assert_eq!(state(network.near())?, meanwhile);
     get(&network, web)?;
     near.child.kill()?;
@@ -185,6 +180,17 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     near.stop()?;
     assert_eq!(state(network.near())?, before);
     Ok(())
+}
+
+/// Starts a near gateway that fails; gives what it says.
+fn failure(network: &Network, more: &[&str]) -> Outcome<String> {
+    let mut command = airtcp(&["gateway", "near", "--key", &network.path("near.key")]);
+    command.args(["--peer", &network.public[1], "--endpoint", &format!("{}:51820", endpoint())]);
+    command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = network.near().spawn_child(command)?.wait_with_output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    Ok(stderr)
 }
 
 #[test]
@@ -321,7 +327,7 @@ fn a_running_gateway_is_asked_and_told() -> Outcome {
     assert_eq!(status["far"]["opened"], 1, "{status}");
     near.stop()?;
     let gone = airtcp(&["gateway", "ctl", "--control", &near_socket, "status"]).output()?;
-    let told = String::from_utf8_lossy(&gone.stderr);
-    assert!(gone.status.code() == Some(1) && told.contains("no gateway listens on"), "{told}");
+    let stderr = String::from_utf8_lossy(&gone.stderr);
+    assert!(gone.status.code() == Some(1) && stderr.contains("no gateway listens on"), "{stderr}");
     Ok(())
 }

@@ -12,11 +12,11 @@ use super::{Outcome, airtcp};
 pub(super) fn generate(path: &Path) -> Outcome<String> {
     let output = airtcp(&["gateway", "keygen", "--out", path.to_str().ok_or("a path in UTF-8")?])
         .output()?;
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-fn told(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -31,11 +31,15 @@ fn a_private_key_is_its_owners_and_is_not_overwritten() -> Outcome {
     let private = fs::read_to_string(&path)?;
     let again = airtcp(&["gateway", "keygen", "--out", name]).output()?;
     assert_eq!(again.status.code(), Some(1));
-    assert!(told(&again).contains("a.key: File exists; choose another name"), "{}", told(&again));
+    assert!(
+        stderr(&again).contains("a.key: File exists; choose another name"),
+        "{}",
+        stderr(&again)
+    );
     assert_eq!(fs::read_to_string(&path)?, private);
 
     let of_file = airtcp(&["gateway", "pubkey", name]).output()?;
-    assert_eq!(told(&of_file), "");
+    assert_eq!(stderr(&of_file), "");
     assert_eq!(of_file.stdout, format!("{public}\n").into_bytes());
     let mut command = airtcp(&["gateway", "pubkey"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -44,7 +48,11 @@ fn a_private_key_is_its_owners_and_is_not_overwritten() -> Outcome {
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
     let open = airtcp(&["gateway", "pubkey", name]).output()?;
-    assert!(open.status.success() && told(&open).contains("type: chmod 600"), "{}", told(&open));
+    assert!(
+        open.status.success() && stderr(&open).contains("type: chmod 600"),
+        "{}",
+        stderr(&open)
+    );
     Ok(())
 }
 
@@ -59,16 +67,16 @@ fn what_is_no_key_is_told_with_what_to_do() -> Outcome {
     let wrong = far(name)?;
     assert_eq!(wrong.status.code(), Some(1));
     assert!(
-        told(&wrong).contains("a.key: ") && !told(&wrong).contains("secret"),
+        stderr(&wrong).contains("a.key: ") && !stderr(&wrong).contains("secret"),
         "{}",
-        told(&wrong)
+        stderr(&wrong)
     );
     let missing = far("/no/such/key")?;
-    assert!(told(&missing).contains("airtcp gateway keygen --out"), "{}", told(&missing));
+    assert!(stderr(&missing).contains("airtcp gateway keygen --out"), "{}", stderr(&missing));
     for line in [&["gateway", "far"][..], &["gateway", "near", "--key", name, "--peer", &public]] {
         let output = airtcp(line).output()?;
         assert_eq!(output.status.code(), Some(2));
-        assert!(told(&output).contains("for example: airtcp gateway "), "{}", told(&output));
+        assert!(stderr(&output).contains("for example: airtcp gateway "), "{}", stderr(&output));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 mod check;
 mod intercept;
 mod keys;
+mod programs;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Read};
@@ -42,32 +43,40 @@ struct Running {
 
 impl Running {
     fn start(namespace: &Namespace, arguments: &[&str]) -> Outcome<Self> {
-        let mut command = airtcp(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = namespace.spawn_child(command)?;
-        let stderr = BufReader::new(child.stderr.take().ok_or("it is piped")?).lines();
-        let mut running = Self { child, stderr };
+        let mut running = Self::of(namespace, airtcp(arguments))?;
         running.wait_for("ready")?;
         Ok(running)
     }
 
+    fn of(namespace: &Namespace, mut command: Command) -> Outcome<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = namespace.spawn_child(command)?;
+        let stderr = BufReader::new(child.stderr.take().ok_or("it is piped")?).lines();
+        Ok(Self { child, stderr })
+    }
+
     /// Waits for a line with these words.
     fn wait_for(&mut self, words: &str) -> Outcome {
-        let mut told = Vec::new();
+        let mut before = Vec::new();
         for line in self.stderr.by_ref() {
             let line = line?;
             if line.contains(words) {
                 return Ok(());
             }
-            told.push(line);
+            before.push(line);
         }
-        Err(format!("it ended without `{words}`: {told:?}").into())
+        Err(format!("it ended without `{words}`: {before:?}").into())
+    }
+
+    fn terminate(&self) -> Outcome {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status()?.success());
+        Ok(())
     }
 
     /// Ends it by SIGTERM; gives what it printed on stdout and stderr.
     fn stop(mut self) -> Outcome<(String, String)> {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status()?.success());
+        self.terminate()?;
         let mut stdout = String::new();
         self.child.stdout.take().ok_or("it is piped")?.read_to_string(&mut stdout)?;
         let stderr = self.stderr.by_ref().collect::<Result<Vec<_>, _>>()?.join("\n");
@@ -144,13 +153,18 @@ impl Network {
         )
     }
 
+    /// A near gateway that the far one answers.
     fn start_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
+        let mut near = self.launch_near(endpoint, more)?;
+        near.wait_for("answers")?;
+        Ok(near)
+    }
+
+    fn launch_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
         let (key, [_, far]) = (self.path("near.key"), &self.public);
         let endpoint = SocketAddr::new(endpoint, 51_820).to_string();
         let line = ["gateway", "near", "--key", &key, "--peer", far, "--endpoint", &endpoint];
-        let mut near = Running::start(self.near(), &[&line, more].concat())?;
-        near.wait_for("answers")?;
-        Ok(near)
+        Running::start(self.near(), &[&line, more].concat())
     }
 
     /// A server of HTTP with one body.
@@ -186,16 +200,16 @@ impl Network {
 
     fn fetch(&self, arguments: &[&str]) -> Outcome {
         let output = self.curl(arguments)?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && output.stdout == body(), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && output.stdout == body(), "{arguments:?}: {stderr}");
         Ok(())
     }
 
     fn refused(&self, arguments: &[&str], code: i32, words: &str) -> Outcome {
         let output = self.curl(arguments)?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert!(told.contains(words), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
         Ok(())
     }
 }
@@ -332,8 +346,8 @@ fn a_program_is_told_why_it_is_refused() -> Outcome {
         56,
         "407",
     )?;
-    let (_, told) = near.stop()?;
-    assert!(told.contains("carried 0 connections, refused 6"), "{told}");
+    let (_, stderr) = near.stop()?;
+    assert!(stderr.contains("carried 0 connections, refused 6"), "{stderr}");
     Ok(())
 }
 
@@ -370,4 +384,30 @@ fn a_stranger_is_not_answered() -> Outcome {
     assert_eq!(status["near"]["connected"], false, "{status}");
     assert_eq!(status["peers"][0]["seconds_since_handshake"], Value::Null, "{status}");
     Ok(())
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_hard_limit_says() -> Outcome {
+    if !is_possible() {
+        return Ok(());
+    }
+    let network = Network::new()?;
+    let under = |limit: &str| -> Outcome<Running> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_airtcp")).env_remove("RUST_LOG");
+        let key = network.path("far.key");
+        command.args(["gateway", "far", "--key", &key, "--peer", &network.public[0]]);
+        Running::of(network.far(), command)
+    };
+    let mut far = under("-Sn 64")?;
+    far.wait_for("ready")?;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", far.child.id()))?;
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let files: Vec<&str> = files.ok_or("a line of it")?.split_whitespace().collect();
+    assert!(files[0] == files[1] && files[0] != "64", "{files:?}");
+    far.stop()?;
+    let mut far = under("-n 100")?;
+    far.wait_for("may open 100 files")?;
+    far.wait_for("ready")
 }

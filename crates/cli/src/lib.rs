@@ -71,7 +71,9 @@ mod value;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Cli, Command};
 use crate::signals::Interrupted;
@@ -112,17 +114,19 @@ pub fn main() -> ExitCode {
 }
 
 fn start_logging() {
-    let filter = EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new(global::log_level()));
+    // As for most programs, what cannot be parsed counts as not set.
+    let chosen = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
+    let filter = chosen.and_then(|filter| filter.parse::<Targets>().ok());
+    let filter = filter.or_else(|| global::log_level().parse().ok()).unwrap_or_default();
     let logger = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_ansi(global::has_colors(&std::io::stderr()))
         .with_writer(std::io::stderr);
     // It fails only where a logger is set already, and then that one is meant.
     let _ = match std::env::var_os("JOURNAL_STREAM") {
         // The journal has the time itself.
-        Some(_) => logger.without_time().try_init(),
-        None => logger.try_init(),
+        Some(_) => logger.without_time().finish().with(filter).try_init(),
+        None => logger.finish().with(filter).try_init(),
     };
 }
 

@@ -29,8 +29,29 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
         let is_text = mistake.contains("expected a string");
         let hint = error.span().and_then(|span| as_text(&text, span.start, is_text));
         let hint = hint.map_or(String::new(), |line| format!("; write {line}"));
-        Mistake::new(format!("{name}{mistake}{hint}")).into()
+        Mistake::new(format!("{name}{}{hint}", plain(&mistake))).into()
     })
+}
+
+/// A mistake in the words of TOML: serde's are of Rust.
+fn plain(mistake: &str) -> String {
+    let words = [
+        ("unknown field", "unknown key"),
+        ("missing field", "missing key"),
+        ("duplicate field", "duplicate key"),
+        ("expected a string", "expected a text in quotes"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected a table"),
+        ("expected struct InterceptSettings", "expected a table"),
+        ("expected u16", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("invalid type: ", "this is "),
+        ("sequence,", "a list,"),
+        ("map,", "a table,"),
+    ];
+    words.iter().fold(mistake.to_owned(), |text, (serde, toml)| text.replacen(serde, toml, 1))
 }
 
 /// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and bare.

@@ -7,11 +7,12 @@ use airtcp_stack::host::{Cidr, Quota};
 use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 
-/// The settings of a stack with these carrier addresses, whose sockets hold at most `memory` together.
+/// The settings of a stack with these carrier addresses and so many `peers`, whose sockets hold at most `memory` together.
 ///
 /// They are the stack's defaults, with the default sender, except that
 ///
-/// - one peer may use all limits, since all connections of a gateway have one peer;
+/// - of the connections and the memory a single peer may use all, and one of several peers half. IPv6 addresses of one
+///   network of 64 bits count as one peer;
 /// - small segments are not delayed, and at most 256 KiB wait unsent in each connection: beyond that the program is held
 ///   back;
 /// - idle connections are probed after five minutes. Probes that fail end a connection later than the hold of a near
@@ -26,12 +27,24 @@ use airtcp_types::ByteCount;
 /// use airtcp_types::ByteCount;
 ///
 /// let addresses = ["10.77.0.2/24".parse()?, "fd77::2/64".parse()?];
-/// let mut config = carrier_config(addresses, ByteCount::from_mib(256));
+/// let mut config = carrier_config(addresses, ByteCount::from_mib(256), 1);
 /// config.tcp.sender.combination = "rack/bbr".parse()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn carrier_config(addresses: impl IntoIterator<Item = Cidr>, memory: ByteCount) -> HostConfig {
+pub fn carrier_config(
+    addresses: impl IntoIterator<Item = Cidr>,
+    memory: ByteCount,
+    peers: usize,
+) -> HostConfig {
     let quota = Quota { out_of_order: ByteCount(memory.0 / 2), memory, ..Quota::ALL };
+    let half = |all: ByteCount| ByteCount(all.0 / 2);
+    let half = Quota {
+        connections: quota.connections / 2,
+        half_open: quota.half_open / 2,
+        out_of_order: half(quota.out_of_order),
+        fragments: half(quota.fragments),
+        memory: half(quota.memory),
+    };
     let keep_alive =
         KeepAlive { idle: Duration::from_secs(300), interval: Duration::from_secs(30), probes: 5 };
     let mut config = HostConfig::new(addresses);
@@ -42,6 +55,6 @@ pub fn carrier_config(addresses: impl IntoIterator<Item = Cidr>, memory: ByteCou
         time_wait: Duration::from_secs(5),
         ..config.tcp
     };
-    (config.quota, config.peer_quota) = (quota, quota);
+    (config.quota, config.peer_quota) = (quota, if peers > 1 { half } else { quota });
     config
 }

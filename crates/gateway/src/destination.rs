@@ -34,11 +34,16 @@ pub struct Destination {
 /// The reason why a text is not a destination.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// The port is missing, or not a number from 1 to 65535.
+    /// The port is missing.
     #[error(
         "{0:?} has no port: write host:port with a port from 1 to 65535, such as example.org:443 or [::1]:22"
     )]
     Port(String),
+    /// The port is not a number from 1 to 65535.
+    #[error(
+        "the port of {0:?} is not a number from 1 to 65535: write host:port, such as example.org:443 or [::1]:22"
+    )]
+    PortRange(String),
     /// The host is not a name or address.
     #[error(
         "{0:?} is not a host: write a name of at most 255 bytes without spaces, an IPv4 address, or an IPv6 address in brackets"
@@ -53,7 +58,7 @@ impl Destination {
     /// The port is 0, or `host` is neither an address nor a name.
     pub fn new(host: &str, port: u16) -> Result<Self, DestinationError> {
         if port == 0 {
-            return Err(DestinationError::Port(format!("{host}:{port}")));
+            return Err(DestinationError::PortRange(format!("{host}:{port}")));
         }
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let host = match (bare.unwrap_or(host).parse::<IpAddr>(), bare) {
@@ -82,9 +87,9 @@ impl FromStr for Destination {
     type Err = DestinationError;
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {
-        let no_port = || DestinationError::Port(text.to_owned());
-        let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
-        let port = port.parse().map_err(|_| no_port())?;
+        let parts = text.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+        let (host, port) = parts.ok_or_else(|| DestinationError::Port(text.to_owned()))?;
+        let port = port.parse().map_err(|_| DestinationError::PortRange(text.to_owned()))?;
         if host.contains(':') && !host.starts_with('[') {
             return Err(DestinationError::Host(host.to_owned()));
         }

@@ -38,11 +38,16 @@ pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, R
         return Err(Refusal::NotAllowed);
     }
     let stream = race(in_turn(allowed)).await.map_err(|error| Refusal::of_dial(&error))?;
+    prepare(&stream);
+    Ok(stream)
+}
+
+/// Small writes are not delayed, and an end that vanishes is noticed.
+pub(crate) fn prepare(stream: &TcpStream) {
     // They only fail if the connection has ended, which the splice will find.
     let _ = stream.set_nodelay(true);
-    let _ = setsockopt(&stream, sockopt::KeepAlive, &true);
-    let _ = setsockopt(&stream, sockopt::TcpKeepIdle, &KEEP_IDLE);
-    Ok(stream)
+    let _ = setsockopt(stream, sockopt::KeepAlive, &true);
+    let _ = setsockopt(stream, sockopt::TcpKeepIdle, &KEEP_IDLE);
 }
 
 async fn resolve(to: &Destination) -> io::Result<Vec<SocketAddr>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,11 +15,12 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::carried::Totals;
-use crate::dial::dial;
+use crate::dial::{dial, prepare};
 use crate::header::{Decoded, Request, reply};
 use crate::heartbeat::instance;
+use crate::remotes::Remotes;
 use crate::sources::{Place, Sources};
-use crate::{Carried, Destination, Limits, Refusal, Rules, Side, splice};
+use crate::{Carried, Destination, Limits, Refusal, Rule, Rules, Side, splice};
 
 /// How long the rest of a request may take, once it has begun.
 const REQUEST: Duration = Duration::from_secs(10);
@@ -37,6 +38,8 @@ pub struct FarConfig {
     pub listen: SocketAddr,
     /// Which destinations it dials.
     pub rules: Rules,
+    /// The addresses and ports of this machine that near gateways may listen on.
+    pub permit_listen: Vec<Rule>,
     /// How long it may take to resolve and dial a destination.
     pub dial: Duration,
     /// How many connections it carries.
@@ -44,10 +47,10 @@ pub struct FarConfig {
 }
 
 impl FarConfig {
-    /// The defaults: 10 s for a dial, and those of [`Rules`] and [`Limits`].
+    /// The defaults: 10 s for a dial, no port to listen on, and those of [`Rules`] and [`Limits`].
     pub fn new(listen: SocketAddr) -> Self {
         let (rules, limits) = (Rules::default(), Limits::default());
-        Self { listen, rules, dial: Duration::from_secs(10), limits }
+        Self { listen, rules, permit_listen: Vec::new(), dial: Duration::from_secs(10), limits }
     }
 }
 
@@ -60,6 +63,7 @@ struct Inner {
     listener: TcpListener,
     config: FarConfig,
     instance: u64,
+    remotes: Remotes,
     sources: Sources,
     totals: Arc<Totals>,
 }
@@ -91,8 +95,9 @@ impl Far {
     pub fn new(stack: Stack, config: FarConfig) -> io::Result<Self> {
         let listener = stack.listen(config.listen, BACKLOG)?;
         let sources = Sources::new(config.limits);
+        let remotes = Remotes::new(config.permit_listen.clone());
         let (instance, totals) = (instance(), Arc::default());
-        Ok(Self(Arc::new(Inner { listener, config, instance, sources, totals })))
+        Ok(Self(Arc::new(Inner { listener, config, instance, remotes, sources, totals })))
     }
 
     /// Serves until the stack ends, or drains ([`Stack::drain`]) and all connections have ended. Dropped before that it
@@ -179,6 +184,8 @@ impl Inner {
                 debug!(%near, %error, "a control connection ended");
             }
             Request::Connect(to) => self.connect(carried, &to, &mut place).await,
+            Request::Listen(at) => self.listen(carried, near.ip(), at).await,
+            Request::Accept(at) => self.accept(carried, near.ip(), at, &mut place).await,
         }
     }
 
@@ -212,6 +219,50 @@ impl Inner {
                 debug!(%to, %refusal, "refused");
                 self.refuse(&mut carried, &refusal).await;
             }
+        }
+    }
+
+    /// Keeps a port open for as long as the connection is.
+    async fn listen(&self, mut carried: Carried, near: IpAddr, at: SocketAddr) {
+        match self.remotes.listen(near, at) {
+            Ok(listener) => {
+                info!(%near, %at, "listening");
+                if carried.write_all(&reply(Ok(()))).await.is_ok() {
+                    // Nothing is said on it but its end.
+                    let _ = carried.ready(Interest::READABLE).await;
+                }
+                drop(listener);
+            }
+            Err(refusal) => {
+                info!(%near, %at, %refusal, "not listening");
+                self.refuse(&mut carried, &refusal).await;
+            }
+        }
+    }
+
+    /// Carries the next connection to a port.
+    async fn accept(&self, mut carried: Carried, near: IpAddr, at: SocketAddr, place: &mut Place) {
+        let Some(listener) = self.remotes.get(near, at) else {
+            return self.refuse(&mut carried, &Refusal::NotAllowed).await;
+        };
+        let program = loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((program, _)) => break program,
+                    // Out of descriptors, for the most part: others have to go first.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                },
+                // The near gateway has given up.
+                _ = carried.ready(Interest::ERROR) => return,
+            }
+        };
+        drop(listener);
+        prepare(&program);
+        place.establish();
+        carried.count();
+        if carried.write_all(&reply(Ok(()))).await.is_ok() {
+            let spliced = splice(carried, program).await;
+            debug!(%at, ?spliced, "ended");
         }
     }
 

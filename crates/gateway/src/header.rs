@@ -6,12 +6,15 @@
 //! |---|---|
 //! | 1, connect | a host as in SOCKS5 (1 and 4 bytes, 3, a length and a name, or 4 and 16 bytes), a port |
 //! | 2, control | the instance of the near gateway, 8 bytes |
+//! | 3, listen | an address and a port of the far gateway's machine, as for connect |
+//! | 4, accept | as for listen |
 //!
 //! The far gateway replies with the version and a code: 0, or that of a refusal. Program data may follow the request
 //! at once; it follows the reply. After a control request's reply come the instance of the far gateway, 8 bytes, and
-//! then the echo of each heartbeat, 8 bytes. All numbers are big-endian.
+//! then the echo of each heartbeat, 8 bytes. A port that is listened on is open for as long as its connection; an accept
+//! request is replied to when a program has connected to the port. All numbers are big-endian.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::destination::is_name;
 use crate::{Destination, HostAddress, Refusal};
@@ -21,6 +24,8 @@ const VERSION: u8 = 1;
 
 const CONNECT: u8 = 1;
 const CONTROL: u8 = 2;
+const LISTEN: u8 = 3;
+const ACCEPT: u8 = 4;
 
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
@@ -36,6 +41,10 @@ pub enum Request {
     Connect(Destination),
     /// To tell both ends that the other is there; with the instance of the near gateway.
     Control(u64),
+    /// To open a port of the far gateway's machine.
+    Listen(SocketAddr),
+    /// To carry the next connection to a port that was opened.
+    Accept(SocketAddr),
 }
 
 /// What the bytes of a carrier connection begin with.
@@ -74,29 +83,31 @@ impl Request {
     /// [`HeaderError::Name`] or [`HeaderError::Port`], for a destination that was not made by
     /// [`Destination::new`].
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), HeaderError> {
-        let to = match self {
+        let (kind, to) = match self {
             Self::Control(instance) => {
                 out.extend([VERSION, CONTROL]);
                 out.extend(instance.to_be_bytes());
                 return Ok(());
             }
-            Self::Connect(to) => to,
+            Self::Connect(to) => (CONNECT, to),
+            Self::Listen(at) => (LISTEN, &Destination::from(*at)),
+            Self::Accept(at) => (ACCEPT, &Destination::from(*at)),
         };
         if to.port == 0 {
             return Err(HeaderError::Port);
         }
         match &to.host {
             HostAddress::Ip(IpAddr::V4(ip)) => {
-                out.extend([VERSION, CONNECT, IPV4]);
+                out.extend([VERSION, kind, IPV4]);
                 out.extend(ip.octets());
             }
             HostAddress::Ip(IpAddr::V6(ip)) => {
-                out.extend([VERSION, CONNECT, IPV6]);
+                out.extend([VERSION, kind, IPV6]);
                 out.extend(ip.octets());
             }
             HostAddress::Name(name) if is_name(name) => {
                 // `is_name` limits the length to 255 bytes.
-                out.extend([VERSION, CONNECT, NAME, name.len() as u8]);
+                out.extend([VERSION, kind, NAME, name.len() as u8]);
                 out.extend(name.as_bytes());
             }
             HostAddress::Name(_) => return Err(HeaderError::Name),
@@ -120,12 +131,12 @@ impl Request {
             CONTROL => Ok(bytes[2..].first_chunk().map_or(Decoded::Short(10), |instance| {
                 Decoded::Request(Self::Control(u64::from_be_bytes(*instance)), 10)
             })),
-            CONNECT => Self::decode_connect(bytes),
+            CONNECT | LISTEN | ACCEPT => Self::decode_connect(bytes, kind),
             kind => Err(HeaderError::Kind(kind)),
         }
     }
 
-    fn decode_connect(bytes: &[u8]) -> Result<Decoded, HeaderError> {
+    fn decode_connect(bytes: &[u8], request: u8) -> Result<Decoded, HeaderError> {
         // The byte after the kind of address is a name's length, or the first of an address.
         let (Some(&kind), Some(&length)) = (bytes.get(2), bytes.get(3)) else {
             return Ok(Decoded::Short(4));
@@ -133,7 +144,7 @@ impl Request {
         let (start, length) = match kind {
             IPV4 => (3, 4),
             IPV6 => (3, 16),
-            NAME => (4, usize::from(length)),
+            NAME if request == CONNECT => (4, usize::from(length)),
             kind => return Err(HeaderError::Address(kind)),
         };
         let end = start + length;
@@ -151,7 +162,12 @@ impl Request {
         if port == 0 {
             return Err(HeaderError::Port);
         }
-        Ok(Decoded::Request(Self::Connect(Destination { host, port }), end + 2))
+        let request = match (request, host) {
+            (LISTEN, HostAddress::Ip(ip)) => Self::Listen(SocketAddr::new(ip, port)),
+            (ACCEPT, HostAddress::Ip(ip)) => Self::Accept(SocketAddr::new(ip, port)),
+            (_, host) => Self::Connect(Destination { host, port }),
+        };
+        Ok(Decoded::Request(request, end + 2))
     }
 }
 
@@ -192,8 +208,11 @@ mod tests {
     }
 
     fn request() -> impl Strategy<Value = Request> {
+        let at = || (any::<IpAddr>(), 1..=u16::MAX).prop_map(SocketAddr::from);
         prop_oneof![
             destination().prop_map(Request::Connect),
+            at().prop_map(Request::Listen),
+            at().prop_map(Request::Accept),
             any::<u64>().prop_map(Request::Control)
         ]
     }
@@ -236,9 +255,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_decoded_or_refused(mut bytes: Vec<u8>, begins_well: bool, kind in 0_u8..6) {
+        fn any_bytes_are_decoded_or_refused(mut bytes: Vec<u8>, begins_well: bool, request in 0_u8..6, kind in 0_u8..6) {
             if begins_well && bytes.len() > 2 {
-                bytes[..3].copy_from_slice(&[VERSION, CONNECT, kind]);
+                bytes[..3].copy_from_slice(&[VERSION, request, kind]);
             }
             match read(&bytes) {
                 Ok(Decoded::Request(request, length)) => {
@@ -257,6 +276,7 @@ mod tests {
         assert_eq!(Request::decode(b"GET / "), Err(HeaderError::Version(b'G')));
         assert_eq!(Request::decode(&[1, 9]), Err(HeaderError::Kind(9)));
         assert_eq!(Request::decode(&[1, 1, 2, 0]), Err(HeaderError::Address(2)));
+        assert_eq!(Request::decode(&[1, 3, 3, 1]), Err(HeaderError::Address(3)));
         assert_eq!(Request::decode(&[1, 1, 3, 0, 0, 80]), Err(HeaderError::Name));
         assert_eq!(Request::decode(&[1, 1, 3, 1, b' ', 0, 80]), Err(HeaderError::Name));
         assert_eq!(Request::decode(&[1, 1, 1, 192, 0, 2, 1, 0, 0]), Err(HeaderError::Port));
@@ -280,6 +300,7 @@ mod tests {
             Refusal::NotAllowed,
             Refusal::NoSuchName,
             Refusal::Busy,
+            Refusal::CannotListen,
         ] {
             assert_eq!(read_reply(reply(Err(&refusal))), Err(refusal));
         }

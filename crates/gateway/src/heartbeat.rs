@@ -48,7 +48,7 @@ pub(crate) async fn run(near: Arc<Inner>) {
 impl Inner {
     fn down(&self, why: String) {
         if self.turn(State::Down(why.clone())) {
-            warn!(%why, "no far gateway: new connections are refused");
+            info!(at = %self.config.far, "the far gateway {why}: new connections are refused");
         }
     }
 }
@@ -67,8 +67,16 @@ impl Life {
             let began = Instant::now();
             let Err(error) = self.control().await;
             // Somebody answers, but is no gateway.
-            if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::InvalidData) {
-                self.near.down(format!("{}: {error}", self.near.config.far));
+            match error.kind() {
+                ErrorKind::ConnectionRefused => {
+                    self.near.down(
+                        "refuses connections: is `airtcp gateway far` running there?".to_owned(),
+                    );
+                }
+                ErrorKind::InvalidData => {
+                    self.near.down(format!("is none that this one can use: {error}"))
+                }
+                _ => {}
             }
             tokio::time::sleep_until(began + INTERVAL).await;
         }
@@ -111,6 +119,7 @@ impl Life {
         self.heard.send_replace(Instant::now());
         read_reply(reply).map_err(|refusal| match refusal {
             Refusal::Busy => io::Error::new(ErrorKind::ResourceBusy, refusal),
+            Refusal::NoGateway(why) => io::Error::new(ErrorKind::InvalidData, why),
             refusal => invalid(refusal),
         })?;
         stream.read_u64().await
@@ -154,7 +163,7 @@ async fn watch_silence(near: Arc<Inner>, mut heard: watch::Receiver<Instant>) {
         // Less would reset connections between two heartbeats.
         let (far, hold) = (near.config.far, near.config.hold.max(SILENCE));
         if silence >= SILENCE {
-            near.down(format!("{far} does not answer: is it running, and is the tunnel up?"));
+            near.down("does not answer: is it running, and is the tunnel up?".to_owned());
         }
         if silence >= hold && held {
             warn!(at = %far, ?hold, "the hold has ended: the connections are reset");

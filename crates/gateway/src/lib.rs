@@ -18,6 +18,7 @@ pub mod header;
 mod heartbeat;
 mod near;
 mod refusal;
+mod remotes;
 mod rules;
 mod sources;
 mod splice;

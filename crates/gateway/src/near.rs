@@ -88,7 +88,7 @@ pub(crate) enum State {
     /// It has not been heard yet.
     Starting,
     Up,
-    /// With the reason.
+    /// With what it does instead, such as "does not answer".
     Down(String),
 }
 
@@ -99,7 +99,7 @@ pub struct NearStatus {
     pub far: SocketAddr,
     /// Whether the far gateway answers.
     pub connected: bool,
-    /// Why it does not, if that is known.
+    /// What it does instead, if that is known, such as "does not answer".
     pub reason: Option<String>,
     /// How long that has been so.
     #[serde(serialize_with = "millis")]
@@ -166,12 +166,38 @@ impl Near {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
+        self.ask(&Request::Connect(to.clone()), early).await
+    }
+
+    /// Opens a port of the far gateway's machine, for as long as the result lives. It ends if the port is closed there.
+    ///
+    /// # Errors
+    /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen) has it,
+    /// [`Refusal::CannotListen`], or as [`connect`](Self::connect).
+    pub async fn listen(&self, at: SocketAddr) -> Result<Carried, Refusal> {
+        self.ask(&Request::Listen(at), &[]).await
+    }
+
+    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn accept(&self, at: SocketAddr) -> Result<Carried, Refusal> {
+        self.ask(&Request::Accept(at), &[]).await
+    }
+
+    async fn ask(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
         let inner = &self.0.inner;
-        let carried = inner.connect(to, early).await;
+        let carried = inner.connect(request, early).await;
         if let Err(refusal) = &carried {
             inner.totals.refuse(refusal);
         }
         carried
+    }
+
+    /// The local addresses of the carrier connections that are open ahead.
+    pub fn spare(&self) -> Vec<SocketAddr> {
+        lock(&self.0.inner.spare).iter().filter_map(|stream| stream.local_addr().ok()).collect()
     }
 
     /// What the gateway is doing.
@@ -219,11 +245,11 @@ impl Inner {
         self.taken.notify_one();
     }
 
-    async fn connect(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
-        let mut request = Vec::with_capacity(early.len() + 64);
+    async fn connect(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
+        let mut bytes = Vec::with_capacity(early.len() + 64);
         // A port of 0 or a name that is none: nobody listens there.
-        Request::Connect(to.clone()).encode(&mut request).map_err(|_| Refusal::NoSuchName)?;
-        request.extend_from_slice(early);
+        request.encode(&mut bytes).map_err(|_| Refusal::NoSuchName)?;
+        bytes.extend_from_slice(early);
         let mut health = self.health.subscribe();
         let connecting = async {
             // Whether the far gateway answers is known within seconds of the start. It cannot fail: the sender is here.
@@ -233,10 +259,16 @@ impl Inner {
             tokio::select! {
                 biased;
                 down = down => Err(self.refusal(down.ok().map(|health| health.state.clone()))),
-                stream = self.carry(&request, early.is_empty()) => Ok((stream?, since)),
+                () = self.resets.after(since) => Err(Refusal::NoGateway(format!("{} was restarted", self.config.far))),
+                stream = self.carry(&bytes, early.is_empty()) => Ok((stream?, since)),
             }
         };
-        let (stream, since) = match tokio::time::timeout(self.config.dial, connecting).await {
+        // A program comes to a port when it likes.
+        let patience = match request {
+            Request::Accept(_) => Duration::MAX,
+            _ => self.config.dial,
+        };
+        let (stream, since) = match tokio::time::timeout(patience, connecting).await {
             Ok(connected) => connected?,
             Err(_) => {
                 let Self { config: NearConfig { far, dial, .. }, .. } = self;
@@ -244,14 +276,16 @@ impl Inner {
             }
         };
         let mut carried = Carried::new(stream, self.totals.clone(), self.resets.clone(), since);
-        carried.count();
+        if !matches!(request, Request::Listen(_)) {
+            carried.count();
+        }
         self.totals.sent.fetch_add(early.len() as u64, Relaxed);
         Ok(carried)
     }
 
     fn refusal(&self, state: Option<State>) -> Refusal {
         match state {
-            Some(State::Down(why)) => Refusal::NoGateway(why),
+            Some(State::Down(why)) => Refusal::NoGateway(format!("{} {why}", self.config.far)),
             _ => Refusal::NoGateway(format!("{} does not answer", self.config.far)),
         }
     }

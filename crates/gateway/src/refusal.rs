@@ -19,7 +19,7 @@ pub enum Refusal {
     #[error("the destination did not answer the far gateway in time")]
     TimedOut,
     /// The rules of the far gateway forbid it.
-    #[error("the far gateway does not allow this destination: change its rules if it should")]
+    #[error("the far gateway does not allow this: change its rules if it should")]
     NotAllowed,
     /// The name has no address.
     #[error("the far gateway cannot resolve the name")]
@@ -27,6 +27,11 @@ pub enum Refusal {
     /// A gateway has reached a limit.
     #[error("a gateway has as many connections as it may: try again later, or raise its limits")]
     Busy,
+    /// The far gateway cannot listen on a port.
+    #[error(
+        "the far gateway cannot listen there: is the port in use, or the address another machine's?"
+    )]
+    CannotListen,
     /// There is no far gateway, or what is there does not act like one.
     #[error("no far gateway: {0}")]
     NoGateway(String),
@@ -43,6 +48,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::NoSuchName => "no_such_name",
             Self::Busy => "busy",
+            Self::CannotListen => "cannot_listen",
             Self::NoGateway(_) => "no_gateway",
         }
     }
@@ -58,6 +64,7 @@ impl Refusal {
             Self::NoSuchName => 6,
             Self::Busy => 7,
             Self::NoGateway(_) => 8,
+            Self::CannotListen => 9,
         }
     }
 
@@ -75,6 +82,7 @@ impl Refusal {
                 "the far gateway cannot read the request: are both ends of the same version?"
                     .to_owned(),
             ),
+            9 => Self::CannotListen,
             other => Self::NoGateway(format!(
                 "the far gateway replies with code {other}, which this version does not know: update this end"
             )),

@@ -36,7 +36,7 @@ pub struct Rules {
 }
 
 impl Rule {
-    fn matches(&self, to: SocketAddr) -> bool {
+    pub(crate) fn matches(&self, to: SocketAddr) -> bool {
         let in_network = match (self.network, to.ip()) {
             (IpAddr::V4(network), IpAddr::V4(ip)) => {
                 let host_bits = 32 - u32::from(self.prefix_len);
@@ -104,8 +104,8 @@ impl fmt::Display for Rule {
 }
 
 impl Default for Rules {
-    /// Allows all but loopback, link-local, multicast and unspecified addresses, and those that hide an IPv4 address. Other
-    /// addresses of the far gateway's machine are allowed.
+    /// Allows all but loopback, link-local, multicast and unspecified addresses, those that hide an IPv4 address, and the
+    /// metadata services of clouds. Other addresses of the far gateway's machine are allowed.
     fn default() -> Self {
         let deny = [
             "0.0.0.0/8",
@@ -124,6 +124,11 @@ impl Default for Rules {
             "2002::/16",
             "fe80::/10",
             "ff00::/8",
+            // Metadata of cloud machines, with their credentials, at addresses that are not link-local: Azure, Alibaba, AWS, GCP.
+            "168.63.129.16/32",
+            "100.100.100.200/32",
+            "fd00:ec2::254/128",
+            "fd20:ce::254/128",
         ];
         let deny = deny.map(|rule| rule.parse().expect("a rule"));
         Self { allow: Vec::new(), deny: deny.into() }
@@ -182,6 +187,10 @@ mod tests {
             "[2002:7f00:1::1]:80",
             "[fe80::1]:80",
             "[ff02::1]:80",
+            "168.63.129.16:80",
+            "100.100.100.200:80",
+            "[fd00:ec2::254]:80",
+            "[fd20:ce::254]:80",
         ] {
             assert!(!allows(&rules, to), "{to}");
         }
@@ -190,6 +199,8 @@ mod tests {
             "10.0.0.1:22",
             "[2001:db8::1]:443",
             "[2001:4860::1]:443",
+            "100.100.100.201:80",
+            "[fd00:ec2::253]:80",
             "[64:ff9c::1]:80",
         ] {
             assert!(allows(&rules, to), "{to}");

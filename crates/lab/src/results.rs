@@ -19,8 +19,11 @@ const ALL_FILE: &str = "summaries.jsonl";
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Where experiments come from: the first part of their names, the page's title, and what it cites.
-const FAMILIES: [(&str, &str, &str); 9] = [
+/// The first part of the names of experiments, the title of their page, and what the page cites.
+type Family = (&'static str, &'static str, &'static str);
+
+/// The families of the experiments in [`EXPERIMENTS`].
+const FAMILIES: [Family; 9] = [
     (
         "hack",
         "HACK",
@@ -51,6 +54,9 @@ const FAMILIES: [(&str, &str, &str); 9] = [
     ("grid", "All combinations", "Comparisons of this project"),
     ("self", "The tools", "Theory, and the same stack with real packets"),
 ];
+
+/// The family of all other experiments, which come from files of the user.
+const OWN: Family = ("own", "Your own experiments", "Experiment files that are not part of airtcp");
 
 /// An experiment's claims and verdicts, without its records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -192,9 +198,14 @@ impl Results {
         let is_missing = |e: &&Experiment| e.kind == Kind::Study && self.get(e.name).is_none();
         let missing = EXPERIMENTS.iter().filter(is_missing).map(|e| format!("`{}`", e.name));
         let missing = missing.collect::<Vec<_>>().join(", ");
-        let index = format!(
-            "{INDEX_BEGIN}\n{index}\n\nNot run for this version: {missing}.\n\n{INDEX_END}"
-        );
+        // A directory with nothing but experiments of the user says nothing of this version.
+        let is_of_ours = self.families().any(|(family, _)| *family != OWN);
+        let missing = if is_of_ours && !missing.is_empty() {
+            format!("Not run for this version: {missing}.\n\n")
+        } else {
+            String::new()
+        };
+        let index = format!("{INDEX_BEGIN}\n{index}\n\n{missing}{INDEX_END}");
         let pages = self
             .families()
             .map(|((name, title, cites), all)| (format!("{name}.md"), page(title, cites, &all)));
@@ -262,14 +273,20 @@ impl Results {
         self.kept.insert((place.unwrap_or(usize::MAX), name.clone()), kept);
     }
 
-    /// The families that have results, and theirs.
-    fn families(&self) -> impl Iterator<Item = (&(&str, &str, &str), Vec<&Summary>)> {
-        let all = FAMILIES.iter().map(|family| {
-            let name = |summary: &&Summary| summary.experiment.split('/').next() == Some(family.0);
-            (family, self.summaries().filter(name).collect::<Vec<_>>())
+    /// The families that have results, and their summaries.
+    fn families(&self) -> impl Iterator<Item = (&'static Family, Vec<&Summary>)> {
+        let all = FAMILIES.iter().chain([&OWN]).map(|family| {
+            let is_of = |summary: &&Summary| family_of(&summary.experiment) == family;
+            (family, self.summaries().filter(is_of).collect::<Vec<_>>())
         });
         all.filter(|(_, summaries)| !summaries.is_empty())
     }
+}
+
+/// The family of an experiment.
+fn family_of(experiment: &str) -> &'static Family {
+    let first = experiment.split('/').next().unwrap_or_default();
+    FAMILIES.iter().find(|family| family.0 == first).unwrap_or(&OWN)
 }
 
 /// How the index begins.
@@ -422,6 +439,27 @@ mod tests {
         assert!(hack.find("hack/fig7") < hack.find("hack/table1"));
         assert!(hack.contains("\nThe link is slower here.\n"), "{hack}");
         assert!(hack.contains("\n![Time](hack/fig7/time.svg)\n"), "{hack}");
+    }
+
+    #[test]
+    fn experiments_of_the_user_have_a_page_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), &summary("mine/loss", Verdict::Holds));
+        put(dir.path(), &summary("README", Verdict::Holds));
+        let own = Results::read(&[dir.path()]).unwrap();
+        let pages = own.pages();
+        assert_eq!(pages.len(), 2);
+        let (name, text) = &pages[1];
+        assert_eq!(name, "own.md");
+        assert!(text.contains("\n## README\n") && text.contains("\n## mine/loss\n"), "{text}");
+        assert!(pages[0].1.contains("[Your own experiments](own.md)"), "{}", pages[0].1);
+        assert!(!pages[0].1.contains("Not run"), "{}", pages[0].1);
+        assert!(own.table().to_markdown().contains("| Your own experiments"));
+        put(dir.path(), &summary("le/fig4", Verdict::Holds));
+        let pages = Results::read(&[dir.path()]).unwrap().pages();
+        let names: Vec<_> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["README.md", "le.md", "own.md"]);
+        assert!(pages[0].1.contains("Not run for this version: "), "{}", pages[0].1);
     }
 
     #[test]

@@ -1,17 +1,16 @@
 //! Named links, for comparable results.
 //!
-//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Each
-//! says where its numbers are from; what has no source is chosen, not measured. Queues are chosen
-//! where nothing else is said: about what the rate carries in a round trip, and at least 20
-//! packets.
+//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. The
+//! table gives the source of the numbers; numbers without a source are chosen, not measured. Queues
+//! without a source hold about one bandwidth-delay product, and at least 20 packets.
 //!
 //! | Name | Where the numbers are from |
 //! | --- | --- |
-//! | `edge`, `3g`, `lte` | the profiles Edge, 3G and LTE of Apple's Network Link Conditioner, as lists on the web repeat them; Apple states them in the tool alone |
-//! | `slow-4g` | Lighthouse's default, `docs/throttling.md` in its repository: 1.6 Mbit/s down, 750 kbit/s up, a latency (round trip) of 150 ms, no loss; half of it each way is chosen |
-//! | `geo-satellite` | RFC 2488 section 2: 279.0 ms over the satellite from the edge of its view, a bit error rate of 1e-7; the rates are chosen |
+//! | `edge`, `3g`, `lte` | the profiles Edge, 3G and LTE of Apple's Network Link Conditioner, as published on the web; Apple's own source is the tool |
+//! | `slow-4g` | Lighthouse's default, `docs/throttling.md` in its repository: 1.6 Mbit/s down, 750 kbit/s up, a latency (round trip) of 150 ms, no loss; the equal delays of both directions are chosen |
+//! | `geo-satellite` | RFC 2488 section 2: 279.0 ms over the satellite at the edge of the view area, a bit error rate of 1e-7; the rates are chosen |
 //! | `weak-4g` | chosen, not measured: a phone at the edge of its cell, loss bursts of 5 packets on average |
-//! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
+//! | `congested-wifi` | chosen, not measured: half duplex, a frame's spacing, preamble and acknowledgement in 150 us |
 //! | `policed` | Cisco, white paper on QoS of the Catalyst 6500 (2009), section 8: a policer of 10 Mbit/s has a burst of 250 ms, 312,500 bytes, by default; the line behind it is chosen |
 //! | `aggregated-wifi` | the Wi-Fi example of netem's slots (Linux commit 836af83b54e3): 200 Mbit/s, 20 ms, a queue of 512 packets, bursts of 42 packets or 64 KiB; its slots last 0.8 to 10 ms, and their mean is the time here |
 //! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
@@ -49,8 +48,8 @@ pub const LINKS: &[NamedLink] = &[
         name: "slow-4g",
         down: "rate 1600kbit delay 75ms limit 20",
         up: "rate 750kbit delay 75ms limit 20",
-        source: "Lighthouse, docs/throttling.md: 1.6 Mbit/s, 750 kbit/s, 150 ms round trip; half of it each way is \
-                 chosen",
+        source: "Lighthouse, docs/throttling.md: 1.6 Mbit/s, 750 kbit/s, 150 ms round trip; the equal delays of \
+                 both directions are chosen",
     },
     NamedLink {
         name: "lte",
@@ -100,13 +99,13 @@ pub const LINKS: &[NamedLink] = &[
     },
 ];
 
-/// The link of this name.
+/// Returns the link with this name.
 pub fn find(name: &str) -> Option<&'static NamedLink> {
     LINKS.iter().find(|link| link.name == name)
 }
 
-/// Reads what a user says of a whole link, its directions forth and back: the name of a link, or one
-/// description that is used for both. Words after a name add to its description, in both directions.
+/// Parses the description of both directions of a link, forth and back: a link's name, or one description that
+/// is used for both. Words after a name add to its description, in both directions.
 ///
 /// ```
 /// let (down, up) = airtcp_link::parse_pair("slow-4g")?;
@@ -157,13 +156,13 @@ fn nearest(word: &str) -> &'static str {
     of_tc(word).unwrap_or_else(|| nearest_of(names.chain(names_of(PARTS)), word))
 }
 
-/// Said of a first word that is neither; a test makes sure that the list is whole.
+/// What is accepted as the first word; a test checks that the list is complete.
 const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, \
                             geo-satellite, policed, aggregated-wifi, very-bad) or the words of a \
                             description";
 
 impl NamedLink {
-    /// Its two directions, down and up.
+    /// Parses both directions: the downlink and the uplink.
     ///
     /// ```
     /// let (down, up) = airtcp_link::named::find("geo-satellite").unwrap().specs();
@@ -172,7 +171,7 @@ impl NamedLink {
     ///
     /// # Panics
     ///
-    /// If a description in the table is wrong, which a test makes sure of.
+    /// If a description in the table is invalid; a test parses all of them.
     pub fn specs(&self) -> (LinkSpec, LinkSpec) {
         let read = |text: &str| text.parse().expect("descriptions in the table are right");
         (read(self.down), read(self.up))

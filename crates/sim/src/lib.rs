@@ -32,14 +32,14 @@
 //! - A *retransmission* is a transmission of bytes that were sent before, by either end of a flow.
 //! - A retransmission is *spurious* if the receiver had all its bytes when it left or arrived, or if the original arrives
 //!   later. A retransmission that the network duplicates counts as spurious, too.
-//! - A *recovery* begins with the first loss or timeout outside of a recovery. It ends with the cumulative ACK of
+//! - A *recovery* begins with the first loss or time-out outside of a recovery. It ends with the cumulative ACK of
 //!   everything that had been sent when it began. A recovery that the end of the run interrupts is not counted.
 //! - A *round-trip time* is a sample for the retransmission timer.
 //!
 //! The figures of an RRTP flow come from the counters of its connection at the end. Segments are its data packets, losses
 //! are the packets that the receiver missed, and round-trip times are the smoothed value after each change. A
 //! retransmission is spurious if it arrives after another transmission of the same data; duplicates by the network do not
-//! count, because each transmission has a number. Only TCP has timeouts, reductions, recoveries, samples, and events for an
+//! count, because each transmission has a number. Only TCP has time-outs, reductions, recoveries, samples, and events for an
 //! observer.
 //!
 //! The segments of a UDP flow are its datagrams. A datagram is lost if it has not arrived and a later one has.

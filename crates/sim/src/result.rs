@@ -15,16 +15,16 @@ use serde::Serialize;
 pub struct RunResult {
     /// The scenario.
     pub name: String,
-    /// The seed it ran with.
+    /// The seed of the run.
     pub seed: u64,
-    /// Every flow and copy, in the scenario's order.
+    /// All flows and their copies, in the scenario's order.
     pub flows: Vec<FlowResult>,
-    /// Every direction of every link.
+    /// All directions of all links.
     pub links: Vec<LinkResult>,
-    /// The base station, if there is one; of several, the sum.
+    /// The base station, if there is one; with several, the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub station: Option<StationResult>,
-    /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
+    /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one flow has all goodput.
     pub jain: f64,
     /// The number of timers and packets that were processed.
     pub events: u64,
@@ -39,33 +39,32 @@ pub struct RunResult {
 pub struct FlowResult {
     /// The name in the scenario.
     pub name: String,
-    /// Which copy, from zero.
+    /// The number of the copy, from zero.
     pub copy: u32,
     /// The sender: TCP's strategies, or RRTP's kind and profile.
     pub combination: String,
     /// Payload bytes that arrived and were read in order, at either end.
     pub bytes: u64,
-    /// Payload bytes that arrived from the warm-up's end to the run's, each once and in any order, over that interval:
-    /// bit/s.
+    /// Payload that arrived between the end of the warm-up and the end of the run, in any order, each byte counted once:
+    /// bit/s over that interval.
     pub goodput: f64,
     /// Data segments sent by both ends, including retransmissions.
     pub segments_sent: u64,
-    /// Of these, retransmissions.
+    /// Retransmissions among these.
     pub retransmissions: u64,
-    /// Of these, spurious ones: see [the crate's page](crate#figures).
+    /// Spurious ones among these: see [the crate's page](crate#figures).
     pub spurious: u64,
-    /// Time-outs; `None` for RRTP, like the two other counters of TCP.
+    /// Retransmission time-outs; `None` for RRTP, which does not count them.
     pub timeouts: Option<u64>,
-    /// Transmissions found lost, time-outs apart.
+    /// Transmissions marked as lost, without those of time-outs.
     pub lost: u64,
-    /// Reductions of the congestion window, time-outs apart.
+    /// Reductions of the congestion window, without those of time-outs; `None` for RRTP.
     pub reductions: Option<u64>,
     /// The duration of recoveries: see [the crate's page](crate#figures).
     pub recoveries: Option<Summary>,
     /// Round-trip times, as the sender measured them.
     pub rtt: Summary,
-    /// When all of it had arrived, from the flow's start; `None` for one that has no end or did not come
-    /// to it.
+    /// When all data had arrived, since the flow's start; `None` for a flow without an end, or one that did not finish.
     pub finished: Option<f64>,
     /// The duration of exchanges: a request with its response, a message and its echo, a short flow.
     pub exchanges: Summary,
@@ -95,11 +94,11 @@ pub struct RrtpResult {
 /// The samples behind the summaries.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Samples {
-    /// Round-trip times: when measured, and the value.
+    /// Round-trip times: the time of the measurement, and the value.
     pub rtt: Vec<(f64, f64)>,
-    /// Recoveries: when begun, and how long they took.
+    /// Recoveries: their start and their duration.
     pub recoveries: Vec<(f64, f64)>,
-    /// Exchanges: when begun, and how long they took.
+    /// Exchanges: their start and their duration.
     pub exchanges: Vec<(f64, f64)>,
 }
 
@@ -156,7 +155,7 @@ pub struct RadioResult {
 }
 
 impl RadioResult {
-    /// Of what one end counted.
+    /// The result from the counters of one end.
     pub(crate) fn of(way: &'static str, counters: Counters, air: AirCounters) -> Self {
         let tried = counters.forwarded + counters.channel_lost;
         let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
@@ -182,7 +181,7 @@ pub struct StationMemory {
 }
 
 impl StationMemory {
-    /// The sum of each: no less than what both ever took at one time.
+    /// The sums: an upper bound of what both used at one time.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             flows: self.flows + other.flows,
@@ -193,7 +192,7 @@ impl StationMemory {
         }
     }
 
-    /// The larger of each.
+    /// The maximum of each field.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             flows: self.flows.max(other.flows),

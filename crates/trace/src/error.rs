@@ -65,13 +65,20 @@ pub enum TraceError {
         /// How many there are.
         count: usize,
     },
-    /// The time from which to draw is not before the time to which to draw.
-    #[error("the interval from {from:.9} s to {to:.9} s is empty: choose a start before the end")]
+    /// The interval to draw contains no part of the flow.
+    #[error(
+        "the interval from {from:.3} s to {to:.3} s has nothing of the flow, which lasts from {first:.3} s to {last:.3} s: \
+         choose a start before the end, within the flow"
+    )]
     Window {
-        /// The start, in seconds.
+        /// The start of the interval, in seconds.
         from: f64,
-        /// The end, in seconds.
+        /// The end of the interval, in seconds.
         to: f64,
+        /// The time of the flow's first packet, in seconds.
+        first: f64,
+        /// The time of the flow's last packet, in seconds.
+        last: f64,
     },
 }
 

@@ -1,4 +1,4 @@
-//! The observer that writes everything it is shown into a directory.
+//! The observer that writes packets and events to a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ pub(crate) const PACKETS: &str = "packets.pcapng";
 /// The event log's name in its directory.
 pub(crate) const EVENTS: &str = "events.sqlog";
 
-/// How many flows get pictures, those with the most bytes. The others are drawn by `airtcp plot`.
+/// The number of flows with pictures, those with the most bytes. `airtcp plot` draws the others.
 const MAX_PICTURES: usize = 32;
 
-/// Whether a directory has a trace, or a part of one.
+/// Returns whether a directory contains a trace, complete or not.
 pub fn is_trace(dir: &Path) -> bool {
     [PACKETS, EVENTS].iter().any(|name| dir.join(name).exists())
 }
 
-/// Writes everything an observer is shown into a directory: `packets.pcapng` and `events.sqlog` as it happens,
-/// then for each flow a time-sequence graph, `FLOW_tsg.xpl` and `FLOW.svg`.
+/// An observer that writes all packets and events to a directory: `packets.pcapng` and `events.sqlog` during the run, and
+/// at the end a time-sequence graph of each flow, `FLOW_tsg.xpl` and `FLOW.svg`.
 ///
-/// What is held in memory does not grow with what is shown. An error stops the writing and is told by
-/// [`finish`](Recorder::finish).
+/// The memory used does not grow with the number of packets. After an error nothing more is written, and
+/// [`finish`](Recorder::finish) returns the error.
 #[derive(Debug)]
 pub struct Recorder {
     dir: PathBuf,
@@ -36,24 +36,24 @@ pub struct Recorder {
     error: Option<TraceError>,
 }
 
-/// What a recorder wrote.
+/// The files that a [`Recorder`] wrote.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// Every file, in the order of writing.
+    /// All files, in the order of writing.
     pub files: Vec<PathBuf>,
-    /// How many flows with data have no picture, because others have more data.
+    /// The number of flows with data that have no picture, because other flows have more data.
     pub without_picture: usize,
 }
 
 impl Recorder {
-    /// Starts a trace of `nodes` in the directory `dir`, which is made if it is not there.
+    /// Starts a trace of `nodes` in the directory `dir`, which is created if it does not exist.
     ///
-    /// `origin` is the time since the Unix epoch of [`Instant::ZERO`].
+    /// `origin` is the time of [`Instant::ZERO`], since the Unix epoch.
     ///
     /// # Errors
     ///
-    /// [`TraceError::File`] if the files cannot be made, [`TraceError::Taken`] if there are some of an earlier trace,
-    /// [`TraceError::NodeName`] if two nodes have one name.
+    /// [`TraceError::File`] if the files cannot be created, [`TraceError::Taken`] if the directory contains an earlier
+    /// trace, [`TraceError::NodeName`] if two nodes have the same name.
     pub fn create(
         dir: &Path,
         title: &str,
@@ -73,11 +73,11 @@ impl Recorder {
         Ok(Self { dir, nodes, packets, events, error: None })
     }
 
-    /// Ends the trace, and draws its flows.
+    /// Ends the trace and draws its flows.
     ///
     /// # Errors
     ///
-    /// The first error met since the trace was begun.
+    /// The first error since the trace was started.
     pub fn finish(self) -> Result<Written, TraceError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -112,7 +112,7 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
-        // What lies between hosts passes on what their captures have already.
+        // Links and stations forward packets that the captures of the hosts already contain.
         let passes_on =
             self.nodes.get(node.0 as usize).is_some_and(|node| node.kind != NodeKind::Host);
         if self.error.is_none() && !passes_on {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use airtcp_device::Counters;
 
@@ -17,6 +18,21 @@ pub(crate) struct Outgoing<S> {
     pub(crate) socket: S,
     waiting: VecDeque<(Vec<u8>, SocketAddr)>,
     pub(crate) counters: Counters,
+}
+
+/// What a peer answers with at some time.
+pub(crate) struct Io<'a, S> {
+    pub(crate) now: Instant,
+    /// With room for any message.
+    pub(crate) buf: &'a mut [u8],
+    pub(crate) out: &'a mut Outgoing<S>,
+}
+
+/// A datagram that arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) from: SocketAddr,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<S: Datagrams> Outgoing<S> {

@@ -11,7 +11,7 @@ use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519;
 
 use crate::handle::PeerStatus;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Arrival, Io, Outgoing};
 use crate::{Datagrams, PeerConfig, PrivateKey, TunnelError};
 
 /// How often the timers of a busy peer are looked at.
@@ -147,65 +147,57 @@ impl Peer {
         }
     }
 
-    /// Sends a packet, or keeps it until there is a session, which it asks for. `buf` has room for any message.
-    pub(crate) fn transmit<S: Datagrams>(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
-    ) {
+    /// Sends a packet, or keeps it until there is a session, which it asks for.
+    pub(crate) fn transmit<S: Datagrams>(&mut self, packet: &[u8], io: &mut Io<'_, S>) {
         let Some(to) = self.endpoint else {
-            out.counters.tx_errors += 1;
+            io.out.counters.tx_errors += 1;
             return;
         };
-        self.tick_if_old(now, buf, out);
+        self.tick_if_old(io);
         if self.queued >= QUEUE {
-            self.drop_packets(1, out);
+            self.drop_packets(1, io.out);
             return;
         }
-        out.counters.tx_packets += 1;
-        out.counters.tx_bytes += packet.len() as u64;
-        match self.tunn.encapsulate(packet, buf) {
+        io.out.counters.tx_packets += 1;
+        io.out.counters.tx_bytes += packet.len() as u64;
+        match self.tunn.encapsulate(packet, io.buf) {
             TunnResult::WriteToNetwork(message) => {
                 self.queued += usize::from(message[0] != kind::DATA);
                 self.tx_bytes += message.len() as u64;
-                out.send(message, to);
+                io.out.send(message, to);
             }
             TunnResult::Done => self.queued += 1,
-            _ => self.drop_packets(1, out),
+            _ => self.drop_packets(1, io.out),
         }
-        self.is_busy(now);
+        self.is_busy(io.now);
     }
 
-    /// Takes a datagram that the gate let pass. A packet is written to `packet`, answers to `buf`.
+    /// Takes a datagram that the gate let pass. What it carries is written to `packet`.
     pub(crate) fn receive<S: Datagrams>(
         &mut self,
-        now: Instant,
-        from: SocketAddr,
-        datagram: &[u8],
+        datagram: Arrival<'_>,
         packet: &mut Packet,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
+        io: &mut Io<'_, S>,
     ) -> Received {
-        self.tick_if_old(now, buf, out);
-        if datagram[0] == kind::DATA {
-            return self.receive_data(now, from, datagram, packet, buf, out);
+        let Arrival { from, bytes } = datagram;
+        self.tick_if_old(io);
+        if bytes[0] == kind::DATA {
+            return self.receive_data(datagram, packet, io);
         }
-        match self.tunn.decapsulate(Some(from.ip()), datagram, buf) {
+        match self.tunn.decapsulate(Some(from.ip()), bytes, io.buf) {
             TunnResult::WriteToNetwork(answer) => {
                 self.tx_bytes += answer.len() as u64;
-                out.send(answer, from);
-                self.authenticated(now, from, datagram);
-                (self.session, self.last_handshake) = (Some(now), Some(now));
-                self.is_busy(now);
+                io.out.send(answer, from);
+                self.authenticated(io.now, datagram);
+                (self.session, self.last_handshake) = (Some(io.now), Some(io.now));
+                self.is_busy(io.now);
                 // Who answered an initiation may send only once the initiator has.
-                if datagram[0] == kind::RESPONSE {
-                    self.flush(buf, out);
+                if bytes[0] == kind::RESPONSE {
+                    self.flush(io);
                 }
             }
             TunnResult::Done => {}
-            TunnResult::Err(error) => return self.refuse(now, from, &error, buf, out),
+            TunnResult::Err(error) => return self.refuse(from, &error, io),
             // Only of data.
             TunnResult::WriteToTunnelV4(..) | TunnResult::WriteToTunnelV6(..) => {}
         }
@@ -214,43 +206,40 @@ impl Peer {
 
     fn receive_data<S: Datagrams>(
         &mut self,
-        now: Instant,
-        from: SocketAddr,
-        datagram: &[u8],
+        datagram: Arrival<'_>,
         packet: &mut Packet,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
+        io: &mut Io<'_, S>,
     ) -> Received {
-        let counter = datagram[8..16].try_into().map_or(u64::MAX, u64::from_le_bytes);
+        let Arrival { from, bytes } = datagram;
+        let counter = bytes[8..16].try_into().map_or(u64::MAX, u64::from_le_bytes);
         if counter >= REJECT_AFTER_MESSAGES {
             self.rx_invalid += 1;
             return Received::Bad;
         }
-        packet.data.resize(datagram.len(), 0);
-        let (len, source) = match self.tunn.decapsulate(Some(from.ip()), datagram, &mut packet.data)
-        {
+        packet.data.resize(bytes.len(), 0);
+        let (len, source) = match self.tunn.decapsulate(Some(from.ip()), bytes, &mut packet.data) {
             TunnResult::WriteToTunnelV4(inner, source) => (inner.len(), IpAddr::V4(source)),
             TunnResult::WriteToTunnelV6(inner, source) => (inner.len(), IpAddr::V6(source)),
-            TunnResult::Err(error) => return self.refuse(now, from, &error, buf, out),
+            TunnResult::Err(error) => return self.refuse(from, &error, io),
             // A keepalive.
             TunnResult::Done | TunnResult::WriteToNetwork(_) => {
-                self.authenticated(now, from, datagram);
-                self.flush(buf, out);
+                self.authenticated(io.now, datagram);
+                self.flush(io);
                 return Received::Nothing;
             }
         };
         packet.data.truncate(len);
-        self.authenticated(now, from, datagram);
-        self.is_busy(now);
+        self.authenticated(io.now, datagram);
+        self.is_busy(io.now);
         if self.queued > 0 {
-            self.flush(buf, out);
+            self.flush(io);
         }
         Received::Packet(source)
     }
 
-    fn authenticated(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        self.rx_bytes += datagram.len() as u64;
-        if datagram[0] != kind::INITIATION {
+    fn authenticated(&mut self, now: Instant, Arrival { from, bytes }: Arrival<'_>) {
+        self.rx_bytes += bytes.len() as u64;
+        if bytes[0] != kind::INITIATION {
             self.heard = Some(now);
         }
         if self.endpoint != Some(from) {
@@ -262,11 +251,9 @@ impl Peer {
 
     fn refuse<S: Datagrams>(
         &mut self,
-        now: Instant,
         from: SocketAddr,
         error: &WireGuardError,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
+        io: &mut Io<'_, S>,
     ) -> Received {
         match error {
             WireGuardError::DuplicateCounter | WireGuardError::InvalidCounter => {
@@ -279,16 +266,16 @@ impl Peer {
                 // It is for where the datagram came from, even if another one is on its way to where the peer was; the
                 // endpoint stays until it is answered.
                 let is_recent = |at: Option<Instant>, limit| {
-                    at.is_some_and(|at| now.duration_since(at) < limit)
+                    at.is_some_and(|at| io.now.duration_since(at) < limit)
                 };
                 if !is_recent(self.heard, RECENT) && !is_recent(self.answered, REKEY_TIMEOUT) {
-                    self.answered = Some(now);
+                    self.answered = Some(io.now);
                     if let TunnResult::WriteToNetwork(message) =
-                        self.tunn.format_handshake_initiation(buf, true)
+                        self.tunn.format_handshake_initiation(io.buf, true)
                     {
                         self.tx_bytes += message.len() as u64;
-                        out.send(message, from);
-                        self.is_busy(now);
+                        io.out.send(message, from);
+                        self.is_busy(io.now);
                     }
                 }
             }
@@ -298,46 +285,42 @@ impl Peer {
     }
 
     /// Sends what waited for a session.
-    fn flush<S: Datagrams>(&mut self, buf: &mut [u8], out: &mut Outgoing<S>) {
+    fn flush<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
         let Some(to) = self.endpoint else { return };
-        while let TunnResult::WriteToNetwork(message) = self.tunn.decapsulate(None, &[], buf) {
+        while let TunnResult::WriteToNetwork(message) = self.tunn.decapsulate(None, &[], io.buf) {
             if message[0] == kind::DATA && message.len() > EMPTY {
                 self.queued = self.queued.saturating_sub(1);
             }
             self.tx_bytes += message.len() as u64;
-            out.send(message, to);
+            io.out.send(message, to);
         }
     }
 
     /// The protocol stamps what happens with the time of the last look, so that one has to precede what comes after a
     /// pause.
-    fn tick_if_old<S: Datagrams>(&mut self, now: Instant, buf: &mut [u8], out: &mut Outgoing<S>) {
-        if now.duration_since(self.ticked) >= TICK {
-            self.tick(now, buf, out);
+    fn tick_if_old<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
+        if io.now.duration_since(self.ticked) >= TICK {
+            self.tick(io);
         }
     }
 
     /// Looks at the timers: handshakes begin, are repeated and are given up after 90 s, sessions end, keepalives are
     /// sent.
-    pub(crate) fn tick<S: Datagrams>(
-        &mut self,
-        now: Instant,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
-    ) {
+    pub(crate) fn tick<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
+        let now = io.now;
         self.ticked = now;
-        match self.tunn.update_timers(buf) {
+        match self.tunn.update_timers(io.buf) {
             TunnResult::WriteToNetwork(message) => {
                 if message[0] == kind::DATA {
                     self.kept = Instant::now();
                 } else {
                     self.busy_until = now + BUSY;
                 }
-                Self::emit(self.endpoint, message, &mut self.tx_bytes, out);
+                Self::emit(self.endpoint, message, &mut self.tx_bytes, io.out);
             }
             // The next packet starts another handshake.
             TunnResult::Err(WireGuardError::ConnectionExpired) => {
-                self.drop_packets(self.queued, out);
+                self.drop_packets(self.queued, io.out);
                 (self.queued, self.session) = (0, None);
             }
             _ => {}
@@ -348,10 +331,10 @@ impl Peer {
             && self.session.is_none()
             && self.endpoint.is_some()
             && let TunnResult::WriteToNetwork(message) =
-                self.tunn.format_handshake_initiation(buf, false)
+                self.tunn.format_handshake_initiation(io.buf, false)
         {
             self.busy_until = now + BUSY;
-            Self::emit(self.endpoint, message, &mut self.tx_bytes, out);
+            Self::emit(self.endpoint, message, &mut self.tx_bytes, io.out);
         }
         self.due = self.next_due(now);
     }

@@ -1,7 +1,7 @@
 //! All peers: by key, by index, by inner address.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -16,7 +16,7 @@ use rand::rngs::SysRng;
 
 use crate::gate::{Gate, Verdict};
 use crate::handle::{PeerStatus, TunnelCounters};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Arrival, Io};
 use crate::peer::{Peer, Received, earliest};
 use crate::{Datagrams, PeerConfig, PrivateKey, PublicKey, TunnelError};
 
@@ -125,39 +125,28 @@ impl Peers {
     }
 
     /// Runs the timers that are due.
-    pub(crate) fn tick<S: Datagrams>(
-        &mut self,
-        now: Instant,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
-    ) {
-        if self.next.is_none_or(|next| next > now) {
+    pub(crate) fn tick<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
+        if self.next.is_none_or(|next| next > io.now) {
             return;
         }
         self.next = None;
         for index in self.by_key.values() {
             let Some(peer) = self.by_index.get_mut(index) else { continue };
-            if peer.due().is_some_and(|due| due <= now) {
-                peer.tick(now, buf, out);
+            if peer.due().is_some_and(|due| due <= io.now) {
+                peer.tick(io);
             }
             self.next = earliest(self.next, peer.due());
         }
     }
 
     /// Sends a packet to the peer that its destination leads to.
-    pub(crate) fn transmit<S: Datagrams>(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
-    ) {
+    pub(crate) fn transmit<S: Datagrams>(&mut self, packet: &[u8], io: &mut Io<'_, S>) {
         let index = Tunn::dst_address(packet).and_then(|to| self.index_of(to));
         let Some(peer) = index.and_then(|index| self.by_index.get_mut(&index)) else {
-            out.counters.tx_errors += 1;
+            io.out.counters.tx_errors += 1;
             return;
         };
-        peer.transmit(now, packet, buf, out);
+        peer.transmit(packet, io);
         self.next = earliest(self.next, peer.due());
     }
 
@@ -168,28 +157,26 @@ impl Peers {
     /// Takes a datagram. Whether a packet came out of it, which is in `packet` then.
     pub(crate) fn receive<S: Datagrams>(
         &mut self,
-        now: Instant,
-        from: SocketAddr,
-        datagram: &[u8],
+        datagram: Arrival<'_>,
         packet: &mut Packet,
-        buf: &mut [u8],
-        out: &mut Outgoing<S>,
+        io: &mut Io<'_, S>,
     ) -> bool {
-        let message = match self.gate.verify(now, from.ip(), datagram, buf) {
+        let Arrival { from, bytes } = datagram;
+        let message = match self.gate.verify(io.now, from.ip(), bytes, io.buf) {
             Verdict::Pass(message) => message,
             Verdict::Cookie(length) => {
                 self.counters.cookies += 1;
-                out.send(&buf[..length], from);
+                io.out.send(&io.buf[..length], from);
                 return false;
             }
             Verdict::Malformed => {
                 self.counters.rx_malformed += 1;
-                out.counters.rx_errors += 1;
+                io.out.counters.rx_errors += 1;
                 return false;
             }
             Verdict::Limited => {
                 self.counters.rx_limited += 1;
-                out.counters.rx_errors += 1;
+                io.out.counters.rx_errors += 1;
                 return false;
             }
         };
@@ -209,10 +196,10 @@ impl Peers {
             index.and_then(|index| Some((index, self.by_index.get_mut(&index)?)))
         else {
             self.counters.rx_unknown += 1;
-            out.counters.rx_errors += 1;
+            io.out.counters.rx_errors += 1;
             return false;
         };
-        let received = peer.receive(now, from, datagram, packet, buf, out);
+        let received = peer.receive(datagram, packet, io);
         self.next = earliest(self.next, peer.due());
         let is_taken = match received {
             Received::Nothing => return false,
@@ -224,10 +211,10 @@ impl Peers {
             }
         };
         if is_taken {
-            out.counters.rx_packets += 1;
-            out.counters.rx_bytes += packet.len() as u64;
+            io.out.counters.rx_packets += 1;
+            io.out.counters.rx_bytes += packet.len() as u64;
         } else {
-            out.counters.rx_errors += 1;
+            io.out.counters.rx_errors += 1;
         }
         is_taken
     }

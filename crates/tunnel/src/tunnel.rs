@@ -14,7 +14,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep_until;
 
 use crate::handle::Shared;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Arrival, Io, Outgoing};
 use crate::peers::Peers;
 use crate::{Datagrams, TunnelConfig, TunnelError, TunnelHandle};
 
@@ -137,7 +137,7 @@ impl<S: Datagrams> Device for Tunnel<S> {
         let mut peers = shared.lock();
         let now = Instant::now();
         self.out.flush();
-        peers.tick(now, &mut self.message, &mut self.out);
+        peers.tick(&mut Io { now, buf: &mut self.message, out: &mut self.out });
         let mut received = 0;
         // Of datagrams, not packets, so that a flood does not keep the driver.
         for _ in 0..max {
@@ -154,13 +154,14 @@ impl<S: Datagrams> Device for Tunnel<S> {
             };
             self.failures = 0;
             let mut packet = self.spare.pop().unwrap_or_default();
-            let datagram = &self.datagram[..length];
             // A socket for IPv6 writes IPv4 addresses as mapped ones.
             let from = match from.ip().to_canonical() {
                 IpAddr::V4(ip) => SocketAddr::from((ip, from.port())),
                 IpAddr::V6(_) => from,
             };
-            if peers.receive(now, from, datagram, &mut packet, &mut self.message, &mut self.out) {
+            let datagram = Arrival { from, bytes: &self.datagram[..length] };
+            let mut io = Io { now, buf: &mut self.message, out: &mut self.out };
+            if peers.receive(datagram, &mut packet, &mut io) {
                 into.push(packet);
                 received += 1;
             } else {
@@ -193,7 +194,8 @@ impl<S: Datagrams> Device for Tunnel<S> {
                 && packet.tail.is_empty()
                 && packet.checksum != Checksum::Partial;
             if is_plain && packet.data.len() <= self.mtu {
-                peers.transmit(now, &packet.data, &mut self.message, &mut self.out);
+                let mut io = Io { now, buf: &mut self.message, out: &mut self.out };
+                peers.transmit(&packet.data, &mut io);
             } else {
                 self.out.counters.tx_errors += 1;
             }

@@ -56,21 +56,27 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .context("--gateway sends real packets")?;
     let machines = Machines::build(args)?;
     let mut report = Report::new(args);
+    let mut direct = Vec::new();
     for control in DIRECT {
-        output::note(format_args!(
-            "[{}/3] direct, the server sends with {control}",
-            report.rows.len() + 1
-        ));
         match machines.serve(control) {
-            Ok(at) => report.rows.push(Row::new(
-                format!("direct, kernel {control}"),
-                machines.curl(at, args.phase(), None)?,
-            )),
-            Err(error) => output::note(format_args!("note: left out: {}", output::explain(&error))),
+            Ok(at) => direct.push((control, at)),
+            Err(error) => {
+                output::note(format_args!(
+                    "note: {control} is left out: {}",
+                    output::explain(&error)
+                ));
+            }
         }
     }
+    let runs = direct.len() + 1;
+    for (number, (control, at)) in (1..).zip(direct) {
+        output::note(format_args!("[{number}/{runs}] direct, the server sends with {control}"));
+        let row =
+            Row::new(format!("direct, kernel {control}"), machines.curl(at, args.phase(), None)?);
+        report.rows.push(row);
+    }
     let strategies = args.sender.combination()?.to_string();
-    output::note(format_args!("[3/3] carried by {strategies}"));
+    output::note(format_args!("[{runs}/{runs}] carried by {strategies}"));
     let keys = tempfile::tempdir().context("making a directory for the keys")?;
     let _gateways = machines.carry(keys.path(), &strategies)?;
     let at = machines.serve(CARRIED)?;

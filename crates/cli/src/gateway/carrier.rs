@@ -85,7 +85,7 @@ impl Carrier {
         address: Cidr,
         strategies: Option<Combination>,
     ) -> anyhow::Result<Self> {
-        let mut host = carrier_config([address], MEMORY);
+        let mut host = carrier_config([address], MEMORY, tunnel.peers.len());
         host.tcp.sender.combination = strategies.unwrap_or_default();
         host.mtu = ByteCount::from(tunnel.mtu);
         host.tcp.mtu = u16::try_from(tunnel.mtu).unwrap_or(u16::MAX);

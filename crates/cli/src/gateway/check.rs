@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::settings::NearPlan;
-use super::{carrier, keys, near};
+use super::{carrier, ctl, keys, near};
 use crate::output;
 
 /// How long the first answer may take.
@@ -56,6 +56,13 @@ struct Found {
 /// It does not answer; the text says what to look at.
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let private_key = keys::private(&plan.key)?;
+    let key = private_key.public_key();
+    if ctl::is_running(plan.control.as_deref(), &key) {
+        bail!(
+            "a near gateway with this key ({key}) is running, and would lose its session to the check: type `airtcp gateway \
+             ctl status`, or stop it first"
+        );
+    }
     let socket = carrier::bind(0).await.context("binding a UDP socket for the tunnel")?;
     let endpoint = near::resolve(&plan.endpoint, socket.local_addr()?, None).await;
     let endpoint = endpoint.with_context(|| format!("--endpoint {}", plan.endpoint))?;

@@ -1,8 +1,11 @@
 //! `airtcp gateway ctl`: asks a running gateway, and changes it.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use airtcp_recovery::Combination;
+use airtcp_tunnel::PublicKey;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -35,7 +38,7 @@ pub(super) struct CtlArgs {
 enum Command {
     /// Print whether the other gateway answers, and what was carried
     Status,
-    /// List the connections between the gateways, as `ss -tinm` lists the kernel's
+    /// List the connections between the gateways, as `ss -tinm` lists the kernel's; `spare` are those opened ahead
     Ss,
     /// Change a setting of the gateway while it runs
     #[command(subcommand)]
@@ -97,7 +100,11 @@ impl Controlled {
 
     fn answer(&self, request: &Request) -> anyhow::Result<Value> {
         match request {
-            Request::Connections => self.served.answer(),
+            Request::Connections => {
+                let mut answer = self.served.answer()?;
+                mark(&mut answer, &self.report.spare());
+                Ok(answer)
+            }
             Request::Status => Ok(serde_json::to_value(self.report.status())?),
             Request::SetStrategies { strategies } => {
                 let combination: Combination = strategies.parse()?;
@@ -109,6 +116,27 @@ impl Controlled {
             }
         }
     }
+}
+
+/// Says of each connection whether it was opened ahead and carries nothing yet.
+fn mark(answer: &mut Value, spare: &[SocketAddr]) {
+    let spare: BTreeSet<String> = spare.iter().map(ToString::to_string).collect();
+    for connection in answer["connections"].as_array_mut().into_iter().flatten() {
+        let is_spare = connection["local"].as_str().is_some_and(|local| spare.contains(local));
+        connection["spare"] = is_spare.into();
+        if is_spare && let Some(tokens) = connection["tokens"].as_str() {
+            connection["tokens"] = format!("spare {tokens}").into();
+        }
+    }
+}
+
+/// Whether a near gateway with this public key runs here and answers, at `control` or where it listens by itself.
+pub(super) fn is_running(control: Option<&Path>, key: &PublicKey) -> bool {
+    let usual = ss::default_path("gateway-near").into_iter().chain([OF_UNITS[0].into()]);
+    control.map(Path::to_owned).into_iter().chain(usual).any(|path| {
+        let answer = Asker::connect(&path).and_then(|mut asker| asker.ask(&Request::Status));
+        answer.is_ok_and(|status| status["key"] == key.to_string())
+    })
 }
 
 /// Asks, and prints the answer.
@@ -171,9 +199,9 @@ fn status(status: &Value) -> String {
     if !near.is_null() {
         let far = near["far"].as_str().unwrap_or("-");
         let state = match (near["connected"] == true, near["reason"].as_str()) {
-            (true, _) => "answers".to_owned(),
-            (false, Some(reason)) => format!("does not answer: {reason}"),
-            (false, None) => "does not answer".to_owned(),
+            (true, _) => "answers",
+            (false, Some(reason)) => reason,
+            (false, None) => "is not heard yet",
         };
         let since = near["since"].as_f64().unwrap_or(0.0) / 1e3;
         let rtt = near["rtt"].as_f64().filter(|_| near["connected"] == true);
@@ -195,6 +223,18 @@ fn status(status: &Value) -> String {
         .collect();
     if !refused.is_empty() {
         lines.push(format!("refused: {}", refused.join(", ")));
+    }
+    let datagrams = &status["datagrams"];
+    let count = |name: &str| datagrams[name].as_u64().unwrap_or(0);
+    if count("sent") + count("received") > 0 {
+        lines.push(format!(
+            "datagrams: {} sent, {} received; lost by the link {}, recovered {}; repairs sent {}",
+            count("sent"),
+            count("received"),
+            count("lost"),
+            count("recovered"),
+            count("repairs_sent"),
+        ));
     }
     for peer in status["peers"].as_array().into_iter().flatten() {
         let handshake = peer["seconds_since_handshake"].as_f64();
@@ -222,6 +262,7 @@ mod tests {
                 "far": "10.77.0.1:7077", "connected": true, "since": 61_000.5, "rtt": 20.5, "open": 2, "opened": 9, "sent": 2048, "received": 0,
                 "refused": {"host_unreachable": 1, "refused": 3},
             },
+            "datagrams": {"sent": 7, "received": 6, "lost": 3, "recovered": 2, "repairs_sent": 4},
             "peers": [{
                 "key": "KEY=", "endpoint": "192.0.2.1:51820", "seconds_since_handshake": 12.4,
                 "sent_bytes": 4096, "received_bytes": 1,
@@ -231,13 +272,14 @@ mod tests {
 the far gateway at 10.77.0.1:7077 answers (for 61 s); round trip 20.5 ms
 connections: 2 open, 9 carried; 2 KiB sent, 0 B received
 refused: host unreachable 1, refused 3
+datagrams: 7 sent, 6 received; lost by the link 3, recovered 2; repairs sent 4
 peer KEY= at 192.0.2.1:51820: last handshake 12 s ago; 4 KiB sent, 1 B received";
         assert_eq!(status(&near), expected);
         let near = json!({"near": {
-            "far": "10.77.0.1:7077", "connected": false, "reason": "no heartbeat", "since": 4_000, "rtt": 20.5,
+            "far": "10.77.0.1:7077", "connected": false, "reason": "does not answer", "since": 4_000, "rtt": 20.5,
         }});
         let text = status(&near);
-        let first = "the far gateway at 10.77.0.1:7077 does not answer: no heartbeat (for 4 s)";
+        let first = "the far gateway at 10.77.0.1:7077 does not answer (for 4 s)";
         assert_eq!(text.lines().next(), Some(first));
         let far = json!({
             "far": {"open": 0, "opened": 0, "sent": 0, "received": 0, "refused": {}},
@@ -247,6 +289,20 @@ peer KEY= at 192.0.2.1:51820: last handshake 12 s ago; 4 KiB sent, 1 B received"
 connections: 0 open, 0 carried; 0 B sent, 0 B received
 peer KEY= at an unknown address: no handshake yet; 0 B sent, 0 B received";
         assert_eq!(status(&far), expected);
+    }
+
+    #[test]
+    fn connections_that_were_opened_ahead_are_marked() {
+        let mut answer = json!({"connections": [
+            {"local": "10.77.0.2:40000", "tokens": "cubic cwnd:10"},
+            {"local": "10.77.0.2:40001", "tokens": "cubic cwnd:10"},
+        ]});
+        mark(&mut answer, &["10.77.0.2:40001".parse().unwrap()]);
+        let expected = json!({"connections": [
+            {"local": "10.77.0.2:40000", "tokens": "cubic cwnd:10", "spare": false},
+            {"local": "10.77.0.2:40001", "tokens": "spare cubic cwnd:10", "spare": true},
+        ]});
+        assert_eq!(answer, expected);
     }
 
     #[test]

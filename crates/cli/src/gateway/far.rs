@@ -1,6 +1,7 @@
 //! `airtcp gateway far`: dials for near gateways.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use airtcp_gateway::Far;
 use airtcp_gateway::datagram::{FarDatagrams, FarDatagramsConfig};
@@ -11,7 +12,7 @@ use super::carrier::{self, Carrier};
 use super::ctl::Controlled;
 use super::report::{End, Report};
 use super::settings::FarPlan;
-use super::{PATIENCE, keys};
+use super::{CLIENTS, PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
@@ -23,6 +24,7 @@ use crate::{metrics, output};
 pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let private_key = keys::private(&plan.key)?;
+    descriptors::raise(CLIENTS, "the --clients of one near gateway");
     let peers = plan.peers.iter().map(|(spec, address)| carrier::peer(spec, *address, None));
     let peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
     let socket = carrier::bind(plan.listen_port).await;
@@ -30,11 +32,13 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     let config = TunnelConfig { private_key, peers, mtu: plan.mtu.into() };
     let carrier = Carrier::start(socket, config, plan.address, plan.strategies)?;
     let stack = carrier.stack().clone();
-    let config =
+    let mut config =
         FarDatagramsConfig { rules: plan.far.rules.clone(), ..FarDatagramsConfig::default() };
-    let datagrams = FarDatagrams::new(&stack, plan.far.listen, config)?;
+    config.filtering = plan.udp_filtering.unwrap_or_default();
+    config.redundancy = plan.redundancy.unwrap_or(config.redundancy);
+    let datagrams = Arc::new(FarDatagrams::new(&stack, plan.far.listen, config)?);
     let far = Far::new(stack.clone(), plan.far)?;
-    let report = Report::new(&carrier, End::Far(far.clone()));
+    let report = Report::new(&carrier, End::Far(far.clone(), datagrams.clone()));
     let served = Served {
         command: "gateway far",
         device: "gateway-far".to_owned(),
@@ -51,12 +55,13 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     output::note("ready");
 
     // Both end with the stack.
-    tokio::spawn(far.run());
+    tokio::spawn(far.clone().run());
     tokio::spawn(async move { datagrams.run().await });
     let ended = tokio::select! {
         _ = signals.wait() => Ok(()),
         error = stack.closed() => Err(anyhow!("the tunnel ended: {error}")),
     };
+    stopping(far.status().open);
     tokio::select! {
         () = stack.drain(PATIENCE) => {}
         _ = signals.wait() => {}

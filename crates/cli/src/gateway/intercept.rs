@@ -9,7 +9,9 @@ use std::time::Duration;
 use airtcp_device::Tun;
 use airtcp_gateway::Near;
 use airtcp_gateway::datagram::NearDatagrams;
-use airtcp_gateway::front::{Clients, InterceptConfig, intercept, intercept_config};
+use airtcp_gateway::front::{
+    Clients, InterceptConfig, carry_pings, intercept, intercept_config, without_pings,
+};
 use airtcp_net::{Stack, StackThread};
 use airtcp_testbed::{Cidr, here};
 use anyhow::{Context, anyhow, bail};
@@ -203,10 +205,15 @@ impl Plan {
         let opened = device::open(name, mtu, true, 1)?;
         let file = opened.files.into_iter().next().context("a device without a queue")?;
         let config = intercept_config(u16::try_from(opened.mtu.0).unwrap_or(u16::MAX));
+        let mut pings = None;
         let thread = StackThread::start("intercept", || {
-            let stack = Stack::new(Tun::new(file)?, config);
-            stack.context("starting the stack of intercepted connections")
+            let (device, taken) = without_pings(Tun::new(file)?);
+            pings = Some(taken);
+            Stack::new(device, config).context("starting the stack of intercepted connections")
         })?;
+        let pings = carry_pings(pings.context("a stack without a device")?, datagrams.clone());
+        // They end with the device.
+        thread.spawn(async { drop(pings.await) });
         let mut config = InterceptConfig::default();
         config.answer_early = self.answer_early;
         let stack = thread.stack().clone();

@@ -3,6 +3,7 @@
 mod carrier;
 mod check;
 mod ctl;
+mod descriptors;
 mod far;
 mod intercept;
 mod keys;
@@ -18,12 +19,16 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 
+use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings};
 
 /// How long connections may take to come to their end.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How many programs a near gateway serves at a time.
+const CLIENTS: u32 = 4096;
 
 /// `airtcp gateway`.
 #[derive(Args, Debug)]
@@ -42,8 +47,8 @@ enum Command {
     Far(Box<FarArgs>),
     /// Run the gateway next to programs, until Ctrl-C
     Near(Box<NearArgs>),
-    /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Stop a near gateway with the
-    /// same key first
+    /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Refused while a near gateway
+    /// with the same key is running here
     Check(Box<NearArgs>),
     /// Query or change a running gateway
     Ctl(CtlArgs),
@@ -63,7 +68,8 @@ struct FarArgs {
 /// `airtcp gateway near`.
 #[derive(Args, Debug)]
 struct NearArgs {
-    /// TOML file with the same keys as the flags, such as: socks5 = "127.0.0.1:1080"; flags override it
+    /// TOML file with the same keys as the flags, such as: socks5 = "127.0.0.1:1080"; flags override it. --intercept and the
+    /// flags that go with it are keys of the table [intercept]: enabled, tun, route, exclude, answer-early
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -94,8 +100,29 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Says why a gateway that was told to stop still runs.
+fn stopping(open: usize) {
+    if open > 0 {
+        output::note(format_args!(
+            "stopping: {open} connections have {} s to end; a second signal resets them",
+            PATIENCE.as_secs()
+        ));
+    }
+}
+
 fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Result<T> {
-    config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
+    let read = |path: PathBuf| crate::settings::read(&path).map_err(with_table);
+    config.map_or_else(|| Ok(T::default()), read)
+}
+
+/// Names the table of a key that stands outside of it.
+fn with_table(error: anyhow::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let is_of_table = |key: &&str| text.contains(&format!("unknown key `{key}`"));
+    match ["enabled", "tun", "route", "exclude", "answer-early"].into_iter().find(is_of_table) {
+        Some(key) => Mistake::new(format!("{text}; write `{key}` below a line [intercept]")).into(),
+        None => error,
+    }
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_gateway::datagram::{NearDatagrams, NearDatagramsConfig};
-use airtcp_gateway::front::{Clients, Forward, serve_forward, serve_http_connect, serve_socks5};
+use airtcp_gateway::front::{
+    Clients, Forward, serve_forward, serve_http_connect, serve_remote, serve_socks5,
+};
 use airtcp_gateway::{Destination, HostAddress, Near, NearConfig};
 use airtcp_tunnel::{PeerConfig, TunnelConfig, TunnelHandle};
 use anyhow::{Context, anyhow};
@@ -18,7 +20,7 @@ use super::ctl::Controlled;
 use super::intercept::Interception;
 use super::report::{End, Report};
 use super::settings::NearPlan;
-use super::{PATIENCE, keys};
+use super::{PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
@@ -39,6 +41,7 @@ const RESETTING: Duration = Duration::from_millis(100);
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let private_key = keys::private(&plan.key)?;
+    descriptors::raise(plan.clients, "--clients");
     let fronts = Fronts::listen(&plan).await?;
     let socket = carrier::bind(0).await.context("binding a UDP socket for the tunnel")?;
     let local = socket.local_addr()?;
@@ -68,8 +71,10 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let hold = plan.hold.unwrap_or(config.hold);
     let far = config.far;
     let near = Near::start(stack.clone(), NearConfig { hold, ..config });
-    let datagrams = NearDatagrams::start(&stack, far, NearDatagramsConfig::default())?;
-    let report = Report::new(&carrier, End::Near(near.clone()));
+    let mut config = NearDatagramsConfig::default();
+    config.redundancy = plan.redundancy.unwrap_or(config.redundancy);
+    let datagrams = NearDatagrams::start(&stack, far, config)?;
+    let report = Report::new(&carrier, End::Near(near.clone(), datagrams.clone()));
     let served = Served {
         command: "gateway near",
         device: "gateway-near".to_owned(),
@@ -86,6 +91,10 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         None => None,
     };
     let mut tasks = fronts.serve(&near, &datagrams, &clients);
+    for forward in plan.remote_forwards {
+        let (near, clients) = (near.clone(), clients.clone());
+        tasks.spawn(async { match serve_remote(forward, near, clients).await {} });
+    }
     let follow = Follow {
         endpoint: plan.endpoint,
         peer,
@@ -106,6 +115,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     if let Some(interception) = &interception {
         interception.close();
     }
+    stopping(clients.count() as usize);
     tokio::select! {
         done = timeout(PATIENCE, clients.drained()) => if done.is_err() {
             tracing::warn!(open = clients.count(), "resetting the rest");
@@ -223,19 +233,19 @@ struct Follow {
 
 impl Follow {
     async fn run(mut self) {
-        let mut told = None;
+        let mut reported = None;
         let mut resolved = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
             let status = self.near.status();
             // At the start it is neither.
-            if told != Some(status.connected) && (status.connected || status.reason.is_some()) {
-                told = Some(status.connected);
+            if reported != Some(status.connected) && (status.connected || status.reason.is_some()) {
+                reported = Some(status.connected);
                 let at = &self.endpoint;
                 match status.reason {
                     Some(reason) => output::note(format_args!(
-                        "the far gateway at {at}: {reason}; to find out why, stop this one and type `airtcp gateway check` \
-                         with the same options"
+                        "the far gateway at {at} {reason}\nTo find out why, stop this one and type `airtcp gateway check` with \
+                         the same options"
                     )),
                     None => output::note(format_args!("the far gateway at {at} answers")),
                 }

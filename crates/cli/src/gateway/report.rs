@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use airtcp_gateway::datagram::{
+    DatagramCounters, FarDatagrams, FarDatagramsStatus, NearDatagrams, NearDatagramsStatus,
+};
 use airtcp_gateway::{Far, FarStatus, Near, NearStatus};
 use airtcp_net::Stack;
 use airtcp_stack::Counters;
@@ -31,15 +35,18 @@ pub(super) struct Report {
 /// Which gateway it is.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    Near(Near),
-    Far(Far),
+    Near(Near, NearDatagrams),
+    Far(Far, Arc<FarDatagrams>),
 }
 
 /// How a gateway stands.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
+    /// The public key of this end.
+    key: String,
     #[serde(flatten)]
     end: EndStatus,
+    datagrams: DatagramsStatus,
     peers: Vec<Peer>,
     /// By `nstat`'s names.
     counters: Counters,
@@ -50,6 +57,13 @@ pub(super) struct Status {
 enum EndStatus {
     Near(NearStatus),
     Far(FarStatus),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum DatagramsStatus {
+    Near(NearDatagramsStatus),
+    Far(FarDatagramsStatus),
 }
 
 /// The other end of a tunnel.
@@ -71,9 +85,19 @@ impl Report {
     /// How it stands now.
     pub(super) fn status(&self) -> Status {
         Status {
+            key: self.tunnel.public_key().to_string(),
             end: self.end.status(),
+            datagrams: self.end.datagrams(),
             peers: self.tunnel.peers().into_iter().map(Peer::of).collect(),
             counters: self.stack.counters(),
+        }
+    }
+
+    /// The local addresses of connections that were opened ahead.
+    pub(super) fn spare(&self) -> Vec<SocketAddr> {
+        match &self.end {
+            End::Near(near, _) => near.spare(),
+            End::Far(..) => Vec::new(),
         }
     }
 
@@ -101,8 +125,15 @@ impl Report {
 impl End {
     fn status(&self) -> EndStatus {
         match self {
-            Self::Near(near) => EndStatus::Near(near.status()),
-            Self::Far(far) => EndStatus::Far(far.status()),
+            Self::Near(near, _) => EndStatus::Near(near.status()),
+            Self::Far(far, _) => EndStatus::Far(far.status()),
+        }
+    }
+
+    fn datagrams(&self) -> DatagramsStatus {
+        match self {
+            Self::Near(_, datagrams) => DatagramsStatus::Near(datagrams.status()),
+            Self::Far(_, datagrams) => DatagramsStatus::Far(datagrams.status()),
         }
     }
 }
@@ -140,8 +171,43 @@ impl Collector for Report {
                 put_carried(encoder, far.open, far.opened, far.sent, far.received, &far.refused)?;
             }
         }
+        let (associations, counters, dropped) = match self.end.datagrams() {
+            DatagramsStatus::Near(near) => (near.associations, near.counters, near.dropped),
+            DatagramsStatus::Far(far) => {
+                let refused = [far.not_allowed, far.unresolved, far.unsendable, far.filtered];
+                (far.associations, far.counters, far.dropped + refused.iter().sum::<u64>())
+            }
+        };
+        put_datagrams(encoder, associations, &counters, dropped)?;
         put_peers(encoder, self.tunnel.peers())
     }
+}
+
+fn put_datagrams(
+    encoder: &mut DescriptorEncoder<'_>,
+    associations: usize,
+    counters: &DatagramCounters,
+    dropped: u64,
+) -> fmt::Result {
+    let open = ConstGauge::new(associations as u64);
+    put(encoder, "gateway_associations", "UDP sockets of programs that are carried", &open)?;
+    for (name, help, value) in [
+        ("gateway_datagrams_sent", "Datagrams sent to the other gateway", counters.sent),
+        ("gateway_datagrams_received", "Datagrams received from it", counters.received),
+        (
+            "gateway_datagrams_dropped",
+            "Datagrams dropped by this gateway: full queues, rules, names, filtering",
+            dropped + counters.dropped_full,
+        ),
+        ("gateway_frames_sent", "Frames of datagrams sent, with repairs", counters.frames_sent),
+        ("gateway_frames_lost", "Frames of the other gateway that the link lost", counters.lost),
+        ("gateway_frames_recovered", "Those of them that repairs recovered", counters.recovered),
+        ("gateway_repairs_sent", "Repair frames sent", counters.repairs_sent),
+        ("gateway_repair_bytes_sent", "Their bytes", counters.repair_bytes_sent),
+    ] {
+        put(encoder, name, help, &ConstCounter::new(value))?;
+    }
+    Ok(())
 }
 
 fn put_near(encoder: &mut DescriptorEncoder<'_>, near: &NearStatus) -> fmt::Result {

@@ -291,13 +291,15 @@ async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
     // What looks in tables goes first: until then the tunnel's packets have to skip it.
     let mut rules = kernel.rules().await?;
     rules.sort_by_key(|(rule, _)| !rule.as_ref().is_some_and(Rule::looks_up));
+    // One that cannot be removed keeps the others not.
+    let mut removed = Ok(());
     for (_, message) in rules {
-        kernel.remove_rule(message).await?;
+        removed = removed.and(kernel.remove_rule(message).await);
     }
     for found in kernel.routes().await?.iter().filter(|found| found.is_ours) {
-        kernel.remove_route(&found.route).await?;
+        removed = removed.and(kernel.remove_route(&found.route).await);
     }
-    Ok(())
+    removed
 }
 
 /// Whether the table may be used.
@@ -348,7 +350,7 @@ impl Kernel {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(told(error)).context("listing the routing rules"),
+                    Err(error) => return Err(to_io(error)).context("listing the routing rules"),
                 }
             }
         }
@@ -373,7 +375,7 @@ impl Kernel {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(told(error)).context("listing the routes"),
+                    Err(error) => return Err(to_io(error)).context("listing the routes"),
                 }
             }
         }
@@ -402,7 +404,7 @@ fn is_without_ipv6(error: &rtnetlink::Error) -> bool {
         if unsupported.iter().any(|errno| message.raw_code() == -(*errno as i32)))
 }
 
-fn told(error: rtnetlink::Error) -> io::Error {
+fn to_io(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
         other => io::Error::other(other.to_string()),
@@ -415,7 +417,7 @@ fn explain(
     words: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
     outcome.map_err(|error| {
-        let error = told(error);
+        let error = to_io(error);
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => ": run this as root, or with CAP_NET_ADMIN",
             _ => "",

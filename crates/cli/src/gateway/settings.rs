@@ -4,13 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airtcp_gateway::datagram::Filtering;
 use airtcp_gateway::front::{Forward, Login};
 use airtcp_gateway::{Destination, FarConfig, Rule, Rules};
 use airtcp_recovery::Combination;
 use airtcp_stack::host::Cidr;
 use clap::Args;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
+use super::CLIENTS;
 use super::carrier;
 use super::intercept::InterceptSettings;
 use super::peer::PeerSpec;
@@ -20,8 +23,61 @@ use crate::{settings, value};
 /// The UDP port of a far gateway: WireGuard's usual one.
 const LISTEN: u16 = 51_820;
 
-/// How many programs a near gateway serves at a time.
-const CLIENTS: u32 = 4096;
+/// `--socks5`, `--http-connect` and `--metrics`.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected ADDRESS:PORT with a port from 1 to 65535; for example 127.0.0.1:1080 or [::1]:1080"
+            .to_owned()
+    })
+}
+
+fn listen_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<SocketAddr>, D::Error> {
+    settings::text(file, listen)
+}
+
+/// `--mtu`.
+fn inner_mtu(text: &str) -> Result<u16, String> {
+    value::whole(576, u16::MAX, "--mtu 1400")(text)
+}
+
+fn mtu_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Error> {
+    number(file, inner_mtu)
+}
+
+/// `--listen-port`.
+fn port(text: &str) -> Result<u16, String> {
+    value::whole(1, u16::MAX, "--listen-port 51820")(text)
+}
+
+fn port_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Error> {
+    number(file, port)
+}
+
+/// `--clients`.
+fn clients(text: &str) -> Result<u32, String> {
+    value::whole(1, 1_000_000, "--clients 4096")(text)
+}
+
+fn clients_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u32>, D::Error> {
+    number(file, clients)
+}
+
+/// `--redundancy`.
+fn redundancy(text: &str) -> Result<u8, String> {
+    value::whole(0, 100, "--redundancy 22")(text)
+}
+
+fn redundancy_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u8>, D::Error> {
+    number(file, redundancy)
+}
+
+/// A number that is judged as on the command line.
+fn number<'de, T, D: Deserializer<'de>>(
+    file: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    read(&i64::deserialize(file)?.to_string()).map(Some).map_err(D::Error::custom)
+}
 
 /// Flags of `airtcp gateway far`, and the keys of its file.
 #[derive(Args, Deserialize, Debug, Default)]
@@ -36,35 +92,52 @@ pub(super) struct FarSettings {
     #[serde(deserialize_with = "settings::each_written")]
     peers: Option<Vec<PeerSpec>>,
     /// UDP port of the tunnel, at all addresses of this machine [default: 51820]
-    #[arg(long, value_name = "PORT", value_parser = value::whole(1_u16, u16::MAX, "--listen-port 51820"))]
+    #[arg(long, value_name = "PORT", value_parser = port)]
+    #[serde(deserialize_with = "port_of_file")]
     listen_port: Option<u16>,
     /// Address of this end inside of the tunnel [default: 10.77.0.1/24]
     #[arg(long, value_name = "CIDR", value_parser = value::cidr)]
     #[serde(deserialize_with = "settings::written")]
     address: Option<Cidr>,
     /// Serve this destination, for example 127.0.0.1:8080 or 10.0.0.0/8; repeat for more. With at least one, other
-    /// destinations are refused; the longest prefix decides [default: all but --deny]
+    /// destinations are refused. The longest prefix decides, and --deny between two of the same length [default: all but
+    /// --deny]
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     allow: Option<Vec<Rule>>,
-    /// Refuse this destination; repeat for more. Loopback, link-local and multicast addresses, and those that hide an IPv4
-    /// address, are refused by default
+    /// Refuse this destination; repeat for more. Loopback, link-local and multicast addresses, those that hide an IPv4 address,
+    /// and the metadata services of clouds are refused by default
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     deny: Option<Vec<Rule>>,
+    /// Let near gateways listen on this address and port of this machine with -R, for example 127.0.0.1:8000-8999; repeat for
+    /// more [default: none]
+    #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
+    #[serde(deserialize_with = "settings::each_written")]
+    permit_listen: Option<Vec<Rule>>,
+    /// Who may send UDP to a program: endpoint-independent (anybody, as games and calls need) or address-dependent (the hosts
+    /// that it has sent to) [default: endpoint-independent]
+    #[arg(long, value_name = "WHO", value_parser = value::parsed::<Filtering>)]
+    #[serde(deserialize_with = "settings::written")]
+    udp_filtering: Option<Filtering>,
+    /// Repairs of UDP on a link that loses packets, at most so many percent of what is sent; 0: none [default: 22]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
+    #[serde(deserialize_with = "redundancy_of_file")]
+    redundancy: Option<u8>,
     /// Strategies for what is sent to near gateways: rack/cubic or le/westwood/dcr:timer [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     #[serde(deserialize_with = "settings::written")]
     strategies: Option<Combination>,
     /// Largest IP packet inside of the tunnel [default: 1440]
-    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
+    #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
     /// Listen for `airtcp gateway ctl` on this socket [default: one that it finds by itself]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466
-    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
-    #[serde(deserialize_with = "settings::socket")]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
     /// Print the status as JSON on stdout at exit
     #[arg(long)]
@@ -93,12 +166,12 @@ pub(super) struct NearSettings {
     #[serde(deserialize_with = "settings::written")]
     address: Option<Cidr>,
     /// Serve SOCKS5 to programs, for example at 127.0.0.1:1080
-    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
-    #[serde(deserialize_with = "settings::socket")]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    #[serde(deserialize_with = "listen_of_file")]
     socks5: Option<SocketAddr>,
     /// Serve HTTP CONNECT to programs, for example at 127.0.0.1:8080
-    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
-    #[serde(deserialize_with = "settings::socket")]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    #[serde(deserialize_with = "listen_of_file")]
     http_connect: Option<SocketAddr>,
     /// User name and password that clients of --socks5 and --http-connect have to give. Other users of this machine can read
     /// it on the command line: prefer the file
@@ -109,8 +182,15 @@ pub(super) struct NearSettings {
     #[arg(short = 'L', long = "forward", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = value::parsed::<Forward>)]
     #[serde(deserialize_with = "settings::each_written")]
     forwards: Option<Vec<Forward>>,
-    /// Maximum number of programs' connections at a time; others wait [default: 4096]
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_u32, 1_000_000, "--clients 4096"))]
+    /// Forward a port of the far gateway's machine to a destination that this machine dials, as ssh does; repeat for more.
+    /// The far gateway has to permit it by --permit-listen. In a file: remote-forwards = ["8080:host:80"]
+    #[arg(short = 'R', long = "remote-forward", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = value::parsed::<Forward>)]
+    #[serde(deserialize_with = "settings::each_written")]
+    remote_forwards: Option<Vec<Forward>>,
+    /// Maximum number of programs' connections at a time; others wait. An address other than loopback has seven eighths
+    /// of them, and is refused more [default: 4096]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = clients)]
+    #[serde(deserialize_with = "clients_of_file")]
     clients: Option<u32>,
     /// Time that connections outlive a far gateway that does not answer [default: 120]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
@@ -122,19 +202,24 @@ pub(super) struct NearSettings {
     #[arg(long)]
     #[serde(skip)]
     dry_run: bool,
+    /// Repairs of UDP on a link that loses packets, at most so many percent of what is sent; 0: none [default: 22]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
+    #[serde(deserialize_with = "redundancy_of_file")]
+    redundancy: Option<u8>,
     /// Strategies for what is sent to the far gateway: rack/cubic or le/westwood/dcr:timer [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     #[serde(deserialize_with = "settings::written")]
     strategies: Option<Combination>,
     /// Largest IP packet inside of the tunnel [default: 1440 if the far gateway has an IPv4 address, otherwise 1420]
-    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
+    #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
     /// Listen for `airtcp gateway ctl` on this socket [default: one that it finds by itself]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466
-    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
-    #[serde(deserialize_with = "settings::socket")]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
     /// Print the status as JSON on stdout at exit
     #[arg(long)]
@@ -150,6 +235,8 @@ pub(super) struct FarPlan {
     pub(super) listen_port: u16,
     pub(super) address: Cidr,
     pub(super) far: FarConfig,
+    pub(super) udp_filtering: Option<Filtering>,
+    pub(super) redundancy: Option<u8>,
     pub(super) strategies: Option<Combination>,
     pub(super) mtu: u16,
     pub(super) control: Option<PathBuf>,
@@ -170,10 +257,12 @@ pub(super) struct NearPlan {
     pub(super) http_connect: Option<SocketAddr>,
     pub(super) login: Option<Login>,
     pub(super) forwards: Vec<Forward>,
+    pub(super) remote_forwards: Vec<Forward>,
     pub(super) clients: u32,
     pub(super) intercept: InterceptSettings,
     pub(super) dry_run: bool,
     pub(super) hold: Option<Duration>,
+    pub(super) redundancy: Option<u8>,
     pub(super) strategies: Option<Combination>,
     pub(super) mtu: Option<u16>,
     pub(super) control: Option<PathBuf>,
@@ -191,6 +280,9 @@ impl FarSettings {
             address: self.address.or(other.address),
             allow: self.allow.or(other.allow),
             deny: self.deny.or(other.deny),
+            permit_listen: self.permit_listen.or(other.permit_listen),
+            udp_filtering: self.udp_filtering.or(other.udp_filtering),
+            redundancy: self.redundancy.or(other.redundancy),
             strategies: self.strategies.or(other.strategies),
             mtu: self.mtu.or(other.mtu),
             control: self.control.or(other.control),
@@ -223,7 +315,13 @@ impl FarSettings {
             peers,
             listen_port: self.listen_port.unwrap_or(LISTEN),
             address,
-            far: FarConfig { rules, ..FarConfig::new(listen) },
+            far: FarConfig {
+                rules,
+                permit_listen: self.permit_listen.unwrap_or_default(),
+                ..FarConfig::new(listen)
+            },
+            udp_filtering: self.udp_filtering,
+            redundancy: self.redundancy,
             strategies: self.strategies,
             mtu: self.mtu.unwrap_or(carrier::mtu(true)),
             control: self.control,
@@ -245,10 +343,12 @@ impl NearSettings {
             http_connect: self.http_connect.or(other.http_connect),
             login: self.login.or(other.login),
             forwards: self.forwards.or(other.forwards),
+            remote_forwards: self.remote_forwards.or(other.remote_forwards),
             clients: self.clients.or(other.clients),
             intercept: self.intercept.or(other.intercept),
             dry_run: self.dry_run || other.dry_run,
             hold: self.hold.or(other.hold),
+            redundancy: self.redundancy.or(other.redundancy),
             strategies: self.strategies.or(other.strategies),
             mtu: self.mtu.or(other.mtu),
             control: self.control.or(other.control),
@@ -262,15 +362,26 @@ impl NearSettings {
     /// # Errors
     /// What is missing, and what contradicts the rest.
     pub(super) fn plan(self) -> Result<NearPlan, Mistake> {
+        let is_some = |forwards: &Option<Vec<Forward>>| {
+            forwards.as_ref().is_some_and(|forwards| !forwards.is_empty())
+        };
         let has_fronts = self.socks5.is_some()
             || self.http_connect.is_some()
-            || self.forwards.as_ref().is_some_and(|forwards| !forwards.is_empty());
+            || is_some(&self.forwards)
+            || is_some(&self.remote_forwards);
         let has_way_in = has_fronts || self.intercept.is_wanted();
+        let has_proxy = self.socks5.is_some() || self.http_connect.is_some();
         let plan = self.link()?;
+        if plan.login.is_some() && !has_proxy {
+            return Err(Mistake::new(
+                "--login has no effect without --socks5 or --http-connect: add one, or remove --login"
+                    .to_owned(),
+            ));
+        }
         if !has_way_in {
             return Err(Mistake::new(
                 "programs have no way into this gateway: add --socks5 127.0.0.1:1080, --http-connect 127.0.0.1:8080, -L \
-                 8080:HOST:80 or --intercept"
+                 8080:HOST:80, -R 8080:HOST:80 or --intercept"
                     .to_owned(),
             ));
         }
@@ -315,10 +426,12 @@ impl NearSettings {
             http_connect: self.http_connect,
             login: self.login,
             forwards,
+            remote_forwards: self.remote_forwards.unwrap_or_default(),
             clients: self.clients.unwrap_or(CLIENTS),
             intercept: self.intercept,
             dry_run: self.dry_run,
             hold: self.hold,
+            redundancy: self.redundancy,
             strategies: self.strategies,
             mtu: self.mtu,
             control: self.control,

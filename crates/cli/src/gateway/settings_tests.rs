@@ -61,6 +61,9 @@ fn a_far_gateways_file_has_the_keys_of_its_flags() {
         address = "10.9.0.1/16"
         allow = ["127.0.0.1:8080"]
         deny = ["10.0.0.0/8"]
+        permit-listen = ["127.0.0.1:8000-8999"]
+        udp-filtering = "address-dependent"
+        redundancy = 10
         strategies = "rack/cubic"
         mtu = 1300
         metrics = "127.0.0.1:9466"
@@ -77,7 +80,9 @@ fn a_far_gateways_file_has_the_keys_of_its_flags() {
     assert_eq!(plan.peers[1].0.preshared_key.as_deref(), Some("two.psk".as_ref()));
     let allows = |to: &str| plan.far.rules.allow(to.parse().unwrap());
     assert!(allows("127.0.0.1:8080") && !allows("127.0.0.1:80") && !allows("10.1.1.1:8080"));
-    assert!(plan.json && plan.metrics.is_some());
+    assert_eq!(plan.far.permit_listen[0].to_string(), "127.0.0.1/32:8000-8999");
+    assert_eq!(plan.udp_filtering, Some(Filtering::AddressDependent));
+    assert!(plan.json && plan.metrics.is_some() && plan.redundancy == Some(10));
 }
 
 #[test]
@@ -92,8 +97,10 @@ fn a_near_gateways_file_has_the_keys_of_its_flags() {
         http-connect = "[::1]:8080"
         login = "alice:secret"
         forwards = ["2222:[fd00::7]:22", "*:80:intranet:80"]
+        remote-forwards = ["8000:localhost:80"]
         clients = 10
         hold = 30
+        redundancy = 0
         strategies = "le/westwood/dcr:timer"
         mtu = 1300
         metrics = "127.0.0.1:9466"
@@ -111,8 +118,9 @@ fn a_near_gateways_file_has_the_keys_of_its_flags() {
     assert_eq!(plan.login, Some("alice:secret".parse().unwrap()));
     assert!(!format!("{:?}", plan.login).contains("secret"));
     assert_eq!(plan.forwards[0].to_string(), "2222:[fd00::7]:22");
+    assert_eq!(plan.remote_forwards[0].to_string(), "8000:localhost:80");
     assert_eq!((plan.forwards.len(), plan.mtu), (2, Some(1300)));
-    assert_eq!(plan.hold, Some(Duration::from_secs(30)));
+    assert_eq!((plan.hold, plan.redundancy), (Some(Duration::from_secs(30)), Some(0)));
     assert!(plan.json && plan.metrics.is_some());
 }
 
@@ -148,6 +156,8 @@ fn what_is_missing_or_contradicts_is_told_with_an_example() {
     assert!(missing.contains("--endpoint gateway.example:51820"), "{missing}");
     let idle = why(near(&format!("--key a --peer {key} --endpoint h:1")).plan());
     assert!(idle.contains("add --socks5 127.0.0.1:1080"), "{idle}");
+    let login = format!("--key a --peer {key} --endpoint h:1 -L 80:a:80 --login a:b");
+    assert!(why(near(&login).plan()).contains("--login has no effect without --socks5"));
     let line = format!("--key a --endpoint h:1 -L 80:a:80 --address 10.77.0.1/24 --peer {key}");
     let same = why(near(&line).plan());
     assert!(same.contains("far gateway's address 10.77.0.1 is not another"), "{same}");
@@ -163,19 +173,41 @@ fn what_is_missing_or_contradicts_is_told_with_an_example() {
 }
 
 #[test]
+fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
+    let wrong =
+        |text| super::super::with_table(file::<NearSettings>(text).unwrap_err()).to_string();
+    assert!(
+        wrong("route = [\"10.0.0.0/8\"]").ends_with("; write `route` below a line [intercept]")
+    );
+    assert!(!wrong("routes = []").contains("below a line"));
+}
+
+#[test]
 fn what_is_wrong_in_a_value_is_told_with_its_place() {
     let wrong = |text: &str| file::<NearSettings>(text).unwrap_err().to_string();
-    assert!(wrong("sock5 = \"127.0.0.1:1080\"").contains(":1:1: unknown field `sock5`"));
+    assert!(wrong("sock5 = \"127.0.0.1:1080\"").contains(":1:1: unknown key `sock5`"));
     assert!(wrong("\nsocks5 = 1080").contains(":2:10: "));
+    let number = wrong("clients = \"many\"");
+    assert!(number.contains("this is string \"many\", expected a whole number"), "{number}");
+    assert!(wrong("intercept = true").contains("this is boolean `true`, expected a table"));
+    let list = wrong("peer = [\"a\"]");
+    assert!(list.contains("this is a list, expected a text in quotes"), "{list}");
     assert!(wrong("peer = \"abc\"").contains("public key that `airtcp gateway keygen"));
     assert!(wrong("endpoint = \"gateway.example\"").contains("has no port"));
     assert!(wrong("forwards = [\"80:80\"]").contains("for example 8080:intranet:80"));
     assert!(wrong("login = \"alice\"").contains("for example alice:secret"));
+    assert!(wrong("endpoint = \"h:70000\"").contains("not a number from 1 to 65535"));
+    assert!(wrong("mtu = 10").contains("from 576 to 65535; for example --mtu 1400"));
+    assert!(wrong("clients = 0").contains("for example --clients 4096"));
+    assert!(wrong("socks5 = \"1080\"").contains("for example 127.0.0.1:1080"));
+    assert!(wrong("redundancy = 101").contains("from 0 to 100; for example --redundancy 22"));
     let of_peer = |more: &str| format!("{},{more}", key()).parse::<PeerSpec>().unwrap_err();
     assert!(of_peer("address=here").contains("`here` is no address"));
     assert!(of_peer("psk=a").contains("`psk=a` is not understood"));
     let rule = file::<FarSettings>("allow = [\"all\"]").unwrap_err().to_string();
     assert!(rule.contains("\"all\" is not a rule"), "{rule}");
+    let port = file::<FarSettings>("listen-port = 70000").unwrap_err().to_string();
+    assert!(port.contains("from 1 to 65535; for example --listen-port 51820"), "{port}");
 }
 
 /// What a service manager is given in the project's own units is understood, once the keys are there.

@@ -36,6 +36,10 @@ pub(crate) struct LinkArgs {
     /// before the link
     #[arg(long)]
     pub(crate) offload: bool,
+    /// Keep the devices at exit, with their addresses and routes, for the next link with these names. In a namespace
+    /// that a device was moved to, only a link that runs there opens it again
+    #[arg(long)]
+    pub(crate) persist: bool,
     /// Stop after this time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) seconds: Option<Duration>,

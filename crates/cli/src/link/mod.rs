@@ -57,6 +57,14 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
         "without offload: packets of at most the MTU, with complete checksums"
     };
     output::note(format_args!("note: {} and {} are open {how}", args.a, args.b));
+    if args.persist {
+        // Only now: a link that does not start leaves no device.
+        [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
+        let (a, b) = (&args.a, &args.b);
+        output::note(format_args!(
+            "note: {a} and {b} stay at exit; `ip link delete {a}` and `ip link delete {b}` remove them"
+        ));
+    }
     output::note("ready");
     let mut time_over = std::pin::pin!(over(args.seconds));
     let outcome = loop {

@@ -144,3 +144,23 @@ fn services(args: &ServeArgs) -> anyhow::Result<Vec<(SocketAddr, Service)>> {
     }
     Ok(services)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command, ServiceKind, parse};
+
+    #[test]
+    fn the_settings_of_the_unit_are_flags_of_serve() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/serve.env");
+        let settings = std::fs::read_to_string(path).unwrap();
+        let flags = settings.lines().find_map(|line| line.strip_prefix("SERVE=")).unwrap();
+        // This machine need not have the directory of the service.
+        let flags = flags.trim_matches('"').replace("/var/lib/airtcp-serve", "/tmp");
+        let line = ["airtcp", "serve", "--control", "service.sock"].into_iter();
+        let Ok(Cli { command: Command::Serve(serve), .. }) = parse(line.chain(flags.split(' ')))
+        else {
+            panic!("that is serve");
+        };
+        assert_eq!(serve.services[0].kind, ServiceKind::Http("/tmp".into()));
+    }
+}

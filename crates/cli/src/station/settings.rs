@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn what_is_wrong_in_a_file_is_told_with_its_place() {
         let unknown = refused("wired = \"tun0\"\npolcy = \"plain\"\n");
-        assert!(unknown.contains(":2:1: unknown field `polcy`"), "{unknown}");
+        assert!(unknown.contains(":2:1: unknown key `polcy`"), "{unknown}");
         let policy = refused("\npolicy = \"ecn\"");
         assert!(
             policy.contains(":2:10: unknown variant `ecn`, expected one of `plain`"),
@@ -326,7 +326,7 @@ mod tests {
         let port = refused("metrics = \"9465\"");
         assert!(port.contains(":1:11: expected ADDRESS:PORT"), "{port}");
         let bare = refused("hold = 4 # MiB");
-        assert!(bare.contains("expected a string; write hold = \"4\""), "{bare}");
+        assert!(bare.contains("expected a text in quotes; write hold = \"4\""), "{bare}");
         let word = refused("\npolicy = tcp-ecn");
         assert!(
             word.contains(":2:10: ") && word.ends_with("; write policy = \"tcp-ecn\""),

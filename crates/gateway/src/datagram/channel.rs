@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::AddAssign;
+use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_types::Instant;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tracing::debug;
 
 use super::OVERHEAD;
@@ -66,7 +68,7 @@ pub struct DatagramCounters {
 pub struct Datagram {
     /// The number that the near gateway gave its association.
     pub association: u32,
-    /// The destination at the far gateway, the source at the near one.
+    /// The destination at the far gateway, the source at the near one. Port 0 is ICMP echo.
     pub remote: Destination,
     /// Its data, at most 65,507 bytes.
     pub data: Vec<u8>,
@@ -150,6 +152,17 @@ impl Channel {
             inbox: VecDeque::new(),
             counters: DatagramCounters::default(),
         }
+    }
+
+    /// Keeps what repairs need within `room` bytes, which several channels share.
+    pub(crate) fn share(mut self, room: Arc<Semaphore>) -> Self {
+        self.decoder = Decoder::new(room);
+        self
+    }
+
+    /// Whether a frame of this life of the other end is the first after another life.
+    pub(crate) fn is_restarted(&self, instance: u32) -> bool {
+        self.peer.is_some_and(|known| known != instance)
     }
 
     /// What was done so far.
@@ -429,7 +442,7 @@ impl Channel {
         (self.counters.lost, self.counters.incomplete) = (lost, incomplete);
         self.window = Window::default();
         self.parts = Parts::default();
-        self.decoder = Decoder::default();
+        self.decoder.clear();
         self.report_at = None;
         self.yours.clear();
         self.associations.retain(|_, flows| {

@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, interval};
 use tracing::debug;
 
-use super::channel::{Datagram, DatagramCounters};
+use super::channel::{Channel, Datagram, DatagramCounters};
 use super::frame::{Answer, Data, Flow, Frame};
 use super::link::Link;
 use super::outside::{Common, Dropped, Filtering, Outgoing, Outside};
@@ -52,11 +52,14 @@ pub struct FarDatagramsConfig {
     pub queue: usize,
     /// As [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
     pub redundancy: u8,
+    /// The most bytes of frames and repairs that are kept to recover what is lost, for all near gateways. Beyond them less
+    /// is recovered.
+    pub repair_memory: usize,
 }
 
 impl Default for FarDatagramsConfig {
     /// [`Rules::default`], endpoint-independent filtering, 300 s; 256 peers, 4096 associations of one and 16,384 in
-    /// all; queues of 8 MiB for one and 64 MiB for all.
+    /// all; queues of 8 MiB for one and 64 MiB for all; 64 MiB for repairs.
     fn default() -> Self {
         Self {
             rules: Rules::default(),
@@ -68,6 +71,7 @@ impl Default for FarDatagramsConfig {
             peer_queue: 8 << 20,
             queue: 64 << 20,
             redundancy: REDUNDANCY,
+            repair_memory: 64 << 20,
         }
     }
 }
@@ -104,6 +108,7 @@ pub struct FarDatagrams {
     socket: Arc<UdpSocket>,
     instance: u32,
     room: Arc<Semaphore>,
+    repair_room: Arc<Semaphore>,
     table: Mutex<Table>,
 }
 
@@ -142,11 +147,13 @@ impl FarDatagrams {
             resolver: Semaphore::new(RESOLVING),
             dropped: Dropped::default(),
         };
+        let room = |bytes: usize| Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
         Ok(Self {
             common: Arc::new(common),
             socket: Arc::new(stack.udp_bind(listen)?),
             instance: instance()?,
-            room: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
+            room: room(config.queue),
+            repair_room: room(config.repair_memory),
             table: Mutex::default(),
             config,
         })
@@ -207,6 +214,15 @@ impl FarDatagrams {
 
     fn on_frame(&self, tasks: &mut JoinSet<Ended>, from: SocketAddr, frame: &[u8]) {
         let mut table = self.table();
+        // A near gateway that was restarted has the port of the one before: nothing of that is to reach its programs.
+        let is_restarted =
+            |peer: &Peer, instance| peer.link.with(|channel, _| channel.is_restarted(instance));
+        if let (Some(peer), Some(instance)) = (table.peers.get(&from), sender(frame))
+            && is_restarted(peer, instance)
+        {
+            debug!(%from, "the near gateway was restarted");
+            table.remove(from);
+        }
         if !table.peers.contains_key(&from) && !self.admit(&mut table, tasks, from, frame) {
             return;
         }
@@ -291,8 +307,11 @@ impl FarDatagrams {
             table.refused += 1;
             return false;
         }
-        let link =
-            Arc::new(Link::new(self.socket.clone(), from, self.config.redundancy, self.instance));
+        let channel = |longest| {
+            let channel = Channel::new(longest, self.config.redundancy, self.instance);
+            channel.share(self.repair_room.clone())
+        };
+        let link = Arc::new(Link::new(self.socket.clone(), from, channel));
         let driven = link.clone();
         let driver = tasks.spawn(async move {
             let Err(error) = driven.drive().await;
@@ -327,6 +346,15 @@ impl FarDatagrams {
             .map(|(address, _)| *address)
             .collect();
         gone.into_iter().for_each(|peer| table.remove(peer));
+    }
+}
+
+/// The instance that a frame names as its sender's.
+fn sender(frame: &[u8]) -> Option<u32> {
+    match Frame::parse(frame) {
+        Ok(Frame::Data(Data { flow: Flow::Open(_, open), .. })) => Some(open.instance),
+        Ok(Frame::Answer(answer)) => Some(answer.instance),
+        _ => None,
     }
 }
 

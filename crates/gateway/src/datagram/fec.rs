@@ -5,9 +5,11 @@
 //! (2 bytes), filled up with zeros to the length of the longest of its group.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_types::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::debug;
 
 use super::frame::{HEADER, Repair, Report};
@@ -33,7 +35,7 @@ const KEPT: u32 = 1024;
 const KEPT_BYTES: usize = 2 << 20;
 /// The groups kept, and the repair bytes of each.
 const GROUPS: usize = 16;
-const GROUP_BYTES: usize = 512 << 10;
+const GROUP_BYTES: usize = 256 << 10;
 /// The most bytes of frames that one repair makes the decoder work on.
 const DECODED_BYTES: usize = 1 << 20;
 
@@ -169,8 +171,10 @@ impl Encoder {
 }
 
 /// The receiving side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Decoder {
+    /// A permit for each byte that may be kept, by this one and those it shares them with.
+    room: Arc<Semaphore>,
     /// The last frames, by sequence number modulo [`KEPT`]; empty as long as nobody sends repairs.
     kept: Vec<Option<Kept>>,
     bytes: usize,
@@ -182,8 +186,15 @@ pub(crate) struct Decoder {
 #[derive(Debug)]
 struct Kept {
     seq: u32,
-    shard: Vec<u8>,
+    shard: Stored,
     recovered: bool,
+}
+
+/// A shard, with the permits for its bytes.
+#[derive(Debug)]
+struct Stored {
+    bytes: Vec<u8>,
+    _permits: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
@@ -191,11 +202,27 @@ struct Group {
     first: u32,
     count: u8,
     repairs: u8,
-    shards: Vec<(u8, Vec<u8>)>,
+    shards: Vec<(u8, Stored)>,
     done: bool,
 }
 
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new(Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)))
+    }
+}
+
 impl Decoder {
+    /// Keeps frames and repairs for as long as there are permits for their bytes in `room`.
+    pub(crate) fn new(room: Arc<Semaphore>) -> Self {
+        Self { room, kept: Vec::new(), bytes: 0, groups: VecDeque::new(), idle: 0 }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.room.clone());
+    }
+
     /// A data frame has arrived. Gives the lost frames that it recovers.
     pub(crate) fn on_frame(&mut self, seq: u32, frame: &[u8]) -> Vec<Vec<u8>> {
         if self.kept.is_empty() {
@@ -203,10 +230,12 @@ impl Decoder {
         }
         self.idle += 1;
         if self.idle > 4 * KEPT {
-            *self = Self::default();
+            self.clear();
             return Vec::new();
         }
-        let Some(shard) = shard(frame) else { return Vec::new() };
+        let Some(shard) = shard(frame).and_then(|shard| self.store(shard)) else {
+            return Vec::new();
+        };
         self.keep(Kept { seq, shard, recovered: false });
         let of_it = |group: &Group| seq.wrapping_sub(group.first) < group.count.into();
         match self.groups.iter().position(|group| !group.done && of_it(group)) {
@@ -235,15 +264,23 @@ impl Decoder {
             self.groups.push_back(Group { first, count, repairs, shards: Vec::new(), done: false });
             self.groups.len() - 1
         });
-        let group = &mut self.groups[at];
+        let group = &self.groups[at];
         let is_new = group.shards.iter().all(|(other, _)| *other != index);
-        let fits = group.shards.first().is_none_or(|(_, other)| other.len() == shard.len());
+        let fits = group.shards.first().is_none_or(|(_, other)| other.bytes.len() == shard.len());
         let bytes = (group.shards.len() + 1) * shard.len();
         if group.done || !is_new || !fits || bytes > GROUP_BYTES {
             return Vec::new();
         }
-        group.shards.push((index, shard.to_vec()));
+        let Some(shard) = self.store(shard.to_vec()) else { return Vec::new() };
+        self.groups[at].shards.push((index, shard));
         self.recover(at)
+    }
+
+    /// Takes the permits for a shard, if there are so many.
+    fn store(&self, bytes: Vec<u8>) -> Option<Stored> {
+        let permits = u32::try_from(bytes.len()).ok()?;
+        let permits = self.room.clone().try_acquire_many_owned(permits).ok()?;
+        Some(Stored { bytes, _permits: permits })
     }
 
     /// Whether a frame was recovered already.
@@ -256,13 +293,16 @@ impl Decoder {
         kept.as_ref().filter(|kept| kept.seq == seq)
     }
 
-    fn keep(&mut self, kept: Kept) {
-        let Some(place) = self.kept.get_mut((kept.seq % KEPT) as usize) else { return };
-        self.bytes -= place.take().map_or(0, |old| old.shard.len());
-        if self.bytes + kept.shard.len() <= KEPT_BYTES {
-            self.bytes += kept.shard.len();
+    /// Gives whether there was room.
+    fn keep(&mut self, kept: Kept) -> bool {
+        let Some(place) = self.kept.get_mut((kept.seq % KEPT) as usize) else { return false };
+        self.bytes -= place.take().map_or(0, |old| old.shard.bytes.len());
+        let fits = self.bytes + kept.shard.bytes.len() <= KEPT_BYTES;
+        if fits {
+            self.bytes += kept.shard.bytes.len();
             *place = Some(kept);
         }
+        fits
     }
 
     fn recover(&mut self, at: usize) -> Vec<Vec<u8>> {
@@ -272,14 +312,16 @@ impl Decoder {
         if missing.len() > group.shards.len() {
             return Vec::new();
         }
-        let len = group.shards.first().map_or(0, |(_, shard)| shard.len());
+        let len = group.shards.first().map_or(0, |(_, shard)| shard.bytes.len());
         let present = frames
-            .filter_map(|(index, seq)| Some((usize::from(index), self.get(seq)?.shard.clone())))
+            .filter_map(|(index, seq)| {
+                Some((usize::from(index), self.get(seq)?.shard.bytes.clone()))
+            })
             .map(|(index, mut shard)| {
                 shard.resize(len.max(shard.len()), 0);
                 (index, shard)
             });
-        let repairs = group.shards.iter().map(|(index, shard)| (usize::from(*index), shard));
+        let repairs = group.shards.iter().map(|(index, shard)| (usize::from(*index), &shard.bytes));
         let (count, most) = (group.count.into(), group.repairs.into());
         // A frame longer than its group's repairs is an error as well.
         let decoded = match missing.is_empty() {
@@ -295,9 +337,13 @@ impl Decoder {
         group.shards = Vec::new();
         let mut recovered = Vec::new();
         for (index, seq) in missing {
-            let Some(shard) = decoded.remove(&usize::from(index)) else { continue };
-            recovered.extend(frame(seq, &shard));
-            self.keep(Kept { seq, shard, recovered: true });
+            let shard = decoded.remove(&usize::from(index));
+            let Some(shard) = shard.and_then(|shard| self.store(shard)) else { continue };
+            let frame = frame(seq, &shard.bytes);
+            // One that is not kept could still arrive, and would be delivered twice.
+            if self.keep(Kept { seq, shard, recovered: true }) {
+                recovered.extend(frame);
+            }
         }
         recovered
     }

@@ -311,11 +311,52 @@ fn memory_is_bounded_and_given_back() {
         decoder.on_frame(n, &shard);
     }
     let held: usize =
-        decoder.groups.iter().flat_map(|group| &group.shards).map(|s| s.1.len()).sum();
+        decoder.groups.iter().flat_map(|group| &group.shards).map(|s| s.1.bytes.len()).sum();
     assert!(held <= GROUPS * GROUP_BYTES && decoder.groups.len() <= GROUPS);
     assert!(decoder.bytes <= KEPT_BYTES);
     (0..4 * KEPT + 1).for_each(|n| drop(decoder.on_frame(n, b"12345678")));
     assert!(decoder.kept.is_empty() && decoder.groups.is_empty());
+}
+
+#[test]
+fn decoders_share_a_bound_and_give_back_what_they_kept() {
+    let room = Arc::new(Semaphore::new(100_000));
+    let mut decoders: Vec<_> = (0..8).map(|_| Decoder::new(room.clone())).collect();
+    let shard = [0; 1000];
+    for n in 0..100_u32 {
+        for decoder in &mut decoders {
+            let (count, index) = (100, (n % 50) as u8);
+            let seq = 1000 + u32::from(count) + u32::from(index);
+            decoder.on_repair(&Repair { seq, count, repairs: 50, index, shard: &shard });
+            decoder.on_frame(n, &shard);
+        }
+    }
+    assert!(room.available_permits() < 1000, "{}", room.available_permits());
+    decoders.pop();
+    assert!(room.available_permits() > 1000, "{}", room.available_permits());
+    decoders.iter_mut().for_each(Decoder::clear);
+    assert_eq!(room.available_permits(), 100_000);
+}
+
+#[test]
+fn without_room_nothing_is_recovered_that_could_arrive_twice() {
+    let (first, second) = (data_frame(1, 100), data_frame(2, 100));
+    let mut encoder = encoder();
+    assert!(encoder.on_sent(Instant::ZERO, 1, &first).is_none());
+    assert!(encoder.on_sent(Instant::ZERO, 2, &second).is_none());
+    let repairs = encoder.close(Instant::from_millis(100)).unwrap();
+    let (seq, index, shard) = repair_frames(2, &repairs).remove(0);
+    let count = repairs.shards.len() as u8;
+    let repair = Repair { seq, count: 2, repairs: count, index, shard: &shard };
+    // For the first frame and a repair, and for the second frame as well.
+    let enough = 3 * shard.len();
+    for (room, recovered) in [(enough, vec![second.clone()]), (enough - 1 - shard.len(), vec![])] {
+        let mut decoder = Decoder::new(Arc::new(Semaphore::new(room)));
+        decoder.kept.resize_with(KEPT as usize, || None);
+        assert!(decoder.on_frame(1, &first).is_empty());
+        assert_eq!(decoder.on_repair(&repair), recovered);
+        assert_eq!(decoder.has_recovered(2), !recovered.is_empty());
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@
 //! open     instance (4) | association (4) | family: 4, 6, or 1 for a name | address, or length and name | port (2)
 //! ```
 //!
+//! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes back is the same.
+//!
 //! Each end numbers the flows that it opens, and names an association and an address in `open` until the
 //! other end has answered `known`. Data and repair frames of one end share one sequence.
 
@@ -328,7 +330,7 @@ impl Open {
             _ => return Err(FrameError::Address),
         };
         let port = u16::from_be_bytes(take(rest)?);
-        if port == 0 {
+        if port == 0 && matches!(host, HostAddress::Name(_)) {
             return Err(FrameError::Address);
         }
         Ok(Self { instance, association, remote: Destination { host, port } })
@@ -363,10 +365,11 @@ mod tests {
 
     fn destination() -> impl Strategy<Value = Destination> {
         let host = prop_oneof![
-            any::<IpAddr>().prop_map(HostAddress::Ip),
-            "[a-z0-9.-]{1,255}".prop_map(HostAddress::Name),
+            // Port 0 is a ping.
+            (any::<IpAddr>().prop_map(HostAddress::Ip), any::<u16>()),
+            ("[a-z0-9.-]{1,255}".prop_map(HostAddress::Name), 1..=u16::MAX),
         ];
-        (host, 1..=u16::MAX).prop_map(|(host, port)| Destination { host, port })
+        host.prop_map(|(host, port)| Destination { host, port })
     }
 
     fn flow() -> impl Strategy<Value = Flow> {
@@ -465,7 +468,7 @@ mod tests {
         assert_eq!(refused(&[0x20, 1, 1, 1, 0, 0, 0, 2, 9, 9]), FrameError::Place);
         assert_eq!(refused(&[0x20, 1, 1, 0, 0, 0, 0, 2, 9]), FrameError::Place);
         assert_eq!(refused(&[0x30; 13]), FrameError::Long);
-        let mut port_zero = vec![0x11, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 4, 1, 2, 3, 4];
+        let mut port_zero = vec![0x11, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, b'a'];
         port_zero.extend([0, 0]);
         assert_eq!(refused(&port_zero), FrameError::Address);
     }

@@ -36,13 +36,13 @@ struct State {
 }
 
 impl Link {
+    /// With `channel` for the longest frame that the stack sends to `peer`.
     pub(crate) fn new(
         socket: Arc<UdpSocket>,
         peer: SocketAddr,
-        redundancy: u8,
-        instance: u32,
+        channel: impl FnOnce(usize) -> Channel,
     ) -> Self {
-        let channel = Channel::new(longest(&socket, peer), redundancy, instance);
+        let channel = channel(longest(&socket, peer));
         Self {
             socket,
             peer,

@@ -5,6 +5,8 @@
 //! destinations: an endpoint-independent mapping (RFC 4787). Between them datagrams travel in UDP datagrams of the
 //! carrier's stack, with a header of 8 bytes; those that are too long for one are split and joined again.
 //!
+//! An association carries pings as well: see [`Association::ping`].
+//!
 //! If the path loses datagrams, repair frames follow them (forward error correction): as many as the loss that the receiver
 //! reports requires, up to a limit. A lost datagram is recovered within about a round trip. Without loss nothing is added.
 //!
@@ -17,6 +19,7 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 
 mod channel;
+mod echo;
 mod far;
 mod fec;
 mod frame;
@@ -32,7 +35,7 @@ mod window;
 pub use channel::{Channel, Datagram, DatagramCounters};
 pub use far::{FarDatagrams, FarDatagramsConfig, FarDatagramsStatus};
 pub use near::{Association, NearDatagrams, NearDatagramsConfig, NearDatagramsStatus};
-pub use outside::Filtering;
+pub use outside::{Filtering, FilteringError};
 
 const ANY_V4: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 const ANY_V6: SocketAddr = SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0));

@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, coop};
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::channel::{Datagram, DatagramCounters};
+use super::channel::{Channel, Datagram, DatagramCounters};
 use super::frame::MAX_DATAGRAM;
 use super::link::Link;
 use super::{ANY_V4, ANY_V6, OVERHEAD, REDUNDANCY, instance};
@@ -128,9 +128,11 @@ impl NearDatagrams {
     /// Outside a tokio runtime.
     pub fn start(stack: &Stack, far: SocketAddr, config: NearDatagramsConfig) -> io::Result<Self> {
         let socket = Arc::new(stack.udp_bind(if far.is_ipv4() { ANY_V4 } else { ANY_V6 })?);
+        let instance = instance()?;
+        let channel = |longest| Channel::new(longest, config.redundancy, instance);
         let shared = Arc::new(Shared {
             config,
-            link: Link::new(socket.clone(), far, config.redundancy, instance()?),
+            link: Link::new(socket.clone(), far, channel),
             socket,
             table: Mutex::default(),
             room: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
@@ -220,13 +222,27 @@ impl Association {
         if !is_sound || to.port == 0 {
             return Err(io::Error::new(ErrorKind::InvalidInput, format!("no host at {to}")));
         }
+        self.send(data, to)?;
+        Ok(data.len())
+    }
+
+    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data, at most 65,507 bytes together.
+    /// [`recv`](Self::recv) gives what comes back, with port 0.
+    ///
+    /// # Errors
+    /// As [`send_to`](Self::send_to).
+    pub fn ping(&self, data: &[u8], to: IpAddr) -> io::Result<()> {
+        self.send(data, &Destination { host: HostAddress::Ip(to), port: 0 })
+    }
+
+    fn send(&self, data: &[u8], to: &Destination) -> io::Result<()> {
         {
             let mut waiting = self.inbox.waiting();
             waiting.ended.map_or(Ok(()), |kind| Err(io::Error::from(kind)))?;
             waiting.last = Instant::now();
         }
         self.near.0.shared.link.with(|channel, now| channel.send(now, self.id, to, data));
-        Ok(data.len())
+        Ok(())
     }
 
     /// Waits for a datagram; gives it and the address that it came from.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::link::Link;
-use super::{ANY_V4, ANY_V6};
+use super::{ANY_V4, ANY_V6, echo};
 use crate::dial::look_up;
 use crate::{Destination, HostAddress, Rules};
 
@@ -39,6 +40,23 @@ pub enum Filtering {
     EndpointIndependent,
     /// Those of addresses to which it has sent, from any port.
     AddressDependent,
+}
+
+/// The reason why a text is no [`Filtering`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0:?} is not a filtering: write endpoint-independent or address-dependent")]
+pub struct FilteringError(String);
+
+impl FromStr for Filtering {
+    type Err = FilteringError;
+
+    fn from_str(text: &str) -> Result<Self, FilteringError> {
+        match text {
+            "endpoint-independent" => Ok(Self::EndpointIndependent),
+            "address-dependent" => Ok(Self::AddressDependent),
+            _ => Err(FilteringError(text.to_owned())),
+        }
+    }
 }
 
 /// What all associations have in common.
@@ -79,8 +97,8 @@ pub(crate) struct Outside {
     common: Arc<Common>,
     link: Arc<Link>,
     id: u32,
-    v4: Option<UdpSocket>,
-    v6: Option<UdpSocket>,
+    /// Those for UDP over IPv4 and IPv6, and those for ICMP echo.
+    sockets: [Option<UdpSocket>; 4],
     names: HashMap<String, Name>,
     resolving: JoinSet<(String, Vec<IpAddr>)>,
     asked: Recent,
@@ -119,8 +137,7 @@ impl Outside {
             common,
             link,
             id,
-            v4: None,
-            v6: None,
+            sockets: [const { None }; 4],
             names: HashMap::new(),
             resolving: JoinSet::new(),
             asked: Recent::default(),
@@ -137,8 +154,7 @@ impl Outside {
                     Some(next) => self.send(next).await,
                     None => break,
                 },
-                () = readable(self.v4.as_ref()) => self.receive(true),
-                () = readable(self.v6.as_ref()) => self.receive(false),
+                place = readable(&self.sockets) => self.receive(place),
                 Some(Ok((name, addresses))) = self.resolving.join_next() => {
                     self.on_resolved(name, addresses).await;
                 }
@@ -233,28 +249,27 @@ impl Outside {
     }
 
     async fn send_to(&mut self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
-        let (socket, any) = match to {
-            SocketAddr::V4(_) => (&mut self.v4, ANY_V4),
-            SocketAddr::V6(_) => (&mut self.v6, ANY_V6),
-        };
-        let socket = match socket {
+        let place = place(to);
+        let socket = match &mut self.sockets[place] {
             Some(socket) => socket,
-            None => socket.insert(UdpSocket::bind(any).await?),
+            none => none.insert(open(place).await?),
         };
         if self.common.filtering == Filtering::AddressDependent {
             self.asked.insert(to.ip());
         }
-        socket.send_to(data, to).await
+        match place < ECHO {
+            true => socket.send_to(data, to).await,
+            false => socket.send_to(&echo::request(data, to.is_ipv6()), to).await,
+        }
     }
 
     /// Passes on what has arrived at a socket.
-    fn receive(&mut self, v4: bool) {
+    fn receive(&mut self, place: usize) {
         // One buffer for all associations of a thread: none keeps 64 KiB for itself.
         thread_local! {
             static BUF: RefCell<Vec<u8>> = RefCell::new(vec![0; usize::from(u16::MAX)]);
         }
-        let socket = if v4 { &self.v4 } else { &self.v6 };
-        let Some(socket) = socket else { return };
+        let Some(socket) = &self.sockets[place] else { return };
         BUF.with_borrow_mut(|buf| {
             for _ in 0..TURN {
                 // An error tells of a datagram sent before, or that nothing more has arrived.
@@ -265,22 +280,51 @@ impl Outside {
                 };
                 // The mapping of IPv4 is another socket.
                 let mapped = from.ip().to_canonical() != from.ip();
-                if filtered || mapped || from.port() == 0 {
+                if filtered || mapped || (place < ECHO && from.port() == 0) {
                     count(&self.common.dropped.filtered);
                     continue;
                 }
+                let (data, from) = match place < ECHO {
+                    true => (&buf[..len], from),
+                    false => match echo::reply(&buf[..len], from.is_ipv6()) {
+                        Some(data) => (data, SocketAddr::new(from.ip(), 0)),
+                        None => continue,
+                    },
+                };
                 self.last = Instant::now();
-                self.link
-                    .with(|channel, now| channel.send(now, self.id, &from.into(), &buf[..len]));
+                self.link.with(|channel, now| channel.send(now, self.id, &from.into(), data));
             }
         });
     }
 }
 
-async fn readable(socket: Option<&UdpSocket>) {
-    match socket {
+/// The first place of a socket for ICMP echo.
+const ECHO: usize = 2;
+
+/// The place of the socket that sends to `to`; port 0 is ICMP echo.
+fn place(to: SocketAddr) -> usize {
+    usize::from(to.is_ipv6()) + if to.port() == 0 { ECHO } else { 0 }
+}
+
+async fn open(place: usize) -> io::Result<UdpSocket> {
+    match place {
+        0 => UdpSocket::bind(ANY_V4).await,
+        1 => UdpSocket::bind(ANY_V6).await,
+        _ => echo::socket(place > ECHO),
+    }
+}
+
+/// Waits until something has arrived at a socket; gives its place.
+async fn readable(sockets: &[Option<UdpSocket>; 4]) -> usize {
+    let wait = async |place: usize| match &sockets[place] {
         Some(socket) => drop(socket.readable().await),
         None => pending().await,
+    };
+    tokio::select! {
+        () = wait(0) => 0,
+        () = wait(1) => 1,
+        () = wait(2) => 2,
+        () = wait(3) => 3,
     }
 }
 

@@ -282,6 +282,30 @@ async fn associations_outlive_a_restart_of_the_far_end() {
     assert_eq!(timeout(PATIENCE, answered).await.expect("no answer"), (5, server));
 }
 
+/// The number of an association, its name and its port are those of the life before.
+#[tokio::test]
+async fn a_near_end_that_was_restarted_gets_sockets_of_its_own() {
+    let (near_stack, far_stack) = stacks();
+    let listen = "10.77.0.1:7077".parse().unwrap();
+    let far = Arc::new(FarDatagrams::new(&far_stack, listen, everything()).unwrap());
+    let _run = serve(&far);
+    let socket = near_stack.udp_bind("10.77.0.2:5000".parse().unwrap()).unwrap();
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = server.local_addr().unwrap().into();
+    let mut ports = Vec::new();
+    for instance in [1, 2] {
+        let mut channel = Channel::new(MTU, 0, instance);
+        channel.send(airtcp_types::Instant::ZERO, 1, &to, b"x");
+        while let Some(frame) = channel.poll_transmit() {
+            socket.send_to(&frame, listen).await.unwrap();
+        }
+        let received = timeout(PATIENCE, server.recv_from(&mut [0; 9])).await.expect("nothing");
+        ports.push(received.unwrap().1.port());
+        assert_eq!((far.status().peers, far.status().associations), (1, 1));
+    }
+    assert_ne!(ports[0], ports[1]);
+}
+
 #[tokio::test]
 async fn what_a_link_loses_is_repaired_in_both_directions() {
     let spec = "delay 10ms loss 10% limit 5000 seed 3".parse().unwrap();

@@ -1,13 +1,16 @@
 //! How many clients are served at a time.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::carried::lock;
 
 /// How long a client may take to say what it wants.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
@@ -18,11 +21,14 @@ const SILENT: u32 = 60;
 /// A limit on the clients that are served at a time. Clones share it.
 ///
 /// Above it, clients wait until others have ended: one is accepted and not served, the others are in the backlog of the
-/// kernel's listener.
+/// listener. An eighth is kept from any one address (IPv6: from any network of 64 bits), so that it cannot keep all others
+/// waiting: its clients beyond that are reset. Loopback has all.
 #[derive(Clone, Debug)]
 pub struct Clients {
     slots: Arc<Semaphore>,
     limit: u32,
+    /// The clients of each source that are served or wait.
+    pub(super) sources: Arc<Mutex<HashMap<IpAddr, u32>>>,
     /// All are to end.
     over: Arc<watch::Sender<bool>>,
 }
@@ -31,7 +37,8 @@ impl Clients {
     /// At most `limit` clients at a time.
     pub fn new(limit: u32) -> Self {
         let slots = Arc::new(Semaphore::new(limit as usize));
-        Self { slots, limit, over: Arc::new(watch::Sender::new(false)) }
+        let over = Arc::new(watch::Sender::new(false));
+        Self { slots, limit, sources: Arc::default(), over }
     }
 
     /// How many clients are served now.
@@ -50,13 +57,49 @@ impl Clients {
         self.over.send_replace(true);
     }
 
-    /// Waits for a place; it is free again when the permit is dropped.
-    pub(super) async fn enter(&self) -> OwnedSemaphorePermit {
+    /// Waits for a place for a client at `source`; it is free again when the slot is dropped. `None`: its source has all that
+    /// it may.
+    pub(super) async fn enter(&self, source: IpAddr) -> Option<Slot> {
+        let source = source.to_canonical();
+        let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
+        let share = match kept {
+            0 => None,
+            kept => Some(self.share(source, self.limit - kept)?),
+        };
         match Arc::clone(&self.slots).acquire_owned().await {
-            Ok(slot) => slot,
+            Ok(permit) => Some(Slot { _permit: permit, _share: share }),
             // Nothing closes the semaphore.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// A place among the `most` of a source, if there is one.
+    fn share(&self, source: IpAddr, most: u32) -> Option<Share> {
+        let source = match source {
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+            IpAddr::V4(_) => source,
+        };
+        let mut sources = lock(&self.sources);
+        let count = sources.entry(source).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Share { sources: self.sources.clone(), source })
+    }
+
+    /// Serves a client in a task of its own, until it ends or all are to end.
+    pub(super) fn serve(&self, slot: Slot, served: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        tokio::spawn(async move {
+            let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
+            tokio::select! {
+                () = served => {}
+                // A splice that is dropped resets its connections.
+                () = is_over => {}
+            }
+            drop(slot);
+        });
     }
 
     /// Has `serve` see to each client in a task of its own, which goes on when this future is dropped.
@@ -71,25 +114,45 @@ impl Clients {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let slot = self.enter().await;
+                    let Some(slot) = self.enter(peer.ip()).await else {
+                        tracing::info!(%peer, "reset: its address has as many connections as it may");
+                        let _ = stream.set_zero_linger();
+                        continue;
+                    };
                     prepare(&stream);
-                    let served = serve(stream, peer);
-                    let over = self.over.clone();
-                    tokio::spawn(async move {
-                        let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
-                        tokio::select! {
-                            () = served => {}
-                            // A splice that is dropped resets its connections.
-                            () = is_over => {}
-                        }
-                        drop(slot);
-                    });
+                    self.serve(slot, serve(stream, peer));
                 }
                 Err(error) => {
                     // Out of descriptors, for the most part: others have to go first.
                     tracing::warn!(%error, "a client could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
+            }
+        }
+    }
+}
+
+/// A place of a client.
+#[derive(Debug)]
+pub(super) struct Slot {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+/// One of the clients of a source.
+#[derive(Debug)]
+struct Share {
+    sources: Arc<Mutex<HashMap<IpAddr, u32>>>,
+    source: IpAddr,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut sources = lock(&self.sources);
+        if let Some(count) = sources.get_mut(&self.source) {
+            *count -= 1;
+            if *count == 0 {
+                sources.remove(&self.source);
             }
         }
     }

@@ -1,18 +1,25 @@
-//! Local forwards, in the words of ssh's `-L`.
+//! Local and remote forwards, in the words of ssh's `-L` and `-R`.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use thiserror::Error;
+use tokio::io::Interest;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use super::Clients;
-use crate::{Destination, Near, Side, splice};
+use crate::carried::lock;
+use crate::dial::dial;
+use crate::{Carried, Destination, Near, Refusal, Rules, Side, splice};
 
-/// A port of this machine, and the destination that its connections are carried to: `[bind:]port:host:hostport`.
+/// A port, and the destination that its connections are carried to: `[bind:]port:host:hostport`. The port is of this machine
+/// and the destination at the far side, or the other way round for a remote forward.
 ///
 /// As in `ssh -L`, addresses of IPv6 are in brackets, a `bind` of `*` or nothing means every address of this machine, and
 /// without one (or with `localhost`) the port is open to programs of this machine alone.
@@ -95,6 +102,16 @@ fn bare(text: &str) -> &str {
 }
 
 impl Forward {
+    /// The address and port of a remote forward: 127.0.0.1 without a `bind`, and `::` for every address.
+    fn remote(&self) -> SocketAddr {
+        let address = match self.bind {
+            Bind::Loopback => Ipv4Addr::LOCALHOST.into(),
+            Bind::All => Ipv6Addr::UNSPECIFIED.into(),
+            Bind::One(address) => address,
+        };
+        SocketAddr::new(address, self.port)
+    }
+
     /// Listens on each of its addresses. Of several, such as both loopback addresses, those that this machine lacks are left out.
     ///
     /// # Errors
@@ -123,27 +140,105 @@ impl Forward {
 
 /// Carries the connections of `listener` to a destination.
 ///
-/// The kernel accepts before the destination is known to answer: a refusal resets the connection.
+/// The kernel accepts before the destination is known to answer: a refusal resets the connection. As the program cannot
+/// tell why, the log has a warning for each new reason.
 pub async fn serve_forward(
     listener: TcpListener,
     near: Near,
     clients: Clients,
     to: Destination,
 ) -> Infallible {
+    let reason = Arc::new(Mutex::new(None));
     let serve = |mut stream: tokio::net::TcpStream, peer: SocketAddr| {
-        let (near, to) = (near.clone(), to.clone());
+        let (near, to, reason) = (near.clone(), to.clone(), reason.clone());
         async move {
             match near.connect(&to).await {
                 Ok(far) => {
                     tracing::debug!(%peer, %to, "forward");
+                    *lock(&reason) = None;
                     splice(stream, far).await;
                 }
                 Err(refusal) => {
-                    tracing::info!(%peer, %to, %refusal, "forward");
+                    let is_new = lock(&reason).replace(refusal.name()) != Some(refusal.name());
+                    // Without a far gateway the near one says so itself.
+                    if is_new && !matches!(refusal, Refusal::NoGateway(_)) {
+                        tracing::warn!(%peer, %to, "forward: {refusal}");
+                    } else {
+                        tracing::info!(%peer, %to, "forward: {refusal}");
+                    }
                     stream.abort();
                 }
             }
         }
     };
     clients.accept(listener, serve).await
+}
+
+/// How many connections to a remote forward are waited for at a time, and how soon what failed is tried again.
+const AHEAD: usize = 4;
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Has the far gateway listen on the port of `forward`, and connects who comes there to its destination, which this machine
+/// dials. The log has a warning for each new reason why that cannot be.
+pub async fn serve_remote(forward: Forward, near: Near, clients: Clients) -> Infallible {
+    let at = forward.remote();
+    let mut reason = None;
+    loop {
+        match near.listen(at).await {
+            Ok(port) => {
+                reason = None;
+                tracing::info!(%at, "the far gateway listens");
+                let mut waiting: JoinSet<_> = (0..AHEAD).map(|_| next(near.clone(), at)).collect();
+                loop {
+                    tokio::select! {
+                        // Nothing is said on it but its end.
+                        _ = port.ready(Interest::READABLE) => break,
+                        Some(accepted) = waiting.join_next() => {
+                            waiting.spawn(next(near.clone(), at));
+                            if let (Ok(Some(carried)), Some(slot)) =
+                                (accepted, clients.enter(Ipv4Addr::LOCALHOST.into()).await)
+                            {
+                                clients.serve(slot, serve_program(carried, forward.to.clone()));
+                            }
+                        }
+                    }
+                }
+            }
+            Err(refusal) => {
+                let is_new = reason.replace(refusal.name()) != Some(refusal.name());
+                if is_new && !matches!(refusal, Refusal::NoGateway(_)) {
+                    tracing::warn!(%at, "remote forward: {refusal}");
+                }
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// The next connection to a port of the far gateway's machine; after a pause none, if that fails.
+async fn next(near: Near, at: SocketAddr) -> Option<Carried> {
+    match near.accept(at).await {
+        Ok(carried) => Some(carried),
+        Err(refusal) => {
+            tracing::debug!(%at, "remote forward: {refusal}");
+            tokio::time::sleep(AGAIN).await;
+            None
+        }
+    }
+}
+
+async fn serve_program(mut carried: Carried, to: Destination) {
+    let everything = Rules { allow: Vec::new(), deny: Vec::new() };
+    let patience = Duration::from_secs(10);
+    let dialled = tokio::time::timeout(patience, dial(&to, &everything)).await;
+    match dialled.unwrap_or(Err(Refusal::TimedOut)) {
+        Ok(stream) => {
+            tracing::debug!(%to, "remote forward");
+            splice(carried, stream).await;
+        }
+        Err(refusal) => {
+            tracing::warn!(%to, "remote forward: {refusal}");
+            carried.abort();
+        }
+    }
 }

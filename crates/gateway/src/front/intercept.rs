@@ -24,9 +24,9 @@ const LONGEST: usize = 65_535;
 /// The buffers of a connection, in each direction: the device is near, and what waits is held back at the program.
 const BUFFER: ByteCount = ByteCount::from_mib(1);
 
-/// How long the association of a socket whose first datagram went to DNS lasts after its last answer (RFC 4787 REQ-5 b). A
-/// resolver sends each query from another port: with the usual time a few queries a second would take all associations.
-const DNS: Duration = Duration::from_secs(10);
+/// How long the association of a ping, or of a socket whose first datagram went to DNS, lasts after its last answer (RFC 4787
+/// REQ-5 b). A resolver sends each query from another port: with the usual time a few queries a second would take all associations.
+pub(super) const SHORT: Duration = Duration::from_secs(10);
 const DNS_PORT: u16 = 53;
 
 /// The settings of interception.
@@ -65,10 +65,11 @@ pub fn intercept_config(mtu: u16) -> HostConfig {
 ///
 /// A SYN is answered when the far gateway has connected to its destination. A refusal is answered as the network would:
 /// a RST if the destination refused, and otherwise an ICMP error (host or network unreachable, or prohibited). Without
-/// `datagrams`, UDP is answered with Port Unreachable. Pings are not answered: only the destination could say whether it is
-/// there.
+/// `datagrams`, UDP is answered with Port Unreachable. Pings are not answered here: see
+/// [`without_pings`](super::without_pings).
 ///
-/// At most `clients` connections are carried at a time; then SYNs wait in the backlog.
+/// At most `clients` connections are carried at a time; then SYNs wait in the backlog. Those of an address that has as many as
+/// it may are refused.
 ///
 /// # Errors
 /// The stack intercepts already, or has ended.
@@ -97,8 +98,13 @@ async fn carry_connections(
     early: bool,
 ) -> io::Result<Infallible> {
     loop {
-        let slot = clients.enter().await;
         let pending = listener.next().await?;
+        // Not before: a slot that waits for a SYN is one that the clients of a proxy lack.
+        let source = pending.source();
+        let Some(slot) = clients.enter(source.ip()).await else {
+            tracing::info!(%source, "refused: its address has as many connections as it may");
+            continue;
+        };
         let near = near.clone();
         tokio::spawn(async move {
             carry_connection(pending, near, early).await;
@@ -139,7 +145,7 @@ fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
 
 fn refuse(pending: PendingStream, refusal: &Refusal) {
     match refusal {
-        Refusal::Refused | Refusal::Busy => pending.refuse(),
+        Refusal::Refused | Refusal::Busy | Refusal::CannotListen => pending.refuse(),
         Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NoSuchName => {
             pending.refuse_with(Unreachable::Host);
         }
@@ -152,40 +158,17 @@ fn refuse(pending: PendingStream, refusal: &Refusal) {
 
 async fn carry_datagrams(socket: AnyUdpSocket, near: NearDatagrams) -> io::Result<Infallible> {
     let socket = Arc::new(socket);
-    let mut associations = HashMap::<SocketAddr, Arc<Association>>::new();
-    let mut answers = JoinSet::new();
+    let mut associations = Associations::new(near);
     let mut buf = vec![0; LONGEST];
     loop {
         let (len, flow) = tokio::select! {
-            Some(ended) = answers.join_next() => {
-                if let Ok(source) = ended {
-                    associations.remove(&source);
-                }
-                continue;
-            }
+            () = associations.ended() => continue,
             received = socket.recv(&mut buf) => received?,
         };
         let source = flow.remote;
-        let association = match associations.get(&source) {
-            Some(association) => association.clone(),
-            None => match near.associate(source) {
-                Ok(association) => {
-                    let association = Arc::new(association);
-                    associations.insert(source, association.clone());
-                    let (socket, association) = (socket.clone(), association.clone());
-                    let is_dns = flow.local.port() == DNS_PORT;
-                    let patience = if is_dns { DNS } else { Duration::MAX };
-                    answers.spawn(carry_answers(socket, association.clone(), source, patience));
-                    association
-                }
-                // As in a router whose table is full, the datagram is lost.
-                Err(error) if error.kind() == ErrorKind::QuotaExceeded => {
-                    tracing::debug!(%source, %error, "a datagram was dropped");
-                    continue;
-                }
-                Err(error) => return Err(error),
-            },
-        };
+        let patience = if flow.local.port() == DNS_PORT { SHORT } else { Duration::MAX };
+        let answers = |association| carry_answers(socket.clone(), association, source, patience);
+        let Some(association) = associations.of(source, answers)? else { continue };
         match association.send_to(&buf[..len], &flow.local.into()).await {
             Err(error) if error.kind() != ErrorKind::InvalidInput => return Err(error),
             _ => {}
@@ -199,11 +182,66 @@ async fn carry_answers(
     association: Arc<Association>,
     source: SocketAddr,
     patience: Duration,
-) -> SocketAddr {
+) {
     while let Ok(Ok((data, from))) = timeout(patience, association.recv()).await {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         // What cannot be sent is lost; the others go on.
         let _ = socket.send(&data, FlowId { local: from, remote: source }).await;
     }
-    source
+}
+
+/// The associations of intercepted sources.
+pub(super) struct Associations {
+    near: NearDatagrams,
+    open: HashMap<SocketAddr, Arc<Association>>,
+    /// What carries their answers.
+    answers: JoinSet<SocketAddr>,
+}
+
+impl Associations {
+    pub(super) fn new(near: NearDatagrams) -> Self {
+        Self { near, open: HashMap::new(), answers: JoinSet::new() }
+    }
+
+    /// The association of a source. A new one lasts until its `answers` end. `None`: there are as many as may be, and as in a
+    /// router whose table is full the datagram is lost.
+    ///
+    /// # Errors
+    /// The stack has ended.
+    pub(super) fn of<F>(
+        &mut self,
+        source: SocketAddr,
+        answers: impl FnOnce(Arc<Association>) -> F,
+    ) -> io::Result<Option<Arc<Association>>>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if let Some(association) = self.open.get(&source) {
+            return Ok(Some(association.clone()));
+        }
+        let association = match self.near.associate(source) {
+            Ok(association) => Arc::new(association),
+            Err(error) if error.kind() == ErrorKind::QuotaExceeded => {
+                tracing::debug!(%source, %error, "a datagram was dropped");
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.open.insert(source, association.clone());
+        let answers = answers(association.clone());
+        self.answers.spawn(async move {
+            answers.await;
+            source
+        });
+        Ok(Some(association))
+    }
+
+    /// Waits until one has ended, and forgets it.
+    pub(super) async fn ended(&mut self) {
+        match self.answers.join_next().await {
+            Some(Ok(source)) => drop(self.open.remove(&source)),
+            Some(Err(_)) => {}
+            None => std::future::pending().await,
+        }
+    }
 }

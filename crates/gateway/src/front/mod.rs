@@ -2,7 +2,7 @@
 //!
 //! A SOCKS5 server, an HTTP CONNECT proxy and local forwards. Each accepts connections of the kernel, asks the near
 //! gateway for a connection to the destination, tells the program of a refusal in its protocol's words, and then splices
-//! the two. [`Clients`] bounds how many are served at a time, by all front ends together.
+//! the two. Interception needs no server: it takes connections, datagrams and pings to every destination from a device. [`Clients`] bounds how many are served at a time, by all front ends together.
 
 mod associate;
 mod clients;
@@ -10,13 +10,15 @@ mod connect;
 mod forward;
 mod intercept;
 mod login;
+mod ping;
 mod socks;
 
 pub use clients::Clients;
 pub use connect::serve_http_connect;
-pub use forward::{Forward, InvalidForward, serve_forward};
+pub use forward::{Forward, InvalidForward, serve_forward, serve_remote};
 pub use intercept::{InterceptConfig, intercept, intercept_config};
 pub use login::{InvalidLogin, Login};
+pub use ping::{Pings, WithoutPings, carry_pings, without_pings};
 pub use socks::serve_socks5;
 
 #[cfg(test)]

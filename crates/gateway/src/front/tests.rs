@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::datagram::{FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
-use crate::{Destination, Far, FarConfig, Near, NearConfig, Rules};
+use crate::{Destination, Far, FarConfig, Near, NearConfig, Refusal, Rules};
 
 /// A near gateway with its far one, and tasks that end with it.
 struct Gateway {
@@ -48,7 +48,9 @@ impl Gateway {
         let far_datagrams = FarDatagrams::new(&far, at, config).unwrap();
         tasks.spawn(async move { drop(far_datagrams.run().await) });
         let datagrams = NearDatagrams::start(&near, at, NearDatagramsConfig::default()).unwrap();
-        let far = Far::new(far, FarConfig { rules, ..FarConfig::new(at) }).unwrap();
+        let permit_listen = vec!["127.0.0.1".parse().unwrap()];
+        let config = FarConfig { rules, permit_listen, ..FarConfig::new(at) };
+        let far = Far::new(far, config).unwrap();
         tasks.spawn(async move { drop(far.run().await) });
         let near = Near::start(near, NearConfig::new(at));
         Self { near, datagrams, clients: Clients::new(64), tasks }
@@ -334,7 +336,8 @@ fn a_forward_is_written_as_in_ssh() {
         ("99999:a:80", "1 to 65535"),
         ("here:80:a:80", "`here` is not an IP address"),
         ("8080:a b:80", "not a host"),
-        ("8080:a:0", "no port"),
+        ("8080:a:0", "the port of"),
+        ("8080:a:70000", "the port of"),
         ("8080:[a:80", "2 parts"),
         ("", "1 parts"),
     ] {
@@ -428,4 +431,130 @@ async fn clients_above_the_limit_wait_until_another_has_ended() {
     assert_eq!(read(&mut first, 5).await, b"first");
     assert_eq!(served.await.unwrap(), 6);
     assert_eq!(heard, "second");
+}
+
+#[tokio::test]
+async fn an_eighth_of_the_places_is_kept_from_each_address() {
+    let clients = Clients::new(16);
+    let enter = async |text: &str| clients.enter(text.parse().unwrap()).await;
+    for (one, same, other) in [
+        ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+    ] {
+        let mut slots = Vec::new();
+        while let Some(slot) = enter(one).await {
+            slots.push(slot);
+        }
+        assert_eq!(slots.len(), 14);
+        assert!(enter(same).await.is_none());
+        assert!(enter(other).await.is_some());
+        slots.pop();
+        assert!(enter(same).await.is_some());
+    }
+    for loopback in ["127.0.0.1", "::1"] {
+        let mut slots = Vec::new();
+        for _ in 0..16 {
+            slots.push(enter(loopback).await.unwrap());
+        }
+        assert_eq!(clients.count(), 16);
+    }
+    assert!(clients.sources.lock().unwrap().is_empty());
+}
+
+/// A stack whose connections are intercepted.
+fn intercepted(gateway: &mut Gateway) -> Stack {
+    let (left, right) = memory::pair(1420, 256);
+    let programs = Stack::new(left, HostConfig::new(["10.1.1.1/24".parse().unwrap()])).unwrap();
+    let stack = Stack::new(right, intercept_config(1420)).unwrap();
+    let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+    gateway.tasks.spawn(async move {
+        drop(intercept(stack, near, None, clients, InterceptConfig::default()).await);
+    });
+    programs
+}
+
+#[tokio::test]
+async fn interception_without_connections_takes_no_place_of_other_clients() {
+    let mut gateway = Gateway::new();
+    gateway.clients = Clients::new(1);
+    let programs = intercepted(&mut gateway);
+    // One came, and was refused by the far gateway's rules: now it waits for the next.
+    programs.connect("192.0.2.1:80".parse().unwrap()).await.unwrap_err();
+    let to = server("127.0.0.1:0").await;
+    let mut client = gateway.socks().await;
+    assert_eq!(ask(&mut client, 1, &target("127.0.0.1", to.port())).await, 0);
+    assert!(echoes(client).await);
+}
+
+#[tokio::test]
+async fn an_intercepted_address_that_has_as_many_connections_as_it_may_is_refused() {
+    let mut gateway = Gateway::new();
+    gateway.clients = Clients::new(8);
+    let programs = intercepted(&mut gateway);
+    let mut others = Vec::new();
+    for _ in 0..7 {
+        others.push(gateway.clients.enter("10.1.1.1".parse().unwrap()).await.unwrap());
+    }
+    let to = "192.0.2.1:80".parse().unwrap();
+    let refused = programs.connect(to).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    others.pop();
+    // The far gateway's rules do not allow it.
+    let refused = programs.connect(to).await.unwrap_err();
+    assert_ne!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+/// Connects to a port that somebody is about to open.
+async fn connected(to: SocketAddr) -> TcpStream {
+    loop {
+        match TcpStream::connect(to).await {
+            Ok(stream) => return stream,
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_remote_forward_carries_from_the_far_machine_and_resets_what_is_refused() {
+    let mut gateway = Gateway::new();
+    let (open, closed) = (server("[::1]:0").await, nobody().await);
+    for (to, is_open) in [(open, true), (closed, false)] {
+        let port = nobody().await;
+        let forward: Forward = format!("{}:{to}", port.port()).parse().unwrap();
+        let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+        gateway.tasks.spawn(async { match serve_remote(forward, near, clients).await {} });
+        // More than are waited for at a time.
+        let mut programs = Vec::new();
+        for _ in 0..12 {
+            programs.push(connected(port).await);
+        }
+        for mut program in programs {
+            if is_open {
+                assert!(echoes(program).await);
+            } else {
+                let reset = program.read(&mut [0]).await.unwrap_err();
+                assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+            }
+        }
+        gateway.clients.drained().await;
+    }
+}
+
+#[tokio::test]
+async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_wanted() {
+    let gateway = Gateway::new();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let refused = async |at| gateway.near.listen(at).await.unwrap_err();
+    assert_eq!(refused("127.0.0.2:4000".parse().unwrap()).await, Refusal::NotAllowed);
+    assert_eq!(refused(taken.local_addr().unwrap()).await, Refusal::CannotListen);
+    let at = nobody().await;
+    assert_eq!(gateway.near.accept(at).await.unwrap_err(), Refusal::NotAllowed);
+    let port = gateway.near.listen(at).await.unwrap();
+    let program = connected(at).await;
+    let carried = gateway.near.accept(at).await.unwrap();
+    drop((port, carried, program));
+    // The port is free again.
+    while TcpListener::bind(at).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }

@@ -1,12 +1,13 @@
 //! What the gateways bound.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use airtcp_device::memory;
-use airtcp_gateway::{Limits, Refusal, Side};
+use airtcp_device::{Device, Memory, memory};
+use airtcp_gateway::{Limits, Near, NearConfig, Refusal, Side, carrier_config};
 use airtcp_net::Stack;
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, Packet};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
@@ -99,6 +100,71 @@ async fn a_program_that_does_not_read_holds_the_server_back() {
         let heard = read_all(&mut program).await.unwrap();
         assert_eq!(heard.len(), written);
         assert!(heard.iter().zip(data.iter().cycle()).all(|(heard, sent)| heard == sent));
+    })
+    .await;
+}
+
+/// Joins a far end with two near ones, 10.77.0.2 and 10.77.0.3.
+async fn switch(mut far: Memory, mut nears: [Memory; 2]) {
+    let [second, third] = &mut nears;
+    loop {
+        let (mut down, mut up, mut other) = (Vec::new(), Vec::new(), Vec::new());
+        tokio::select! {
+            received = far.recv(&mut down, 64) => drop(received.unwrap()),
+            received = second.recv(&mut up, 64) => drop(received.unwrap()),
+            received = third.recv(&mut other, 64) => drop(received.unwrap()),
+        }
+        let is_third = |packet: &Packet| packet.data[16..20] == [10, 77, 0, 3];
+        let (mut for_third, mut for_second) = down.into_iter().partition(is_third);
+        second.try_send(&mut for_second);
+        third.try_send(&mut for_third);
+        far.try_send(&mut VecDeque::from(up));
+        far.try_send(&mut VecDeque::from(other));
+    }
+}
+
+#[tokio::test]
+async fn a_near_gateway_that_does_not_read_leaves_memory_of_the_far_one_to_others() {
+    within(async {
+        const MEMORY: ByteCount = ByteCount::from_mib(4);
+        let (far_device, a) = memory::pair(1420, 1024);
+        let (second, b) = memory::pair(1420, 1024);
+        let (third, c) = memory::pair(1420, 1024);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(switch(a, [b, c]));
+        let far_address = "10.77.0.1/24".parse().unwrap();
+        let far_stack = Stack::new(far_device, carrier_config([far_address], MEMORY, 2)).unwrap();
+        let nears = [(second, 2), (third, 3)];
+        let [near_stack, other_stack] =
+            nears.map(|(device, last)| Stack::new(device, config(last)).unwrap());
+        let network = Network::between(near_stack, far_stack, |_| {}, tasks);
+        let (listener, to) = server().await;
+        // Each connection would keep more than a sixteenth of it.
+        let mut greedy = Vec::new();
+        for _ in 0..32 {
+            greedy.push(network.near.connect(&to.into()).await.unwrap());
+            let (mut served, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let data = pattern(1, 1 << 20);
+                while served.write_all(&data).await.is_ok() {}
+            });
+        }
+        // Until it grows no more.
+        let mut before = ByteCount::ZERO;
+        while network.far_stack.held() > before || before < ByteCount(MEMORY.0 / 4) {
+            before = before.max(network.far_stack.held());
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let other = Near::start(other_stack, NearConfig::new(addr(FAR)));
+        let mut carried = other.connect(&to.into()).await.unwrap();
+        let (mut served, _) = listener.accept().await.unwrap();
+        let data = pattern(2, 1 << 20);
+        let writing = async {
+            served.write_all(&data).await.unwrap();
+            served.shutdown().await.unwrap();
+        };
+        let (heard, ()) = tokio::join!(read_all(&mut carried), writing);
+        assert!(heard.unwrap() == data);
     })
     .await;
 }

@@ -104,7 +104,7 @@ async fn ipv6_carries_to_ipv6() {
     within(async {
         let (left, right) = memory::pair(1420, 256);
         let stack = |device, address: &str| {
-            let config = carrier_config([address.parse().unwrap()], ByteCount::from_mib(256));
+            let config = carrier_config([address.parse().unwrap()], ByteCount::from_mib(256), 1);
             Stack::new(device, config).unwrap()
         };
         let (near_stack, far_stack) = (stack(left, "fd77::2/64"), stack(right, "fd77::1/64"));

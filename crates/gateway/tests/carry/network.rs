@@ -103,7 +103,7 @@ pub(crate) fn stack(device: Memory, last: u8) -> Stack {
 
 pub(crate) fn config(last: u8) -> HostConfig {
     let address = format!("10.77.0.{last}/24").parse().unwrap();
-    carrier_config([address], ByteCount::from_mib(256))
+    carrier_config([address], ByteCount::from_mib(256), 1)
 }
 
 /// A far gateway that may dial 127.0.0.1 and ::1.

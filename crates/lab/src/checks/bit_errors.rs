@@ -3,8 +3,8 @@
 use airtcp_link::Way;
 use airtcp_trace::figure::{Figure, Style};
 use airtcp_types::{Instant, Packet};
-use serde::Serialize;
 
+use crate::study::{Axis, Fields, Grid};
 use crate::theory::{self, Trials};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
@@ -24,33 +24,18 @@ const BITS: u64 = BYTES as u64 * 8;
 const PACKETS: u64 = 50_000;
 const RATES: [f64; 4] = [1e-6, 1e-5, 1e-4, 1e-3];
 
-#[derive(Serialize)]
-struct Record {
-    seed: u64,
-    ber: f64,
-    bits: u64,
-    flipped: u64,
-    packets: u64,
-    /// Packets that arrived with a bit flipped.
-    hit: u64,
-    /// Packets that the link says it corrupted.
-    counted: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings =
         Findings::new(["BER", "bits flipped, of 10^6", "packets hit, %", "theory, %", "counted"]);
     let (mut measured, mut curve) = (Vec::new(), Vec::new());
-    for ber in RATES {
-        let (mut flipped, mut hit, mut counted) = (0, 0, 0);
-        for seed in 1..=run.seeds {
-            let record = one(seed, ber, packets)?;
-            flipped += record.flipped;
-            hit += record.hit;
-            counted += record.counted;
-            findings.record(&record)?;
-        }
+    let axes = vec![Axis::new("ber", RATES)];
+    let grid = Grid::run(run, axes, |point, seed| one(seed, point.number("ber"), packets))?;
+    grid.record(&mut findings, &["ber"])?;
+    for row in grid.all().each("ber") {
+        let ber = row.number("ber");
+        let sum = |field| row.values(field).iter().sum::<f64>() as u64;
+        let [flipped, hit, counted] = ["flipped", "hit", "counted"].map(sum);
         let all = packets * run.seeds;
         let bits = Trials::share(flipped, all * BITS, ber);
         let whole = 1.0 - (1.0 - ber).powi(BITS as i32);
@@ -101,7 +86,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn one(seed: u64, ber: f64, packets: u64) -> Result<Record, LabError> {
+/// How many bits were flipped, how many packets arrived with one, and how many the link says it corrupted.
+fn one(seed: u64, ber: f64, packets: u64) -> Result<Fields, LabError> {
     let mut link = feed::link(&format!("biterror {ber} seed {seed}"))?;
     let zeros = Packet::new(vec![0; BYTES]);
     let stream = (0..packets).map(|n| (Instant::from_nanos(n * 1_000), zeros.clone()));
@@ -112,5 +98,6 @@ fn one(seed: u64, ber: f64, packets: u64) -> Result<Record, LabError> {
         hit += u64::from(ones > 0);
     });
     let counted = link.counters(Way::Forth).corrupted;
-    Ok(Record { seed, ber, bits: packets * BITS, flipped, packets, hit, counted })
+    let fields = Fields::default().with("bits", packets * BITS).with("flipped", flipped);
+    Ok(fields.with("packets", packets).with("hit", hit).with("counted", counted))
 }

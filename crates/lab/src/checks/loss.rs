@@ -1,8 +1,8 @@
 //! The share of packets that a link loses.
 
 use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
 
+use crate::study::{Axis, Fields, Grid};
 use crate::theory::{self, Trials};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
@@ -46,39 +46,29 @@ impl Law {
     }
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    link: &'a str,
-    packets: u64,
-    lost: u64,
-    share: f64,
-    theory: f64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings = Findings::new(["link", "lost, %", "theory, %"]);
     let random = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(Law::random);
     let bursty = [[2.0, 20.0, 100.0, 0.0], [1.0, 10.0, 75.0, 0.1]].map(Law::gilbert_elliott);
+    let laws: Vec<_> = random.into_iter().chain(bursty).collect();
+    let axes = vec![Axis::new("law", 0..laws.len())];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let law = &laws[point.number("law") as usize];
+        let lost = feed::losses(&format!("{} seed {seed}", law.spec), packets)?;
+        let lost = lost.iter().filter(|lost| **lost).count() as u64;
+        Ok(Fields::default()
+            .with("link", law.spec.as_str())
+            .with("packets", packets)
+            .with("lost", lost)
+            .with("share", lost as f64 / packets as f64)
+            .with("theory", law.share))
+    })?;
+    grid.record(&mut findings, &[])?;
     let mut points = Vec::new();
-    for law in random.iter().chain(&bursty) {
-        let mut all = 0;
-        for seed in 1..=run.seeds {
-            let lost = feed::losses(&format!("{} seed {seed}", law.spec), packets)?;
-            let lost = lost.iter().filter(|lost| **lost).count() as u64;
-            all += lost;
-            findings.record(&Record {
-                seed,
-                link: &law.spec,
-                packets,
-                lost,
-                share: lost as f64 / packets as f64,
-                theory: law.share,
-            })?;
-        }
+    for (law, row) in laws.iter().zip(grid.all().each("law")) {
         let trials = Trials {
-            sum: all as f64,
+            sum: row.values("lost").iter().sum(),
             count: (packets * run.seeds) as f64,
             mean: law.share,
             variance: law.variance,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use airtcp_sim::{Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_trace::figure::Figure;
 
 use super::network::{NEW_RENO, RENO, SETUP, VEGAS, WESTWOOD, flow, named};
+use crate::study::{Axis, Fields, Grid, Point, Slice, Value};
 use crate::{
     Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
 };
@@ -37,17 +37,6 @@ const LOSS_BASED: [&str; 3] = [RENO, NEW_RENO, WESTWOOD];
 const QUEUES: [u64; 3] = [94, 24, 376];
 const RATE: f64 = 54e6;
 
-#[derive(Serialize)]
-struct Record {
-    seed: u64,
-    /// Per cent.
-    error: f64,
-    queue: u64,
-    /// bit/s of payload, in the table's order.
-    goodputs: Vec<f64>,
-    queue_dropped: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
         "error, %",
@@ -59,21 +48,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     ]);
     let (table, queues) =
         if run.is_small { (&TABLE[..1], &QUEUES[..1]) } else { (&TABLE[..], &QUEUES[..]) };
-    let mut lines = vec![Vec::new(); SENDERS.len()];
-    for queue in queues {
-        for (error, printed) in table {
-            // What is lost at random hides the queue's size, and its own is the thesis' first row.
-            if *error > 0.0 && *queue != QUEUES[0] {
-                continue;
-            }
-            let shares = measure(run, *error, *queue, printed, &mut findings)?;
-            if *queue == QUEUES[0] {
-                for (line, share) in lines.iter_mut().zip(&shares) {
-                    line.push(draw::interval(*error, share, 1e-6));
-                }
-            }
-        }
-    }
+    let own = measure(run, &mut findings, &queues[..1], table)?;
+    // What is lost at random hides the queue's size, and its own is the thesis' first row.
+    measure(run, &mut findings, &queues[1..], &table[..1])?;
     let sums = TABLE.map(|(error, printed)| {
         format!("{error} %: {:.1}", f64::from(printed.iter().sum::<u32>()) / 100.0)
     });
@@ -83,9 +60,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          by its losses and not by the others; and its first row shows Vegas equal to Reno, which contradicts its text",
         sums.join(", ")
     ));
-    let series = SENDERS.iter().zip(lines);
-    let series =
-        series.map(|(sender, line)| draw::series(short(sender), Style::LineAndMarks, line));
+    let series = SENDERS.iter().enumerate().map(|(flow, sender)| {
+        own.all().line(short(sender), "error", 1e-6, |cell| goodput(cell, flow))
+    });
     findings.picture(
         "table5.2",
         Figure {
@@ -102,60 +79,76 @@ fn short(sender: &str) -> &'static str {
     if sender == "rrtp" { "RRTP" } else { named(sender) }
 }
 
+/// bit/s of payload of the flow with this place in the table.
+fn goodput(cell: &Slice<'_>, flow: usize) -> Interval {
+    let of = |run: &Fields| match run.value("goodputs") {
+        Value::List(goodputs) => goodputs.get(flow).copied(),
+        _ => None,
+    };
+    Interval::of(&cell.of(of))
+}
+
 fn measure(
     run: &Run,
-    error: f64,
-    queue: u64,
-    printed: &[u32; 5],
     findings: &mut Findings,
-) -> Result<Vec<Interval>, LabError> {
-    let scenario = scenario(error, queue, run.is_small)?;
-    let mut goodputs = vec![Vec::new(); SENDERS.len()];
-    for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
-        for (runs, flow) in goodputs.iter_mut().zip(&result.flows) {
-            runs.push(flow.goodput);
-        }
-        findings.record(&Record {
-            seed: result.seed,
-            error,
-            queue,
-            goodputs: result.flows.iter().map(|flow| flow.goodput).collect(),
-            queue_dropped: result.links.iter().map(|link| link.counters.queue_dropped).sum(),
-        })?;
+    queues: &[u64],
+    table: &[(f64, [u32; 5])],
+) -> Result<Grid, LabError> {
+    let errors = table.iter().map(|(error, _)| *error);
+    let axes = vec![Axis::new("queue", queues.iter().copied()), Axis::new("error", errors)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let scenario = scenario(point, run.is_small)?;
+        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+        let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
+        Ok(Fields::default().with("goodputs", goodputs).with("queue_dropped", dropped))
+    })?;
+    grid.record(findings, &["error", "queue"])?;
+    for (cell, (_, printed)) in
+        grid.all().rows(&["queue", "error"]).iter().zip(table.iter().cycle())
+    {
+        report(findings, cell, printed);
     }
+    Ok(grid)
+}
+
+fn report(findings: &mut Findings, cell: &Slice<'_>, printed: &[u32; 5]) {
+    let [error, queue] = ["error", "queue"].map(|axis| cell.text(axis));
+    let case = format!("error {error} %, queue {queue}");
+    let has_errors = cell.number("error") > 0.0;
     let fair = RATE / SENDERS.len() as f64;
-    let mut all = Vec::new();
-    for ((sender, runs), thesis) in SENDERS.iter().zip(&goodputs).zip(printed) {
-        let goodput = Interval::of(runs);
+    let mut sum = 0.0;
+    for (flow, (sender, thesis)) in SENDERS.iter().zip(printed).enumerate() {
+        let goodput = goodput(cell, flow);
+        sum += goodput.mean;
         let share = theory::scaled(&goodput, 1.0 / fair);
+        let shown = theory::show(&share, 1.0, 2);
         findings.table.row([
-            error.to_string(),
-            queue.to_string(),
+            error.clone(),
+            queue.clone(),
             short(sender).to_owned(),
             theory::show(&goodput, 1e-6, 2),
-            theory::show(&share, 1.0, 2),
+            shown.clone(),
             format!("{:.2}", f64::from(*thesis) / 100.0),
         ]);
-        let place = format!("error {error} %, queue {queue}: {}", short(sender));
-        if error == 0.0 {
-            let told = || "it is delay-based, and yields while others fill the queue".to_owned();
-            let starves = format!("{place}, of its fair share of 10.8 Mbit/s");
-            let shown = theory::show(&share, 1.0, 2);
-            let verdict = match LOSS_BASED.contains(sender) {
-                true => {
-                    theory::above(&share, 0.4, || "the others take it: see the table".to_owned())
-                }
-                false => theory::above(&share, 0.4, told),
-            };
-            findings.claim(starves, "0.4 or more", shown, verdict);
+        if has_errors {
+            continue;
         }
-        all.push(goodput);
+        let why = match LOSS_BASED.contains(sender) {
+            true => "the others take it: see the table",
+            false => "it is delay-based, and yields while others fill the queue",
+        };
+        findings.claim(
+            format!("{case}: {}, of its fair share of 10.8 Mbit/s", short(sender)),
+            "0.4 or more",
+            shown,
+            theory::above(&share, 0.4, || why.to_owned()),
+        );
     }
-    let sum: f64 = all.iter().map(|goodput| goodput.mean).sum();
-    if error == 0.0 {
+    if !has_errors {
         let share = sum / RATE;
         findings.claim(
-            format!("error {error} %, queue {queue}: all together, of the link"),
+            format!("{case}: all together, of the link"),
             "0.83 (44.8 of 54 Mbit/s)",
             format!("{share:.3}"),
             Verdict::of((share / (44.8 / 54.0) - 1.0).abs() < 0.1, || {
@@ -164,21 +157,17 @@ fn measure(
             }),
         );
     }
-    Ok(all)
 }
 
-fn scenario(error: f64, queue: u64, is_small: bool) -> Result<Scenario, LabError> {
+fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
     let (warm_up, end) = if is_small { (2, 6) } else { (20, 80) };
-    let link = format!("rate 54mbit delay 10ms limit {queue}");
-    let wire =
-        Wire { forth: feed::spec(&format!("{link} loss {error}%"))?, back: feed::spec(&link)? };
+    let link = format!("rate 54mbit delay 10ms limit {}", point.text("queue"));
+    let lossy = format!("{link} loss {}%", point.text("error"));
+    let bottleneck = Wire { forth: feed::spec(&lossy)?, back: feed::spec(&link)? };
     Ok(Scenario {
         warm_up: Duration::from_secs(warm_up),
         duration: Duration::from_secs(end),
         flows: SENDERS.iter().map(|sender| flow(sender)).collect(),
-        ..Scenario::new(
-            "table5.2",
-            Topology::Dumbbell { access: Wire::default(), bottleneck: wire },
-        )
+        ..Scenario::new("table5.2", Topology::Dumbbell { access: Wire::default(), bottleneck })
     })
 }

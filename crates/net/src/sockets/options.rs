@@ -29,7 +29,7 @@ impl TcpStream {
     }
 
     /// Sends only full segments from now on (`TCP_CORK`), or, with `false`, sends the data that was held back. A shutdown
-    /// sends that data, too, and so does a timeout of 200 ms or more while nothing is in flight.
+    /// sends that data, too, and so does a time-out of 200 ms or more while nothing is in flight.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -99,7 +99,7 @@ impl TcpStream {
     }
 
     /// Sets how long closing may take after the stream is dropped: data that the peer has not acknowledged by then
-    /// is discarded, and a RST is sent. With `None`, the default, only retransmission timeouts limit it. The drop
+    /// is discarded, and a RST is sent. With `None`, the default, only retransmission time-outs limit it. The drop
     /// itself does not wait.
     ///
     /// # Errors
@@ -124,9 +124,9 @@ impl TcpStream {
         self.ask(Connection::linger)
     }
 
-    /// Sets the user timeout (RFC 5482): how long data may stay unacknowledged, a keep-alive unanswered, or the peer's
+    /// Sets the user time-out (RFC 5482): how long data may stay unacknowledged, a keep-alive unanswered, or the peer's
     /// window closed. Reading and writing then return `TimedOut`. With `None`, the default, the usual number of
-    /// retransmission timeouts ends the connection.
+    /// retransmission time-outs ends the connection.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

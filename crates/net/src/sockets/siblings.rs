@@ -11,18 +11,18 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::sync::{mpsc, watch};
 
-/// Packets that may wait for one stack. They are few in honest traffic, and may pin a buffer of the device each.
+/// The maximum number of packets that wait for one stack. Normal traffic has few of them, and each may hold a buffer of the
+/// device.
 const ROOM: usize = 256;
 
 /// The position of a stack among siblings with the same addresses, each on its own queue of one device.
 ///
-/// They share a clock and a secret, and nothing that a packet needs on its way. A packet that is nobody's at the stack
-/// that it reached is handed on to the next one, and so round, until one knows it; the last one answers for all. At most
-/// 256 wait for each stack; what comes on top is dropped and counted (`IpExtHandOverDrops`).
+/// Siblings share a clock and a secret. They share no state on the path of a packet. A stack passes a packet of a flow that
+/// it does not know to the next stack, at most once round; the last one answers it. At most 256 packets wait for each
+/// stack; further ones are dropped and counted (`IpExtHandOverDrops`).
 ///
-/// The device spreads packets by their flow, so every stack should listen where one does. A connection that a stack opens
-/// itself works: what answers its SYN may come by a sibling, and so may what comes after a silence of seconds, for which the
-/// kernel remembers where a flow was.
+/// The kernel distributes flows over the queues, so all siblings must have the same listeners. A stack can also open
+/// connections: the SYN-ACK, or a packet after an idle time, may reach a sibling, which passes it on.
 ///
 /// ```
 /// use airtcp_device::{Clock, Tun, TunFile, TunOptions};
@@ -60,7 +60,7 @@ pub struct Sibling {
     going: Going,
 }
 
-/// How many of a family have not come to their end; dropping it is the end of one.
+/// The number of siblings that still run; dropping this value subtracts one.
 #[derive(Debug)]
 struct Going(Arc<watch::Sender<u16>>);
 
@@ -70,7 +70,7 @@ impl Drop for Going {
     }
 }
 
-/// Without the secret.
+// The secret is not printed.
 impl fmt::Debug for Sibling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sibling").field("share", &self.share).finish_non_exhaustive()
@@ -81,14 +81,14 @@ impl Sibling {
     /// Positions for `count` stacks, in the order in which packets are forwarded.
     ///
     /// # Errors
-    /// The operating system has no randomness to give.
+    /// The operating system's source of random numbers fails.
     pub fn family(count: u16, clock: Clock) -> io::Result<Vec<Self>> {
         let mut secret = [0; 16];
         SysRng.try_fill_bytes(&mut secret).map_err(io::Error::other)?;
         let going = Arc::new(watch::Sender::new(count));
         let (mut senders, inboxes): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mpsc::channel(ROOM)).unzip();
-        // The one after the last is the first.
+        // The last stack passes packets to the first.
         senders.rotate_left(usize::from(count > 0));
         let ends = (0..count).zip(senders.into_iter().zip(inboxes));
         let place = |(index, (next, inbox))| {
@@ -110,7 +110,7 @@ impl Sibling {
         self.clock
     }
 
-    /// Takes at most `most` packets that were handed on to this one.
+    /// Takes packets that other stacks passed to this one, until `into` has `most`.
     pub(super) fn try_recv(&mut self, into: &mut Vec<Astray>, most: usize) {
         while into.len() < most
             && let Ok(astray) = self.inbox.try_recv()
@@ -119,39 +119,39 @@ impl Sibling {
         }
     }
 
-    /// The next packet that is handed on to this one.
+    /// Waits for the next packet that another stack passes to this one.
     pub(super) async fn recv(&mut self) -> Astray {
         match self.inbox.recv().await {
             Some(astray) => astray,
-            // All that could hand one on have ended.
+            // All stacks that could pass a packet on have ended.
             None => std::future::pending().await,
         }
     }
 
-    /// Hands packets on; gives how many could not be.
+    /// Passes packets to the next stack; returns the number of packets that were dropped.
     pub(super) fn send(&self, packets: impl Iterator<Item = Astray>) -> u64 {
         packets.filter_map(|astray| self.next.try_send(astray).err()).count() as u64
     }
 
-    /// Comes to its end, and waits for that of the others, at most twice for `patience`: they may have as long to finish
-    /// what they do before they close. What is handed on meanwhile goes past it.
+    /// Ends this stack's part and waits for the siblings, at most twice `patience`, because a sibling may need that long to
+    /// close its connections. Packets that other stacks pass on meanwhile are relayed.
     ///
-    /// A queue that is closed has its flows go to the others, which know nothing of them: while one has connections that
-    /// are coming to their end, none is.
+    /// The queue stays open while it waits: the kernel moves the flows of a closed queue to the other queues, whose stacks
+    /// do not know them.
     pub(super) async fn leave(self, patience: Duration) {
         let Self { going, mut inbox, next, .. } = self;
         let mut others = going.0.subscribe();
         drop(going);
         let relay = async {
             while let Some(astray) = inbox.recv().await {
-                // Who has no room for it, or has ended, has it lost: its sender sends it again.
+                // A full or ended stack loses the packet; its sender retransmits it.
                 astray.passed().map(|astray| next.try_send(astray));
             }
-            // All that could hand one on have ended.
+            // All stacks that could pass a packet on have ended.
             std::future::pending().await
         };
         let ended = async {
-            // An error would say the same.
+            // An error means that all have ended, too.
             let _ = others.wait_for(|going| *going == 0).await;
         };
         let first = async {
@@ -160,7 +160,7 @@ impl Sibling {
                 () = ended => {}
             }
         };
-        // In time or not: what follows is the same.
+        // The caller goes on in the same way after a time-out.
         let _ = tokio::time::timeout(patience * 2, first).await;
     }
 }

@@ -160,7 +160,7 @@ impl Stack {
         TcpStream::connect(self.0.clone(), remote, open).await
     }
 
-    /// Connects to `remote`, with a timeout of `limit`.
+    /// Connects to `remote`, with a time-out of `limit`.
     ///
     /// # Errors
     /// `TimedOut`: there is no connection after `limit`; otherwise as [`connect`](Self::connect).

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::send::Awaits;
 
-/// The longest time between two PINGs of a sender that waits for reports, unless the probe timeout is longer.
+/// The longest time between two PINGs of a sender that waits for reports, unless the probe time-out is longer.
 const MAX_PING_INTERVAL: Duration = Duration::from_secs(2);
 /// A peer with a closed window is asked this often.
 const PERSIST: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const FALSE_STALL: f64 = 1e-3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) awaits: Awaits,
-    /// The probe timeout (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    /// The probe time-out (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
     pub(super) pto: Duration,
     /// The share of packets that is lost.
     pub(super) loss_rate: f64,

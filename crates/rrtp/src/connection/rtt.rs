@@ -82,7 +82,7 @@ impl RoundTrip {
         self.peer.unwrap_or_else(|| self.of_sender())
     }
 
-    /// The probe timeout (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    /// The probe time-out (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
     pub(super) fn pto(&self) -> Duration {
         self.measured.rto() + MAX_ACK_DELAY
     }

@@ -11,8 +11,10 @@
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
 //! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
 //! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
-//! settle         settle.rs    after every touch what others must know, memory and state; once nothing is left to send
-//!                             timers, readiness, the end of a connection
+//! touch          settle.rs    after everything that is done to a connection: it may send, and others must know its memory and state
+//! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
+//!                settle.rs    `transmit` asks that connection
+//! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!
@@ -311,6 +313,14 @@ impl Host {
 
     fn socket(&self, id: SocketId) -> Result<&Socket, HostError> {
         self.sockets.get(id).filter(|socket| socket.has_holder()).ok_or(HostError::Stale)
+    }
+
+    /// The connection of a socket, if it has one.
+    fn tcp_socket(&mut self, id: SocketId) -> Option<&mut TcpSocket> {
+        match &mut self.sockets.get_mut(id)?.kind {
+            Kind::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
     }
 
     /// The listener at `local`.

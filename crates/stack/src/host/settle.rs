@@ -14,13 +14,6 @@ use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
 const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
 
 impl Host {
-    pub(super) fn tcp_socket(&mut self, id: SocketId) -> Option<&mut TcpSocket> {
-        match &mut self.sockets.get_mut(id)?.kind {
-            Kind::Tcp(tcp) => Some(tcp),
-            _ => None,
-        }
-    }
-
     /// Whether the sockets hold all they may.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.held >= self.config.quota.memory

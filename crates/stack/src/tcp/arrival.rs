@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ecn::News;
-use super::receive::{DueAck, Fate, Taken};
+use super::receive::{Fate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
@@ -434,22 +434,5 @@ impl Connection {
         if self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             self.schedule_ack(None);
         }
-    }
-
-    /// Has an ACK leave at once, with what is to be reported now; `duplicate` arrived twice.
-    pub(super) fn schedule_ack(&mut self, duplicate: Option<SeqRange>) {
-        self.schedule(self.reports(duplicate), None);
-    }
-
-    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
-    pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
-        let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let reported = self.ecn.report();
-        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
-    }
-
-    /// The SACK blocks for an ACK; none if the ends have not agreed on SACK.
-    pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
-        if self.sack { self.receive.blocks(dsack) } else { SackBlocks::EMPTY }
     }
 }

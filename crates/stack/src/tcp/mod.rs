@@ -15,7 +15,7 @@
 //!                refused.rs        what is counted and told of segments that are refused
 //!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
 //! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
-//! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
+//! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order; ACKs are queued there, too
 //! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
 //! on_path_mtu    path/             segments that are too large for the path
 //! send, ...      write.rs          what the application writes, and when that leaves
@@ -187,11 +187,6 @@ impl Connection {
             return Ok(n);
         }
         self.nothing_to_read()
-    }
-
-    /// Whether an ACK is to leave now.
-    pub(crate) fn has_ack_due(&self) -> bool {
-        self.acks.peek().is_some()
     }
 
     /// Peeks: as [`recv`](Self::recv), but the data stays in the buffer.

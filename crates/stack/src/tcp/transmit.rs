@@ -101,6 +101,28 @@ impl Connection {
         self.emit_due_ack(now, self.send.nxt(), counters, outlet)
     }
 
+    /// Whether an ACK is to leave now.
+    pub(crate) fn has_ack_due(&self) -> bool {
+        self.acks.peek().is_some()
+    }
+
+    /// Has an ACK leave at once, with what is to be reported now; `duplicate` arrived twice.
+    pub(super) fn schedule_ack(&mut self, duplicate: Option<SeqRange>) {
+        self.schedule(self.reports(duplicate), None);
+    }
+
+    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
+    pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
+        let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
+        let reported = self.ecn.report();
+        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
+    }
+
+    /// The SACK blocks for an ACK; none if the ends have not agreed on SACK.
+    pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
+        if self.sack { self.receive.blocks(dsack) } else { SackBlocks::EMPTY }
+    }
+
     /// As Linux: a number that the peer has, so that it answers with an ACK.
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;

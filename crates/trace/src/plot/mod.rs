@@ -206,9 +206,11 @@ impl Trace {
         for flow in flows {
             let from = window.from.map_or(flow.first, |from| Instant::ZERO + from);
             let to = window.to.map_or(flow.last, |to| Instant::ZERO + to);
-            if from > to || (from == to && window != Window::default()) {
-                let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-                return Err(TraceError::Window { from, to });
+            let is_empty = from > to || (from == to && window != Window::default());
+            if is_empty || from > flow.last || to < flow.first {
+                let [from, to, first, last] =
+                    [from, to, flow.first, flow.last].map(Instant::as_secs_f64);
+                return Err(TraceError::Window { from, to, first, last });
             }
             extents.insert(flow.index, Extent::new(from, to));
         }

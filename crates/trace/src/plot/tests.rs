@@ -127,9 +127,14 @@ fn what_cannot_be_drawn_is_told_in_one_line() {
     let trace = read(&path).unwrap();
     let error = trace.svg(2, Window::default()).unwrap_err().to_string();
     assert_eq!(error, "there is no flow 2: the trace has flows 1 to 1");
-    let window = Window { from: Some(Duration::from_secs(9)), to: None };
-    let error = trace.svg(1, window).unwrap_err().to_string();
-    assert!(error.starts_with("the interval from 9.0"), "{error}");
+    let [flow] = trace.flows() else { panic!("one flow") };
+    let (first, last) = (flow.first.as_secs_f64(), flow.last.as_secs_f64());
+    let lasts = format!("which lasts from {first:.3} s to {last:.3} s");
+    let (nine, ten) = (Some(Duration::from_secs(9)), Some(Duration::from_secs(10)));
+    for (from, to) in [(nine, None), (nine, ten), (ten, nine), (None, Some(Duration::ZERO))] {
+        let error = trace.svg(1, Window { from, to }).unwrap_err().to_string();
+        assert!(error.starts_with("the interval from ") && error.contains(&lasts), "{error}");
+    }
     let (from, to) = (Some(Duration::from_millis(15)), Some(Duration::from_millis(25)));
     assert!(trace.svg(1, Window { from, to }).unwrap().contains("0 data segments"));
 }

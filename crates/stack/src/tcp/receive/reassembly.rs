@@ -153,8 +153,6 @@ impl Reassembly {
                 done.duplicate.get_or_insert(SeqRange::new(hole_end, nxt.min(range.end)));
             }
         }
-        // It is the latest segment, and counts among those that an ACK can report.
-        self.recent.truncate(RECENT - 1);
         (done, nxt)
     }
 
@@ -239,6 +237,19 @@ mod tests {
         let filled = insert(&mut r, 14, b"eeeeee");
         assert_eq!(filled.duplicate, None);
         assert_eq!(r.blocks().collect::<Vec<_>>(), [range(10, 22), range(30, 32)]);
+    }
+
+    #[test]
+    fn a_segment_that_comes_next_takes_no_block_from_the_ranges_that_stay() {
+        let mut r = Reassembly::default();
+        for start in [10, 20, 30, 40] {
+            insert(&mut r, start, b"aa");
+        }
+        let held = [range(40, 42), range(30, 32), range(20, 22), range(10, 12)];
+        take_next(&mut r, 2, b"bb");
+        assert_eq!(r.blocks().collect::<Vec<_>>(), held);
+        take_next(&mut r, 4, b"cccccc");
+        assert_eq!(r.blocks().collect::<Vec<_>>(), held[..3]);
     }
 
     #[test]

@@ -1,0 +1,22 @@
+//! How many files and sockets a gateway may open.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::output;
+
+/// What a gateway opens beside its connections.
+const OTHERS: u64 = 64;
+
+/// Raises the limit to the most that the process may have; says if that is too little for so many connections, which `flag`
+/// allows.
+pub(super) fn raise(connections: u32, flag: &str) {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let is_raised = soft >= hard || setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();
+    let limit = if is_raised { hard } else { soft };
+    if limit < u64::from(connections) + OTHERS {
+        output::note(format_args!(
+            "note: this process may open {limit} files, fewer than the {connections} connections of {flag}: raise the hard \
+             limit, for example with LimitNOFILE=65536 in its unit, or by `ulimit -n 65536` as root"
+        ));
+    }
+}

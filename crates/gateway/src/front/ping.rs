@@ -1,0 +1,227 @@
+//! Pings: echo requests to every address are taken from a device, and their replies come from the destination.
+//!
+//! The far gateway pings with sockets of the kernel for ICMP echo, which the group of its process may have to be allowed
+//! (`net.ipv4.ping_group_range`). Without an answer of the destination the program gets none.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_types::Packet;
+use airtcp_wire::icmp::{self, Message};
+use airtcp_wire::ip;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use super::intercept::{Associations, SHORT};
+use crate::carried::lock;
+use crate::datagram::{Association, NearDatagrams};
+
+/// The pings and the answers that may wait.
+const WAITING: usize = 256;
+/// The time to live of the answers: that of Linux.
+const HOP_LIMIT: u8 = 64;
+
+/// A device without the echo requests that arrive at it.
+#[derive(Debug)]
+pub struct WithoutPings<D> {
+    device: D,
+    requests: mpsc::Sender<Ping>,
+    replies: Arc<Replies>,
+}
+
+/// The echo requests that a device was sent, for [`carry_pings`].
+#[derive(Debug)]
+pub struct Pings {
+    requests: mpsc::Receiver<Ping>,
+    replies: Arc<Replies>,
+}
+
+/// Replies that wait for their device.
+#[derive(Default, Debug)]
+struct Replies {
+    waiting: Mutex<VecDeque<Packet>>,
+    changed: Notify,
+}
+
+/// An echo request.
+#[derive(PartialEq, Eq, Debug)]
+struct Ping {
+    /// The address of the program, and the identifier in place of a port.
+    source: SocketAddr,
+    to: IpAddr,
+    /// The sequence number, and what is to come back.
+    data: Vec<u8>,
+}
+
+/// Takes the echo requests out of what arrives at `device`.
+pub fn without_pings<D: Device>(device: D) -> (WithoutPings<D>, Pings) {
+    let (ask, requests) = mpsc::channel(WAITING);
+    let replies = Arc::<Replies>::default();
+    (WithoutPings { device, requests: ask, replies: replies.clone() }, Pings { requests, replies })
+}
+
+/// Carries pings until their device is dropped.
+///
+/// # Errors
+/// The stack of `near` has ended.
+pub async fn carry_pings(pings: Pings, near: NearDatagrams) -> io::Result<()> {
+    let Pings { mut requests, replies } = pings;
+    let mut associations = Associations::new(near);
+    loop {
+        let ping = tokio::select! {
+            () = associations.ended() => continue,
+            ping = requests.recv() => match ping {
+                Some(ping) => ping,
+                None => return Ok(()),
+            },
+        };
+        let answers = |association| answer(association, ping.source, replies.clone());
+        if let Some(association) = associations.of(ping.source, answers)? {
+            association.ping(&ping.data, ping.to)?;
+        }
+    }
+}
+
+/// Passes on what comes back to one program.
+async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<Replies>) {
+    while let Ok(Ok((data, from))) = timeout(SHORT, association.recv()).await {
+        let echoed = [&source.port().to_be_bytes(), &data[..]].concat();
+        let from = from.ip().to_canonical();
+        if from.is_ipv4() != source.is_ipv4() {
+            continue;
+        }
+        let mut waiting = lock(&replies.waiting);
+        // One too many is lost.
+        if waiting.len() < WAITING {
+            waiting.push_back(icmp::emit_echo_reply(from, source.ip(), HOP_LIMIT, &echoed));
+            replies.changed.notify_one();
+        }
+    }
+}
+
+/// Reads a packet, if it is a whole echo request.
+fn ping(packet: &Packet) -> Option<Ping> {
+    let bytes = &packet.data;
+    // Most packets are not looked at further.
+    let protocol = bytes.get(if bytes.first()? >> 4 == 4 { 9 } else { 6 })?;
+    if ![ip::ICMP, ip::ICMPV6].contains(protocol) || !packet.tail.is_empty() {
+        return None;
+    }
+    let datagram = ip::parse(bytes).ok()?;
+    let message = match datagram.dst.is_ipv4() {
+        true => icmp::parse_v4(datagram.payload),
+        false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
+    };
+    let Ok(Message::Echo(echo)) = message else { return None };
+    let (identifier, data) = echo.split_first_chunk()?;
+    let source = SocketAddr::new(datagram.src, u16::from_be_bytes(*identifier));
+    Some(Ping { source, to: datagram.dst, data: data.to_vec() })
+}
+
+impl<D: Device> Device for WithoutPings<D> {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn mtu(&self) -> usize {
+        self.device.mtu()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn counters(&self) -> Counters {
+        self.device.counters()
+    }
+
+    async fn readable(&self) -> io::Result<()> {
+        tokio::select! {
+            readable = self.device.readable() => readable,
+            () = self.replies.changed.notified() => Ok(()),
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.device.writable().await
+    }
+
+    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+        let mut replies = std::mem::take(&mut *lock(&self.replies.waiting));
+        if !replies.is_empty() {
+            // What a full device leaves over is lost.
+            self.device.try_send(&mut replies);
+        }
+        let before = into.len();
+        self.device.try_recv(into, max)?;
+        let mut at = before;
+        while let Some(packet) = into.get(at) {
+            match ping(packet) {
+                Some(ping) => {
+                    into.remove(at);
+                    // One too many is lost.
+                    let _ = self.requests.try_send(ping);
+                }
+                None => at += 1,
+            }
+        }
+        Ok(into.len() - before)
+    }
+
+    fn recycle(&mut self, packets: &mut Vec<Packet>) {
+        self.device.recycle(packets);
+    }
+
+    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+        self.device.try_send(packets)
+    }
+
+    fn reclaim(&mut self, into: &mut Vec<Packet>) {
+        self.device.reclaim(into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_device::memory;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn echo_requests_are_taken_out_and_answers_are_put_in() {
+        let (mut program, device) = memory::pair(1500, 64);
+        let (mut device, mut pings) = without_pings(device);
+        let echo = [0, 9, 0, 1, b'x'];
+        let mut packets = VecDeque::new();
+        for (own, to) in [("10.1.1.1", "192.0.2.1"), ("fd00::1", "2001:db8::1")] {
+            packets.push_back(icmp::emit_echo(ip(own), ip(to), 64, &echo));
+            packets.push_back(icmp::emit_echo_reply(ip(own), ip(to), 64, &echo));
+        }
+        let others: Vec<_> = [1, 3].map(|at| packets[at].data.clone()).into();
+        assert_eq!(program.try_send(&mut packets), 4);
+        let mut received = Vec::new();
+        assert_eq!(device.recv(&mut received, 64).await.unwrap(), 2);
+        assert_eq!(received.iter().map(|one| one.data.clone()).collect::<Vec<_>>(), others);
+        for (own, to) in [("10.1.1.1:9", "192.0.2.1"), ("[fd00::1]:9", "2001:db8::1")] {
+            let expected =
+                Ping { source: own.parse().unwrap(), to: ip(to), data: vec![0, 1, b'x'] };
+            assert_eq!(pings.requests.recv().await, Some(expected));
+        }
+        let reply = icmp::emit_echo_reply(ip("192.0.2.1"), ip("10.1.1.1"), 64, &echo);
+        let bytes = reply.data.clone();
+        pings.replies.waiting.lock().unwrap().push_back(reply);
+        pings.replies.changed.notify_one();
+        device.readable().await.unwrap();
+        assert_eq!(device.try_recv(&mut received, 64).unwrap(), 0);
+        received.clear();
+        program.recv(&mut received, 64).await.unwrap();
+        assert_eq!(received[0].data, bytes);
+    }
+}
