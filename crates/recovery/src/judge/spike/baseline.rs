@@ -10,7 +10,7 @@ use super::departures::Group;
 const BLOCK: u32 = 32;
 /// The share is known from this many independent losses on.
 const FEWEST: f64 = 8.0;
-/// After this many transmissions without a loss, more are not tried.
+/// More are not tried where fewer than one of this many transmissions is lost: so few hardly matter.
 const TRIED: f64 = 256.0;
 /// More independent losses than these need not be measured.
 const ENOUGH: f64 = 16.0;
@@ -84,7 +84,7 @@ impl Baseline {
     /// random. Many without a loss tell that they are not.
     pub(super) fn is_in_doubt(&self) -> bool {
         let lost = self.lost / self.dispersion();
-        self.seen >= 1.0 && if lost < 1.0 { self.sent < TRIED } else { lost < ENOUGH }
+        self.seen >= 1.0 && lost < ENOUGH && self.sent < TRIED * (lost + 1.0)
     }
 
     /// The index of dispersion: variance over mean of the losses in a block. It is one if losses

@@ -42,6 +42,9 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
     // 256 transmissions of which none was lost.
     assert!(wants(baseline(7, 0, 1), 1));
     assert!(!wants(baseline(8, 0, 1), 1));
+    // One loss in 384 transmissions, and in 512.
+    assert!(wants(baseline(12, 1, 12), 1));
+    assert!(!wants(baseline(16, 1, 16), 1));
     // Up to 16 independent losses.
     assert!(wants(baseline(15, 1, 1), 1));
     assert!(!wants(baseline(16, 1, 1), 1));
