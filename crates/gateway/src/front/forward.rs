@@ -18,6 +18,9 @@ use crate::carried::lock;
 use crate::dial::dial;
 use crate::{Carried, Destination, Near, Refusal, Rules, Side, splice};
 
+/// All programs at the far side share what one address of [`Clients`] may have.
+const FAR_PROGRAMS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 /// A port, and the destination that its connections are carried to: `[bind:]port:host:hostport`. The port is of this machine
 /// and the destination at the far side, or the other way round for a remote forward.
 ///
@@ -196,7 +199,7 @@ pub async fn serve_remote(forward: Forward, near: Near, clients: Clients) -> Inf
                         Some(accepted) = waiting.join_next() => {
                             waiting.spawn(next(near.clone(), at));
                             if let (Ok(Some(carried)), Some(slot)) =
-                                (accepted, clients.enter(Ipv4Addr::LOCALHOST.into()).await)
+                                (accepted, clients.enter(FAR_PROGRAMS).await)
                             {
                                 clients.serve(slot, serve_program(carried, forward.to.clone()));
                             }

@@ -173,8 +173,8 @@ pub trait LossJudge: Debug + Send {
         0.0
     }
 
-    /// Whether it would know that share sooner if less were in flight for a while. A control that
-    /// measures the smallest round-trip time in this way may do so sooner.
+    /// Whether it asks for less in flight for a while, to measure the share of random losses. A control
+    /// that measures the smallest round-trip time in this way may do so sooner.
     fn wants_low_load(&self) -> bool {
         false
     }

@@ -12,8 +12,8 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
 /// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
-/// A judge that would measure the losses at a low load gets a ProbeRTT after the interval over this.
-const SOONER: u32 = 5;
+/// A judge that asks for a low load gets it after the interval over this.
+const LOW_LOAD: u32 = 5;
 /// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -55,13 +55,17 @@ impl MinRtt {
         self.probe_rtt_expired
     }
 
-    /// UpdateMinRTT: works an ACK and its sample, if it has one. The next ProbeRTT is to come `soon`
-    /// if the losses at a low load are to be measured.
-    pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>, soon: bool) {
+    /// The least time between two ProbeRTTs of which a judge asks for one.
+    pub(super) fn low_load_interval(&self) -> Duration {
+        let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
+        (long_path / LOW_LOAD).clamp(PROBE_RTT_INTERVAL / LOW_LOAD, self.interval)
+    }
+
+    /// UpdateMinRTT: works an ACK and its sample, if it has one.
+    pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
         let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
         self.interval = self.interval.min(long_path.min(LONGEST_INTERVAL)).max(PROBE_RTT_INTERVAL);
-        let interval = if soon { self.interval.max(long_path) / SOONER } else { self.interval };
-        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + interval;
+        self.probe_rtt_expired = now > self.probe_rtt_min_stamp + self.interval;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))
         {
@@ -92,7 +96,7 @@ mod tests {
     }
 
     fn ack(min_rtt: &mut MinRtt, at: u64, rtt: u64) -> (Option<Duration>, bool) {
-        min_rtt.on_ack(Instant::from_millis(at), Some(ms(rtt)), false);
+        min_rtt.on_ack(Instant::from_millis(at), Some(ms(rtt)));
         (min_rtt.get(), min_rtt.is_probe_due())
     }
 
@@ -119,14 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_of_losses_at_a_low_load_comes_five_times_as_soon() {
-        let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(20)));
-        let mut due = |at| {
-            min_rtt.on_ack(Instant::from_millis(at), Some(ms(20)), true);
-            min_rtt.is_probe_due()
-        };
-        assert!(!due(1_000));
-        assert!(due(1_001));
+    fn a_low_load_may_come_once_a_second_or_every_eight_round_trips() {
+        let interval = |rtt| MinRtt::new(Instant::ZERO, Some(ms(rtt))).low_load_interval();
+        assert_eq!(interval(20), ms(1_000));
+        assert_eq!(interval(300), ms(2_400));
+        // No later than a ProbeRTT is due in any case.
+        assert_eq!(interval(840), ms(5_000));
+        assert_eq!(interval(10_000), ms(5_000));
     }
 
     #[test]
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn without_a_sample_time_goes_on() {
         let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(10)));
-        min_rtt.on_ack(Instant::from_millis(20_000), None, false);
+        min_rtt.on_ack(Instant::from_millis(20_000), None);
         assert_eq!((min_rtt.get(), min_rtt.is_probe_due()), (Some(ms(10)), true));
     }
 }

@@ -42,7 +42,8 @@
 //! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a ProbeRTT costs 15 % of a path
 //!   of 0.84 s.
 //! - While a judge needs losses at a low load to know the share that is lost at random
-//!   ([`AckView::low_load_wanted`]), ProbeRTTs come five times as often.
+//!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
+//!   round trips. It changes neither the cycle nor when the minimum is measured again.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 
@@ -244,7 +245,7 @@ impl Machine {
 
     fn update_min_rtt(&mut self, sample: &Sample) {
         let is_first = self.min_rtt.get().is_none();
-        self.min_rtt.on_ack(sample.now, sample.rtt, self.low_load_wanted);
+        self.min_rtt.on_ack(sample.now, sample.rtt);
         if is_first && self.min_rtt.get().is_some() {
             // "Pacing Rate: C.pacing_rate": from the first round-trip time.
             self.init_pacing_rate(sample.rtt);

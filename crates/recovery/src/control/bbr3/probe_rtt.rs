@@ -19,6 +19,10 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// their packet left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
+    /// Whether a judge asked for it, and the minimum was not due.
+    for_judge: bool,
+    /// When the last one ended.
+    ended: Instant,
     /// BBR.probe_rtt_done_stamp.
     pub(super) done_stamp: Option<Instant>,
     /// BBR.probe_rtt_round_done.
@@ -44,11 +48,16 @@ impl ProbeRtt {
 impl Machine {
     /// CheckProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, sample: &Sample) {
-        if self.state != State::ProbeRtt && self.min_rtt.is_probe_due() && !self.idle_restart {
+        let is_due = self.min_rtt.is_probe_due();
+        let is_asked_for = self.low_load_wanted
+            && self.state == State::ProbeBwCruise
+            && sample.now > self.probe_rtt.ended + self.min_rtt.low_load_interval();
+        if self.state != State::ProbeRtt && (is_due || is_asked_for) && !self.idle_restart {
             self.save_cwnd();
             // EnterProbeRTT
             self.state = State::ProbeRtt;
-            self.probe_rtt = ProbeRtt::default();
+            let ended = self.probe_rtt.ended;
+            self.probe_rtt = ProbeRtt { for_judge: !is_due, ended, ..ProbeRtt::default() };
             self.cycle.ack_phase = super::cycle::AckPhase::ProbeStopping;
             self.rounds.restart(sample.total_delivered);
         }
@@ -77,9 +86,18 @@ impl Machine {
     /// CheckProbeRTTDone.
     pub(super) fn check_probe_rtt_done(&mut self, now: Instant) {
         if self.probe_rtt.done_stamp.is_some_and(|done| now > done) {
-            self.min_rtt.schedule_next_probe(now);
+            self.probe_rtt.ended = now;
             // ExitProbeRTT
             self.congestion.short_term = ShortTerm::UNBOUNDED;
+            if self.probe_rtt.for_judge {
+                // The wait for the next probe goes on.
+                self.congestion.reset();
+                self.rounds.restart(self.delivered);
+                self.state = State::ProbeBwCruise;
+                self.restore_cwnd();
+                return;
+            }
+            self.min_rtt.schedule_next_probe(now);
             if self.full_bw.reached {
                 self.start_probe_bw_down(now);
                 self.state = State::ProbeBwCruise;

@@ -329,6 +329,27 @@ fn probe_rtt_halves_the_volume_in_flight_and_its_samples_do_not_count() {
 }
 
 #[test]
+fn a_low_load_that_a_judge_asks_for_leaves_probes_and_the_minimum_as_they_are() {
+    // What begins in 20 s: ProbeRTTs, and probes of the bandwidth.
+    let begun = |low_load_wanted| {
+        let mut flow = Flow::in_state(State::ProbeBwCruise);
+        flow.bbr.low_load_wanted = low_load_wanted;
+        let (mut low, mut up, end) = (0, 0, flow.now + Duration::from_secs(20));
+        while flow.now < end {
+            let before = flow.bbr.state;
+            flow.round();
+            let begins = |state| u32::from(flow.bbr.state == state && before != state);
+            low += begins(State::ProbeRtt);
+            up += begins(State::ProbeBwUp);
+        }
+        (low, up)
+    };
+    let ((least, up), (low, still_up)) = (begun(false), begun(true));
+    assert!(low > least + 4, "{low} and {least}");
+    assert!(up >= 4 && still_up + 1 >= up, "{still_up} and {up}");
+}
+
+#[test]
 fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
     let mut flow = Flow::in_state(State::ProbeBwDown);
     let window = flow.bbr.cwnd;

@@ -10,9 +10,9 @@ use super::departures::Group;
 const BLOCK: u32 = 32;
 /// The share is known from this many independent losses on.
 const FEWEST: f64 = 8.0;
-/// More are not tried where fewer than one of this many transmissions is lost: so few hardly matter.
+/// A low load is not wanted where fewer than one of this many transmissions is lost.
 const TRIED: f64 = 256.0;
-/// More independent losses than these need not be measured.
+/// A low load is wanted until this many independent losses are measured.
 const ENOUGH: f64 = 16.0;
 /// Half of all counts is forgotten when there are more losses than this ...
 const MEMORY: f64 = 256.0;
@@ -33,11 +33,11 @@ pub(super) struct Baseline {
     block_lost: u32,
     /// The most that was in flight in any group that was counted.
     load: ByteCount,
-    halved_at: Instant,
+    halved_at: Option<Instant>,
 }
 
 impl Baseline {
-    pub(super) fn add(&mut self, now: Instant, group: &Group) {
+    pub(super) fn add(&mut self, group: &Group) {
         self.load = self.load.max(group.load);
         self.block_sent = self.block_sent.saturating_add(group.sent);
         self.block_lost = self.block_lost.saturating_add(group.lost);
@@ -48,15 +48,15 @@ impl Baseline {
             self.squares += lost * lost;
             self.blocks += 1.0;
         }
-        if self.lost > MEMORY || now.since(self.halved_at) > HALF_LIFE {
-            self.halved_at = now;
-            for count in [
-                &mut self.sent,
-                &mut self.lost,
-                &mut self.squares,
-                &mut self.blocks,
-                &mut self.seen,
-            ] {
+    }
+
+    /// Forgets half of all counts if it is time to.
+    pub(super) fn age(&mut self, now: Instant) {
+        let halved_at = *self.halved_at.get_or_insert(now);
+        if self.lost > MEMORY || now.since(halved_at) > HALF_LIFE {
+            self.halved_at = Some(now);
+            let Self { sent, lost, squares, blocks, seen, .. } = self;
+            for count in [sent, lost, squares, blocks, seen] {
                 *count /= 2.0;
             }
         }

@@ -59,6 +59,12 @@ const SLOPE: f64 = std::f64::consts::LOG2_E;
 /// Bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
 
+/// It asks for a low load this long, or so many smoothed round-trip times, and then not until this
+/// many times as long has passed.
+const ASKED: Duration = Duration::from_secs(20);
+const ASKED_ROUNDS: u32 = 40;
+const PAUSE: u32 = 4;
+
 /// Rules losses random that no queue can have made.
 ///
 /// A queue drops only when it is full. It is full when the sender has more in flight than the path
@@ -93,6 +99,9 @@ pub struct Spike {
     /// How many more losses with a queueing delay may be ruled random.
     queued: f64,
     open: bool,
+    /// Whether less is to be in flight for a while, and since when it has asked for that.
+    asks: bool,
+    asked_since: Option<Instant>,
     /// The latest delivery rate.
     rate: Rate,
     /// When a whole group of transmissions last waited in a queue, and the capacity then.
@@ -135,9 +144,9 @@ impl Spike {
         if longest <= queue / 2 && self.shows_queues(now) {
             // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
-            self.baseline.add(now, &group);
+            self.baseline.add(&group);
         } else if is_low {
-            self.baseline.add(now, &group);
+            self.baseline.add(&group);
         }
     }
 
@@ -193,6 +202,21 @@ impl Spike {
         self.open
     }
 
+    /// Asks for a low load while the gate is closed and more losses there would open it; after a
+    /// while in vain, it waits before it asks again.
+    fn ask(&mut self, now: Instant, srtt: Duration) {
+        self.asks = !self.open && self.baseline.is_in_doubt();
+        let longest = (srtt * ASKED_ROUNDS).max(ASKED);
+        let asked = now.since(*self.asked_since.get_or_insert(now));
+        if asked > longest * PAUSE {
+            self.asked_since = self.asks.then_some(now);
+        } else if asked > longest {
+            self.asks = false;
+        } else if !self.asks {
+            self.asked_since = None;
+        }
+    }
+
     fn close(&mut self) {
         (self.allowance, self.queued) = (0.0, 0.0);
         self.open = false;
@@ -232,9 +256,11 @@ impl LossJudge for Spike {
                 self.settle(group, rtts, (base, idle), view.now);
             }
         }
+        self.baseline.age(view.now);
         if self.baseline.share().is_none() {
             self.close();
         }
+        self.ask(view.now, ack.srtt);
     }
 
     fn rule(
@@ -259,7 +285,7 @@ impl LossJudge for Spike {
     }
 
     fn wants_low_load(&self) -> bool {
-        !self.open && self.baseline.is_in_doubt()
+        self.asks
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {

@@ -13,7 +13,7 @@ fn baseline(blocks: u32, lost: u32, every: u32) -> Baseline {
     let mut baseline = Baseline::default();
     for block in 0..blocks {
         let lost = if block % every == 0 { lost } else { 0 };
-        baseline.add(ms(1), &Group::of(32, lost, ByteCount(10 * SMSS)));
+        baseline.add(&Group::of(32, lost, ByteCount(10 * SMSS)));
     }
     baseline
 }
@@ -35,6 +35,7 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
         (0..losses).for_each(|_| {
             spike.spend(false);
         });
+        spike.ask(ms(1), RTT);
         spike.wants_low_load()
     };
     assert!(!wants(baseline(0, 0, 1), 0));
@@ -51,7 +52,34 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
     // Not while losses are ruled random.
     let mut spike = Spike { baseline: baseline(15, 1, 1), ..Spike::default() };
     spike.earn(1_000, false);
-    assert!(spike.spend(false) && !spike.wants_low_load());
+    assert!(spike.spend(false));
+    spike.ask(ms(1), RTT);
+    assert!(!spike.wants_low_load());
+}
+
+#[test]
+fn a_low_load_is_asked_for_in_vain_for_a_quarter_of_the_time_at_most() {
+    let mut spike = Spike::default();
+    let mut asked = 0;
+    for second in 0..160 {
+        // Losses without a queue, and none of the groups is of a low load.
+        spike.spend(false);
+        spike.baseline.age(ms(second * 1_000));
+        spike.ask(ms(second * 1_000), RTT);
+        asked += u32::from(spike.wants_low_load());
+    }
+    assert!((40..=44).contains(&asked), "{asked}");
+}
+
+#[test]
+fn what_was_seen_is_forgotten_without_a_low_load() {
+    let mut spike = Spike::default();
+    spike.spend(false);
+    for (at, asks) in [(100_000, true), (130_001, false)] {
+        spike.baseline.age(ms(at));
+        spike.ask(ms(at), RTT);
+        assert_eq!(spike.wants_low_load(), asks, "after {at} ms");
+    }
 }
 
 #[test]
@@ -60,7 +88,8 @@ fn a_baseline_forgets() {
     assert_eq!(old.share(), Some(1.0 / 32.0));
     // Eight minutes without a loss are sixteen half-lives of 30 s.
     for minute in 1..=16 {
-        old.add(ms(minute * 31_000), &Group::of(32, 0, ByteCount(SMSS)));
+        old.add(&Group::of(32, 0, ByteCount(SMSS)));
+        old.age(ms(minute * 31_000));
     }
     assert_eq!(old.share(), None);
 }
