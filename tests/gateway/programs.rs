@@ -342,7 +342,7 @@ fn a_far_gateway_that_is_told_to_stop_lets_connections_come_to_their_end() -> Ou
     let forward = format!("2222:{}", echo.address());
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
     // A reset that is lost is made up for after the hold.
-    let _near = network.start_near(endpoint, &["-L", &forward, "--hold", "5s"])?;
+    let _near = network.start_near(endpoint, &["-L", &forward, "--hold", "5"])?;
     let open = || {
         network.near().block_on(async {
             let mut stream = TcpStream::connect("127.0.0.1:2222").await?;
