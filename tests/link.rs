@@ -418,7 +418,11 @@ fn persistent_devices_keep_their_addresses_for_the_next_link() -> Outcome {
     let mut second = Running::start(&namespace, &words)?;
     second.wait_until_ready()?;
     let sender = namespace.run(|| UdpSocket::bind("10.9.0.1:0"))?;
-    sender.send_to(b"somebody?", "10.9.0.2:9")?;
+    // The kernel drops what comes before the device's queue is up again.
+    for _ in 0..20 {
+        sender.send_to(b"somebody?", "10.9.0.2:9")?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
     second.signal("TERM");
     let mut report = String::new();
     second.child.stdout.take().expect("it is piped").read_to_string(&mut report)?;

@@ -156,6 +156,7 @@ impl Network {
     /// A near gateway that the far one answers.
     fn start_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
         let mut near = self.launch_near(endpoint, more)?;
+        near.wait_for("ready")?;
         near.wait_for("answers")?;
         Ok(near)
     }
@@ -164,7 +165,7 @@ impl Network {
         let (key, [_, far]) = (self.path("near.key"), &self.public);
         let endpoint = SocketAddr::new(endpoint, 51_820).to_string();
         let line = ["gateway", "near", "--key", &key, "--peer", far, "--endpoint", &endpoint];
-        Running::start(self.near(), &[&line, more].concat())
+        Running::of(self.near(), airtcp(&[&line, more].concat()))
     }
 
     /// A server of HTTP with one body.

@@ -117,7 +117,8 @@ fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (R
     (rulings, result.flows.iter().map(|flow| flow.goodput / 1e6).collect())
 }
 
-/// Queues of every size, from one packet to eight times the bandwidth-delay product.
+/// Queues of every size, from one packet to eight times the bandwidth-delay product, in the first
+/// 8 s. Later, a queue of four packets is taken for a lossy link at times.
 #[test]
 fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     for combination in COMBINATIONS {

@@ -7,7 +7,7 @@ use airtcp_stack::host::{Cidr, Quota};
 use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 
-/// The settings of a stack with these carrier addresses and so many `peers`, whose sockets hold at most `memory` together.
+/// The settings of a stack with these carrier addresses and this number of `peers`, whose sockets hold at most `memory` together.
 ///
 /// They are the stack's defaults, with the default sender, except that
 ///

@@ -100,7 +100,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Says why a gateway that was told to stop still runs.
+/// Says why a gateway still runs after a signal to stop.
 fn stopping(open: usize) {
     if open > 0 {
         output::note(format_args!(

@@ -120,7 +120,7 @@ pub(super) struct FarSettings {
     #[arg(long, value_name = "WHO", value_parser = value::parsed::<Filtering>)]
     #[serde(deserialize_with = "settings::written")]
     udp_filtering: Option<Filtering>,
-    /// Repairs of UDP on a link that loses packets, at most so many percent of what is sent; 0: none [default: 22]
+    /// Repairs of UDP on a link that loses packets, at most this percentage of what is sent; 0: none [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,
@@ -202,7 +202,7 @@ pub(super) struct NearSettings {
     #[arg(long)]
     #[serde(skip)]
     dry_run: bool,
-    /// Repairs of UDP on a link that loses packets, at most so many percent of what is sent; 0: none [default: 22]
+    /// Repairs of UDP on a link that loses packets, at most this percentage of what is sent; 0: none [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,

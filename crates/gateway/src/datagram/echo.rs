@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Once;
 
+use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType};
 use tokio::net::UdpSocket;
 use tracing::warn;
@@ -15,7 +16,7 @@ const HEAD: usize = 6;
 /// # Errors
 /// The kernel has no such socket for this process.
 pub(crate) fn socket(is_ipv6: bool) -> io::Result<UdpSocket> {
-    static TOLD: Once = Once::new();
+    static WARNED: Once = Once::new();
     let (family, protocol) = match is_ipv6 {
         true => (AddressFamily::Inet6, SockProtocol::IcmpV6),
         false => (AddressFamily::Inet, SockProtocol::Icmp),
@@ -23,11 +24,12 @@ pub(crate) fn socket(is_ipv6: bool) -> io::Result<UdpSocket> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket = nix::sys::socket::socket(family, SockType::Datagram, flags, protocol);
     let socket = socket.inspect_err(|errno| {
-        TOLD.call_once(|| {
-            warn!(
-                "pings are not carried: {}; type: sysctl net.ipv4.ping_group_range=\"0 2147483647\"",
-                errno.desc()
-            );
+        WARNED.call_once(|| {
+            let hint = match errno {
+                Errno::EACCES => "; type: sysctl net.ipv4.ping_group_range=\"0 2147483647\"",
+                _ => "",
+            };
+            warn!("pings are not carried: {}{hint}", errno.desc());
         });
     })?;
     UdpSocket::from_std(socket.into())

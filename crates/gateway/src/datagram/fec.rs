@@ -276,7 +276,7 @@ impl Decoder {
         self.recover(at)
     }
 
-    /// Takes the permits for a shard, if there are so many.
+    /// Takes the permits for a shard, if there are enough.
     fn store(&self, bytes: Vec<u8>) -> Option<Stored> {
         let permits = u32::try_from(bytes.len()).ok()?;
         let permits = self.room.clone().try_acquire_many_owned(permits).ok()?;

@@ -12,7 +12,7 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
 /// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
-/// A judge that asks for a low load gets it after the interval over this.
+/// A judge that asks for a low load gets a ProbeRTT this many times as often.
 const LOW_LOAD: u32 = 5;
 /// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
@@ -55,16 +55,20 @@ impl MinRtt {
         self.probe_rtt_expired
     }
 
-    /// The least time between two ProbeRTTs of which a judge asks for one.
+    /// [`PROBE_RTT_ROUNDS`] round trips.
+    fn long_path(&self) -> Duration {
+        self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS
+    }
+
+    /// The time from a ProbeRTT to one that a judge asks for.
     pub(super) fn low_load_interval(&self) -> Duration {
-        let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
-        (long_path / LOW_LOAD).clamp(PROBE_RTT_INTERVAL / LOW_LOAD, self.interval)
+        (self.long_path() / LOW_LOAD).clamp(PROBE_RTT_INTERVAL / LOW_LOAD, self.interval)
     }
 
     /// UpdateMinRTT: works an ACK and its sample, if it has one.
     pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
-        let long_path = self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS;
-        self.interval = self.interval.min(long_path.min(LONGEST_INTERVAL)).max(PROBE_RTT_INTERVAL);
+        let longest = self.long_path().min(LONGEST_INTERVAL);
+        self.interval = self.interval.min(longest).max(PROBE_RTT_INTERVAL);
         self.probe_rtt_expired = now > self.probe_rtt_min_stamp + self.interval;
         if let Some(rtt) = rtt
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|min| rtt < min))

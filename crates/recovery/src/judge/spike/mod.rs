@@ -59,11 +59,12 @@ const SLOPE: f64 = std::f64::consts::LOG2_E;
 /// Bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
 
-/// It asks for a low load this long, or so many smoothed round-trip times, and then not until this
-/// many times as long has passed.
+/// It asks for a low load for this time at most, ...
 const ASKED: Duration = Duration::from_secs(20);
+/// ... or for this many smoothed round-trip times, if these take longer, ...
 const ASKED_ROUNDS: u32 = 40;
-const PAUSE: u32 = 4;
+/// ... and begins again when this many times as long has passed.
+const PERIOD: u32 = 4;
 
 /// Rules losses random that no queue can have made.
 ///
@@ -208,7 +209,7 @@ impl Spike {
         self.asks = !self.open && self.baseline.is_in_doubt();
         let longest = (srtt * ASKED_ROUNDS).max(ASKED);
         let asked = now.since(*self.asked_since.get_or_insert(now));
-        if asked > longest * PAUSE {
+        if asked > longest * PERIOD {
             self.asked_since = self.asks.then_some(now);
         } else if asked > longest {
             self.asks = false;

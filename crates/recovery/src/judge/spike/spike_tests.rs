@@ -40,7 +40,7 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
     };
     assert!(!wants(baseline(0, 0, 1), 0));
     assert!(wants(baseline(0, 0, 1), 1));
-    // 256 transmissions of which none was lost.
+    // No loss in 256 transmissions.
     assert!(wants(baseline(7, 0, 1), 1));
     assert!(!wants(baseline(8, 0, 1), 1));
     // One loss in 384 transmissions, and in 512.
