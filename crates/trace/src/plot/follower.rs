@@ -16,7 +16,8 @@ const MAX_SHIFT: u8 = 14;
 
 /// How a segment relates to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// It is above everything sent before.
     New,
     /// Some of it was sent before.
     Retransmitted,
@@ -24,64 +25,98 @@ pub(super) enum Kind {
     OutOfOrder,
 }
 
-/// Something to be drawn. Sequence numbers count from the initial one.
+/// Something to be drawn. Sequence numbers count from the initial one; ranges end before `to`.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Mark {
+pub enum Mark {
+    /// A segment with data.
     Data {
+        /// The sequence number of its first byte.
         from: u64,
+        /// The sequence number after its last byte.
         to: u64,
+        /// How it relates to those before it.
         kind: Kind,
+        /// Whether it has PSH.
         push: bool,
     },
+    /// A SYN.
     Syn {
+        /// Its sequence number.
         seq: u64,
+        /// Whether it was sent before.
         again: bool,
     },
+    /// A FIN.
     Fin {
+        /// Its sequence number.
         seq: u64,
+        /// Whether it was sent before.
         again: bool,
     },
+    /// A RST.
     Reset {
+        /// Its sequence number.
         seq: u64,
     },
     /// The cumulative ACK was `from` since `since`, and is now `to`.
     Ack {
+        /// When the ACK before it arrived.
         since: Instant,
+        /// The cumulative ACK before.
         from: u64,
+        /// The cumulative ACK now.
         to: u64,
     },
     /// So was the right edge of the receiver's window.
     Edge {
+        /// When the ACK before it arrived.
         since: Instant,
+        /// The edge before.
         from: u64,
+        /// The edge now.
         to: u64,
     },
+    /// The receiver closed its window.
     ZeroWindow {
+        /// The window's right edge.
         seq: u64,
     },
-    /// A SACK block, its place in the option, and how many there are.
+    /// A SACK block.
     Sack {
+        /// Its first sequence number.
         from: u64,
+        /// The sequence number after its last.
         to: u64,
+        /// Its place in the option, from one.
         place: usize,
+        /// How many blocks the option has.
         count: usize,
     },
     /// The link dropped a segment of the flow.
     Dropped {
+        /// Its first sequence number.
         from: u64,
+        /// The sequence number after its last.
         to: u64,
     },
-    /// What the capture shows: bytes sent and not yet acknowledged, and round trips.
+    /// What the capture shows: bytes sent and not yet acknowledged.
     Outstanding(u64),
+    /// What the capture shows: a round trip.
     RoundTrip(Duration),
-    /// What the sender itself says.
+    /// What the sender says: its congestion window in bytes.
     Cwnd(u64),
+    /// What the sender says: its slow-start threshold in bytes.
     Ssthresh(u64),
+    /// What the sender says: bytes in flight.
     Pipe(u64),
+    /// What the sender says: a measured round-trip time.
     Rtt {
+        /// The sample.
         sample: Duration,
+        /// The smoothed round-trip time with it.
         srtt: Duration,
     },
+    /// What the sender says: the retransmission timer expired.
     Timeout,
     /// The origin of sequence numbers, on the wire: the first mark of a flow.
     Isn(u32),

@@ -32,7 +32,8 @@ use airtcp_types::{ByteCount, Instant};
 use crate::TraceError;
 
 use flows::FlowTable;
-use follower::{Follower, Mark};
+use follower::Follower;
+pub use follower::{Kind, Mark};
 pub use inputs::Cut;
 use inputs::{Inputs, Item};
 use picture::{Extent, Picture};
@@ -115,6 +116,34 @@ impl Trace {
     /// Its files that end in the middle of a record.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
+    }
+
+    /// What was recorded, in one line; empty for a capture.
+    pub fn title(&self) -> &str {
+        self.inputs.title()
+    }
+
+    /// Shows everything that is drawn of some flows, in the order of time, to `sink`: the flow's number, when, and what.
+    ///
+    /// `numbers` are places in [`flows`](Self::flows), counted from one.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::NoFlow`], [`TraceError::NoSuchFlow`], and those of [`read`].
+    pub fn marks(
+        &self,
+        numbers: &[usize],
+        mut sink: impl FnMut(usize, Instant, &Mark),
+    ) -> Result<(), TraceError> {
+        let flows: Vec<&Flow> =
+            numbers.iter().map(|&number| self.flow(number)).collect::<Result<_, _>>()?;
+        let by_index: BTreeMap<usize, usize> =
+            flows.iter().zip(numbers).map(|(flow, &number)| (flow.index, number)).collect();
+        self.draw(&flows, |index, at, mark| {
+            if let Some(&number) = by_index.get(&index) {
+                sink(number, at, mark);
+            }
+        })
     }
 
     /// Draws the time-sequence graph of a flow as an SVG, with the windows and the RTT below it.

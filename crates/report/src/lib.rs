@@ -1,0 +1,156 @@
+//! Results as one HTML page: verdicts, tables, time series, and time-sequence graphs that zoom.
+//!
+//! [`html`] reads what the commands of airtcp wrote to directories. The page has its style, its script and its data in it:
+//! it opens offline, makes no request, and its content security policy runs no other script. All text of the records is
+//! escaped. The same files give the same bytes.
+//!
+//! The charts are drawn by a script of this crate. The libraries that carry theirs are much larger: the one of the crate
+//! plotly adds 4 MB to each page, that of charming 1 MB.
+//!
+//! ```
+//! let dir = tempfile::tempdir()?;
+//! std::fs::write(dir.path().join("mine.json"), r#"{"goodput": 1.5}"#)?;
+//! let page = airtcp_report::html("An example", &[dir.path()])?;
+//! assert!(page.contains("<td>goodput</td>"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod compare;
+mod distribution;
+mod error;
+mod figures;
+mod html;
+mod inputs;
+mod lab;
+mod page;
+mod records;
+mod series;
+mod simulation;
+mod states;
+mod trace;
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use error::ReportError;
+
+use compare::Comparison;
+use inputs::Inputs;
+use page::{Block, Section};
+use simulation::Simulation;
+use states::States;
+
+/// Points of all series of a page: about 4 MB.
+const MOST_POINTS: usize = 400_000;
+/// Points of one series of states.
+const MOST_OF_STATES: usize = 2_000;
+/// Points of one series of a trace, of which segments have some times as many.
+const MOST_OF_TRACE: usize = 4_000;
+/// The longest picture that is shown, in bytes.
+const LONGEST_PICTURE: usize = 2 << 20;
+
+/// The page of all results in `paths`: directories that the commands wrote to, and single files.
+///
+/// Directories are read with those below them. What is shown: results of `airtcp lab run --out`; traces and captures; `.json`
+/// and `.jsonl` files, of which those of `compare`, `sim run` and `sim run --state` have sections of their own; scenarios in
+/// `.toml` files; and pictures in `.svg` files. Other files are ignored.
+///
+/// # Errors
+///
+/// A path or a file in it cannot be read, or a file is damaged; [`ReportError::Empty`] for a directory without results, and
+/// [`ReportError::Format`] for a file of another kind.
+pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportError> {
+    let inputs = Inputs::find(paths)?;
+    let (mut sections, mut shown) = lab::sections(&inputs.summaries)?;
+    let scenarios = &inputs.scenarios;
+    let mut others = Vec::new();
+    for path in &inputs.json {
+        let text = inputs::text(path)?;
+        let value: Value = from_json(path, &text)?;
+        let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
+        if has(&["combinations", "warm_up_seconds"]) {
+            let comparison: Comparison = from_json(path, &text)?;
+            sections.push(Section { title: comparison.title(), blocks: comparison.blocks() });
+        } else if has(&["scenario", "runs", "aggregate"]) {
+            let simulation: Simulation = from_json(path, &text)?;
+            let beside: Vec<&PathBuf> =
+                scenarios.iter().filter(|scenario| scenario.parent() == path.parent()).collect();
+            let scenario = match beside[..] {
+                [one] => one.display().to_string(),
+                _ => "SCENARIO.toml".to_owned(),
+            };
+            sections
+                .push(Section { title: simulation.title(), blocks: simulation.blocks(&scenario) });
+        } else {
+            others.push(Section {
+                title: path.display().to_string(),
+                blocks: records::document(&value),
+            });
+        }
+    }
+    let mut traces = Vec::new();
+    for path in &inputs.traces {
+        traces.push(trace::open(path)?);
+    }
+    let weight: usize = traces.iter().map(trace::Opened::weight).sum();
+    let mut states = Vec::new();
+    for path in &inputs.lines {
+        let text = inputs::text(path)?;
+        if text.lines().next().is_some_and(states::is_state) {
+            // As if each file had twenty senders with five series.
+            let most = MOST_POINTS / (weight + 100 * inputs.lines.len());
+            let most = most.min(MOST_OF_STATES);
+            let blocks = States::read(path, &text, most)?.blocks(&path.display().to_string());
+            states.push(Section { title: format!("Over time: {}", path.display()), blocks });
+        } else {
+            let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+            let records: Result<Vec<Value>, _> = lines
+                .map(|(index, line)| {
+                    serde_json::from_str(line)
+                        .map_err(|error| ReportError::json(path, index + 1, &error))
+                })
+                .collect();
+            others.push(Section {
+                title: path.display().to_string(),
+                blocks: records::table(&records?),
+            });
+        }
+    }
+    sections.extend(states);
+    let most = (MOST_POINTS / weight.max(1)).min(MOST_OF_TRACE);
+    for (number, trace) in traces.iter().enumerate() {
+        sections.push(trace.section(most, &format!("trace {number}"))?);
+    }
+    sections.extend(others);
+    shown.sort();
+    for path in &inputs.pictures {
+        if shown.binary_search(path).is_err() && !traces.iter().any(|trace| trace.has_picture(path))
+        {
+            sections.push(picture(path)?);
+        }
+    }
+    for path in scenarios {
+        let blocks = vec![Block::Code(inputs::text(path)?)];
+        sections.push(Section { title: format!("Scenario: {}", path.display()), blocks });
+    }
+    html::page(title, &sections).map_err(|error| ReportError::json(Path::new(title), 1, &error))
+}
+
+/// # Errors
+/// The text is not JSON of this type: with its line.
+fn from_json<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ReportError> {
+    serde_json::from_str(text).map_err(|error| ReportError::json(path, 1, &error))
+}
+
+fn picture(path: &Path) -> Result<Section, ReportError> {
+    let svg = inputs::text(path)?;
+    let title = path.display().to_string();
+    let block = match svg.len() <= LONGEST_PICTURE {
+        true => Block::Picture { title: title.clone(), svg },
+        false => Block::Text(format!("Larger than {} MiB: not shown.", LONGEST_PICTURE >> 20)),
+    };
+    Ok(Section { title: format!("Picture: {title}"), blocks: vec![block] })
+}
