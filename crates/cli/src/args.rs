@@ -24,6 +24,7 @@ use crate::lab::LabArgs;
 use crate::link::LinkArgs;
 use crate::output;
 use crate::plot::PlotArgs;
+use crate::report::ReportArgs;
 use crate::sim::args::SimArgs;
 use crate::ss::SsArgs;
 use crate::value::{self, LinkPair, Several};
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Draw the time-sequence graph of a flow, from a trace or a capture
     Plot(PlotArgs),
+    /// Write results as one HTML page: verdicts, tables, and charts that zoom
+    Report(ReportArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Print the man page of a command, or write all man pages to a directory
@@ -427,6 +430,7 @@ fn example(command: &str) -> Option<&'static str> {
         "sim" => {
             "airtcp sim init > scenario.toml, or: airtcp sim run scenario.toml --seeds 10 --state states.jsonl"
         }
+        "report" => "airtcp report results -o report.html",
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
         "lab" => {
             "airtcp lab list, or: airtcp lab run self/loss --out results, or: airtcp lab results results"

@@ -56,6 +56,7 @@ mod pages;
 mod plot;
 mod progress;
 mod record;
+mod report;
 mod serve;
 mod services;
 mod settings;
@@ -107,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Sim(args) => finish(sim::run(&args)),
         Command::Compare(args) => finish(compare::run(&args)),
         Command::Plot(args) => finish(plot::run(&args)),
+        Command::Report(args) => finish(report::run(&args)),
         Command::Lab(args) => finish(lab::run(&args)),
         Command::Completions(args) => finish(generate::completions(&args, Cli::command())),
         Command::Man(args) => finish(generate::man(&args, Cli::command())),

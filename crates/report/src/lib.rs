@@ -4,8 +4,8 @@
 //! it opens offline, makes no request, and its content security policy runs no other script. All text of the records is
 //! escaped. The same files give the same bytes.
 //!
-//! The charts are drawn by a script of this crate. The libraries that carry theirs are much larger: the one of the crate
-//! plotly adds 4 MB to each page, that of charming 1 MB.
+//! A script of this crate draws the charts as SVG. A library would add several megabytes to each page, as plotly.js does that
+//! the crate plotly can embed.
 //!
 //! ```
 //! let dir = tempfile::tempdir()?;

@@ -66,6 +66,8 @@
       const ends = this.series.filter((one) => one.x.length).flatMap(({ x }) => [x[0], x[x.length - 1]]);
       [this.first, this.last] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
       if (data.x.zero) this.first = Math.min(0, this.first);
+      // Marks at the ends of other axes are not cut.
+      if (data.x.label !== "time") this.last += (this.last - this.first) * 0.03;
       if (this.first === this.last) [this.first, this.last] = [this.first - 0.5, this.last + 0.5];
       this.controls();
     }

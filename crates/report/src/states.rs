@@ -32,6 +32,9 @@ enum State {
     },
 }
 
+const NO_STATE: &str = "not a state of `airtcp sim run --state`: expected a sender with time, flow, copy and host, or a queue \
+    with time, link, way and packets";
+
 /// One measure of all senders or queues, each by its name, in the order in which they appear.
 struct Measure {
     title: &'static str,
@@ -80,10 +83,10 @@ impl States {
             Measure::new("Queues", Axis { label: "packets", unit: "", scale: 1.0, zero: true }),
         ];
         for (index, line) in text.lines().enumerate() {
-            let state = serde_json::from_str(line).map_err(|error| ReportError::Line {
+            let state = serde_json::from_str(line).map_err(|_| ReportError::Line {
                 path: path.to_owned(),
                 line: index + 1,
-                reason: format!("not a state of `airtcp sim run --state`: {error}"),
+                reason: NO_STATE.to_owned(),
             })?;
             match state {
                 State::Sender { time, flow, copy, host, cwnd, in_flight, srtt, pacing_rate } => {

@@ -1,0 +1,39 @@
+//! `airtcp report`: results as one HTML page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::{file, output};
+
+/// `airtcp report`.
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Directories with results, and single .json, .jsonl, .toml, .svg, .pcap and .pcapng files
+    #[arg(value_name = "DIR", required = true)]
+    paths: Vec<PathBuf>,
+    /// Write the page to this file, or - for stdout; an existing file is replaced
+    #[arg(short, long, value_name = "FILE.html", default_value = "report.html")]
+    output: PathBuf,
+    /// Title of the page
+    #[arg(long, value_name = "TEXT", default_value = "airtcp report")]
+    title: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// A result cannot be read or is damaged; the page cannot be written.
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    let page = airtcp_report::html(&args.title, &args.paths)?;
+    let path = &args.output;
+    if path == Path::new("-") {
+        return output::print(page.trim_end());
+    }
+    let written = fs::write(path, &page).map_err(|error| file::not_made(path, error));
+    written.with_context(|| format!("writing {}", path.display()))?;
+    output::note(format_args!("wrote {}, {} kB", path.display(), page.len().div_ceil(1000)));
+    Ok(())
+}
