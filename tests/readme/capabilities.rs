@@ -189,6 +189,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             worlds::runs_every_part()
         }
         "Simulator: links that change while a scenario runs" => worlds::links_change(),
+        "Sweeps over any key of a scenario, on one machine or in shards, as CSV, JSON lines and pictures" => {
+            worlds::sweeps_in_shards()
+        }
         "Trace: pcapng with comments, a qlog event log, time-sequence graphs for xplot and as SVG" => {
             worlds::records_every_file()
         }

@@ -225,9 +225,14 @@ fn the_page_of_experiment_files_has_the_example_as_it_is() {
 }
 
 #[test]
-fn the_page_of_sweeps_has_the_example_as_it_is() {
-    let example = page("examples/sweep.rs");
-    assert!(page("docs/sweeps.md").contains(&format!("```rust\n{example}```\n")));
+fn the_page_of_sweeps_has_the_examples_as_they_are() {
+    for (file, language) in [("examples/sweep.toml", "toml"), ("examples/sweep.rs", "rust")] {
+        let example = page(file);
+        assert!(
+            page("docs/sweeps.md").contains(&format!("```{language}\n{example}```\n")),
+            "{file}"
+        );
+    }
 }
 
 #[test]

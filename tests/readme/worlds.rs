@@ -88,3 +88,18 @@ pub(crate) fn lab_has_self_checks() -> bool {
         .iter()
         .all(|name| names.contains(name))
 }
+
+/// Whether a sweep of two shards leaves every kind of file.
+pub(crate) fn sweeps_in_shards() -> bool {
+    let scenario = "duration = \"200ms\"\nwire = [\"rate 1mbit delay 5ms loss 1%\"]\n[[flow]]\n";
+    let axes = [("flow.0.count".to_owned(), vec!["1".to_owned(), "2".to_owned()])];
+    let load = |_: &str| Err("there is no trace".to_owned());
+    let sweep = airtcp_lab::Sweep::vary("scenario.toml", scenario, &axes, Some(2), load).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for shard in ["2/2", "1/2"] {
+        sweep.run(shard.parse().unwrap(), directory.path(), None, |_| ()).unwrap();
+    }
+    let files = sweep.merge(directory.path()).unwrap().files;
+    let has = |name: &str| files.iter().any(|file| file.ends_with(name));
+    ["records.csv", "records.jsonl", "means.csv", "goodput.svg"].iter().all(|name| has(name))
+}

@@ -27,6 +27,7 @@ use crate::plot::PlotArgs;
 use crate::report::ReportArgs;
 use crate::sim::args::SimArgs;
 use crate::ss::SsArgs;
+use crate::sweep::SweepArgs;
 use crate::value::{self, LinkPair, Several};
 
 /// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Link(Box<LinkArgs>),
     /// Simulate scenarios; `sim init` prints an example
     Sim(SimArgs),
+    /// Simulate every combination of some values with many seeds, on this machine or in shards on a cluster
+    Sweep(Box<SweepArgs>),
     /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
     /// Compare strategies on a simulated link: goodput, fairness, drops and delay
@@ -431,6 +434,10 @@ fn example(command: &str) -> Option<&'static str> {
             "airtcp sim init > scenario.toml, or: airtcp sim run scenario.toml --seeds 10 --state states.jsonl"
         }
         "report" => "airtcp report results -o report.html",
+        "sweep" => {
+            "airtcp sweep grid.toml --out results, or: airtcp sweep scenario.toml --vary flow.0.strategies=rack/cubic,sack/reno \
+             --out results"
+        }
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
         "lab" => {
             "airtcp lab list, or: airtcp lab run self/loss --out results, or: airtcp lab results results"

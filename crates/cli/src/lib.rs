@@ -64,6 +64,7 @@ mod signals;
 mod sim;
 mod ss;
 mod station;
+mod sweep;
 mod table;
 mod taken;
 mod upload;
@@ -106,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => finish(demo::run(&args)),
         Command::Link(args) => finish(link::run(&args)),
         Command::Sim(args) => finish(sim::run(&args)),
+        Command::Sweep(args) => finish(sweep::run(&args)),
         Command::Compare(args) => finish(compare::run(&args)),
         Command::Plot(args) => finish(plot::run(&args)),
         Command::Report(args) => finish(report::run(&args)),

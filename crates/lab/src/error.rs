@@ -74,6 +74,28 @@ pub enum LabError {
         /// The folder.
         path: PathBuf,
     },
+    /// An axis of a sweep is wrong.
+    #[error("axis `{axis}`: {what}")]
+    Axis {
+        /// Its name.
+        axis: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// A sweep cannot be made.
+    #[error("{0}")]
+    Sweep(String),
+    /// A shard of a sweep is missing, or is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Shard {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// Output could not be written.
+    #[error("writing: {0}")]
+    Output(#[source] io::Error),
     /// A file could not be written.
     #[error("{}: {source}", path.display())]
     Write {

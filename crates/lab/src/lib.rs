@@ -8,6 +8,8 @@
 //!
 //! A [`Study`] is an experiment that a user describes in a file: axes, a scenario, measures, claims and pictures.
 //!
+//! A [`Sweep`] runs the same axes over many more cells, on one machine or in [`Shard`]s on several.
+//!
 //! A [`Plan`] flows in, reports flow out; simulated ones are the same bytes for the same plan, on any number
 //! of threads.
 //!
@@ -46,6 +48,7 @@ mod rrtp;
 mod senders;
 mod simulate;
 mod study;
+mod sweep;
 mod table;
 mod tcp_ecn;
 mod theory;
@@ -60,4 +63,5 @@ pub use report::{Heading, Report};
 pub use results::{Drawing, Results, SUMMARY_FILE, Summary};
 pub use senders::LENGTH;
 pub use study::Study;
+pub use sweep::{Done, Merged, Shard, Sweep};
 pub use table::Table;

@@ -1,6 +1,6 @@
 //! An experiment's file, as it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airtcp_sim::toml::Source;
 use airtcp_trace::figure::Scale;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::measure::Asked;
-use super::work::{Claimed, Drawn, Relation, Study, Where};
-use super::{Axis, Value, grid};
+use super::work::{Claimed, Design, Drawn, Relation, Where};
+use super::{Axis, Value};
 use crate::registry::EXPERIMENTS;
 use crate::report::Heading;
 use crate::{Ground, Kind, LabError};
@@ -86,11 +86,12 @@ fn ten() -> Spanned<u64> {
 /// More repetitions than this are a slip of the finger.
 const MOST_SEEDS: u64 = 10_000;
 
-/// Reads an experiment; see [`Study::read`].
-pub(super) fn read(
-    source: &Source<'_>,
-    mut load: impl FnMut(&str) -> Result<airtcp_link::Trace, String>,
-) -> Result<Study, LabError> {
+/// Reads an experiment, but for the scenarios of its points.
+///
+/// # Errors
+///
+/// The first thing that is not understood, with its line and column.
+pub(super) fn read(source: &Source<'_>) -> Result<Design, LabError> {
     let file: StudyFile = toml::from_str(source.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         source.refuse(at, error.message())
@@ -115,42 +116,12 @@ pub(super) fn read(
         .iter()
         .map(|picture| reader.picture(picture))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut scenarios = Vec::new();
-    let mut texts = Vec::new();
-    for point in grid::points(&reader.axes) {
-        let values: Vec<(String, String)> =
-            point.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-        scenarios.push(source.read_filled("scenario", &values, &mut load)?);
-        texts.push(source.filled_text("scenario", &values)?);
-    }
-    let of_claims = file.claim.iter().map(|claim| &claim.get_ref().measure);
-    let of_pictures = file.picture.iter().map(|picture| &picture.y);
-    let names = |flow: &String| scenarios.iter().all(|s| s.flows.iter().any(|f| f.name == *flow));
-    for spanned in file.measures.get_ref().iter().chain(of_claims).chain(of_pictures) {
-        if let Some(flow) = reader.measure(spanned)?.flow.filter(|flow| !names(flow)) {
-            let what =
-                format!("not every scenario has a flow `{flow}`: give one `name = \"{flow}\"`");
-            return Err(reader.refuse(spanned, &what));
-        }
-    }
     let labels = file
         .axis
         .iter()
         .map(|axis| axis.label.clone().unwrap_or_else(|| axis.name.get_ref().clone()));
     let labels = labels.collect();
-    let file = source.name.to_owned();
-    Ok(Study {
-        file,
-        heading,
-        seeds,
-        labels,
-        axes: reader.axes,
-        scenarios,
-        texts,
-        measures,
-        claims,
-        pictures,
-    })
+    Ok(Design { heading, seeds, labels, axes: reader.axes, measures, claims, pictures })
 }
 
 /// The axes, each of which fills in something.
@@ -180,10 +151,9 @@ fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
             let what = format!("axis `{name}` has no values: name one at least");
             return Err(source.refuse(values.span().start, &what).into());
         }
-        if let Some(twice) =
-            all.iter().enumerate().find(|(index, value)| all[..*index].contains(value))
-        {
-            let what = format!("axis `{name}` has the value {} twice", twice.1);
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = all.iter().find(|value| !seen.insert(value.key())) {
+            let what = format!("axis `{name}` has the value {twice} twice");
             return Err(source.refuse(values.span().start, &what).into());
         }
         axes.push(Axis { name: name.clone(), values: all.clone() });
@@ -237,7 +207,7 @@ impl Reader<'_> {
     }
 
     fn measure(&self, text: &Spanned<String>) -> Result<Asked, LabError> {
-        Asked::read(text.get_ref()).map_err(|what| self.refuse(text, &what))
+        Asked::read(text.get_ref(), text.span().start).map_err(|what| self.refuse(text, &what))
     }
 
     /// Checks the name of an axis that stands at the byte `at`.

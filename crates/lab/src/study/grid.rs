@@ -55,6 +55,13 @@ impl Point {
         value.number().unwrap_or_else(|| panic!("`{axis}` is no number: {value:?}"))
     }
 
+    /// Which of an axis' values it has, of the point of a grid of these axes.
+    pub(crate) fn place(&self, axes: &[Axis], name: &str) -> Option<usize> {
+        let at = axes.iter().position(|axis| axis.name == name)?;
+        let behind: usize = axes[at + 1..].iter().map(|axis| axis.values.len()).product();
+        Some(self.index / behind % axes[at].values.len())
+    }
+
     /// Names and values in the order of the axes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
@@ -150,22 +157,20 @@ impl Grid {
 
 /// Every combination of the axes' values.
 pub(super) fn points(axes: &[Axis]) -> Vec<Point> {
-    let mut points = vec![Point::default()];
-    for axis in axes {
-        let mut all = Vec::new();
-        for point in &points {
-            for value in &axis.values {
-                let mut point = point.clone();
-                point.values.push((axis.name.clone(), value.clone()));
-                all.push(point);
-            }
-        }
-        points = all;
+    let count = axes.iter().map(|axis| axis.values.len()).product();
+    (0..count).map(|index| point(axes, index)).collect()
+}
+
+/// The combination of the axes' values that is number `index`, from 0; the first axis changes last.
+pub(crate) fn point(axes: &[Axis], index: usize) -> Point {
+    let mut values = Vec::with_capacity(axes.len());
+    let mut rest = index;
+    for Axis { name, values: all } in axes.iter().rev() {
+        values.push((name.clone(), all[rest % all.len()].clone()));
+        rest /= all.len();
     }
-    for (index, point) in points.iter_mut().enumerate() {
-        point.index = index;
-    }
-    points
+    values.reverse();
+    Point { values, index }
 }
 
 /// A part of a grid: the cells where some axes have one value.
@@ -276,11 +281,12 @@ impl<'a> Slice<'a> {
     }
 }
 
-struct Record<'a> {
-    seed: u64,
-    point: &'a Point,
-    axes: &'a [&'a str],
-    fields: &'a Fields,
+/// What is kept of a run: a map of the seed, the values of some axes, and what was measured.
+pub(crate) struct Record<'a> {
+    pub(crate) seed: u64,
+    pub(crate) point: &'a Point,
+    pub(crate) axes: &'a [&'a str],
+    pub(crate) fields: &'a Fields,
 }
 
 impl Serialize for Record<'_> {

@@ -1,16 +1,19 @@
 //! What can be measured of a run, by name.
 
-use airtcp_sim::{FlowResult, RunResult};
+use airtcp_sim::toml::Source;
+use airtcp_sim::{FlowResult, Interval, RunResult, Scenario, SimError};
+
+use crate::theory;
 
 /// Something measured, with the unit that tables and claims have it in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measure {
-    pub(super) name: &'static str,
+pub(crate) struct Measure {
+    pub(crate) name: &'static str,
     /// Behind the name in tables.
-    pub(super) unit: &'static str,
+    pub(crate) unit: &'static str,
     /// Records have seconds and bit/s: what they are multiplied by.
-    pub(super) scale: f64,
-    pub(super) decimals: usize,
+    pub(crate) scale: f64,
+    pub(crate) decimals: usize,
     /// Whether it can be asked of the flows of one name.
     pub(super) is_of_flows: bool,
     /// Whether it needs every sample of the run.
@@ -105,18 +108,25 @@ impl Run<'_> {
 
 /// A measure of all flows, or of those of one name: `goodput`, `goodput:web`.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) measure: Measure,
+pub(crate) struct Asked {
+    pub(crate) measure: Measure,
     pub(super) flow: Option<String>,
+    /// The byte of the file at which it is asked for.
+    at: usize,
 }
 
 impl Asked {
-    /// Reads it.
+    /// Every measure, of all flows.
+    pub(crate) fn every() -> Vec<Self> {
+        MEASURES.iter().map(|measure| Self { measure: *measure, flow: None, at: 0 }).collect()
+    }
+
+    /// Reads it, where it stands at the byte `at` of its file.
     ///
     /// # Errors
     ///
     /// What is wrong with it, and what would be right.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str, at: usize) -> Result<Self, String> {
         let (name, flow) = match text.split_once(':') {
             Some((name, flow)) => (name, Some(flow.to_owned())),
             None => (text, None),
@@ -128,11 +138,27 @@ impl Asked {
         if flow.is_some() && !measure.is_of_flows {
             return Err(format!("`{name}` is of all flows together: write \"{name}\""));
         }
-        Ok(Self { measure, flow })
+        Ok(Self { measure, flow, at })
+    }
+
+    /// Checks that a scenario has the flow.
+    ///
+    /// # Errors
+    ///
+    /// It has not.
+    pub(super) fn check(&self, source: &Source<'_>, scenario: &Scenario) -> Result<(), SimError> {
+        match &self.flow {
+            Some(flow) if scenario.flows.iter().all(|known| known.name != *flow) => {
+                let what =
+                    format!("not every scenario has a flow `{flow}`: give one `name = \"{flow}\"`");
+                Err(source.refuse(self.at, &what))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// As it is written.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match &self.flow {
             Some(flow) => format!("{}:{flow}", self.measure.name),
             None => self.measure.name.to_owned(),
@@ -140,9 +166,17 @@ impl Asked {
     }
 
     /// With its unit.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let (name, unit) = (self.name(), self.measure.unit);
         if unit.is_empty() { name } else { format!("{name}, {unit}") }
+    }
+
+    /// A mean with its interval, as tables show it.
+    pub(super) fn show(&self, mean: &Interval) -> String {
+        match mean.n {
+            0 => "-".to_owned(),
+            _ => theory::show(mean, self.measure.scale, self.measure.decimals),
+        }
     }
 
     /// What it is of a run, in seconds and bit/s; `None` where there is nothing to measure.
@@ -155,6 +189,6 @@ impl Asked {
 }
 
 /// Every measure's name.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     MEASURES.iter().map(|measure| measure.name)
 }

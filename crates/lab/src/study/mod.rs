@@ -13,5 +13,7 @@ mod work;
 
 pub use work::Study;
 
-pub(crate) use grid::{Axis, Fields, Grid, Point, Slice};
+pub(crate) use grid::{Axis, Fields, Grid, Point, Record, Slice, point};
+pub(crate) use measure::{Asked, names as measure_names};
 pub(crate) use value::Value;
+pub(crate) use work::{Design, Drawn, Where, once};

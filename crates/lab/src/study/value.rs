@@ -24,6 +24,20 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// A number, `true` or `false` if the text is one, else the text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let whole = || text.parse().ok().map(Self::Whole);
+        let real = || text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real);
+        let flag = || text.parse().ok().map(Self::Flag);
+        whole().or_else(real).or_else(flag).unwrap_or_else(|| text.into())
+    }
+
+    /// The same text for values that are the same, and for no others.
+    pub(crate) fn key(&self) -> String {
+        // There are two zeros.
+        self.number().map_or_else(|| format!("{self:?}"), |number| (number + 0.0).to_string())
+    }
+
     /// It as a number, if it is one; of a list its sum.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {

@@ -1,14 +1,17 @@
 //! An experiment of a user's own, run.
 
 use airtcp_link::Trace;
-use airtcp_sim::toml::Source;
+use airtcp_sim::toml::{Source, Template};
 use airtcp_sim::{Interval, Scenario};
-use airtcp_trace::figure::{Axis as PictureAxis, Figure, Scale};
+use airtcp_trace::figure::{Axis as PictureAxis, Figure, Scale, Series};
 
+use super::grid::points;
 use super::measure::Asked;
 use super::{Axis, Fields, Grid, Point, Slice, Value, file};
 use crate::report::Heading;
-use crate::{Findings, LabError, Plan, Report, Run, Table, Verdict, simulate, theory};
+use crate::{
+    Findings, Ground, Kind, LabError, Plan, Report, Run, Table, Verdict, simulate, theory,
+};
 
 /// An experiment that is data: axes, a scenario, measures, claims and pictures.
 ///
@@ -39,28 +42,34 @@ use crate::{Findings, LabError, Plan, Report, Run, Table, Verdict, simulate, the
 #[derive(Clone, Debug)]
 pub struct Study {
     /// What it was read from.
-    pub(super) file: String,
-    pub(super) heading: Heading,
-    pub(super) seeds: u64,
-    pub(super) axes: Vec<Axis>,
-    /// Of each axis.
-    pub(super) labels: Vec<String>,
+    file: String,
+    design: Design,
     /// Of each point.
-    pub(super) scenarios: Vec<Scenario>,
+    scenarios: Vec<Scenario>,
     /// The same as scenario files.
-    pub(super) texts: Vec<String>,
+    texts: Vec<String>,
+}
+
+/// What a file says, but for the scenarios of its points.
+#[derive(Clone, Debug)]
+pub(crate) struct Design {
+    pub(crate) heading: Heading,
+    pub(crate) seeds: u64,
+    pub(crate) axes: Vec<Axis>,
+    /// Of each axis.
+    pub(crate) labels: Vec<String>,
     /// The table's.
-    pub(super) measures: Vec<Asked>,
+    pub(crate) measures: Vec<Asked>,
     pub(super) claims: Vec<Claimed>,
-    pub(super) pictures: Vec<Drawn>,
+    pub(crate) pictures: Vec<Drawn>,
 }
 
 /// Values of some axes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Where(pub(super) Vec<(String, Value)>);
+pub(crate) struct Where(pub(crate) Vec<(String, Value)>);
 
 impl Where {
-    pub(super) fn has(&self, axis: &str) -> bool {
+    pub(crate) fn has(&self, axis: &str) -> bool {
         self.0.iter().any(|(name, _)| name == axis)
     }
 }
@@ -88,14 +97,14 @@ pub(super) struct Claimed {
 
 /// A picture.
 #[derive(Clone, Debug)]
-pub(super) struct Drawn {
-    pub(super) name: String,
-    pub(super) title: Option<String>,
-    pub(super) x: String,
-    pub(super) y: Asked,
-    pub(super) series: Option<String>,
-    pub(super) at: Where,
-    pub(super) scales: [Scale; 2],
+pub(crate) struct Drawn {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) x: String,
+    pub(crate) y: Asked,
+    pub(crate) series: Option<String>,
+    pub(crate) at: Where,
+    pub(crate) scales: [Scale; 2],
 }
 
 impl Study {
@@ -108,14 +117,21 @@ impl Study {
     pub fn read(
         name: &str,
         text: &str,
-        load: impl FnMut(&str) -> Result<Trace, String>,
+        mut load: impl FnMut(&str) -> Result<Trace, String>,
     ) -> Result<Self, LabError> {
-        file::read(&Source { name, text, settings: &[] }, load)
+        let source = Source { name, text, settings: &[] };
+        let design = Design::read(&source)?;
+        let template = source.template("scenario")?;
+        let cases = points(&design.axes);
+        let cases = cases.iter().map(|point| design.case(&source, &template, point, &mut load));
+        let cases: Vec<_> = cases.collect::<Result<_, _>>()?;
+        let (scenarios, texts) = cases.into_iter().unzip();
+        Ok(Self { file: name.to_owned(), design, scenarios, texts })
     }
 
     /// Its name, below which results are written.
     pub fn name(&self) -> &str {
-        &self.heading.name
+        &self.design.heading.name
     }
 
     /// Runs every point with every seed, and judges the claims.
@@ -124,19 +140,23 @@ impl Study {
     ///
     /// What is senseless about a scenario.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
-        let seeds = plan.seeds.unwrap_or(self.seeds).max(1);
+        let Design { heading, axes, claims, pictures, .. } = &self.design;
+        let seeds = plan.seeds.unwrap_or(self.design.seeds).max(1);
         let Plan { threads, is_small, candidate, length, .. } = plan.clone();
         let run = Run { seeds, threads, is_small, candidate, length };
-        let asked = self.asked();
-        let grid = Grid::run(&run, self.axes.clone(), |point, seed| self.one(point, seed, &asked))?;
-        let mut findings = self.table(&grid);
-        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let asked = self.design.asked();
+        let grid = Grid::run(&run, axes.clone(), |point, seed| {
+            once(self.scenarios[point.index].clone(), seed, &asked)
+        })?;
+        let mut findings = self.design.table(&grid);
+        let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
         grid.record(&mut findings, &names)?;
-        for claim in &self.claims {
-            claim.judge(&mut findings, &self.axes, &grid.all());
+        for claim in claims {
+            claim.judge(&mut findings, axes, &grid.all());
         }
-        for picture in &self.pictures {
-            findings.picture(picture.name.clone(), self.figure(picture, &grid));
+        for picture in pictures {
+            let series = picture.series(&grid);
+            findings.picture(picture.name.clone(), self.design.figure(picture, series));
         }
         if !self.scenarios.iter().any(Scenario::is_random) {
             let note = "Nothing in the scenario is random: every seed gives the same, and intervals say nothing. Random loss, \
@@ -145,11 +165,69 @@ impl Study {
         }
         findings.scenarios.clone_from(&self.texts);
         let command = plan.command(&self.file);
-        Ok(Report { experiment: self.heading.clone(), command, seeds, findings })
+        Ok(Report { experiment: heading.clone(), command, seeds, findings })
+    }
+}
+
+/// Runs a scenario with a seed, and measures it.
+///
+/// # Errors
+///
+/// What is senseless about the scenario.
+pub(crate) fn once(mut scenario: Scenario, seed: u64, asked: &[Asked]) -> Result<Fields, LabError> {
+    scenario.samples |= asked.iter().any(|asked| asked.measure.needs_samples);
+    let warm_up = scenario.warm_up.as_secs_f64();
+    let result = simulate::once(scenario, seed)?;
+    let add = |fields: Fields, asked: &Asked| fields.with(asked.name(), asked.of(&result, warm_up));
+    Ok(asked.iter().fold(Fields::default(), add))
+}
+
+impl Design {
+    /// Without axes, measures everything.
+    pub(crate) fn of_scenario(name: &str, seeds: u64) -> Self {
+        let [name, what, source] = [name; 3].map(str::to_owned);
+        let (kind, ground) = (Kind::Study, Ground::Simulated);
+        Self {
+            heading: Heading { name, what, source, kind, ground },
+            seeds,
+            axes: Vec::new(),
+            labels: Vec::new(),
+            measures: Asked::every(),
+            claims: Vec::new(),
+            pictures: Vec::new(),
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not understood, with its line and column.
+    pub(crate) fn read(source: &Source<'_>) -> Result<Self, LabError> {
+        file::read(source)
+    }
+
+    /// The scenario of a point, and the same as a scenario file.
+    ///
+    /// # Errors
+    ///
+    /// What of it is not understood.
+    pub(crate) fn case(
+        &self,
+        source: &Source<'_>,
+        template: &Template<'_>,
+        point: &Point,
+        load: impl FnMut(&str) -> Result<Trace, String>,
+    ) -> Result<(Scenario, String), LabError> {
+        let values: Vec<(String, String)> =
+            point.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+        let (scenario, text) = template.fill(&values, load)?;
+        self.asked().iter().try_for_each(|asked| asked.check(source, &scenario))?;
+        Ok((scenario, text))
     }
 
     /// Everything that is measured, once.
-    fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         let claims = self.claims.iter().map(|claim| &claim.asked);
         let pictures = self.pictures.iter().map(|picture| &picture.y);
         let mut all: Vec<Asked> = Vec::new();
@@ -161,16 +239,6 @@ impl Study {
         all
     }
 
-    fn one(&self, point: &Point, seed: u64, asked: &[Asked]) -> Result<Fields, LabError> {
-        let mut scenario = self.scenarios[point.index].clone();
-        scenario.samples |= asked.iter().any(|asked| asked.measure.needs_samples);
-        let warm_up = scenario.warm_up.as_secs_f64();
-        let result = simulate::once(scenario, seed)?;
-        let add =
-            |fields: Fields, asked: &Asked| fields.with(asked.name(), asked.of(&result, warm_up));
-        Ok(asked.iter().fold(Fields::default(), add))
-    }
-
     fn table(&self, grid: &Grid) -> Findings {
         let mut findings = Findings::new([]);
         let measures = self.measures.iter().map(Asked::label);
@@ -178,28 +246,15 @@ impl Study {
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         for row in grid.all().rows(&names) {
             let values = names.iter().map(|axis| row.text(axis));
-            let measured = self.measures.iter().map(|asked| {
-                let interval = row.mean(&asked.name());
-                match interval.n {
-                    0 => "-".to_owned(),
-                    _ => theory::show(&interval, asked.measure.scale, asked.measure.decimals),
-                }
-            });
+            let measured = self.measures.iter().map(|asked| asked.show(&row.mean(&asked.name())));
             findings.table.add(values.chain(measured).collect());
         }
         findings
     }
 
-    fn figure(&self, picture: &Drawn, grid: &Grid) -> Figure {
-        let Drawn { title, x, y, series, at, scales, .. } = picture;
-        let part = at.0.iter().fold(grid.all(), |part, (axis, value)| part.at(axis, value.clone()));
-        let line = |name: String, part: &Slice<'_>| {
-            part.line(name, x, y.measure.scale, |cell| cell.mean(&y.name()))
-        };
-        let series = match series {
-            Some(axis) => part.each(axis).map(|part| line(part.text(axis), &part)).collect(),
-            None => vec![line(y.name(), &part)],
-        };
+    /// A picture of these lines.
+    pub(crate) fn figure(&self, picture: &Drawn, series: Vec<Series>) -> Figure {
+        let Drawn { title, x, y, scales, .. } = picture;
         let label = self.axes.iter().position(|axis| axis.name == *x).map(|at| &self.labels[at]);
         let axis = |label: String, scale| PictureAxis { label, scale, range: None };
         Figure {
@@ -207,6 +262,21 @@ impl Study {
             x: axis(label.unwrap_or(x).clone(), scales[0]),
             y: axis(y.label(), scales[1]),
             series,
+        }
+    }
+}
+
+impl Drawn {
+    /// Its lines.
+    fn series(&self, grid: &Grid) -> Vec<Series> {
+        let Self { x, y, series, at, .. } = self;
+        let part = at.0.iter().fold(grid.all(), |part, (axis, value)| part.at(axis, value.clone()));
+        let line = |name: String, part: &Slice<'_>| {
+            part.line(name, x, y.measure.scale, |cell| cell.mean(&y.name()))
+        };
+        match series {
+            Some(axis) => part.each(axis).map(|part| line(part.text(axis), &part)).collect(),
+            None => vec![line(y.name(), &part)],
         }
     }
 }

@@ -11,11 +11,42 @@ use super::file::ScenarioFile;
 use super::{Source, build};
 use crate::{Scenario, SimError};
 
-impl Source<'_> {
-    /// Reads the scenario that the table `key` of the file holds, with values in the place of `{name}` in its texts.
+/// A scenario with placeholders: a table of a larger file, parsed once and filled in many times.
+#[derive(Clone, Debug)]
+pub struct Template<'s> {
+    source: Source<'s>,
+    table: Spanned<DeTable<'s>>,
+}
+
+impl<'s> Source<'s> {
+    /// The table `key` of the file, as a scenario with placeholders. Settings are not applied.
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::File`] for what is no TOML, and without such a table.
+    pub fn template(&self, key: &str) -> Result<Template<'s>, SimError> {
+        let document = DeTable::parse(self.text).map_err(|error| self.refuse_toml(&error))?;
+        let document = document.into_inner();
+        let table = document.into_iter().find(|(name, _)| name.get_ref() == key);
+        let Some((_, table)) = table else {
+            return Err(self.refuse(self.text.len(), &format!("the table `[{key}]` is missing")));
+        };
+        let span = table.span();
+        let DeValue::Table(table) = table.into_inner() else {
+            return Err(
+                self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`"))
+            );
+        };
+        Ok(Template { source: *self, table: Spanned::new(span, table) })
+    }
+}
+
+impl Template<'_> {
+    /// Reads the scenario with values in the place of `{name}` in its texts, and gives it with its text as a file of its own,
+    /// for [`Source::read`]: without comments, and with keys in alphabetical order.
     ///
     /// A text that is one placeholder and nothing else becomes a number or a truth value if the value is one:
-    /// `count = "{flows}"`. Settings are not applied.
+    /// `count = "{flows}"`.
     ///
     /// ```
     /// let text = r#"
@@ -24,66 +55,33 @@ impl Source<'_> {
     ///     flow = [{ strategies = "sack/reno", count = "{flows}" }]
     /// "#;
     /// let source = airtcp_sim::toml::Source { name: "loss.toml", text, settings: &[] };
+    /// let template = source.template("scenario")?;
     /// let values = [("loss", "0.1"), ("flows", "3")].map(|(name, value)| (name.into(), value.into()));
-    /// let scenario = source.read_filled("scenario", &values, |_| Err("no traces here".into()))?;
+    /// let (scenario, filled) = template.fill(&values, |_| Err("no traces here".into()))?;
     /// assert_eq!(scenario.flows[0].count, 3);
-    /// # Ok::<(), airtcp_sim::SimError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`SimError::File`] for the first thing that is not understood, and for a placeholder without a value.
-    pub fn read_filled(
-        &self,
-        key: &str,
-        values: &[(String, String)],
-        mut load: impl FnMut(&str) -> Result<Trace, String>,
-    ) -> Result<Scenario, SimError> {
-        let table = self.filled_table(key, values)?;
-        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(table));
-        build::scenario(self, file.map_err(|error| self.refuse_toml(&error))?, &mut load)
-    }
-
-    /// The text of that scenario as a file of its own, for [`read`](Self::read). Comments are lost.
-    ///
-    /// ```
-    /// let text = "[scenario]\nflow = [{ strategies = \"sack/reno\", count = \"{flows}\" }]\n";
-    /// let source = airtcp_sim::toml::Source { name: "flows.toml", text, settings: &[] };
-    /// let filled = source.filled_text("scenario", &[("flows".into(), "3".into())])?;
     /// assert!(filled.contains("count = 3"), "{filled}");
     /// # Ok::<(), airtcp_sim::SimError>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for what is no TOML, and for a placeholder without a value.
-    pub fn filled_text(&self, key: &str, values: &[(String, String)]) -> Result<String, SimError> {
-        let table = self.filled_table(key, values)?;
-        let table = ::toml::Table::deserialize(::toml::de::Deserializer::from(table));
-        Ok(table.map_err(|error| self.refuse_toml(&error))?.to_string())
+    /// [`SimError::File`] for the first thing that is not understood, and for a placeholder without a value.
+    pub fn fill(
+        &self,
+        values: &[(String, String)],
+        mut load: impl FnMut(&str) -> Result<Trace, String>,
+    ) -> Result<(Scenario, String), SimError> {
+        let source = &self.source;
+        let mut table = self.table.clone();
+        table.get_mut().iter_mut().try_for_each(|(_, inner)| source.fill(inner, values))?;
+        let text = source.text_of(table.clone())?;
+        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(table));
+        let file = file.map_err(|error| source.refuse_toml(&error))?;
+        Ok((build::scenario(source, file, &mut load)?, text))
     }
+}
 
-    fn filled_table<'a>(
-        &'a self,
-        key: &str,
-        values: &'a [(String, String)],
-    ) -> Result<Spanned<DeTable<'a>>, SimError> {
-        let document = DeTable::parse(self.text).map_err(|error| self.refuse_toml(&error))?;
-        let document = document.into_inner();
-        let table = document.into_iter().find(|(name, _)| name.get_ref() == key);
-        let Some((_, mut table)) = table else {
-            return Err(self.refuse(self.text.len(), &format!("the table `[{key}]` is missing")));
-        };
-        self.fill(&mut table, values)?;
-        let span = table.span();
-        let DeValue::Table(table) = table.into_inner() else {
-            return Err(
-                self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`"))
-            );
-        };
-        Ok(Spanned::new(span, table))
-    }
-
+impl Source<'_> {
     fn fill<'a>(
         &self,
         value: &mut Spanned<DeValue<'a>>,

@@ -28,9 +28,12 @@ mod setting;
 #[cfg(test)]
 mod tests;
 
+use ::toml::Spanned;
+use ::toml::de::DeTable;
 use airtcp_link::Trace;
 use serde::Deserialize;
 
+pub use fill::Template;
 pub use setting::{Setting, SettingError};
 
 use crate::{Scenario, SimError};
@@ -60,14 +63,41 @@ impl Source<'_> {
         &self,
         mut load: impl FnMut(&str) -> Result<Trace, String>,
     ) -> Result<Scenario, SimError> {
+        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(self.document()?));
+        build::scenario(self, file.map_err(|error| self.refuse_toml(&error))?, &mut load)
+    }
+
+    /// Its text with the settings in it, as a file of its own. Comments are lost, and keys are in alphabetical order.
+    ///
+    /// ```
+    /// let settings = ["duration=2s".parse()?];
+    /// let text = "# Two seconds\nduration = \"10s\"\n";
+    /// let source = airtcp_sim::toml::Source { name: "two.toml", text, settings: &settings };
+    /// assert_eq!(source.settled_text()?, "duration = \"2s\"\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::File`] for what is no TOML, and [`SimError::Setting`] for a path that leads nowhere.
+    pub fn settled_text(&self) -> Result<String, SimError> {
+        self.text_of(self.document()?)
+    }
+
+    /// The file with the settings in it.
+    fn document(&self) -> Result<Spanned<DeTable<'_>>, SimError> {
         let refuse = |error: ::toml::de::Error| self.refuse_toml(&error);
-        let mut document = ::toml::de::DeTable::parse(self.text).map_err(refuse)?;
+        let mut document = DeTable::parse(self.text).map_err(refuse)?;
         for (index, setting) in self.settings.iter().enumerate() {
             let at = self.setting_span(index);
             let applied = setting.apply(document.get_mut(), at.clone());
             applied.map_err(|what| self.refuse(at.start, &what))?;
         }
-        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(document));
-        build::scenario(self, file.map_err(refuse)?, &mut load)
+        Ok(document)
+    }
+
+    fn text_of(&self, table: Spanned<DeTable<'_>>) -> Result<String, SimError> {
+        let table = ::toml::Table::deserialize(::toml::de::Deserializer::from(table));
+        Ok(table.map_err(|error| self.refuse_toml(&error))?.to_string())
     }
 }

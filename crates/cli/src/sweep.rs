@@ -1,0 +1,336 @@
+//! `airtcp sweep`: every combination of some values with every seed, here or in shards on other machines.
+
+use std::env;
+use std::io::{self, BufWriter};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use airtcp_lab::{LabError, Shard, Sweep};
+use airtcp_sim::SimError;
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+
+use crate::output::{self, Mistake};
+use crate::progress::Progress;
+use crate::{file, value};
+
+/// No sweep's file is longer.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// `airtcp sweep`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct SweepArgs {
+    #[command(subcommand)]
+    command: Option<SweepCommand>,
+    #[command(flatten)]
+    here: Option<HereArgs>,
+}
+
+/// The commands of `airtcp sweep`: one sweep on several machines.
+#[derive(Subcommand, Debug)]
+enum SweepCommand {
+    /// List all cells, with the hash of everything that a cell's record depends on, as JSON lines
+    Plan(GridArgs),
+    /// Run one shard of a sweep; a shard that was interrupted is resumed
+    Run(RunArgs),
+    /// Check all shards, and write records, means and pictures
+    Merge(MergeArgs),
+}
+
+/// What is swept.
+#[derive(Args, Debug)]
+struct GridArgs {
+    /// Experiment file with axes; with --vary a scenario file
+    #[arg(value_name = "FILE.toml")]
+    grid: PathBuf,
+    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
+    #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
+    vary: Vec<(String, Vec<String>)>,
+    /// Number of seeds of each combination, starting from 1 [default: that of the file; with --vary: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
+    seeds: Option<u32>,
+}
+
+/// The whole sweep on this machine.
+#[derive(Args, Debug)]
+struct HereArgs {
+    #[command(flatten)]
+    grid: GridArgs,
+    /// Write records, means and pictures to this directory; a sweep that was interrupted is resumed
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Number of threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
+    threads: Option<NonZero<usize>>,
+}
+
+/// `airtcp sweep run`.
+#[derive(Args, Debug)]
+struct RunArgs {
+    #[command(flatten)]
+    grid: GridArgs,
+    /// Directory of the sweep, the same for all shards
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Shard to run: the K-th of N [default: the task of a Slurm array 1-N]
+    #[arg(long, value_name = "K/N", value_parser = value::parsed::<Shard>)]
+    shard: Option<Shard>,
+    /// Number of shards, if a cluster sets K: HQ_TASK_ID or SLURM_ARRAY_TASK_ID, from 1 to N, or
+    /// JOB_COMPLETION_INDEX, from 0
+    #[arg(long, value_name = "N", conflicts_with = "shard", allow_negative_numbers = true,
+          value_parser = value::whole(1_u64, 100_000, "--shards 100"))]
+    shards: Option<u64>,
+    /// Number of threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
+    threads: Option<NonZero<usize>>,
+}
+
+/// `airtcp sweep merge`.
+#[derive(Args, Debug)]
+struct MergeArgs {
+    #[command(flatten)]
+    grid: GridArgs,
+    /// Directory of the sweep
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// `--vary`.
+fn axis(text: &str) -> Result<(String, Vec<String>), String> {
+    let (key, values) = text
+        .split_once('=')
+        .ok_or("expected KEY=A,B; for example --vary flow.0.strategies=rack/cubic,sack/reno")?;
+    let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+    Ok((key.trim().to_owned(), values))
+}
+
+/// Runs the sweep, or one of its commands. A signal ends it at once: what has a record keeps it.
+///
+/// # Errors
+/// The file cannot be read or run; a shard is missing or damaged; writing.
+pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
+    let (grid, task) = match (&args.command, &args.here) {
+        (Some(SweepCommand::Plan(grid)), _) => (grid, Task::Plan),
+        (Some(SweepCommand::Run(args)), _) => {
+            let shard = shard(args, |name| env::var(name).ok())?;
+            (&args.grid, Task::Run(shard, &args.out, args.threads))
+        }
+        (Some(SweepCommand::Merge(args)), _) => (&args.grid, Task::Merge(&args.out)),
+        (None, Some(args)) => (&args.grid, Task::All(&args.out, args.threads)),
+        (None, None) => bail!(Mistake::new("expected FILE.toml".to_owned())),
+    };
+    let file = read(grid)?;
+    let sweep = sweep(grid, &file)?;
+    match task {
+        Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
+            // Whoever reads it has seen enough.
+            Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            planned => planned.map_err(told),
+        },
+        Task::Run(shard, out, threads) => run_shard(&sweep, shard, out, threads),
+        Task::Merge(out) => merge(&sweep, out),
+        Task::All(out, threads) => {
+            run_shard(&sweep, Shard::WHOLE, out, threads)?;
+            merge(&sweep, out)
+        }
+    }
+}
+
+/// What is to be done with a sweep.
+enum Task<'a> {
+    Plan,
+    Run(Shard, &'a Path, Option<NonZero<usize>>),
+    Merge(&'a Path),
+    All(&'a Path, Option<NonZero<usize>>),
+}
+
+/// The file of a sweep, by its name.
+fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
+    let name = args.grid.display().to_string();
+    let text = file::read(&args.grid, LONGEST_FILE).with_context(|| format!("reading {name}"))?;
+    Ok((name, text))
+}
+
+fn sweep<'s>(args: &GridArgs, (name, text): &'s (String, String)) -> anyhow::Result<Sweep<'s>> {
+    // A trace is looked for beside the file that names it.
+    let directory = args.grid.parent().unwrap_or(Path::new("")).to_owned();
+    let load = move |trace: &str| file::link_trace(&directory.join(trace));
+    let seeds = args.seeds.map(u64::from);
+    let sweep = match args.vary.as_slice() {
+        [] => Sweep::read(name, text, seeds, load),
+        axes => Sweep::vary(name, text, axes, seeds, load),
+    };
+    sweep.map_err(told).map_err(|error| match args.vary.is_empty() && !text.contains("[scenario") {
+        true => output::with_advice(error, "to sweep over a scenario file, add --vary KEY=A,B"),
+        false => error,
+    })
+}
+
+/// An error, which may be one of the command line.
+fn told(error: LabError) -> anyhow::Error {
+    match error {
+        LabError::Sim(error @ SimError::Setting { .. }) => {
+            Mistake::new(format!("--vary {error}")).into()
+        }
+        error @ LabError::Axis { .. } => Mistake::new(error.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+/// The shard that is asked for, by the command line or by a cluster.
+fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Mistake> {
+    if let Some(shard) = args.shard {
+        return Ok(shard);
+    }
+    let number = |name: &'static str| {
+        let text = variable(name)?;
+        Some((name, text.parse::<u64>().ok()))
+    };
+    // HyperQueue may run within a job of Slurm.
+    let found = ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
+    let Some((name, task)) = found.into_iter().find_map(number) else {
+        let what = match args.shards {
+            Some(of) => format!("which of the {of} shards? For example --shard 1/{of}"),
+            None => "which shard? For example --shard 1/100; the whole sweep on this machine: airtcp sweep FILE.toml --out DIR"
+                .to_owned(),
+        };
+        return Err(Mistake::new(what));
+    };
+    let is_array = name == "SLURM_ARRAY_TASK_ID";
+    let of = args.shards.or_else(|| {
+        // Only an array 1-N has all shards: of another one the tasks may be a part.
+        let [count, least, most] = ["COUNT", "MIN", "MAX"]
+            .map(|what| number_of(&variable, &format!("SLURM_ARRAY_TASK_{what}")));
+        count.filter(|_| is_array && least == Some(1) && most == count)
+    });
+    let Some(of) = of else {
+        return Err(Mistake::new(format!(
+            "{name} is set, but not the number of shards: add --shards N{}",
+            if is_array { ", or submit the array 1-N" } else { "" }
+        )));
+    };
+    let first = u64::from(name != "JOB_COMPLETION_INDEX");
+    let shard = task.and_then(|task| Shard::new((task + 1).checked_sub(first)?, of));
+    shard.ok_or_else(|| {
+        Mistake::new(format!(
+            "{name} is {}: expected a number from {first} to {}",
+            variable(name).unwrap_or_default(),
+            of + first - 1
+        ))
+    })
+}
+
+fn number_of(variable: &impl Fn(&str) -> Option<String>, name: &str) -> Option<u64> {
+    variable(name)?.parse().ok()
+}
+
+fn run_shard(
+    sweep: &Sweep<'_>,
+    shard: Shard,
+    out: &Path,
+    threads: Option<NonZero<usize>>,
+) -> anyhow::Result<()> {
+    let done = {
+        let progress = Progress::start(shard.cells(sweep.cells()).count() as u64);
+        sweep.run(shard, out, threads, |cells| progress.advance_by(cells)).map_err(told)?
+    };
+    let what = format!("shard {shard}: {} cells", done.cells);
+    match done.earlier {
+        0 => output::note(format_args!("{what} in {}", done.path.display())),
+        earlier => output::note(format_args!(
+            "{what}, {earlier} of them from an earlier run, in {}",
+            done.path.display()
+        )),
+    }
+    if !done.is_random && done.cells > 0 {
+        output::note("note: nothing is random: every seed gives the same");
+    }
+    Ok(())
+}
+
+fn merge(sweep: &Sweep<'_>, out: &Path) -> anyhow::Result<()> {
+    let merged = sweep.merge(out)?;
+    if let Some(note) = merged.note {
+        output::note(format_args!("note: {note}"));
+    }
+    for file in merged.files {
+        output::note(format_args!("wrote {}", file.display()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        sweep: SweepArgs,
+    }
+
+    fn parse(line: &str) -> Result<SweepArgs, String> {
+        let line = Line::try_parse_from(line.split(' ')).map(|line| line.sweep);
+        line.map_err(|error| error.to_string())
+    }
+
+    /// The shard of `run` with these options and variables of the environment.
+    fn of(options: &str, environment: &[(&str, &str)]) -> Result<String, String> {
+        let line = format!("sweep run a.toml --out d{options}");
+        let Some(SweepCommand::Run(args)) = parse(&line)?.command else { panic!("{line}") };
+        let variable = |name: &str| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        shard(&args, variable).map(|shard| shard.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_sweep_is_of_one_machine_or_has_commands() {
+        assert!(parse("sweep a.toml --out d --threads 2").unwrap().here.is_some());
+        assert!(parse("sweep a.toml --vary mtu=1,2 --vary b=3 --out d").unwrap().here.is_some());
+        assert!(parse("sweep plan a.toml --seeds 5").unwrap().command.is_some());
+        assert!(parse("sweep merge a.toml --out d").unwrap().command.is_some());
+        for wrong in ["sweep", "sweep a.toml", "sweep run a.toml", "sweep a.toml --out d --vary a"]
+        {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(axis("a.0.b=x, y").unwrap(), ("a.0.b".into(), vec!["x".into(), "y".into()]));
+    }
+
+    #[test]
+    fn the_shard_is_that_of_the_command_line_or_of_the_cluster() {
+        let slurm = |task, least, most, count| {
+            [
+                ("SLURM_ARRAY_TASK_ID", task),
+                ("SLURM_ARRAY_TASK_MIN", least),
+                ("SLURM_ARRAY_TASK_MAX", most),
+                ("SLURM_ARRAY_TASK_COUNT", count),
+            ]
+        };
+        let array = slurm("3", "1", "8", "8");
+        assert_eq!(of(" --shard 2/5", &array), Ok("2/5".to_owned()));
+        assert_eq!(of("", &array), Ok("3/8".to_owned()));
+        assert_eq!(of(" --shards 10", &array), Ok("3/10".to_owned()));
+        // Tasks that are run again are not all of them.
+        let again = slurm("7", "3", "7", "2");
+        assert!(of("", &again).unwrap_err().contains("add --shards N, or submit the array 1-N"));
+        assert_eq!(of(" --shards 8", &again), Ok("7/8".to_owned()));
+        let both = [array.as_slice(), &[("HQ_TASK_ID", "5")]].concat();
+        assert_eq!(of(" --shards 9", &both), Ok("5/9".to_owned()));
+        assert!(of("", &both).unwrap_err().starts_with("HQ_TASK_ID is set, but not the number"));
+        let index = |text| [("JOB_COMPLETION_INDEX", text)];
+        assert_eq!(of(" --shards 4", &index("0")), Ok("1/4".to_owned()));
+        assert_eq!(of(" --shards 4", &index("3")), Ok("4/4".to_owned()));
+        let error = of(" --shards 4", &index("4")).unwrap_err();
+        assert_eq!(error, "JOB_COMPLETION_INDEX is 4: expected a number from 0 to 3");
+        let error = of(" --shards 4", &[("HQ_TASK_ID", "0")]).unwrap_err();
+        assert_eq!(error, "HQ_TASK_ID is 0: expected a number from 1 to 4");
+        assert!(of("", &[]).unwrap_err().starts_with("which shard? For example --shard 1/100"));
+        assert!(of(" --shard 0/5", &[]).is_err());
+        assert!(of(" --shard 1/5 --shards 5", &[]).is_err());
+    }
+}

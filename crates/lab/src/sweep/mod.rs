@@ -1,0 +1,314 @@
+//! Sweeps: every combination of some axes' values with every seed, on one machine or in shards on many.
+//!
+//! A cell is one combination with one seed. Its record is the same bytes whatever ran it: host, threads and time are not in it.
+
+mod merge;
+mod order;
+mod picture;
+mod shard;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airtcp_link::Trace;
+use airtcp_sim::Scenario;
+use airtcp_sim::toml::{Setting, Source, Template};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::LabError;
+use crate::study::{Asked, Axis, Design, Fields, Point, Record, Value, measure_names, point};
+
+use order::in_order;
+
+pub use merge::Merged;
+pub use shard::{Done, Shard};
+
+/// More cells than this are a slip of the finger.
+const MOST_CELLS: u64 = 100_000_000;
+
+/// Seeds of a varied scenario, unless the caller says how many.
+const SEEDS: u64 = 10;
+
+/// Every combination of some axes' values with every seed.
+///
+/// ```
+/// use airtcp_lab::{Shard, Sweep};
+///
+/// let text = r#"
+///     measures = ["goodput", "timeouts"]
+///     [[axis]]
+///     name = "loss"
+///     values = [0.1, 5]
+///     [scenario]
+///     duration = "2s"
+///     wire = ["rate 10mbit delay 10ms loss {loss}% limit 50"]
+///     flow = [{ strategies = "sack/reno" }]
+/// "#;
+/// let sweep = Sweep::read("mine.toml", text, Some(2), |_| Err("no traces here".into()))?;
+/// assert_eq!(sweep.cells(), 4);
+/// let dir = tempfile::tempdir()?;
+/// sweep.run(Shard::WHOLE, dir.path(), None, |_| ())?;
+/// sweep.merge(dir.path())?;
+/// let records = std::fs::read_to_string(dir.path().join("records.csv"))?;
+/// assert!(records.starts_with("seed,loss,goodput,timeouts\n1,0.1,"), "{records}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Sweep<'s> {
+    source: Source<'s>,
+    form: Form<'s>,
+    design: Design,
+    /// Everything that is measured, in the order of the columns.
+    asked: Vec<Asked>,
+    seeds: u64,
+    traces: Mutex<Traces>,
+}
+
+/// How a point becomes a scenario.
+enum Form<'s> {
+    /// Its values fill in the placeholders of an experiment file.
+    Filled(Template<'s>),
+    /// Its values replace keys of a scenario file.
+    Varied,
+}
+
+/// The traces that links name, each read once, with its hash.
+struct Traces {
+    load: Box<dyn FnMut(&str) -> Result<Trace, String> + Send>,
+    known: BTreeMap<String, (Trace, [u8; 32])>,
+}
+
+/// What the cells of one point have in common.
+struct Case {
+    point: Point,
+    scenario: Scenario,
+    /// Of everything that their records depend on, but for the seed.
+    hash: Sha256,
+}
+
+/// One run.
+struct Cell {
+    /// From 1; seeds change first, and the first axis last.
+    number: u64,
+    seed: u64,
+    hash: String,
+    case: Arc<Case>,
+}
+
+/// A line of a plan or a shard.
+#[derive(Serialize)]
+struct Line<'a> {
+    cell: u64,
+    hash: &'a str,
+    #[serde(flatten)]
+    record: Record<'a>,
+}
+
+impl<'s> Sweep<'s> {
+    /// Reads an experiment file, as [`Study`](crate::Study) does; its claims are not judged. Every combination runs with the
+    /// seeds 1 to `seeds`, or as many as the file says.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not understood, with its line and column.
+    pub fn read(
+        name: &'s str,
+        text: &'s str,
+        seeds: Option<u64>,
+        load: impl FnMut(&str) -> Result<Trace, String> + Send + 'static,
+    ) -> Result<Self, LabError> {
+        let source = Source { name, text, settings: &[] };
+        let design = Design::read(&source)?;
+        Self::new(source, Form::Filled(source.template("scenario")?), design, seeds, load)
+    }
+
+    /// Varies keys of a scenario file: each axis is the path of a key, as in `flow.0.count`, and its values, as a [`Setting`]
+    /// has them. Everything is measured.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not understood.
+    pub fn vary(
+        name: &'s str,
+        text: &'s str,
+        axes: &[(String, Vec<String>)],
+        seeds: Option<u64>,
+        load: impl FnMut(&str) -> Result<Trace, String> + Send + 'static,
+    ) -> Result<Self, LabError> {
+        let mut design = Design::of_scenario(name, SEEDS);
+        design.labels = axes.iter().map(|(path, _)| path.clone()).collect();
+        for (path, values) in axes {
+            let refuse =
+                |what: &str| Err(LabError::Axis { axis: path.clone(), what: what.to_owned() });
+            if design.axes.iter().any(|axis| axis.name == *path) {
+                return refuse("it is varied twice: write all its values in one list");
+            }
+            if path == "seed" || measure_names().any(|measure| measure == path) {
+                return refuse("the seeds of a sweep are 1 to N: give their number instead");
+            }
+            let axis = Axis::new(path, values.iter().map(|text| Value::of_text(text)));
+            let all = &axis.values;
+            let mut seen = BTreeSet::new();
+            if all.is_empty() || !all.iter().all(|value| seen.insert(value.key())) {
+                return refuse("expected one value or more, each of them once");
+            }
+            design.axes.push(axis);
+        }
+        let source = Source { name, text, settings: &[] };
+        Self::new(source, Form::Varied, design, seeds, load)
+    }
+
+    fn new(
+        source: Source<'s>,
+        form: Form<'s>,
+        design: Design,
+        seeds: Option<u64>,
+        load: impl FnMut(&str) -> Result<Trace, String> + Send + 'static,
+    ) -> Result<Self, LabError> {
+        if let Some(axis) = design.axes.iter().find(|axis| ["cell", "hash"].contains(&&*axis.name))
+        {
+            let what = "records have a field of that name: use another name".to_owned();
+            return Err(LabError::Axis { axis: axis.name.clone(), what });
+        }
+        let seeds = seeds.unwrap_or(design.seeds).max(1);
+        let lengths = design.axes.iter().map(|axis| axis.values.len() as u64);
+        let cells = lengths.fold(Some(seeds), |cells, length| cells?.checked_mul(length));
+        if cells.is_none_or(|cells| cells > MOST_CELLS) {
+            let what = format!(
+                "{}: the axes and the seeds make more than {MOST_CELLS} cells: use fewer values, or split the file",
+                source.name
+            );
+            return Err(LabError::Sweep(what));
+        }
+        let asked = design.asked();
+        let traces = Mutex::new(Traces { load: Box::new(load), known: BTreeMap::new() });
+        Ok(Self { source, form, design, asked, seeds, traces })
+    }
+
+    /// The number of its cells.
+    pub fn cells(&self) -> u64 {
+        self.points() * self.seeds
+    }
+
+    fn points(&self) -> u64 {
+        self.design.axes.iter().map(|axis| axis.values.len() as u64).product()
+    }
+
+    /// Writes a line of JSON for each cell: its number, the hash of everything that its record depends on, its seed, and the
+    /// values of the axes.
+    ///
+    /// # Errors
+    ///
+    /// The first scenario that is not understood, and those of writing.
+    pub fn plan(
+        &self,
+        threads: Option<NonZero<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<(), LabError> {
+        let of_point = |index: u64| {
+            let mut lines = String::new();
+            let first = index * self.seeds + 1;
+            for cell in self.cases(first..first + self.seeds) {
+                lines += &self.line(&cell?, &Fields::default())?;
+            }
+            Ok(lines)
+        };
+        let points = (0..self.points()).map(Ok);
+        in_order(threads, points, of_point, |lines| {
+            out.write_all(lines.as_bytes()).map_err(LabError::Output)
+        })?;
+        out.flush().map_err(LabError::Output)
+    }
+
+    /// The cells of some numbers, which rise.
+    fn cases(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+    ) -> impl Iterator<Item = Result<Cell, LabError>> {
+        let mut last: Option<(u64, Arc<Case>)> = None;
+        numbers.map(move |number| {
+            let (index, seed) = ((number - 1) / self.seeds, (number - 1) % self.seeds + 1);
+            let case = match &last {
+                Some((known, case)) if *known == index => Arc::clone(case),
+                _ => Arc::new(self.case(index)?),
+            };
+            let hash = case.hash.clone().chain_update(seed.to_le_bytes()).finalize();
+            last = Some((index, Arc::clone(&case)));
+            // Half of it is enough to tell cells apart.
+            Ok(Cell { number, seed, hash: hex(&hash[..16]), case })
+        })
+    }
+
+    /// The line of a cell, with what was measured.
+    fn line(&self, cell: &Cell, fields: &Fields) -> Result<String, LabError> {
+        let Cell { number, seed, hash, case } = cell;
+        let axes: Vec<&str> = self.design.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let record = Record { seed: *seed, point: &case.point, axes: &axes, fields };
+        Ok(serde_json::to_string(&Line { cell: *number, hash, record })? + "\n")
+    }
+
+    fn case(&self, index: u64) -> Result<Case, LabError> {
+        let point = point(&self.design.axes, index as usize);
+        let traces = || self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let load = |name: &str| traces().load(name);
+        let (scenario, text) = match &self.form {
+            Form::Filled(template) => self.design.case(&self.source, template, &point, load)?,
+            Form::Varied => {
+                let settings: Vec<Setting> = point
+                    .iter()
+                    .map(|(path, value)| format!("{path}={value}").parse())
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| LabError::Sweep(format!("{}: {error}", self.source.name)))?;
+                let source = Source { settings: &settings, ..self.source };
+                (source.read(load)?, source.settled_text()?)
+            }
+        };
+        let mut hash = Sha256::new();
+        feed(&mut hash, env!("CARGO_PKG_VERSION").as_bytes());
+        feed(&mut hash, text.as_bytes());
+        for name in scenario.traces.keys() {
+            feed(&mut hash, name.as_bytes());
+            hash.update(traces().known[name].1);
+        }
+        for (axis, value) in point.iter() {
+            feed(&mut hash, axis.as_bytes());
+            feed(&mut hash, &serde_json::to_vec(value)?);
+        }
+        for asked in &self.asked {
+            feed(&mut hash, asked.name().as_bytes());
+        }
+        Ok(Case { point, scenario, hash })
+    }
+}
+
+impl Traces {
+    fn load(&mut self, name: &str) -> Result<Trace, String> {
+        if let Some((trace, _)) = self.known.get(name) {
+            return Ok(trace.clone());
+        }
+        let trace = (self.load)(name)?;
+        let hash = Sha256::digest(format!("{trace:?}"));
+        self.known.insert(name.to_owned(), (trace.clone(), hash.into()));
+        Ok(trace)
+    }
+}
+
+/// Adds a part, such that no two lists of parts are the same bytes.
+fn feed(hash: &mut Sha256, part: &[u8]) {
+    hash.update((part.len() as u64).to_le_bytes());
+    hash.update(part);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The error of writing `path`.
+fn write_error(path: &std::path::Path) -> impl Fn(io::Error) -> LabError + use<> {
+    let path = path.to_owned();
+    move |source| LabError::Write { path: path.clone(), source }
+}

@@ -1,0 +1,387 @@
+//! Shards: equal parts of a sweep, and the files that keep them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::order::in_order;
+use super::{Cell, Sweep, hex, write_error};
+use crate::LabError;
+use crate::study::once;
+
+/// The folder of the shards.
+const FOLDER: &str = "shards";
+
+/// The end of the name of a shard that is not finished.
+const PARTIAL: &str = ".partial";
+
+/// Bytes that are read of a shard at a time. Its file is closed in between: a sweep may have more shards than a process
+/// may open.
+const BLOCK: u64 = 1 << 14;
+
+/// No record is longer.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// One of several equal parts of a sweep: every `of`-th cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    number: u64,
+    of: u64,
+}
+
+/// What has become of a shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its cells.
+    pub cells: u64,
+    /// Those that an earlier run had left.
+    pub earlier: u64,
+    /// Whether anything is random in it; if not, all seeds give the same.
+    pub is_random: bool,
+}
+
+/// The last line of a shard that is finished.
+#[derive(Serialize, Deserialize)]
+struct Footer {
+    shard: String,
+    cells: u64,
+    /// Of all bytes before this line.
+    sha256: String,
+}
+
+/// What a line says of itself.
+#[derive(Deserialize)]
+struct Key {
+    cell: u64,
+    hash: String,
+}
+
+impl Shard {
+    /// All of it.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// More shards than this are a slip of the finger.
+    const MOST: u64 = 100_000;
+
+    /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
+    pub fn new(number: u64, of: u64) -> Option<Self> {
+        ((1..=of).contains(&number) && of <= Self::MOST).then_some(Self { number, of })
+    }
+
+    /// The numbers of its cells, of a sweep of `all` cells.
+    pub fn cells(self, all: u64) -> impl Iterator<Item = u64> + Clone {
+        (self.number..=all).step_by(self.of as usize)
+    }
+
+    fn path(self, dir: &Path) -> PathBuf {
+        dir.join(FOLDER).join(format!("shard-{}-of-{}.jsonl", self.number, self.of))
+    }
+
+    fn partial(self, dir: &Path) -> PathBuf {
+        let mut path = self.path(dir).into_os_string();
+        path.push(PARTIAL);
+        path.into()
+    }
+}
+
+/// As it is asked for: `3/100`.
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/');
+        let numbers = numbers.and_then(|(number, of)| number.parse().ok().zip(of.parse().ok()));
+        numbers.and_then(|(number, of)| Self::new(number, of)).ok_or_else(|| {
+            format!("expected K/N, K from 1 to N, N up to {}; for example 3/100", Self::MOST)
+        })
+    }
+}
+
+impl Sweep<'_> {
+    /// Runs the cells of a shard that have no record yet, and leaves the shard below `dir`. It may be stopped at any time:
+    /// the next run keeps the records that are there. If another process runs the shard, this one waits for it. `advance` is
+    /// told of so many more cells that have a record.
+    ///
+    /// # Errors
+    ///
+    /// A scenario that is not understood or cannot be run; a shard of another sweep; those of reading and writing.
+    pub fn run(
+        &self,
+        shard: Shard,
+        dir: &Path,
+        threads: Option<NonZero<usize>>,
+        advance: impl Fn(u64),
+    ) -> Result<Done, LabError> {
+        let path = shard.path(dir);
+        let numbers = shard.cells(self.cells());
+        let cells = numbers.clone().count() as u64;
+        let mut is_random = false;
+        let mut reader = path.exists().then(|| Reader::new(shard, path.clone()));
+        // What is finished is checked; else mistakes are told before anything runs.
+        for cell in self.cases(numbers.clone()) {
+            let cell = cell?;
+            let scenario = &cell.case.scenario;
+            is_random |= scenario.is_random();
+            match &mut reader {
+                Some(reader) => _ = reader.expect(&cell)?,
+                None => _ = airtcp_sim::nodes(scenario)?,
+            }
+        }
+        let earlier = match &mut reader {
+            Some(reader) => {
+                reader.end(cells)?;
+                advance(cells);
+                cells
+            }
+            None => self.write(shard, dir, threads, advance)?,
+        };
+        Ok(Done { path, cells, earlier, is_random })
+    }
+
+    /// Writes a shard, and gives the number of cells that an earlier run had left.
+    fn write(
+        &self,
+        shard: Shard,
+        dir: &Path,
+        threads: Option<NonZero<usize>>,
+        advance: impl Fn(u64),
+    ) -> Result<u64, LabError> {
+        let (path, part) = (shard.path(dir), shard.partial(dir));
+        let numbers = shard.cells(self.cells());
+        let cells = numbers.clone().count() as u64;
+        let folder = dir.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(write_error(&folder))?;
+        let failed = write_error(&part);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        let mut file = options.open(&part).map_err(&failed)?;
+        file.lock().map_err(&failed)?;
+        if path.exists() {
+            // Another process has finished it meanwhile; ours is that file, or a new one without a record.
+            let _ = fs::remove_file(&part);
+            advance(cells);
+            return Ok(cells);
+        }
+        let mut reader = Reader::new(shard, part.clone());
+        let mut earlier = 0;
+        for cell in self.cases(numbers.clone()) {
+            match reader.next(&cell?)? {
+                Found::Record(_) => earlier += 1,
+                // What a killed process was writing.
+                Found::Damaged | Found::End => break,
+                Found::Other(what) => return Err(reader.refuse(&what)),
+            }
+        }
+        advance(earlier);
+        let (kept, mut sum) = (reader.length, reader.sum);
+        file.set_len(kept).and_then(|()| file.seek(SeekFrom::Start(kept))).map_err(&failed)?;
+        in_order(
+            threads,
+            self.cases(numbers.skip(earlier as usize)),
+            |cell| {
+                let fields = once(cell.case.scenario.clone(), cell.seed, &self.asked)?;
+                self.line(&cell, &fields)
+            },
+            |line| {
+                sum.update(&line);
+                file.write_all(line.as_bytes()).map_err(&failed)?;
+                advance(1);
+                Ok(())
+            },
+        )?;
+        let footer = Footer { shard: shard.to_string(), cells, sha256: hex(&sum.finalize()) };
+        let footer = serde_json::to_string(&footer)? + "\n";
+        file.write_all(footer.as_bytes()).and_then(|()| file.sync_all()).map_err(&failed)?;
+        fs::rename(&part, &path).map_err(write_error(&path))?;
+        Ok(earlier)
+    }
+
+    /// The readers of all shards below `dir`, in the order of their numbers.
+    pub(super) fn shards(&self, dir: &Path) -> Result<Vec<Reader>, LabError> {
+        let folder = dir.join(FOLDER);
+        let failed = |source| LabError::Read { path: folder.clone(), source };
+        let mut found: Vec<(Shard, bool)> = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(name) = name.to_str().and_then(|name| name.strip_prefix("shard-")) else {
+                continue;
+            };
+            let (name, is_finished) = match name.strip_suffix(PARTIAL) {
+                Some(name) => (name, false),
+                None => (name, true),
+            };
+            let shard = name.strip_suffix(".jsonl").map(|name| name.replacen("-of-", "/", 1));
+            let shard =
+                shard.and_then(|name| name.parse::<Shard>().ok().filter(|s| s.to_string() == name));
+            found.extend(shard.map(|shard| (shard, is_finished)));
+        }
+        found.sort_by_key(|(shard, is_finished)| (shard.of, shard.number, !is_finished));
+        let refuse = |path: PathBuf, what: String| Err(LabError::Shard { path, what });
+        let again = |shard: Shard| format!("run the shard: --shard {shard}");
+        let Some((first, _)) = found.first().copied() else {
+            return refuse(folder.clone(), "there are no shards: run the sweep first".to_owned());
+        };
+        if let Some((other, _)) = found.iter().find(|(shard, _)| shard.of != first.of) {
+            let what = format!(
+                "this shard is one of {}, and {} is one of {}: remove the shards of one run",
+                first.of,
+                other.path(dir).display(),
+                other.of
+            );
+            return refuse(first.path(dir), what);
+        }
+        let mut readers = Vec::new();
+        for number in 1..=first.of {
+            let shard = Shard { number, of: first.of };
+            match found.iter().find(|(known, _)| *known == shard) {
+                Some((_, true)) => readers.push(Reader::new(shard, shard.path(dir))),
+                Some((_, false)) => {
+                    let what = format!("not finished: {}", again(shard));
+                    return refuse(shard.partial(dir), what);
+                }
+                None => return refuse(shard.path(dir), format!("missing: {}", again(shard))),
+            }
+        }
+        Ok(readers)
+    }
+}
+
+/// Reads the lines of a shard.
+pub(super) struct Reader {
+    shard: Shard,
+    path: PathBuf,
+    /// What is read and not used.
+    buffer: Vec<u8>,
+    /// How much is read.
+    read: u64,
+    /// Lines, bytes and hash of the records that were as expected.
+    lines: u64,
+    length: u64,
+    sum: Sha256,
+}
+
+/// What stands where a record is expected.
+enum Found {
+    Record(String),
+    /// No record, or not all of one.
+    Damaged,
+    End,
+    /// That of another cell, and why that is wrong.
+    Other(String),
+}
+
+impl Reader {
+    fn new(shard: Shard, path: PathBuf) -> Self {
+        let sum = Sha256::new();
+        Self { shard, path, buffer: Vec::new(), read: 0, lines: 0, length: 0, sum }
+    }
+
+    fn refuse(&self, what: &str) -> LabError {
+        let what = format!(
+            "line {}: {what}; remove the file and run --shard {} again, or choose another directory",
+            self.lines + 1,
+            self.shard
+        );
+        LabError::Shard { path: self.path.clone(), what }
+    }
+
+    /// The next line with its end, or what is there of one; empty behind the last.
+    fn line(&mut self) -> Result<Vec<u8>, LabError> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                return Ok(self.buffer.drain(..=end).collect());
+            }
+            let failed = |source| LabError::Read { path: self.path.clone(), source };
+            let mut file = File::open(&self.path).map_err(failed)?;
+            file.seek(SeekFrom::Start(self.read)).map_err(failed)?;
+            let count = file.take(BLOCK).read_to_end(&mut self.buffer).map_err(failed)?;
+            self.read += count as u64;
+            if count == 0 || self.buffer.len() > LONGEST_LINE {
+                return Ok(std::mem::take(&mut self.buffer));
+            }
+        }
+    }
+
+    /// What stands where the record of `cell` is expected.
+    fn next(&mut self, cell: &Cell) -> Result<Found, LabError> {
+        let line = self.line()?;
+        if line.is_empty() {
+            return Ok(Found::End);
+        }
+        let key = serde_json::from_slice::<Key>(&line).ok().filter(|_| line.ends_with(b"\n"));
+        let (Some(key), Ok(text)) = (key, String::from_utf8(line)) else {
+            return Ok(Found::Damaged);
+        };
+        let number = cell.number;
+        if key.cell < number {
+            return Ok(Found::Other(format!("cell {} is there twice", key.cell)));
+        }
+        if key.cell > number {
+            return Ok(Found::Other(format!("cell {number} is missing")));
+        }
+        if key.hash != cell.hash {
+            return Ok(Found::Other(format!(
+                "cell {number} is of another sweep, or of another version of airtcp than {}",
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        self.lines += 1;
+        self.length += text.len() as u64;
+        self.sum.update(&text);
+        Ok(Found::Record(text))
+    }
+
+    /// The record of `cell`, without the end of its line.
+    pub(super) fn expect(&mut self, cell: &Cell) -> Result<String, LabError> {
+        match self.next(cell)? {
+            Found::Record(mut line) => {
+                line.pop();
+                Ok(line)
+            }
+            Found::Damaged => {
+                Err(self.refuse(&format!("no record of cell {}: damaged", cell.number)))
+            }
+            Found::End => Err(self.refuse(&format!("it ends before cell {}", cell.number))),
+            Found::Other(what) => Err(self.refuse(&what)),
+        }
+    }
+
+    /// Checks that the shard ends here, behind `cells` records, and that none of them has changed.
+    pub(super) fn end(&mut self, cells: u64) -> Result<(), LabError> {
+        let line = self.line()?;
+        let footer: Option<Footer> = serde_json::from_slice(&line).ok();
+        let Some(footer) = footer.filter(|_| line.ends_with(b"\n")) else {
+            return Err(self.refuse("its last line, with the checksum, is missing or damaged"));
+        };
+        if footer.shard != self.shard.to_string() || footer.cells != cells {
+            let what = format!("it ends as shard {} of {} cells", footer.shard, footer.cells);
+            return Err(self.refuse(&what));
+        }
+        if footer.sha256 != hex(&self.sum.clone().finalize()) {
+            return Err(self.refuse("the checksum is not that of the records: damaged"));
+        }
+        if !self.line()?.is_empty() {
+            return Err(self.refuse("there are lines behind its end"));
+        }
+        Ok(())
+    }
+
+    /// The number of cells that the shard has of so many.
+    pub(super) fn cells(&self, all: u64) -> u64 {
+        self.shard.cells(all).count() as u64
+    }
+}
