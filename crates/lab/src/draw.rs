@@ -1,7 +1,16 @@
-//! Axes, series and points in few words.
+//! Pictures, axes, series and points in few words.
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Axis, Point, Scale, Series, Style};
+use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
+
+pub(crate) fn figure(
+    title: impl Into<String>,
+    x: Axis,
+    y: Axis,
+    series: impl IntoIterator<Item = Series>,
+) -> Figure {
+    Figure { title: title.into(), x, y, series: series.into_iter().collect() }
+}
 
 pub(crate) fn linear(label: &str) -> Axis {
     Axis { label: label.to_owned(), scale: Scale::Linear, range: None }
@@ -9,6 +18,14 @@ pub(crate) fn linear(label: &str) -> Axis {
 
 pub(crate) fn log(label: &str) -> Axis {
     Axis { label: label.to_owned(), scale: Scale::Log, range: None }
+}
+
+/// Where a logarithmic axis of losses has its zero, in per cent.
+pub(crate) const ZERO: f64 = 0.05;
+
+/// A logarithmic axis of losses in per cent, with a zero.
+pub(crate) fn losses() -> Axis {
+    log(&format!("loss, % ({ZERO} stands for 0)"))
 }
 
 pub(crate) fn point(x: f64, y: f64) -> Point {

@@ -129,6 +129,21 @@ impl Run {
 }
 
 impl Experiment {
+    /// A study in virtual time with ten seeds. Its name, description, source, duration and body are to be set.
+    pub(crate) const STUDY: Self = Self {
+        name: "",
+        what: "",
+        source: "",
+        kind: Kind::Study,
+        ground: Ground::Simulated,
+        seconds: 0,
+        seeds: 10,
+        body: |_| Ok(Findings::new([])),
+    };
+
+    /// A self-check in virtual time with five seeds. The same is to be set.
+    pub(crate) const CHECK: Self = Self { kind: Kind::SelfCheck, seeds: 5, ..Self::STUDY };
+
     /// Repetitions of a small run.
     const SMALL_SEEDS: u64 = 2;
 

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Not;
 
+use airtcp_sim::Interval;
 use airtcp_trace::figure::Figure;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::study::Grid;
+use crate::theory::{self, Bound};
 use crate::{Drawing, LabError, Table};
 
 /// What an experiment found.
@@ -142,6 +145,19 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: false, verdict });
     }
 
+    /// Adds a claim of a mean, which is shown with so many decimals; `why` gives the reason if it does not hold.
+    pub(crate) fn mean(
+        &mut self,
+        what: impl Into<String>,
+        claimed: impl Into<String>,
+        (measured, decimals): (&Interval, usize),
+        bound: Bound,
+        why: impl FnOnce() -> String,
+    ) {
+        let shown = theory::show(measured, 1.0, decimals);
+        self.claim(what, claimed, shown, bound.verdict(measured, why));
+    }
+
     /// Adds a claim beside what a self-check checks: where it does not hold, it is not our tools that are wrong.
     pub fn claim_beside(
         &mut self,
@@ -154,6 +170,22 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 
+    /// Adds a row for each combination of the values of `axes`: those, and the means of some fields, each multiplied by a
+    /// unit and with so many decimals.
+    pub(crate) fn rows(&mut self, grid: &Grid, axes: &[&str], fields: &[(&str, f64, usize)]) {
+        for row in grid.all().rows(axes) {
+            let place = axes.iter().map(|axis| row.text(axis));
+            let means =
+                fields.iter().map(|&(field, unit, decimals)| row.show(field, unit, decimals));
+            self.table.add(place.chain(means).collect());
+        }
+    }
+
+    /// Adds a note below the table.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
     /// Adds a picture.
     pub fn picture(&mut self, name: impl Into<Cow<'static, str>>, figure: Figure) {
         self.pictures.push(Picture { name: name.into(), figure });
@@ -162,5 +194,35 @@ impl Findings {
     /// Claims that do not hold.
     pub fn refuted(&self) -> impl Iterator<Item = &Claim> {
         self.claims.iter().filter(|claim| matches!(claim.verdict, Verdict::DoesNotHold(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Run;
+    use crate::study::{Axis, Fields};
+
+    #[test]
+    fn a_grid_has_a_row_for_each_cell_and_a_mean_is_judged() {
+        let run = Run { seeds: 3, threads: None, is_small: false, candidate: None, length: None };
+        let axes = vec![Axis::new("loss", [1.0, 5.0])];
+        let grid = Grid::run(&run, axes, |point, seed| {
+            Ok(Fields::default().with("rate", 1e6 * (point.number("loss") + seed as f64)))
+        });
+        let grid = grid.unwrap();
+        let mut findings = Findings::new(["loss, %", "Mbit/s"]);
+        findings.rows(&grid, &["loss"], &[("rate", 1e-6, 1)]);
+        assert_eq!(findings.table.rows(), [["1", "3.0 ± 2.5"], ["5", "7.0 ± 2.5"]]);
+
+        let rate = theory::scaled(&grid.all().at("loss", 5.0).mean("rate"), 1e-6);
+        for bound in [Bound::Above(4.0), Bound::Below(4.0), Bound::Within(4.0, 8.0)] {
+            findings.mean("rate", "claimed", (&rate, 0), bound, || "of the moon".to_owned());
+        }
+        assert!(findings.claims.iter().all(|claim| claim.measured == "7 ± 2"));
+        let verdicts = findings.claims.iter().map(|claim| claim.verdict.name());
+        let expected = ["holds", "does not hold", "not comparable"];
+        assert!(verdicts.eq(expected));
+        assert_eq!(findings.claims[1].verdict.reason(), Some("of the moon"));
     }
 }

@@ -44,6 +44,15 @@ pub(crate) enum Tcp {
 }
 
 impl Tcp {
+    /// Ours, by the combination's name.
+    ///
+    /// # Panics
+    ///
+    /// The registry has no such combination.
+    pub(crate) fn ours(combination: &str, profile: Profile) -> Self {
+        Self::Ours(combination.parse().expect("a name of the registry"), profile)
+    }
+
     /// Its name in tables: of the kernel, or in virtual time of what takes its place.
     pub(crate) fn name(&self, ground: Ground) -> String {
         match (self, ground) {

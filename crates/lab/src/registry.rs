@@ -124,7 +124,7 @@ mod tests {
             assert!(!figure.is_empty() && figure.chars().all(allowed), "{figure}");
             assert!(EXPERIMENTS[..index].iter().all(|other| other.name != experiment.name));
             assert!(!experiment.what.is_empty() && !experiment.source.is_empty());
-            assert!(experiment.seeds > 0);
+            assert!(experiment.seeds > 0 && experiment.seconds > 0, "{figure}");
         }
     }
 

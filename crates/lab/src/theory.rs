@@ -138,6 +138,31 @@ pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> 
     below(&difference, 0.0, || format!("{shown} more: {}", why()))
 }
 
+/// What a source says of a mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    Above(f64),
+    Below(f64),
+    /// From the first to the second.
+    Within(f64, f64),
+}
+
+impl Bound {
+    /// Whether it is so; `why` gives the reason if it is not.
+    pub(crate) fn verdict(self, measured: &Interval, why: impl FnOnce() -> String) -> Verdict {
+        match self {
+            Self::Above(least) => above(measured, least, why),
+            Self::Below(most) => below(measured, most, why),
+            Self::Within(low, high) => within(measured, (low, high), why),
+        }
+    }
+}
+
+/// The reason of a claim that does not hold, where nothing was isolated.
+pub(crate) fn unknown() -> String {
+    "the cause was not determined".to_owned()
+}
+
 /// The ends of an interval; one run has none, and does not say how far chance carries it.
 fn interval(measured: &Interval) -> Option<(f64, f64)> {
     measured.half_width.map(|half| (measured.mean - half, measured.mean + half))

@@ -1,22 +1,20 @@
 //! Bits that a link flips.
 
 use airtcp_link::Way;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use airtcp_types::{Instant, Packet};
 
 use crate::study::{Axis, Fields, Grid};
 use crate::theory::{self, Trials};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+use crate::{Experiment, Findings, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bit-errors",
     what: "Flipped bits and corrupted packets, against the bit error rate",
     source: "binomial distribution: a packet of n bits is corrupted with probability 1 - (1 - BER)^n",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 3,
-    seeds: 5,
     body,
+    ..Experiment::CHECK
 };
 
 const BYTES: usize = 1_000;
@@ -71,18 +69,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let ber = libm::pow(10.0, -6.0 + f64::from(step) / 10.0);
         curve.push(draw::point(ber, (1.0 - (1.0 - ber).powi(BITS as i32)) * 100.0));
     }
-    findings.picture(
-        "bit-errors",
-        Figure {
-            title: format!("Packets of {BYTES} bytes with a bit flipped"),
-            x: draw::log("bit error rate"),
-            y: draw::linear("packets hit, %"),
-            series: vec![
-                draw::series("theory", Style::Line, curve),
-                draw::series("measured, 95 %", Style::Marks, measured),
-            ],
-        },
-    );
+    let (x, y) = (draw::log("bit error rate"), draw::linear("packets hit, %"));
+    let title = format!("Packets of {BYTES} bytes with a bit flipped");
+    let theory = draw::series("theory", Style::Line, curve);
+    let measured = draw::series("measured, 95 %", Style::Marks, measured);
+    findings.picture("bit-errors", draw::figure(title, x, y, [theory, measured]));
     Ok(findings)
 }
 

@@ -1,20 +1,18 @@
 //! How many packets in a row a link loses.
 
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use serde::Serialize;
 
 use crate::theory::{ChiSquare, geometric};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+use crate::{Experiment, Findings, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bursts",
     what: "Lengths of loss runs and of the gaps between them, against theory",
     source: "geometric distributions of Bernoulli and Gilbert-Elliott losses; HACK 5.2 for bursts",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 2,
-    seeds: 5,
     body,
+    ..Experiment::CHECK
 };
 
 const PACKETS: u64 = 200_000;
@@ -113,15 +111,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series.push(draw::series(law.link, Style::Marks, measured));
         }
     }
-    findings.picture(
-        "bursts",
-        Figure {
-            title: "Runs of lost packets".to_owned(),
-            x: draw::linear("length, packets"),
-            y: draw::log("runs"),
-            series,
-        },
-    );
+    let (x, y) = (draw::linear("length, packets"), draw::log("runs"));
+    findings.picture("bursts", draw::figure("Runs of lost packets", x, y, series));
     Ok(findings)
 }
 

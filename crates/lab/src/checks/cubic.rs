@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use serde::Serialize;
 
 use crate::real::{self, Course, Tcp, times};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/cubic",
     what: "Goodput of our rack/cubic and sack/cubic and Linux cubic on five links",
     source: "RFC 9438 as Linux implements it: the same goodput within 15 %",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 2030,
     seeds: 5,
     body,
+    ..Experiment::STUDY
 };
 
 /// A link, and what goodput over it depends on.
@@ -95,8 +95,7 @@ struct Record<'a> {
 /// The first is what the others are held against; the last is not to be as it, and shows what an alpha
 /// of 1 is worth.
 fn senders() -> [(&'static str, Tcp); 4] {
-    let ours =
-        |text: &str| Tcp::Ours(text.parse().expect("a name of the registry"), Profile::modern());
+    let ours = |text| Tcp::ours(text, Profile::modern());
     [
         ("Linux cubic", Tcp::Kernel(Some("cubic"))),
         ("rack/cubic", ours("rack/cubic")),
@@ -148,7 +147,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 verdict(ratio, late, run.seeds),
             );
         }
-        findings.notes.push(format!(
+        findings.note(format!(
             "{}: {} {}, to {} s: {}.",
             case.name,
             case.path,
@@ -157,30 +156,22 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             case.why
         ));
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "Payload from {} s after the begin on, received by Linux; every sender is alone on the link, and its packets are \
          lost by the same seeds, so that ratios are compared seed by seed. The senders take turns. A run whose link was \
          late by more than a tenth of the round-trip time is made again, up to three times in all.",
         WARM_UP.as_secs()
     ));
-    findings.notes.push(
+    findings.note(
         "rack/cubic:rfc has the alpha of 1 above cwnd_prior that RFC 9438 section 4.3 asks for and Linux' cubic leaves out: \
-         what it gets more than rack/cubic is by that. Nothing is claimed of it."
-            .to_owned(),
+         what it gets more than rack/cubic is by that. Nothing is claimed of it.",
     );
     let names: Vec<_> = (1..).zip(&CASES).map(|(n, case)| format!("{n} {}", case.name)).collect();
     let series = senders[1..].iter().zip(points);
-    findings.picture(
-        "cubic",
-        Figure {
-            title: "Goodput over that of Linux' cubic".to_owned(),
-            x: draw::linear(&names.join(", ")),
-            y: draw::linear("ratio, 95 %"),
-            series: series
-                .map(|((name, _), points)| draw::series(*name, Style::Marks, points))
-                .collect(),
-        },
-    );
+    let series = series.map(|((name, _), points)| draw::series(*name, Style::Marks, points));
+    let (x, y) = (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %"));
+    let title = "Goodput over that of Linux' cubic";
+    findings.picture("cubic", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

@@ -1,21 +1,19 @@
 //! The time packets take over the delay line.
 
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::theory::{self, ChiSquare, Trials};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+use crate::{Experiment, Findings, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/delay",
     what: "Distribution and mean of the delay, against the link's description",
     source: "uniform, normal and Pareto (shape 3) distributions; DCR 3.1 for delayed packets",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 2,
-    seeds: 5,
     body,
+    ..Experiment::CHECK
 };
 
 const PACKETS: u64 = 50_000;
@@ -97,15 +95,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.extend(curves(law, all));
     }
     delayed(run, packets, &mut findings)?;
-    findings.picture(
-        "delay",
-        Figure {
-            title: "Delay of packets".to_owned(),
-            x: draw::linear("delay, ms"),
-            y: draw::linear("share of packets up to it"),
-            series,
-        },
-    );
+    let (x, y) = (draw::linear("delay, ms"), draw::linear("share of packets up to it"));
+    findings.picture("delay", draw::figure("Delay of packets", x, y, series));
     Ok(findings)
 }
 

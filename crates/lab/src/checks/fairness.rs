@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-use airtcp_trace::figure::Figure;
 
 use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/fairness",
     what: "Jain's index of identical flows that share a bottleneck",
     source: "Chiu and Jain 1989: additive increase and multiplicative decrease converge to equal shares",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 40,
     seeds: 10,
     body,
+    ..Experiment::CHECK
 };
 
 const COMBINATIONS: [&str; 2] = ["sack/reno", "sack/cubic"];
@@ -52,15 +50,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         .all()
         .each("combination")
         .map(|part| part.line(part.text("combination"), "flows", 1.0, |cell| cell.mean("jain")));
-    findings.picture(
-        "fairness",
-        Figure {
-            title: "Fairness between flows of the same sender".to_owned(),
-            x: draw::linear("flows"),
-            y: draw::linear("Jain's index"),
-            series: lines.collect(),
-        },
-    );
+    let (x, y) = (draw::linear("flows"), draw::linear("Jain's index"));
+    let title = "Fairness between flows of the same sender";
+    findings.picture("fairness", draw::figure(title, x, y, lines));
     Ok(findings)
 }
 

@@ -5,17 +5,16 @@ use std::time::Duration;
 use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 
 use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate};
+use crate::{Experiment, Findings, LabError, Run, Verdict, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/full-pipe",
     what: "Link utilization of one flow without loss, with a queue of one BDP",
     source: "a window of one to two BDP keeps the link busy; payload per packet",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 10,
     seeds: 1,
     body,
+    ..Experiment::CHECK
 };
 
 const COMBINATIONS: [&str; 2] = ["sack/reno", "sack/cubic"];

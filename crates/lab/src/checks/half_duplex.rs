@@ -5,17 +5,16 @@ use airtcp_types::{Instant, Node, PortId};
 use serde::Serialize;
 use std::time::Duration;
 
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
+use crate::{Experiment, Findings, LabError, Run, Verdict, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/half-duplex",
     what: "Frames delivered by half-duplex links, against theory",
     source: "arithmetic: frames of both directions alternate, each takes its size divided by the rate, plus the overhead",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 1,
     seeds: 1,
     body,
+    ..Experiment::CHECK
 };
 
 /// 1 ms on a link of 10 Mbit/s.

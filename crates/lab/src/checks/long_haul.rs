@@ -5,22 +5,22 @@ use std::time::Duration;
 use airtcp_link::{Link, Way};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use airtcp_types::ByteCount;
 use serde::Serialize;
 
 use crate::real::{self, Tcp, host};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed};
+use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/long-haul",
     what: "256 MiB to Linux through 1 % loss, five senders, every byte compared",
     source: "all data arrives unchanged, and at most 1.5 times the lost bytes are retransmitted",
-    kind: Kind::SelfCheck,
     ground: Ground::Real,
     seconds: 180,
     seeds: 1,
     body,
+    ..Experiment::CHECK
 };
 
 /// `le:echo` is to fall back on `le`: Linux echoes no transmission numbers.
@@ -91,27 +91,22 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     // What is late may be sent again for that.
                     real::late(1, 1)
                 } else {
-                    Verdict::of(ratio < MOST, || "the cause was not determined".to_owned())
+                    Verdict::of(ratio < MOST, theory::unknown)
                 },
             );
             points.push(draw::point(f64::from(number), ratio));
         }
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "{size} bytes each, over {LINK}, seeds apart. The receiver is the kernel's TCP, and the application behind it compares \
          every byte: one that differs ends the experiment with an error. Lost are the packets that the channel lost or \
          its queue dropped, each taken as a full segment."
     ));
     let names: Vec<_> = (1..).zip(SENDERS).map(|(n, sender)| format!("{n} {sender}")).collect();
-    findings.picture(
-        "long-haul",
-        Figure {
-            title: "Bytes sent again over bytes lost".to_owned(),
-            x: draw::linear(&names.join(", ")),
-            y: draw::linear("ratio"),
-            series: vec![draw::series("256 MiB, 1 % loss", Style::Marks, points)],
-        },
-    );
+    let (x, y) = (draw::linear(&names.join(", ")), draw::linear("ratio"));
+    let title = "Bytes sent again over bytes lost";
+    let series = [draw::series("256 MiB, 1 % loss", Style::Marks, points)];
+    findings.picture("long-haul", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

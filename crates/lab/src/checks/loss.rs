@@ -1,20 +1,18 @@
 //! The share of packets that a link loses.
 
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 
 use crate::study::{Axis, Fields, Grid};
 use crate::theory::{self, Trials};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+use crate::{Experiment, Findings, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/loss",
     what: "Share of lost packets, against the link's description",
     source: "binomial distribution; stationary loss rate of Gilbert-Elliott (netem(8), gemodel)",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 2,
-    seeds: 5,
     body,
+    ..Experiment::CHECK
 };
 
 const PACKETS: u64 = 200_000;
@@ -85,17 +83,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         points.push(draw::interval(law.share * 100.0, &trials.estimate(), 100.0));
     }
     let diagonal = [0.1, 20.0].map(|share| draw::point(share, share)).to_vec();
-    findings.picture(
-        "loss",
-        Figure {
-            title: "Lost packets".to_owned(),
-            x: draw::log("share described, %"),
-            y: draw::log("share lost, %"),
-            series: vec![
-                draw::series("theory", Style::Line, diagonal),
-                draw::series("measured, 95 %", Style::Marks, points),
-            ],
-        },
-    );
+    let (x, y) = (draw::log("share described, %"), draw::log("share lost, %"));
+    let theory = draw::series("theory", Style::Line, diagonal);
+    let measured = draw::series("measured, 95 %", Style::Marks, points);
+    findings.picture("loss", draw::figure("Lost packets", x, y, [theory, measured]));
     Ok(findings)
 }

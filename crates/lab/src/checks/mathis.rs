@@ -3,22 +3,21 @@
 use std::time::Duration;
 
 use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Series, Style};
+use airtcp_trace::figure::{Series, Style};
 use airtcp_types::NodeId;
 
 use crate::progress::Progress;
 use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/mathis",
     what: "Goodput of one sack/reno flow under random loss, against Mathis' law",
     source: "Mathis, Semke, Mahdavi, Ott 1997: MSS / RTT * sqrt(3 / (2 b p)), b = 1 as bytes are counted",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 120,
     seeds: 10,
     body,
+    ..Experiment::CHECK
 };
 
 /// Per cent of packets.
@@ -107,16 +106,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let at = |cell: Slice<'_>| draw::point(cell.number("loss"), cell.mean(field).mean / 1e6);
         series.push(draw::series(name, Style::Line, paper.each("loss").map(at).collect()));
     }
-    findings.notes.push(NOTE.to_owned());
-    findings.picture(
-        "mathis",
-        Figure {
-            title: "One sack/reno flow over random loss, RTT 50 ms".to_owned(),
-            x: draw::log("loss, %"),
-            y: draw::log("goodput, Mbit/s"),
-            series,
-        },
-    );
+    findings.note(NOTE);
+    let (x, y) = (draw::log("loss, %"), draw::log("goodput, Mbit/s"));
+    let title = "One sack/reno flow over random loss, RTT 50 ms";
+    findings.picture("mathis", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

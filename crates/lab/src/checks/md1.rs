@@ -2,22 +2,21 @@
 
 use airtcp_link::Way;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use airtcp_types::rng::Stream;
 use airtcp_types::{Instant, Node, PortId};
 use serde::Serialize;
 
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/md1",
     what: "Mean number of waiting packets at three Poisson loads, against M/D/1",
     source: "Pollaczek and Khinchine: load² / (2 (1 - load))",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 4,
     seeds: 20,
     body,
+    ..Experiment::CHECK
 };
 
 const PACKETS: u64 = 100_000;
@@ -56,18 +55,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     let loads = (1..=93).map(|percent| f64::from(percent) / 100.0);
     let curve = loads.map(|load| draw::point(load, theory::md1_waiting(load))).collect();
-    findings.picture(
-        "md1",
-        Figure {
-            title: "Packets that wait before a link".to_owned(),
-            x: draw::linear("load"),
-            y: draw::linear("packets"),
-            series: vec![
-                draw::series("M/D/1", Style::Line, curve),
-                draw::series("measured, 95 %", Style::Marks, points),
-            ],
-        },
-    );
+    let (x, y) = (draw::linear("load"), draw::linear("packets"));
+    let title = "Packets that wait before a link";
+    let series = [
+        draw::series("M/D/1", Style::Line, curve),
+        draw::series("measured, 95 %", Style::Marks, points),
+    ];
+    findings.picture("md1", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

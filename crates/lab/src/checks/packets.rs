@@ -5,23 +5,21 @@ use std::time::Duration;
 use airtcp_link::Counters;
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use serde::Serialize;
 
 use crate::real::{Course, Done, Flow, Tcp, times};
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/packets",
     what: "Goodput in the simulator, against real packets over the same links",
     source: "the same stack over the same link in simulated and in real time: a ratio of 1",
-    kind: Kind::SelfCheck,
     ground: Ground::Real,
     seconds: 700,
     seeds: 10,
     body,
+    ..Experiment::CHECK
 };
 
 const COMBINATION: &str = "sack/reno";
@@ -111,22 +109,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
         series.push(draw::series(format!("receiver {receiver}"), Style::Marks, points));
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "Late is the 99th percentile of the lateness of a run's packets against the link's schedule, the median over the \
          runs. A run is on time up to {} ms, a tenth of the RTT; late runs are recorded, but count only if at most \
          half of the runs are on time.",
         LATE * 1e3
     ));
     let names: Vec<_> = CASES.iter().zip(1..).map(|((name, _), n)| format!("{n} {name}")).collect();
-    findings.picture(
-        "packets",
-        Figure {
-            title: "Goodput of real packets over the simulator's".to_owned(),
-            x: draw::linear(&names.join(", ")),
-            y: draw::linear("ratio, 95 %"),
-            series,
-        },
-    );
+    let (x, y) = (draw::linear(&names.join(", ")), draw::linear("ratio, 95 %"));
+    let title = "Goodput of real packets over the simulator's";
+    findings.picture("packets", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

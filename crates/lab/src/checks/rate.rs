@@ -3,17 +3,16 @@
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
+use crate::{Experiment, Findings, LabError, Run, Verdict, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/rate",
     what: "Throughput of a busy link, against its description",
     source: "arithmetic: each packet takes its size divided by the rate, to the nanosecond",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 1,
     seeds: 1,
     body,
+    ..Experiment::CHECK
 };
 
 const PACKETS: u64 = 2_000;

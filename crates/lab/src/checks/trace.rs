@@ -3,22 +3,20 @@
 use std::fmt::Write as _;
 
 use airtcp_link::{Link, Trace};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 use airtcp_types::Instant;
 use airtcp_types::rng::Stream;
 use serde::Serialize;
 
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/trace",
     what: "Delivery times of packets, against the trace that a link replays",
     source: "mahimahi's format: one timestamp in milliseconds per packet of 1500 bytes",
-    kind: Kind::SelfCheck,
-    ground: Ground::Simulated,
     seconds: 1,
-    seeds: 5,
     body,
+    ..Experiment::CHECK
 };
 
 const STAMPS: u64 = 5_000;
@@ -59,18 +57,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             };
             let stamped = steps(&mut stamps.iter().map(|stamp| *stamp as f64));
             let arrived = steps(&mut times.iter().map(|at| at.as_secs_f64() * 1e3));
-            findings.picture(
-                "trace",
-                Figure {
-                    title: "The first packets of a trace".to_owned(),
-                    x: draw::linear("time, ms"),
-                    y: draw::linear("packets delivered"),
-                    series: vec![
-                        draw::series("trace", Style::Steps, stamped),
-                        draw::series("link", Style::Marks, arrived),
-                    ],
-                },
-            );
+            let (x, y) = (draw::linear("time, ms"), draw::linear("packets delivered"));
+            let trace = draw::series("trace", Style::Steps, stamped);
+            let link = draw::series("link", Style::Marks, arrived);
+            let title = "The first packets of a trace";
+            findings.picture("trace", draw::figure(title, x, y, [trace, link]));
         }
     }
     let verdict = Verdict::of(wrong == 0, || format!("{wrong} packets are early or late"));

@@ -1,21 +1,21 @@
 //! Equation (6): the throughput that the paper's analysis gives.
 
 use airtcp_sim::{Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 
 use super::{flow, timed};
 use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/eq6",
     what: "One flow with and without DCR under random loss, against equation (6)",
     source: "DCR 2.4, equation (6) with alpha 1 and gamma 1/2: sqrt(1.5) / (RTT sqrt(p)) packets a second",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
     seeds: 30,
     body,
+    ..Experiment::STUDY
 };
 
 const SACK: &str = "sack/reno";
@@ -23,6 +23,7 @@ const SENDERS: [&str; 3] = ["sack/reno/dcr:timer", "sack/reno/dcr:count", SACK];
 /// Per cent of data packets.
 const LOSSES: [f64; 5] = [0.1, 0.25, 0.5, 1.0, 2.0];
 const LINK: &str = "rate 100mbit delay 25ms limit 1000";
+const SIMILAR: Bound = Bound::Within(0.9, 1.1);
 /// Of a packet's payload.
 const BITS: f64 = 8_000.0;
 
@@ -47,31 +48,19 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .with("timeouts", flow.timeouts.unwrap_or(0)))
     })?;
     grid.record(&mut findings, &["sender", "loss"])?;
-    for row in grid.all().rows(&["sender", "loss"]) {
-        let [goodput, law] = ["goodput", "law"].map(|field| row.show(field, 1e-6, 3));
-        let [cuts, timeouts] = ["cuts", "timeouts"].map(|field| row.show(field, 1.0, 1));
-        let (sender, loss, ratio) =
-            (row.text("sender"), row.text("loss"), row.show("ratio", 1.0, 3));
-        findings.table.row([sender, loss, goodput, law, ratio, cuts, timeouts]);
-    }
+    let rates = [("goodput", 1e-6, 3), ("law", 1e-6, 3), ("ratio", 1.0, 3)];
+    let counts = [("cuts", 1.0, 1), ("timeouts", 1.0, 1)];
+    findings.rows(&grid, &["sender", "loss"], &[&rates[..], &counts].concat());
     for row in grid.all().rows(&["sender", "loss"]) {
         let place = format!("{}, {} % lost", row.text("sender"), row.text("loss"));
         let why = || why(&row);
-        findings.claim(
-            format!("goodput over the equation's, {place}"),
-            "1 (0.9 to 1.1)",
-            row.show("ratio", 1.0, 3),
-            theory::within(&row.mean("ratio"), (0.9, 1.1), why),
-        );
+        let what = format!("goodput over the equation's, {place}");
+        findings.mean(what, "1 (0.9 to 1.1)", (&row.mean("ratio"), 3), SIMILAR, why);
         if row.text("sender") != SACK {
             let sack = grid.all().at("sender", SACK).at("loss", row.number("loss"));
             let over = theory::paired(&row.values("goodput"), &sack.values("goodput"));
-            findings.claim(
-                format!("goodput over that of {SACK}, {place}"),
-                "similar (0.9 to 1.1)",
-                theory::show(&over, 1.0, 3),
-                theory::within(&over, (0.9, 1.1), why),
-            );
+            let what = format!("goodput over that of {SACK}, {place}");
+            findings.mean(what, "similar (0.9 to 1.1)", (&over, 3), SIMILAR, why);
         }
     }
     let line =
@@ -80,9 +69,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let laws =
         grid.all().at("sender", SACK).line("equation (6)", "loss", 1e-6, |cell| cell.mean("law"));
     series.push(draw::series("equation (6)", Style::Line, laws.points));
-    let title = "One flow over random loss, RTT 50 ms, paper profile".to_owned();
+    let title = "One flow over random loss, RTT 50 ms, paper profile";
     let (x, y) = (draw::log("lost packets, %"), draw::log("goodput, Mbit/s"));
-    findings.picture("eq6", Figure { title, x, y, series });
+    findings.picture("eq6", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

@@ -1,21 +1,20 @@
 //! Fig. 10: one flow, no congestion, over the delay of the radio.
 
-use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
 use super::COMBINATIONS;
-use super::radio::{COLUMNS, Outcome, Place, Sender, claim_over, notes, picture, without};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use super::radio::{
+    COLUMNS, Outcome, Place, Sender, all_senders, claim_over, notes, picture, sweep, without,
+};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig10",
     what: "One flow over a radio that retransmits, frame error 5 %, 5 to 400 ms",
     source: "DCR 4.1, Fig. 10; the error rate is from the middle of Fig. 9's, as the paper gives none",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 80,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// %.
@@ -25,30 +24,16 @@ const DELAYS: [u32; 6] = [5, 20, 50, 100, 200, 400];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(COLUMNS);
-    let mut curves = Vec::new();
-    for profile in [Profile::paper(), Profile::modern()] {
-        for combination in COMBINATIONS {
-            let sender = Sender::new(combination, profile.clone());
-            let mut outcomes = Vec::new();
-            for delay in run.points(&DELAYS) {
-                outcomes.push(sender.run(run, Place::plain(ERROR, delay), &mut findings)?);
-            }
-            curves.push((sender, outcomes));
-        }
-    }
+    let places = run.points(&DELAYS.map(|delay| Place::plain(ERROR, delay)));
+    let curves = sweep(run, &mut findings, all_senders(), &places)?;
     for curve in &curves {
         let (sender, outcomes) = curve;
         let Some(share) = kept(outcomes) else { continue };
         if sender.waits() {
             claim_robust(&mut findings, sender, outcomes, &share);
             if let Some(beside) = without(&curves, sender) {
-                claim_over(
-                    &mut findings,
-                    "at the longest delay",
-                    "more (above 1.1)",
-                    curve,
-                    beside,
-                );
+                let place = "at the longest delay";
+                claim_over(&mut findings, place, "more (above 1.1)", curve, beside);
             }
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
             let told = outcomes.last().map(Outcome::describe).unwrap_or_default();
@@ -64,16 +49,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         } else {
             let share = theory::show(&share, 1.0, 2);
             let name = sender.name();
-            findings.notes.push(format!(
+            findings.note(format!(
                 "without DCR, {name} keeps {share} of its goodput at the longest delay"
             ));
         }
     }
-    let drawn: Vec<_> =
-        curves.into_iter().map(|(sender, outcomes)| (sender.name(), outcomes)).collect();
     let title = "Goodput of one flow over a radio of 1 Mbit/s, 5 % of frames hit";
     let at = |place: &Place| place.delay;
-    findings.picture("fig10", picture(title, "delay of the radio, ms", at, &drawn));
+    findings.picture("fig10", picture(title, "delay of the radio, ms", at, &curves, |_| true));
     notes(&mut findings);
     Ok(findings)
 }

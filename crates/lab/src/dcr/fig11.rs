@@ -12,19 +12,15 @@ use serde::Serialize;
 use super::mixed::{dropped, pairs, sides};
 use super::radio::towards;
 use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig11",
     what: "12 flows with DCR and 12 without to mobiles, frame error 0 to 20 %",
     source: "DCR 4.1, Fig. 11",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 800,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Of either kind.
@@ -134,22 +130,19 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let title = "Twelve flows with DCR and twelve without on 10 Mbit/s, a radio of 1 Mbit/s each";
     let (x, y) = (draw::linear("frames hit, %"), draw::linear("mean goodput of a flow, Mbit/s"));
     findings.picture("fig11", Figure { title: title.to_owned(), x, y, series });
-    findings.notes.push(super::SHORTER.to_owned());
-    findings.notes.push(
+    findings.note(super::SHORTER);
+    findings.note(
         "every receiver has a plain radio to itself, 1 Mbit/s and 20 ms each way, with a queue of 50; frames of either way \
          are hit, and sent again one round trip of the radio later at the head of its queue. Together they carry 24 Mbit/s: \
-         the bottleneck is the wire"
-            .to_owned(),
+         the bottleneck is the wire",
     );
-    findings.notes.push(
+    findings.note(
         "of each pair, level and error rate the bottleneck's queue is that of a list whose share of drops in one run is \
-         nearest to 0.5, 3 and 5 %; where the share then is out of the paper's range, nothing is claimed"
-            .to_owned(),
+         nearest to 0.5, 3 and 5 %; where the share then is out of the paper's range, nothing is claimed",
     );
-    findings.notes.push(
+    findings.note(
         "packets wait at random for up to 0.8 ms before the bottleneck, which is not in the paper; without, flows keep in \
-         step with the queue"
-            .to_owned(),
+         step with the queue",
     );
     Ok(findings)
 }
@@ -280,9 +273,8 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     let Some((low, first)) = levels.first().and_then(|(low, of)| Some((low, of.last()?))) else {
         return;
     };
-    let verdict = outside(low, first).unwrap_or_else(|| {
-        theory::above(&first.ratio, 1.5, || "the cause was not determined".to_owned())
-    });
+    let verdict =
+        outside(low, first).unwrap_or_else(|| theory::above(&first.ratio, 1.5, theory::unknown));
     findings.claim(
         format!("{name}: ratio at {} congestion, {} % hit", low.name, first.error),
         "far more (above 1.5)",
@@ -292,9 +284,9 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     for (level, outcomes) in &levels[1..] {
         let Some(last) = outcomes.last() else { continue };
         let by = theory::difference(&first.difference, &last.difference);
-        let verdict = outside(low, first).or_else(|| outside(level, last)).unwrap_or_else(|| {
-            theory::above(&by, 0.0, || "the cause was not determined".to_owned())
-        });
+        let verdict = outside(low, first)
+            .or_else(|| outside(level, last))
+            .unwrap_or_else(|| theory::above(&by, 0.0, theory::unknown));
         findings.claim(
             format!(
                 "{name}: difference over the mean, {} % hit, {} congestion less {}",

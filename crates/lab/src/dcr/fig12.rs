@@ -2,18 +2,16 @@
 
 use airtcp_recovery::Profile;
 
-use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture, sweep};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig12",
     what: "DCR and Westwood over a radio of 5 to 400 ms, frame error 1 to 20 %",
     source: "DCR 4.2, Fig. 12",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 110,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// ms.
@@ -41,16 +39,10 @@ fn senders() -> Vec<Sender> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(COLUMNS);
-    let mut curves = Vec::new();
-    for sender in senders() {
-        let mut outcomes = Vec::new();
-        for error in run.points(&ERRORS) {
-            for delay in run.points(&DELAYS) {
-                outcomes.push(sender.run(run, Place::plain(error, delay), &mut findings)?);
-            }
-        }
-        curves.push((sender, outcomes));
-    }
+    let (errors, delays) = (run.points(&ERRORS), run.points(&DELAYS));
+    let at = |error: u32| delays.iter().map(move |delay| Place::plain(error, *delay));
+    let places: Vec<_> = errors.iter().flat_map(|error| at(*error)).collect();
+    let curves = sweep(run, &mut findings, senders(), &places)?;
     for (sender, outcomes) in curves.iter().filter(|(sender, _)| sender.waits()) {
         let westwood = curves
             .iter()
@@ -59,22 +51,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             claim(&mut findings, sender, own, theirs);
         }
     }
-    let errors = run.points(&ERRORS);
     for (name, error) in PICTURES.into_iter().zip(ERRORS).filter(|(_, e)| errors.contains(e)) {
-        let drawn: Vec<_> = curves
-            .iter()
-            .map(|(sender, outcomes)| {
-                let own = outcomes.iter().filter(|outcome| outcome.place.error == error);
-                (sender.name(), own.cloned().collect::<Vec<_>>())
-            })
-            .collect();
         let title =
             format!("Goodput of one flow over a radio of 1 Mbit/s, {error} % of frames hit");
-        let at = |place: &Place| place.delay;
-        findings.picture(name, picture(&title, "delay of the radio, ms", at, &drawn));
+        let (x, at) = ("delay of the radio, ms", |place: &Place| place.delay);
+        let drawn = picture(title, x, at, &curves, |place| place.error == error);
+        findings.picture(name, drawn);
     }
     notes(&mut findings);
-    findings.notes.push(format!(
+    findings.note(format!(
         "low is up to {} % and {} ms, high from {} % and {} ms on; nothing is claimed if one is high and the other low. \
          newreno ignores the negotiated SACK",
         LOW.0, LOW.1, HIGH.0, HIGH.1

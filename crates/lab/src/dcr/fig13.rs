@@ -1,17 +1,15 @@
 //! Fig. 13: fairness where nothing but congestion happens.
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig13",
     what: "Six flows with DCR and six without, congestion only, by queue size",
     source: "DCR 5.1, Fig. 13",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 175,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 fn body(run: &Run) -> Result<Findings, LabError> {

@@ -9,17 +9,15 @@ use super::delivery::Delivery;
 use super::table16::{Setup, network};
 use crate::paper::Printed;
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig14",
     what: "Delivery times and RTT samples in the scenarios of dcr/table16",
     source: "DCR 5.2 and 5.3, Fig. 14 and 15",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const DCR: &str = "sack/reno/dcr:count";
@@ -128,7 +126,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
     );
     for (what, field) in [("delivery time of packets not sent again", "delivery"), ("RTT", "rtt")] {
         let ratio = theory::ratio(&of(1, DCR, field), &of(2, SACK, field));
-        let why = || "the cause was not determined".to_owned();
+        let why = theory::unknown;
         findings.claim(
             format!("{what}, all DCR over all SACK"),
             "the same (0.9 to 1.1)",

@@ -9,17 +9,16 @@ use super::delivery::Arrivals;
 use super::table16::{Setup, network};
 use crate::paper::Printed;
 use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig17",
     what: "Time until six flows, with or without DCR, yield to six new ones",
     source: "DCR 5.5, Fig. 17",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 40,
     seeds: 30,
     body,
+    ..Experiment::STUDY
 };
 
 const SACK: &str = "sack/reno";
@@ -60,7 +59,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "time until DCR's flows have 55 %, over that of flows without DCR",
         "not worse: 3.67 of 3.1 (at most 1.3)",
         theory::show(&ratio, 1.0, 2),
-        theory::below(&ratio, 1.3, || "the cause was not determined".to_owned()),
+        theory::below(&ratio, 1.3, theory::unknown),
     );
     let mut series = Vec::new();
     for first in [SACK, DCR] {
@@ -74,9 +73,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let title = "Six flows are joined by six on 10 Mbit/s, paper profile".to_owned();
     let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
     findings.picture("fig17", Figure { title, x, y, series });
-    findings
-        .notes
-        .push("A run lasts 20 s after the flows join; flows start within a second.".into());
+    findings.note("A run lasts 20 s after the flows join; flows start within a second.");
     Ok(findings)
 }
 

@@ -10,17 +10,15 @@ use super::delivery::Arrivals;
 use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, mixed, timed};
 use crate::paper::Printed;
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig18",
     what: "Shares of eight long transfers, with or without DCR, and 500 web users",
     source: "DCR 5.5, Fig. 18",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 40,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const SACK: &str = "sack/reno";
@@ -69,10 +67,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let title = "Eight long transfers and 500 users on 10 Mbit/s, paper profile".to_owned();
     let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
     findings.picture("fig18", Figure { title, x, y, series });
-    findings.notes.push(SHORTER.to_owned());
+    findings.note(SHORTER);
     let note = "A user's pause counts from the end of a transfer, the paper's from its start; pauses have the shape 1.5, \
                 which the paper does not say, and users begin within the first 15 s.";
-    findings.notes.push(note.to_owned());
+    findings.note(note);
     Ok(findings)
 }
 
@@ -115,7 +113,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
             format!("{side} where the long transfers have DCR, over where they have not"),
             "similar (0.9 to 1.1)",
             theory::show(&ratio, 1.0, 2),
-            theory::within(&ratio, (0.9, 1.1), || "the cause was not determined".to_owned()),
+            theory::within(&ratio, (0.9, 1.1), theory::unknown),
         );
     }
 }

@@ -2,17 +2,15 @@
 
 use super::SHORTER;
 use super::single::{Curve, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig4",
     what: "One flow on 8 Mbit/s, 0 to 30 % of its packets late by N(25, 8) ms",
     source: "DCR 3.1, Fig. 4",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 320,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const SWEEP: Sweep = Sweep {
@@ -79,21 +77,18 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: goodput with 30 % late over that without"),
                 "falls rapidly (below 0.5)",
                 theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, || "the cause was not determined".to_owned()),
+                theory::below(&share, 0.5, theory::unknown),
             );
         }
         if !curve.waits() {
             let most = theory::show(&curve.shares[curve.shares.len() - 1], 1.0, 2);
-            findings
-                .notes
-                .push(format!("without DCR, {name} keeps {most} of its goodput at 30 % late"));
+            findings.note(format!("without DCR, {name} keeps {most} of its goodput at 30 % late"));
         }
     }
-    findings.notes.push(SHORTER.to_owned());
-    findings.notes.push(
+    findings.note(SHORTER);
+    findings.note(
         "without late packets nothing is random, so all runs are identical; sack/reno in the modern profile has time-outs even \
-         so. Hypothesis: it loses repairs, which are sent while the window shrinks slowly and the queue is full"
-            .to_owned(),
+         so. Hypothesis: it loses repairs, which are sent while the window shrinks slowly and the queue is full",
     );
     Ok(findings)
 }

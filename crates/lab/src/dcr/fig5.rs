@@ -5,17 +5,15 @@ use airtcp_sim::FlowSpec;
 
 use super::single::{Curve, Sweep};
 use super::{MTU_WITH_TIMESTAMPS, SHORTER, flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig5",
     what: "One flow over two alternating paths that differ by 0 to 200 ms",
     source: "DCR 3.1, Fig. 5; the rate is that of Fig. 4, as the paper gives none",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 360,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const SWEEP: Sweep = Sweep {
@@ -51,8 +49,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     isolated.iter().for_each(|curve| claim_far(curve, &mut findings));
-    findings.notes.push(SHORTER.to_owned());
-    findings.notes.push("nothing is random here, so all runs are identical".to_owned());
+    findings.note(SHORTER);
+    findings.note("nothing is random here, so all runs are identical");
     Ok(findings)
 }
 

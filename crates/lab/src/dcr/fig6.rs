@@ -1,17 +1,15 @@
 //! Fig. 6: late packets and congestion together.
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig6",
     what: "Six flows with DCR and six without, 10 % late, by queue size",
     source: "DCR 3.1, Fig. 6",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 175,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 fn body(run: &Run) -> Result<Findings, LabError> {

@@ -1,17 +1,15 @@
 //! Fig. 7: a mixed workload, and more and more late packets.
 
 use super::mixed::{Case, Curve, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig7",
     what: "Six flows with DCR and six without, 1.5 % dropped, by share late",
     source: "DCR 3.1, Fig. 7",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 530,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 fn body(run: &Run) -> Result<Findings, LabError> {

@@ -3,17 +3,15 @@
 use airtcp_sim::Interval;
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig8",
     what: "2 to 6 flows with DCR and as many without, 1 % dropped, 1 % late",
     source: "DCR 3.1, Fig. 8",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 350,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 fn body(run: &Run) -> Result<Findings, LabError> {

@@ -192,11 +192,10 @@ impl Sweep {
         let x = draw::linear(if self.is_over_drops { "dropped, %" } else { self.x });
         let y = draw::linear("mean goodput of a flow, Mbit/s");
         findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
-        findings.notes.push(super::SHORTER.to_owned());
-        findings.notes.push(
+        findings.note(super::SHORTER);
+        findings.note(
             "packets wait at random for up to 0.8 ms before the bottleneck, which is not in the paper; without, flows \
-             keep in step with the queue"
-                .to_owned(),
+             keep in step with the queue",
         );
         Ok((findings, curves))
     }

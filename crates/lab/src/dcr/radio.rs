@@ -4,12 +4,12 @@ use airtcp_basestation::StationConfig;
 use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, RadioResult, Radios, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::{Figure, Point, Style};
 use airtcp_types::ByteCount;
 use serde::Serialize;
 
 use super::room::Room;
-use super::{flow, timed};
+use super::{COMBINATIONS, flow, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 /// Bytes of a segment's payload.
@@ -90,23 +90,20 @@ struct Record<'a> {
 
 /// What every report has to say beside.
 pub(super) fn notes(findings: &mut Findings) {
-    findings.notes.push(super::SHORTER.to_owned());
-    findings.notes.push(
+    findings.note(super::SHORTER);
+    findings.note(
         "the radio is a plain full-duplex link of 1 Mbit/s: no preamble, no frame header, no link ACKs, no contention. The \
          frame error rate is the same in both directions and for all lengths, so ACKs have errors, too; in the paper \
          possibly only data has. A frame with errors takes its air time, and is retransmitted one round trip of the \
-         radio later, at the head of the queue"
-            .to_owned(),
+         radio later, at the head of the queue",
     );
-    findings.notes.push(
+    findings.note(
         "no congestion: the receiver's window is four bandwidth-delay products of the radio, at least 50 packets, and no \
          queue is shorter, because a sender without losses would fill any queue. Packets that a queue still drops are \
-         spurious retransmissions. A sender at the bound is limited by the receiver's window without loss of goodput"
-            .to_owned(),
+         spurious retransmissions. A sender at the bound is limited by the receiver's window without loss of goodput",
     );
-    findings.notes.push(
-        "the bound is the capacity of the radio: 1000 bytes of payload per packet, less the retransmitted frames"
-            .to_owned(),
+    findings.note(
+        "the bound is the capacity of the radio: 1000 bytes of payload per packet, less the retransmitted frames",
     );
 }
 
@@ -283,6 +280,27 @@ impl Outcome {
     }
 }
 
+/// All combinations, in the paper's profile and in the modern one.
+pub(super) fn all_senders() -> impl Iterator<Item = Sender> {
+    let profiles = [Profile::paper(), Profile::modern()].into_iter();
+    profiles.flat_map(|p| COMBINATIONS.map(|combination| Sender::new(combination, p.clone())))
+}
+
+/// Runs every sender at every place.
+pub(super) fn sweep(
+    run: &Run,
+    findings: &mut Findings,
+    senders: impl IntoIterator<Item = Sender>,
+    places: &[Place],
+) -> Result<Vec<Curve>, LabError> {
+    let curve = |sender: Sender| -> Result<Curve, LabError> {
+        let outcomes = places.iter().map(|place| sender.run(run, *place, findings));
+        let outcomes = outcomes.collect::<Result<_, _>>()?;
+        Ok((sender, outcomes))
+    };
+    senders.into_iter().map(curve).collect()
+}
+
 /// The same sender without DCR.
 pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Curve> {
     curves.iter().find(|(other, _)| {
@@ -323,25 +341,26 @@ fn dropped(result: &RunResult) -> u64 {
     wires.chain(radio.map(|way| way.counters.queue_dropped)).sum()
 }
 
-/// Goodput over what is swept, and what the radio carries.
+/// Goodput over what is swept, and what the radio carries, at the places that `is_shown` picks.
 pub(super) fn picture(
-    title: &str,
+    title: impl Into<String>,
     x: &str,
     at: fn(&Place) -> u32,
-    curves: &[(String, Vec<Outcome>)],
+    curves: &[Curve],
+    is_shown: impl Fn(&Place) -> bool,
 ) -> Figure {
-    let mut series: Vec<_> = curves
-        .iter()
-        .map(|(name, outcomes)| {
-            let points = outcomes.iter();
-            let points = points.map(|o| draw::interval(at(&o.place).into(), &o.goodput, 1e-6));
-            draw::series(name.clone(), Style::LineAndMarks, points.collect())
-        })
-        .collect();
-    if let Some((_, outcomes)) = curves.first() {
-        let points = outcomes.iter().map(|o| draw::point(at(&o.place).into(), o.bound * 1e-6));
-        series.push(draw::series("what the radio carries", Style::Line, points.collect()));
-    }
+    let points = |outcomes: &[Outcome], of: fn(f64, &Outcome) -> Point| {
+        let shown = outcomes.iter().filter(|outcome| is_shown(&outcome.place));
+        shown.map(|outcome| of(at(&outcome.place).into(), outcome)).collect()
+    };
+    let line = |(sender, outcomes): &Curve| {
+        let points = points(outcomes, |x, outcome| draw::interval(x, &outcome.goodput, 1e-6));
+        draw::series(sender.name(), Style::LineAndMarks, points)
+    };
+    let bound = curves.first().map(|(_, outcomes)| {
+        let points = points(outcomes, |x, outcome| draw::point(x, outcome.bound * 1e-6));
+        draw::series("what the radio carries", Style::Line, points)
+    });
     let (x, y) = (draw::linear(x), draw::linear("goodput, Mbit/s"));
-    Figure { title: title.to_owned(), x, y, series }
+    draw::figure(title, x, y, curves.iter().map(line).chain(bound))
 }

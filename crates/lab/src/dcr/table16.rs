@@ -2,22 +2,20 @@
 
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Point, Style};
+use airtcp_trace::figure::{Point, Style};
 use serde::Serialize;
 
 use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, timed};
 use crate::paper::Printed;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
     what: "Twelve flows, all, half or none with DCR, on a congested bottleneck",
     source: "DCR 5.4, Fig. 16 (\"Table 16\"), with the set-up of 3.1 and 5.2",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 125,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const FLOWS: u32 = 12;
@@ -197,20 +195,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for row in rows.iter().filter(|row| row.case.profile.name != Profile::modern().name) {
         row.judge(&mut findings, rows.iter().find(|other| row.is_isolated_by(other)));
     }
-    findings.notes.push(SHORTER.to_owned());
-    findings.notes.push(
-        "the dropped packets of a flow are its retransmitted segments that had been lost"
-            .to_owned(),
-    );
-    findings.picture(
-        "table16",
-        Figure {
-            title: "Goodput of twelve flows on 10 Mbit/s, random wait".to_owned(),
-            x: draw::linear("flow, from the least to the most"),
-            y: draw::linear("goodput, Mbit/s"),
-            series,
-        },
-    );
+    findings.note(SHORTER);
+    findings
+        .note("the dropped packets of a flow are its retransmitted segments that had been lost");
+    let (x, y) =
+        (draw::linear("flow, from the least to the most"), draw::linear("goodput, Mbit/s"));
+    let title = "Goodput of twelve flows on 10 Mbit/s, random wait";
+    findings.picture("table16", draw::figure(title, x, y, series));
     Ok(findings)
 }
 

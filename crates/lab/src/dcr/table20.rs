@@ -4,17 +4,15 @@ use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
 use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed, simulate};
+use crate::{Experiment, Findings, LabError, Run, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20",
     what: "33 MB over 10 Mbit/s, standard deviation of the delay 0 to 3 ms",
     source: "DCR 6, Fig. 20 (\"Table 20\")",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 40,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const COMBINATIONS: [&str; 5] = [

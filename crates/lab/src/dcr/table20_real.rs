@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
 use crate::real::{Course, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed};
+use crate::{Experiment, Findings, Ground, LabError, Run, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20-real",
     what: "dcr/table20 with real packets to a Linux receiver, with Linux reno",
     source: "DCR 6, Fig. 20 (\"Table 20\")",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 480,
     seeds: 2,
     body,
+    ..Experiment::STUDY
 };
 
 #[derive(Serialize)]
@@ -41,8 +41,7 @@ struct Record<'a> {
 /// Who sends, and at which deviations: all of the paper's for what is as the paper's sender, and for what it is
 /// compared with the ends, as every run takes half a minute.
 fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
-    let ours =
-        |text: &str| Tcp::Ours(text.parse().expect("a name of the registry"), Profile::paper());
+    let ours = |text| Tcp::ours(text, Profile::paper());
     [
         ("sack/reno/dcr:count, paper", ours(transfer::AS_THE_PAPER), &[0, 1, 2, 3]),
         ("sack/reno, paper", ours("sack/reno"), &[0, 3]),
@@ -75,11 +74,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "table20-real",
         "hypothesis: more packets are late by more than a smoothed round trip",
     )?;
-    findings.notes.push(
+    findings.note(
         "The senders take turns. A run whose link was late by more than a tenth of the round-trip time with more than one \
          packet in a hundred is made again, up to three times in all, and one that is late then counts only where no \
-         other is in time. The modern profile, and more senders, are in dcr/table20."
-            .to_owned(),
+         other is in time. The modern profile, and more senders, are in dcr/table20.",
     );
     Ok(findings)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 
 use crate::paper::Printed;
 use crate::{Findings, LabError, Run, Verdict, draw, theory};
@@ -99,24 +99,19 @@ pub(super) fn findings(
         Some(format!("{} ({printed:.1})", theory::show(&outcome.disordered, 1.0, 1)))
     };
     let disordered: Vec<_> = POINTS.into_iter().filter_map(pair).collect();
-    findings.notes.push(format!(
+    findings.note(format!(
         "out of order behind a later packet, in % (and in the paper, by another emulator whose distribution is its own): {}",
         disordered.join(", ")
     ));
-    findings.notes.push(format!(
+    findings.note(format!(
         "Mbit/s of payload over the first {} s, the time of 33 MB at the paper's rate; columns are the standard deviation of \
          the delay, normally distributed",
         TIME.as_secs_f64()
     ));
-    findings.picture(
-        name,
-        Figure {
-            title: "Goodput over 10 Mbit/s and 10 ms, delay varies by packet".to_owned(),
-            x: draw::linear("standard deviation of the delay, ms"),
-            y: draw::linear("goodput, Mbit/s"),
-            series,
-        },
-    );
+    let (x, y) =
+        (draw::linear("standard deviation of the delay, ms"), draw::linear("goodput, Mbit/s"));
+    let title = "Goodput over 10 Mbit/s and 10 ms, delay varies by packet";
+    findings.picture(name, draw::figure(title, x, y, series));
     Ok(findings)
 }
 
@@ -131,7 +126,7 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     let least = shares.iter().min_by(|a, b| a.mean.total_cmp(&b.mean)).copied().unwrap_or_default();
     let shown = theory::show(&least, 1.0, 2);
     if !sender.combination.contains("dcr") {
-        findings.notes.push(format!(
+        findings.note(format!(
             "without DCR, {} keeps at least {shown} of its goodput without variance",
             sender.name
         ));

@@ -9,17 +9,17 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use crate::real::{self, BACK, Course, Done, Flow, LINK, Tcp, times};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "grid/lossy",
     what: "All combinations, Linux bbr and cubic under random loss of 0.1 to 10 %",
     source: "no source: a comparison of senders on a link with random loss, and their fairness",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 1770,
     seeds: 1,
     body,
+    ..Experiment::STUDY
 };
 
 /// Per cent, of data alone.
@@ -129,7 +129,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let mean = format!("{:.2}", row.mean() * 1e-6);
         findings.table.row([row.name.clone(), a, b, c, d, e, mean]);
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "Payload from {} to {} s after the begin, received by Linux; columns are the share of data packets lost at random, \
          by the same seed for all. At each loss the senders take turns. Judges are with the control reno. One \
          run a point tells large differences: neighbours in this list are in no order. What needs more \
@@ -137,7 +137,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         WARM_UP.as_secs(),
         END.as_secs()
     ));
-    findings.notes.push(format!(
+    findings.note(format!(
         "In {late} runs the link was late by more than a tenth of the RTT for more than 1 % of the packets, \
          after up to three tries each."
     ));
@@ -195,7 +195,7 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
         if late > 0 {
             real::late(late, runs)
         } else {
-            theory::below(&share, SHARE, || "the cause was not determined".to_owned())
+            theory::below(&share, SHARE, theory::unknown)
         },
     );
     Ok(())

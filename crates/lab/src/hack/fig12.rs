@@ -6,17 +6,15 @@ use super::course::{Course, HEADERS};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
 use super::notified::Notified;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
+use crate::{Experiment, Findings, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig12",
     what: "HACK and SACK under bursts of 2 to 10 corrupted packets, 300 ms",
     source: "HACK 5.2, Fig. 12 to 19",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 7,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Packets in a burst.
@@ -90,7 +88,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     notified.claim(&mut findings);
     if unfinished > 0 {
-        findings.notes.push(format!("{unfinished} transfers were given up after 250 hours."));
+        findings.note(format!("{unfinished} transfers were given up after 250 hours."));
     }
     Ok(findings)
 }

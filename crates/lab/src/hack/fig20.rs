@@ -2,24 +2,22 @@
 
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Axis, Figure, Style};
+use airtcp_trace::figure::{Axis, Style};
 use airtcp_types::ByteCount;
 
 use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::trail::Trail;
 use crate::paper::Printed;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig20",
     what: "Time-sequence graphs and throughput under bursts of five, 300 ms",
     source: "HACK 5.2, Fig. 20 to 25",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 1,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Of all these figures. HACK 5.2 does not say the size again.
@@ -65,7 +63,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             pictures(&mut findings, &hit, &read);
         }
     }
-    findings.notes.push(NOTE.to_owned());
+    findings.note(NOTE);
     Ok(findings)
 }
 
@@ -174,28 +172,18 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
         let points = row.trail.throughput(BIN);
         throughputs.push(draw::series(sender.name, Style::Steps, points));
     }
-    findings.picture(
-        "fig23",
-        Figure {
-            title: "Throughput over time: bursts of five at 5 %, header hit 95 %".to_owned(),
-            x: draw::linear("time, s"),
-            y: draw::linear("acknowledged, kbit/s"),
-            series: throughputs,
-        },
-    );
+    let (x, y) = (draw::linear("time, s"), draw::linear("acknowledged, kbit/s"));
+    let title = "Throughput over time: bursts of five at 5 %, header hit 95 %";
+    findings.picture("fig23", draw::figure(title, x, y, throughputs));
     for (name, header, rows) in [("fig24", 95, hit), ("fig25", 0, read)] {
         let bar = |(number, (sender, row)): (u32, (&(Sender, &str), &Row))| {
             let point = draw::interval(f64::from(number), &row.outcome.seconds, 1.0);
             draw::series(format!("{number} {}", sender.0.name), Style::Marks, vec![point])
         };
-        findings.picture(
-            name,
-            Figure {
-                title: format!("Bursts of five at 5 %, header hit {header} %"),
-                x: Axis { range: Some((0.5, 3.5)), ..draw::linear("sender") },
-                y: draw::linear("transfer time, s"),
-                series: (1..).zip(SENDERS.iter().zip(rows)).map(bar).collect(),
-            },
-        );
+        let x = Axis { range: Some((0.5, 3.5)), ..draw::linear("sender") };
+        let y = draw::linear("transfer time, s");
+        let title = format!("Bursts of five at 5 %, header hit {header} %");
+        let bars = (1..).zip(SENDERS.iter().zip(rows)).map(bar);
+        findings.picture(name, draw::figure(title, x, y, bars));
     }
 }

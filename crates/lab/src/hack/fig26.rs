@@ -6,17 +6,15 @@ use airtcp_types::ByteCount;
 use super::course::{Course, Outcome};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig26",
     what: "hack/fig12 with windows of 16 and 64 KB, 95 % of headers corrupted",
     source: "HACK 5.3, Fig. 26 to 31",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 6,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// KiB, and the paper's figures at each share.

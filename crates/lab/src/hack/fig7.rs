@@ -7,17 +7,15 @@ use super::course::{Course, HEADERS, Outcome, RACK};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
 use super::notified::Notified;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig7",
     what: "HACK and SACK under random corruption of 2 to 15 %, 10 and 300 ms",
     source: "HACK 5.1, Fig. 7 to 11",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 7,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Per cent of packets.

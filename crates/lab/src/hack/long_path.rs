@@ -1,21 +1,19 @@
 //! The long path where no header is hit: every corruption is notified, so that no time-out should be left.
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::Figure;
 
 use super::course::{Course, HACK, HACK_SACK, PATIENCE, SACK};
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/long-path",
     what: "Time-outs of HACK although all corruption is notified, 300 ms, 10 %",
     source: "HACK 3.3; 5.2, Table 1",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 10,
     seeds: 50,
     body,
+    ..Experiment::STUDY
 };
 
 const PROFILES: [&str; 3] = ["paper", "modern", "linux-2.2"];
@@ -84,15 +82,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             |cell| cell.mean("timeouts"),
         )
     });
-    findings.picture(
-        "timeouts",
-        Figure {
-            title: "Time-outs of HACK + SACK although every corruption is notified".to_owned(),
-            x: draw::linear("packets in a burst"),
-            y: draw::linear("time-outs of a transfer"),
-            series: bars.into(),
-        },
-    );
+    let (x, y) = (draw::linear("packets in a burst"), draw::linear("time-outs of a transfer"));
+    let title = "Time-outs of HACK + SACK although every corruption is notified";
+    findings.picture("timeouts", draw::figure(title, x, y, bars));
     Ok(findings)
 }
 

@@ -5,17 +5,16 @@ use airtcp_trace::figure::Figure;
 use super::course::{Course, HEADERS, PATIENCE, SENDERS};
 use super::factor::NOT_ISOLATED;
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/section7",
     what: "HACK under 5 % corruption of data, with ACK corruption and congestion",
     source: "HACK 7: ACKs \"also susceptible to packet corruption\", and \"congestion occurs along with corruption\"",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 10,
     seeds: 50,
     body,
+    ..Experiment::STUDY
 };
 
 /// Packets in a run of corrupted ones; per cent of ACKs that are corrupted; packets that the queue holds, of which the
@@ -85,9 +84,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let name = format!("acks-header-{header}-burst-{burst}");
         findings.picture(name, Figure { title, x, y, series: lines.collect() });
     }
-    findings.notes.push(
-        "The paper has no figures for this. ACKs consist of headers only, so any corruption hits a header; at 1 Mbit/s the path holds 50 packets"
-            .to_owned(),
+    findings.note(
+        "The paper has no figures for this. ACKs consist of headers only, so any corruption hits a header; at 1 Mbit/s the path holds 50 packets",
     );
     Ok(findings)
 }

@@ -1,23 +1,21 @@
 //! Table 1: the paper's summary.
 
 use airtcp_recovery::Profile;
-use airtcp_trace::figure::{Figure, Point, Style};
+use airtcp_trace::figure::{Point, Style};
 
 use super::course::{Course, HACK, Outcome};
 use super::factor::Factor;
 use super::figure::Sweep;
 use super::{fig7, fig12};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw};
+use crate::{Experiment, Findings, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/table1",
     what: "Speed-up of HACK over SACK at all points of hack/fig7 and hack/fig12",
     source: "HACK 5.2, Table 1; 7",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 16,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// A cell of the paper's table.
@@ -56,20 +54,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
-    findings.notes.push(
+    findings.note(
         "Geometric means over the points, and the least and the most of them; kbit/s and time-outs of each point are \
-         in hack/fig7 and hack/fig12."
-            .to_owned(),
+         in hack/fig7 and hack/fig12.",
     );
-    findings.picture(
-        "table1",
-        Figure {
-            title: "HACK over SACK".to_owned(),
-            x: draw::linear("corrupted packets, %"),
-            y: draw::log("throughput of HACK over that of SACK"),
-            series,
-        },
-    );
+    let (x, y) =
+        (draw::linear("corrupted packets, %"), draw::log("throughput of HACK over that of SACK"));
+    findings.picture("table1", draw::figure("HACK over SACK", x, y, series));
     Ok(findings)
 }
 

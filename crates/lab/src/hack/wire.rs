@@ -7,24 +7,24 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
-use airtcp_trace::figure::{Axis, Figure, Style};
+use airtcp_trace::figure::{Axis, Style};
 use serde::Serialize;
 use tokio::time::timeout;
 
 use super::course::{Course, HACK, HACK_SACK, SACK, Sender};
 use super::factor::NOT_ISOLATED;
 use super::fig20;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, real, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, real, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/wire",
     what: "Points of hack/fig7 and fig20 with real packets and in the simulator",
     source: "HACK 3 and 5: the same stack over the same link in simulated and in real time",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 400,
     seeds: 3,
     body,
+    ..Experiment::STUDY
 };
 
 const POINTS: [(&str, Course); 2] = [
@@ -110,15 +110,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.push(draw::series(format!("packets, {point}"), Style::Marks, packets));
         series.push(draw::series(format!("simulator, {point}"), Style::Marks, simulator));
     }
-    findings.picture(
-        "wire",
-        Figure {
-            title: "Transfer time, s".to_owned(),
-            x: Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
-            y: draw::log("seconds"),
-            series,
-        },
+    let (x, y) = (
+        Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
+        draw::log("seconds"),
     );
+    findings.picture("wire", draw::figure("Transfer time, s", x, y, series));
     Ok(findings)
 }
 

@@ -13,17 +13,15 @@ use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
 use super::network::{OWN_TIMER, combine};
 use super::window::{Recovery, draw as draw_losses};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig4",
     what: "Recovery time after 1 to 30 random losses in a window of 32 segments",
     source: "LE 3.1, Fig. 4 and note a",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 18,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Our detections, and two variants that are in experiments only.

@@ -5,17 +5,15 @@ use airtcp_trace::figure::Figure;
 
 use super::network;
 use crate::study::{Axis, Fields, Grid, Slice, Value};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig5",
     what: "Shares of ten flows, some SACK and the others FACK or LE",
     source: "LE 3.2, Fig. 5",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 10,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const FLOWS: usize = 10;
@@ -70,7 +68,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
         findings.picture(format!("fig5{suffix}"), figure(&part));
     }
-    findings.notes.push(network::note(network::RATE));
+    findings.note(network::note(network::RATE));
     Ok(findings)
 }
 

@@ -5,17 +5,15 @@ use airtcp_trace::figure::Figure;
 
 use super::{network, together};
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig6",
     what: "Detections with AIMD, a fixed window and Westwood, loss 0 to 10 %",
     source: "LE 3.3, Fig. 6a to d",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 900,
-    seeds: 10,
     body: |run| panels(run, &PANELS[..4]),
+    ..Experiment::STUDY
 };
 
 /// At 5 Mbit/s ten flows lose packets to the queue too.
@@ -23,11 +21,9 @@ pub(crate) const WIDE: Experiment = Experiment {
     name: "le/fig6d",
     what: "The ten Westwood flows of le/fig6 on 30 Mbit/s",
     source: "LE 3.3.3, Fig. 6d",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 2500,
-    seeds: 10,
     body: |run| panels(run, &PANELS[4..]),
+    ..Experiment::STUDY
 };
 
 /// The paper's five; RACK; LE with its time stamp echoed.

@@ -7,19 +7,15 @@ use airtcp_trace::figure::Figure;
 
 use super::together;
 use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig9",
     what: "SACK, FACK and LE with Westwood and RR, random loss 0 to 10 %",
     source: "LE 5.1 and 5.2, Fig. 9",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 140,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Mbit/s: the paper has the round trip, and no rate. It prints 6 Mbit/s at 10 % loss, and 0.8 of a fixed window of ten.
@@ -71,10 +67,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.picture(format!("fig9-westwood{suffix}"), figure("Westwood", &part, left));
         findings.picture(format!("fig9-rr{suffix}"), figure("RR", &part, right));
     }
-    findings.notes.push(
+    findings.note(
         "The paper has real packets between Linux 2.6.17 hosts over a path of 20 ms, and states no rate; here it is 6 \
-         to 10 Mbit/s. A transfer takes 20 s."
-            .to_owned(),
+         to 10 Mbit/s. A transfer takes 20 s.",
     );
     Ok(findings)
 }

@@ -2,24 +2,20 @@
 
 use std::time::Duration;
 
-use airtcp_trace::figure::Figure;
-
 use super::network::{
     CDMA, Environment, PAYLOAD, QUEUES, RENO, SATELLITE, SETUP, VEGAS, WESTWOOD, delivered, header,
     named,
 };
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.1",
     what: "Throughput over CDMA and satellite by loss rate: RRTP and three TCPs",
     source: "RRTP (Wang 2009) 4.2.1, Figs. 4.1 and 4.2; the figures' values are not in the text",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Per cent; the thesis' own are in its pictures alone.
@@ -77,15 +73,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let name = named(&of.text("sender"));
             of.line(name, "loss", 1e-3, |cell| cell.mean("throughput"))
         });
-        findings.picture(
-            picture,
-            Figure {
-                title: format!("Throughput over the loss rate, {}", environment.name),
-                x: draw::linear("loss, %"),
-                y: draw::linear("throughput, kbit/s"),
-                series: series.collect(),
-            },
-        );
+        let (x, y) = (draw::linear("loss, %"), draw::linear("throughput, kbit/s"));
+        let title = format!("Throughput over the loss rate, {}", environment.name);
+        findings.picture(picture, draw::figure(title, x, y, series));
     }
     findings.notes.extend([SETUP.to_owned(), QUEUES.to_owned()]);
     Ok(findings)

@@ -3,22 +3,19 @@
 use std::time::Duration;
 
 use airtcp_sim::{App, FlowSpec, Interval, Scenario};
-use airtcp_trace::figure::Figure;
 use airtcp_types::ByteCount;
 
 use super::network::{CDMA, PAYLOAD, QUEUES, RRTP_HEADER, SETUP};
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.6",
     what: "Files over CDMA: RRTP with correct, 20 % low and no path parameters",
     source: "RRTP (Wang 2009) 4.5, Figs. 4.6 to 4.8, on a real network and without values in the text",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const KINDS: [&str; 2] = ["rrtp:wireless-last-hop", "rrtp"];
@@ -88,18 +85,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let name = if told == "nothing" { "told nothing".to_owned() } else { told };
             of.line(name, "kilobytes", 1e-3, |cell| cell.mean("throughput"))
         });
+        let (x, y) = (draw::log("file, kB"), draw::linear("throughput, kbit/s"));
+        let title = format!("Files over CDMA 1X, {kind}");
         findings.picture(
             if kind == KINDS[0] { "wireless-last-hop" } else { "general" },
-            Figure {
-                title: format!("Files over CDMA 1X, {kind}"),
-                x: draw::log("file, kB"),
-                y: draw::linear("throughput, kbit/s"),
-                series: series.collect(),
-            },
+            draw::figure(title, x, y, series),
         );
     }
     findings.notes.extend([SETUP.to_owned(), QUEUES.to_owned()]);
-    findings.notes.push("the link is Table 4.3's CDMA 1X, 1 % loss; throughput is the file over the time from the first SYN".to_owned());
+    findings.note("the link is Table 4.3's CDMA 1X, 1 % loss; throughput is the file over the time from the first SYN");
     Ok(findings)
 }
 

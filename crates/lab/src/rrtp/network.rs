@@ -129,6 +129,25 @@ pub(super) fn flow(sender: &str) -> FlowSpec {
     }
 }
 
+/// Flows that share a link, which loses `error` per cent of what goes forth.
+pub(super) fn shared(
+    name: &str,
+    link: &str,
+    error: &str,
+    flows: Vec<FlowSpec>,
+    [warm_up, duration]: [Duration; 2],
+) -> Result<Scenario, LabError> {
+    let (forth, back) = (feed::spec(&format!("{link} loss {error}%"))?, feed::spec(link)?);
+    let bottleneck = Wire { forth, back };
+    let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
+    Ok(Scenario { warm_up, duration, flows, ..Scenario::new(name, topology) })
+}
+
+/// As tables name them, where RRTP has one form.
+pub(super) fn short(sender: &str) -> &'static str {
+    if sender == "rrtp" { "RRTP" } else { named(sender) }
+}
+
 /// As tables name them.
 pub(super) fn named(sender: &str) -> &'static str {
     match sender {

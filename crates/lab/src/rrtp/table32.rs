@@ -11,17 +11,15 @@ use airtcp_types::{
 use serde::Serialize;
 
 use super::network::{RENO, flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, Verdict, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table3.2",
     what: "Losses that Biaz misclassifies, by sigma and phi, with cross traffic",
     source: "RRTP (Wang 2009) 3.6, Table 3.2; the simulations' links are not stated",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// sigma, phi, and what the thesis prints: congestive losses judged wireless, and wireless ones judged congestive.
@@ -217,15 +215,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
         claims(&mut findings, &setting, &rates, mixed);
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "\"{WIRED}\", then \"{WIRELESS}\" with the delay; {TRANSFERS} transfers of 100 kB, one every {} s, each configured with twice \
          the link's rate; a congestive loss is a drop of the base station's queue of 10 packets, a wireless loss is one \
          behind it; the first 50 of each kind in a run are counted",
         EACH.as_secs()
     ));
-    findings.notes.push(
-        "the thesis divides both counts by 50 instead of 100; our rates refer to all 100 losses"
-            .to_owned(),
+    findings.note(
+        "the thesis divides both counts by 50 instead of 100; our rates refer to all 100 losses",
     );
     Ok(findings)
 }

@@ -9,17 +9,15 @@ use super::network::{
     CDMA, Environment, FAT_PIPE, LAN, NEW_RENO, QUEUES, RENO, SATELLITE, SETUP, TCP_HEADER, VEGAS,
     WESTWOOD, WIRELESS_LAN, delivered, header, named,
 };
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, Verdict, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.2",
     what: "Packets in 60 s over five kinds of links: RRTP and four TCPs",
     source: "RRTP (Wang 2009) 4.2, Tables 4.2 and 4.3",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 300,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// What the thesis prints: RRTP, Reno, NewReno and Vegas.

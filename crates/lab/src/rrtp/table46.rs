@@ -10,17 +10,15 @@ use airtcp_types::ByteCount;
 use super::network::{NEW_RENO, SETUP, flow};
 use crate::paper::Printed;
 use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.6",
     what: "Files over CDMA 1X, EVDO and EDGE at 0 to 100 km/h: RRTP over TCP",
     source: "RRTP (Wang 2009) 4.4, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5, on real networks",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// The thesis' peak rates down and up, bit/s, and the packets that retransmission on the link leaves lost, %: Table
@@ -100,11 +98,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let name = format!("{}-deviation", network.to_lowercase().replace(' ', "-"));
         findings.picture(name, Figure { title, x, y, series });
     }
-    findings.notes.push(SETUP.to_owned());
+    findings.note(SETUP);
     let note = "The thesis has real networks and states no delay, loss or handoffs. Here a direction has 75 ms and 50 packets; a mobile \
                 at v km/h starts a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
                 after 250 m and then every 2 km, with an outage of 200 ms.";
-    findings.notes.push(note.to_owned());
+    findings.note(note);
     Ok(findings)
 }
 

@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-use airtcp_trace::figure::Figure;
+use airtcp_sim::{FlowSpec, Scenario};
 
-use super::network::{NEW_RENO, RENO, SETUP, flow, named};
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use super::network::{NEW_RENO, RENO, SETUP, flow, shared, short};
+use crate::study::{Axis, Fields, Grid, Point};
+use crate::theory::Bound;
+use crate::{Experiment, Findings, LabError, Run, draw, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.1",
     what: "Jain's index of 30 flows of RRTP, Reno or NewReno, error 0 to 5 %",
     source: "RRTP (Wang 2009) 5.1, Table 5.1; delay, queue and time are not stated",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 120,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Per cent, and what the thesis prints for RRTP and Reno.
@@ -47,7 +45,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     })?;
     grid.record(&mut findings, &["sender", "error", "seconds"])?;
     for row in grid.all().rows(&["sender", "seconds", "error"]) {
-        let (name, index) = (short(&row), row.show("jain", 1.0, 4));
+        let (name, index) = (short(&row.text("sender")), row.show("jain", 1.0, 4));
         let printed = TABLE.iter().find(|(error, ..)| *error == row.number("error"));
         let printed = printed.and_then(|(_, rrtp, reno)| match row.text("sender").as_str() {
             RENO => Some(*reno),
@@ -57,11 +55,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let [error, seconds] = ["error", "seconds"].map(|axis| row.text(axis));
         if let Some(figure) = printed {
             let least = row.values("jain").into_iter().fold(1.0, f64::min);
-            findings.claim(
+            findings.mean(
                 format!("{COUNT} flows of {name}, error {error} %, the second half of {seconds} s"),
                 format!("0.97 or more ({figure} in the thesis)"),
-                index.clone(),
-                theory::above(&row.mean("jain"), LEAST, || reason(&row.text("sender"), least)),
+                (&row.mean("jain"), 4),
+                Bound::Above(LEAST),
+                || reason(&row.text("sender"), least),
             );
         }
         let printed = printed.map_or("-".to_owned(), |figure| figure.to_string());
@@ -69,30 +68,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.table.row([name.to_owned(), error, seconds, index, printed, sum]);
     }
     let lines = grid.all().rows(&["sender", "seconds"]).into_iter().map(|part| {
-        let name = format!("{}, {} s", short(&part), part.text("seconds"));
+        let name = format!("{}, {} s", short(&part.text("sender")), part.text("seconds"));
         part.line(name, "error", 1.0, |cell| cell.mean("jain"))
     });
-    findings.notes.push(SETUP.to_owned());
-    findings.notes.push(format!(
+    findings.note(SETUP);
+    findings.note(format!(
         "the link is \"{LINK}\", Table 4.3's wireless LAN; each flow begins at a time of its own in the first second"
     ));
-    findings.picture(
-        "table5.1",
-        Figure {
-            title: "Thirty flows on 11 Mbit/s".to_owned(),
-            x: draw::linear("error, %"),
-            y: draw::linear("Jain's index"),
-            series: lines.collect(),
-        },
-    );
+    let (x, y) = (draw::linear("error, %"), draw::linear("Jain's index"));
+    findings.picture("table5.1", draw::figure("Thirty flows on 11 Mbit/s", x, y, lines));
     Ok(findings)
-}
-
-fn short(part: &Slice<'_>) -> &'static str {
-    match part.text("sender").as_str() {
-        "rrtp" => "RRTP",
-        sender => named(sender),
-    }
 }
 
 fn reason(sender: &str, least: f64) -> String {
@@ -106,14 +91,9 @@ fn reason(sender: &str, least: f64) -> String {
 }
 
 fn scenario(point: &Point) -> Result<Scenario, LabError> {
-    let lossy = format!("{LINK} loss {}%", point.text("error"));
-    let bottleneck = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
-    let flow = |number| FlowSpec { name: format!("flow {number}"), ..flow(&point.text("sender")) };
+    let sender = point.text("sender");
+    let flow = |number| FlowSpec { name: format!("flow {number}"), ..flow(&sender) };
     let seconds = point.number("seconds");
-    Ok(Scenario {
-        warm_up: Duration::from_secs_f64(seconds / 2.0),
-        duration: Duration::from_secs_f64(seconds),
-        flows: (1..=COUNT).map(flow).collect(),
-        ..Scenario::new("table5.1", Topology::Dumbbell { access: Wire::default(), bottleneck })
-    })
+    let times = [seconds / 2.0, seconds].map(Duration::from_secs_f64);
+    shared("table5.1", LINK, &point.text("error"), (1..=COUNT).map(flow).collect(), times)
 }

@@ -2,24 +2,19 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::Figure;
+use airtcp_sim::{Interval, Scenario};
 
-use super::network::{NEW_RENO, RENO, SETUP, VEGAS, WESTWOOD, flow, named};
+use super::network::{NEW_RENO, RENO, SETUP, VEGAS, WESTWOOD, flow, shared, short};
 use crate::study::{Axis, Fields, Grid, Point, Slice, Value};
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.2",
     what: "Shares of Reno, NewReno, Vegas, Westwood and RRTP, error 0 to 5 %",
     source: "RRTP (Wang 2009) 5.2, Table 5.2; delay, queue and time are not stated",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 120,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Per cent, and hundredths of Mbit/s, which is what the thesis prints.
@@ -54,8 +49,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let sums = TABLE.map(|(error, printed)| {
         format!("{error} %: {:.1}", f64::from(printed.iter().sum::<u32>()) / 100.0)
     });
-    findings.notes.push(SETUP.to_owned());
-    findings.notes.push(format!(
+    findings.note(SETUP);
+    findings.note(format!(
         "the thesis' rows add up to (Mbit/s of 54) {}: from 0.5 % on the link is half empty, so that each flow is limited \
          by its losses and not by the others; and its first row shows Vegas equal to Reno, which contradicts its text",
         sums.join(", ")
@@ -63,20 +58,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let series = SENDERS.iter().enumerate().map(|(flow, sender)| {
         own.all().line(short(sender), "error", 1e-6, |cell| goodput(cell, flow))
     });
-    findings.picture(
-        "table5.2",
-        Figure {
-            title: "Five protocols on 54 Mbit/s".to_owned(),
-            x: draw::linear("error, %"),
-            y: draw::linear("goodput, Mbit/s"),
-            series: series.collect(),
-        },
-    );
+    let (x, y) = (draw::linear("error, %"), draw::linear("goodput, Mbit/s"));
+    findings.picture("table5.2", draw::figure("Five protocols on 54 Mbit/s", x, y, series));
     Ok(findings)
-}
-
-fn short(sender: &str) -> &'static str {
-    if sender == "rrtp" { "RRTP" } else { named(sender) }
 }
 
 /// bit/s of payload of the flow with this place in the table.
@@ -160,14 +144,8 @@ fn report(findings: &mut Findings, cell: &Slice<'_>, printed: &[u32; 5]) {
 }
 
 fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
-    let (warm_up, end) = if is_small { (2, 6) } else { (20, 80) };
+    let times = if is_small { [2, 6] } else { [20, 80] }.map(Duration::from_secs);
     let link = format!("rate 54mbit delay 10ms limit {}", point.text("queue"));
-    let lossy = format!("{link} loss {}%", point.text("error"));
-    let bottleneck = Wire { forth: feed::spec(&lossy)?, back: feed::spec(&link)? };
-    Ok(Scenario {
-        warm_up: Duration::from_secs(warm_up),
-        duration: Duration::from_secs(end),
-        flows: SENDERS.iter().map(|sender| flow(sender)).collect(),
-        ..Scenario::new("table5.2", Topology::Dumbbell { access: Wire::default(), bottleneck })
-    })
+    let flows = SENDERS.iter().map(|sender| flow(sender)).collect();
+    shared("table5.2", &link, &point.text("error"), flows, times)
 }

@@ -7,31 +7,28 @@ use airtcp_sim::{Interval, jain};
 use airtcp_trace::figure::{Axis, Figure, Point, Style};
 
 use super::delay::lost;
-use super::{Case, Measured, course, modern, packets, staggered, window, words};
+use super::{Case, Measured, REAL, course, modern, packets, simulated, staggered, window, words};
 use crate::real::{Course, Done, Flow, FlowDone, Tcp};
+use crate::theory::{self, Bound};
 use crate::timeline::{BIN, Timeline};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/changes",
     what: "Throughput and RTT over time: rate changes, BDP < 1 packet, ACK bursts",
     source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 3_700,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/changes-sim",
     what: "senders/changes in the simulator, also with hosts that wake 2 ms late",
     source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts or late hosts",
-    ground: Ground::Simulated,
     seconds: 40,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 /// The senders that the candidate is compared with.
@@ -176,8 +173,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         pictures(&mut findings, &measured, case, of, count);
         claim(&mut findings, &measured, case, of.floor, count);
     }
-    findings.notes.push(super::counted(run, times));
-    findings.notes.push(format!(
+    findings.note(super::counted(run, times));
+    findings.note(format!(
         "Goodput is that of all flows together. RTT is the mean over time; its p95 is that of a flow's samples, as the \
          mean over the flows. Flows begin at random within the first second. The rate changes {CHANGES} times, every \
          twelfth of a run. Pictures show the first seed. A point is the mean over {BIN} s; throughput is payload that \
@@ -189,7 +186,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
 /// Adds a row to the table; RTTs count from a time on.
 fn row(findings: &mut Findings, measured: &Measured, case: usize, sender: usize, from: Duration) {
     let show = |value: &dyn Fn(&Done) -> f64, unit, decimals| {
-        theory::show(&Interval::of(&measured.values(sender, case, value)), unit, decimals)
+        theory::show(&measured.mean(sender, case, value), unit, decimals)
     };
     findings.table.row([
         measured.case_name(case).to_owned(),
@@ -236,27 +233,20 @@ fn claim(findings: &mut Findings, measured: &Measured, case: usize, floor: Floor
     let values = |sender, case| measured.values(sender, case, goodput);
     let mean = |sender: &usize| Interval::of(&values(*sender, case)).mean;
     let best = (1..count).max_by(|a, b| mean(a).total_cmp(&mean(b)));
-    let (of, floor, senders, cases) = match (floor, best) {
+    let (of, floor, other) = match (floor, best) {
         (Floor::Best, Some(best)) => {
-            (format!("that of {}", measured.sender_name(best)), FLOOR, [0, best], [case, case])
+            (format!("that of {}", measured.sender_name(best)), FLOOR, (best, case))
         }
         (Floor::Plain, _) => {
             let Some(plain) = measured.case(PLAIN) else { return };
-            ("its own over the plain link".to_owned(), PLAIN_FLOOR, [0, 0], [case, plain])
+            ("its own over the plain link".to_owned(), PLAIN_FLOOR, (0, plain))
         }
         (Floor::None, _) | (_, None) => return,
     };
-    let ratio = theory::paired(&values(0, case), &values(senders[1], cases[1]));
-    findings.claim(
-        format!("goodput over {of}: {}", measured.case_name(case)),
-        format!("above {floor}"),
-        theory::show(&ratio, 1.0, 3),
-        measured.unless_late(&senders, cases[0], || {
-            measured.unless_late(&senders, cases[1], || {
-                theory::above(&ratio, floor, || super::UNKNOWN.to_owned())
-            })
-        }),
-    );
+    let ratio = theory::paired(&values(0, case), &values(other.0, other.1));
+    let what = format!("goodput over {of}: {}", measured.case_name(case));
+    let (claimed, bound) = (format!("above {floor}"), Bound::Above(floor));
+    measured.claim(findings, &[(0, case), other], what, claimed, (&ratio, 3), bound);
 }
 
 /// Of all flows, in bit/s.

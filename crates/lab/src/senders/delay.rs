@@ -3,29 +3,26 @@
 use airtcp_sim::Interval;
 
 use super::measured::first;
-use super::{Case, Measured, Shown, course, note, senders, window, words};
+use super::{Case, Measured, REAL, Shown, course, note, senders, simulated, window, words};
 use crate::real::{Done, Flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/delay",
     what: "p95 of the RTT at a queue of 4 BDP; loss at 1 BDP and at policers",
     source: "our own bounds: 1.5 times the base RTT; 2 % loss at 1 BDP; at a policer 5 % and no more than Linux bbr",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 6_100,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/delay-sim",
     what: "senders/delay in the simulator",
-    ground: Ground::Simulated,
     seconds: 67,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 /// Of both ways together, in seconds.
@@ -108,14 +105,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let (own, most) = (values(0, case), figures[case].most());
         let figure = Interval::of(&own);
         let judged = measured.sender_name(0);
-        findings.claim(
-            format!("{judged}: {name}"),
-            format!("below {most}"),
-            theory::show(&figure, 1.0, 2),
-            measured.unless_late(&[0], case, || {
-                theory::below(&figure, most, || super::UNKNOWN.to_owned())
-            }),
-        );
+        let what = format!("{judged}: {name}");
+        let (claimed, bound) = (format!("below {most}"), Bound::Below(most));
+        measured.claim(&mut findings, &[(0, case)], what, claimed, (&figure, 2), bound);
         if let (Figure::Policed, Some(bbr)) = (figures[case], measured.kernel("bbr")) {
             let other = values(bbr, case);
             findings.claim(
@@ -126,13 +118,13 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
                     theory::show(&figure, 1.0, 2),
                     theory::show(&Interval::of(&other), 1.0, 2)
                 ),
-                measured.unless_late(&[0, bbr], case, || {
-                    theory::less(&own, &other, || super::UNKNOWN.to_owned())
+                measured.unless_late(&[(0, case), (bbr, case)], || {
+                    theory::less(&own, &other, theory::unknown)
                 }),
             );
         }
     }
-    findings.notes.push(note(run, ground, times));
+    findings.note(note(run, ground, times));
     Ok(findings)
 }
 

@@ -2,31 +2,30 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{Interval, jain};
+use airtcp_sim::jain;
 
-use super::{Case, Measured, Shown, course, note, senders, staggered, window, words};
+use super::{
+    Case, Measured, REAL, Shown, course, note, senders, simulated, staggered, window, words,
+};
 use crate::real::{Done, Flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::Bound;
+use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/fairness",
     what: "Jain's index of 2 and 6 flows of a sender, and of RTTs 10 and 100 ms",
     source: "our own bound: Jain's index above 0.95",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 4_700,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/fairness-sim",
     what: "senders/fairness in the simulator",
-    ground: Ground::Simulated,
     seconds: 50,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 const COUNTS: [usize; 2] = [2, 6];
@@ -57,7 +56,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
     let figure = |sender, case: usize| {
         let value = if case < COUNTS.len() { index } else { ratio };
-        Interval::of(&measured.values(sender, case, value))
+        measured.mean(sender, case, value)
     };
     let shown = Shown {
         name: "fairness",
@@ -70,20 +69,14 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     measured.show(&mut findings, shown, figure);
     for (case, name) in measured.case_names().take(COUNTS.len()) {
         let index = figure(0, case);
-        findings.claim(
-            format!("{name} of {}", measured.sender_name(0)),
-            format!("above {FLOOR}"),
-            theory::show(&index, 1.0, 3),
-            measured.unless_late(&[0], case, || {
-                theory::above(&index, FLOOR, || super::UNKNOWN.to_owned())
-            }),
-        );
+        let what = format!("{name} of {}", measured.sender_name(0));
+        let (claimed, bound) = (format!("above {FLOOR}"), Bound::Above(FLOOR));
+        measured.claim(&mut findings, &[(0, case)], what, claimed, (&index, 3), bound);
     }
-    findings.notes.push(note(run, ground, times));
-    findings.notes.push(
+    findings.note(note(run, ground, times));
+    findings.note(
         "Flows begin at random within the first second. The last column is the goodput of a flow \
-         with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it."
-            .to_owned(),
+         with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it.",
     );
     Ok(findings)
 }

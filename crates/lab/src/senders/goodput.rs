@@ -2,29 +2,26 @@
 
 use airtcp_sim::Interval;
 
-use super::{Case, Measured, Shown, course, note, senders, window, words};
+use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
 use crate::real::{Done, Flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/goodput",
     what: "Goodput under random loss of 0 to 10 %, with Linux senders, 100 Mbit/s",
     source: "our own bounds: the goodput of Linux bbr up to 2 % loss, the payload limit above",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 9_200,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/goodput-sim",
     what: "senders/goodput in the simulator",
-    ground: Ground::Simulated,
     seconds: 100,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 /// Per cent of data packets, and the floor.
@@ -38,8 +35,6 @@ const LOSSES: [(f64, Floor); 6] = [
 ];
 /// The payload that the link carries, in bit/s: segments of 1448 bytes in packets of 1500.
 const LIMIT: f64 = 100e6 * 1448.0 / 1500.0;
-/// Where logarithmic axes have no zero, it is drawn here.
-pub(super) const ZERO: f64 = 0.05;
 
 #[derive(Clone, Copy)]
 enum Floor {
@@ -56,10 +51,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let losses = if run.is_small { vec![LOSSES[0], LOSSES[4]] } else { LOSSES.to_vec() };
     let cases = losses.iter().map(|(loss, _)| {
         let loss = *loss;
-        Case::new(format!("{loss} %"), loss.max(ZERO), move |tcp, seed| {
-            let forth =
-                format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, 1.0));
-            course(vec![Flow::new(tcp.clone())], &forth, times)
+        Case::new(format!("{loss} %"), loss.max(draw::ZERO), move |tcp, seed| {
+            course(vec![Flow::new(tcp.clone())], &lossy(1.0, loss, seed), times)
         })
     });
     let cases = cases.collect();
@@ -67,42 +60,37 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "goodput",
         title: "Goodput over random loss, 100 Mbit/s, 20 ms",
-        x: draw::log(&format!("loss, % ({ZERO} stands for 0)")),
+        x: draw::losses(),
         y: draw::log("Mbit/s"),
         decimals: 2,
         is_by_case: false,
     };
     measured.show(&mut findings, shown, |sender, case| {
-        theory::scaled(&Interval::of(&measured.values(sender, case, Done::goodput)), 1e-6)
+        theory::scaled(&measured.mean(sender, case, Done::goodput), 1e-6)
     });
     for (case, (loss, floor)) in losses.into_iter().enumerate() {
         claim(&mut findings, &measured, case, loss, floor);
     }
-    findings.notes.push(note(run, ground, times));
+    findings.note(note(run, ground, times));
     Ok(findings)
 }
 
 fn claim(findings: &mut Findings, measured: &Measured, case: usize, loss: f64, floor: Floor) {
     let Some(bbr) = measured.kernel("bbr") else { return };
     let own = measured.values(0, case, Done::goodput);
-    let (of, floor, ratio, senders) = match floor {
+    let (of, floor, ratio, runs) = match floor {
         Floor::OfBbr(floor) => {
             let name = format!("that of {}", measured.sender_name(bbr));
             let other = measured.values(bbr, case, Done::goodput);
-            (name, floor, theory::paired(&own, &other), vec![0, bbr])
+            (name, floor, theory::paired(&own, &other), vec![(0, case), (bbr, case)])
         }
         Floor::OfLimit(floor) => {
             let limit = LIMIT * (1.0 - loss / 100.0);
             let ratio = theory::scaled(&Interval::of(&own), 1.0 / limit);
-            ("the payload limit".to_owned(), floor, ratio, vec![0])
+            ("the payload limit".to_owned(), floor, ratio, vec![(0, case)])
         }
     };
-    findings.claim(
-        format!("goodput over {of}, {loss} % lost"),
-        format!("above {floor}"),
-        theory::show(&ratio, 1.0, 3),
-        measured.unless_late(&senders, case, || {
-            theory::above(&ratio, floor, || super::UNKNOWN.to_owned())
-        }),
-    );
+    let what = format!("goodput over {of}, {loss} % lost");
+    let (claimed, bound) = (format!("above {floor}"), Bound::Above(floor));
+    measured.claim(findings, &runs, what, claimed, (&ratio, 3), bound);
 }

@@ -2,29 +2,26 @@
 
 use airtcp_sim::Interval;
 
-use super::{Case, Measured, Shown, course, note, senders, window, words};
+use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
 use crate::real::{Done, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/harm",
     what: "Goodput that each sender leaves to a Linux cubic or reno flow",
     source: "our own bounds: 0.4 of the goodput beside a flow of its own kind; at 0.5 BDP at least that beside Linux bbr",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 18_400,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/harm-sim",
     what: "senders/harm in the simulator",
-    ground: Ground::Simulated,
     seconds: 195,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 const VICTIMS: [&str; 2] = ["cubic", "reno"];
@@ -51,8 +48,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let cases = points.iter().zip(1u32..).map(|(&(victim, loss, queue), number)| {
         let name = format!("{victim}, {loss} %, {queue} BDP");
         Case::new(name, number.into(), move |tcp, seed| {
-            let forth =
-                format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, queue));
+            let forth = lossy(queue, loss, seed);
             let flows = vec![Flow::new(tcp.clone()), Flow::new(Tcp::Kernel(Some(victim)))];
             course(super::staggered(flows, seed), &forth, times)
         })
@@ -84,20 +80,14 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         } else {
             (format!("above {FLOOR} of that beside its own kind"), FLOOR, share(0, case), own)
         };
-        findings.claim(
-            format!("goodput beside {}: {name}", measured.sender_name(0)),
-            claimed,
-            theory::show(&ratio, 1.0, 2),
-            measured.unless_late(&[0, other], case, || {
-                theory::above(&ratio, floor, || super::UNKNOWN.to_owned())
-            }),
-        );
+        let what = format!("goodput beside {}: {name}", measured.sender_name(0));
+        let runs = [(0, case), (other, case)];
+        measured.claim(&mut findings, &runs, what, claimed, (&ratio, 2), Bound::Above(floor));
     }
-    findings.notes.push(note(run, ground, times));
-    findings.notes.push(
+    findings.note(note(run, ground, times));
+    findings.note(
         "Both flows begin at random within the first second. At a ratio of 1 the sender does no more \
-         harm than a second flow of the same kind."
-            .to_owned(),
+         harm than a second flow of the same kind.",
     );
     Ok(findings)
 }

@@ -6,29 +6,29 @@ use airtcp_link::named;
 use airtcp_sim::Interval;
 use airtcp_types::Instant;
 
-use super::{BEST_BEFORE, Case, Measured, Shown, all_senders, back, note, packets, window, words};
+use super::{
+    BEST_BEFORE, Case, Measured, REAL, Shown, all_senders, back, note, packets, simulated, window,
+    words,
+};
 use crate::real::{Course, Done, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/links",
     what: "Goodput by burst loss, named link, RTT, queue size and reordering",
     source: "our own bounds: 0.95 of the better of Linux bbr and our former best sender; 0.9 of the goodput at constant delay",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 72_000,
-    seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/links-sim",
     what: "senders/links in the simulator",
-    ground: Ground::Simulated,
     seconds: 340,
-    seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 /// Of the better of Linux' bbr and our best before.
@@ -156,8 +156,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
             format!("goodput over that of the better of Linux' bbr and our best before: {name}"),
             format!("above {FLOOR}"),
             format!("{} of {}", theory::show(&ratio, 1.0, 3), measured.sender_name(best)),
-            measured.unless_late(&[0, best], case, || {
-                theory::above(&ratio, FLOOR, || super::UNKNOWN.to_owned())
+            measured.unless_late(&[(0, case), (best, case)], || {
+                theory::above(&ratio, FLOOR, theory::unknown)
             }),
         );
     }
@@ -166,21 +166,15 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     for pair in pairs.chunks_exact(2) {
         let ratio = theory::paired(&goodput(0, pair[0]), &goodput(0, pair[1]));
         let name = measured.case_name(pair[0]);
-        findings.claim(
-            format!("goodput over that at the mean delay: {name}"),
-            format!("above {JITTER_FLOOR}"),
-            theory::show(&ratio, 1.0, 3),
-            measured.unless_late(&[0], pair[0], || {
-                theory::above(&ratio, JITTER_FLOOR, || super::UNKNOWN.to_owned())
-            }),
-        );
+        let what = format!("goodput over that at the mean delay: {name}");
+        let (claimed, bound) = (format!("above {JITTER_FLOOR}"), Bound::Above(JITTER_FLOOR));
+        measured.claim(&mut findings, &[(0, pair[0])], what, claimed, (&ratio, 3), bound);
     }
-    findings.notes.push(note(run, ground, times));
-    findings.notes.push(
+    findings.note(note(run, ground, times));
+    findings.note(
         "Bursts of 5 packets on average and queues: 100 Mbit/s, 20 ms. RTTs: 20 Mbit/s, a queue of one \
          BDP and at least 20 packets. RTTs and queues: 1 % lost at random. Jitter: 20 Mbit/s. The \
-         constant delay is the mean delay of packets that come to the jittered link at its rate."
-            .to_owned(),
+         constant delay is the mean delay of packets that come to the jittered link at its rate.",
     );
     Ok(findings)
 }

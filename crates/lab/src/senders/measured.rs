@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::Sender;
 use crate::real::{self, Course, Done, FlowDone, Rtt, Tcp};
-use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw};
 
 /// Makes the course of a sender, with losses by a seed.
 type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
@@ -177,19 +178,43 @@ impl Measured {
         self.runs[sender][case].iter().map(|(done, _)| value(done)).collect()
     }
 
+    /// The mean of a value over the runs.
+    pub(super) fn mean(
+        &self,
+        sender: usize,
+        case: usize,
+        value: impl Fn(&Done) -> f64,
+    ) -> Interval {
+        Interval::of(&self.values(sender, case, value))
+    }
+
     /// What came of the first seed.
     pub(super) fn first_run(&self, sender: usize, case: usize) -> Option<&Done> {
         self.runs[sender][case].first().map(|(done, _)| done)
     }
 
-    /// Gives `verdict`; not comparable if the link of one of these runs was late.
+    /// Adds a claim of a mean over the runs of these senders and cases, which is shown with so many decimals.
+    pub(super) fn claim(
+        &self,
+        findings: &mut Findings,
+        of: &[(usize, usize)],
+        what: impl Into<String>,
+        claimed: impl Into<String>,
+        (mean, decimals): (&Interval, usize),
+        bound: Bound,
+    ) {
+        let shown = theory::show(mean, 1.0, decimals);
+        let verdict = self.unless_late(of, || bound.verdict(mean, theory::unknown));
+        findings.claim(what, claimed, shown, verdict);
+    }
+
+    /// Gives `verdict`; not comparable if the link of one of the runs of these senders and cases was late.
     pub(super) fn unless_late(
         &self,
-        senders: &[usize],
-        case: usize,
+        of: &[(usize, usize)],
         verdict: impl FnOnce() -> Verdict,
     ) -> Verdict {
-        let runs = || senders.iter().flat_map(|sender| &self.runs[*sender][case]);
+        let runs = || of.iter().flat_map(|(sender, case)| &self.runs[*sender][*case]);
         match runs().filter(|(_, is_in_time)| !is_in_time).count() {
             0 => verdict(),
             late => real::late(late as u64, runs().count() as u64),

@@ -21,7 +21,7 @@ use airtcp_recovery::{Combination, Profile};
 use airtcp_types::rng::Stream;
 
 use crate::real::{self, BACK, Course, Flow, Tcp};
-use crate::{Ground, LabError, Run, feed};
+use crate::{Experiment, Ground, Kind, LabError, Run, feed};
 use measured::{Case, Measured, Shown};
 
 /// The candidate, unless the plan names another.
@@ -35,8 +35,14 @@ const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
 const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
 /// How long a run of [`Kind::Candidate`](crate::Kind::Candidate) lasts, unless the plan says otherwise.
 pub const LENGTH: Duration = Duration::from_secs(60);
-/// Runs of each case: with real packets, in virtual time.
-const SEEDS: [u64; 2] = [5, 3];
+/// What the forms with real packets have in common.
+const REAL: Experiment =
+    Experiment { kind: Kind::Candidate, ground: Ground::Real, seeds: 5, ..Experiment::STUDY };
+
+/// The form of `real` in virtual time. Its name, description, duration and body are to be set.
+const fn simulated(real: Experiment) -> Experiment {
+    Experiment { ground: Ground::Simulated, seeds: 3, ..real }
+}
 
 /// A row of the tables.
 #[derive(Clone, Debug)]
@@ -109,6 +115,11 @@ fn words(rate: f64, rtt: f64, queue: f64) -> String {
     format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
 }
 
+/// A link of 100 Mbit/s and 20 ms that loses `loss` per cent of the data packets.
+fn lossy(queue: f64, loss: f64, seed: u64) -> String {
+    format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, queue))
+}
+
 /// The number of packets of 1500 bytes in `products` bandwidth-delay products, at least one.
 fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
     (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
@@ -147,9 +158,6 @@ fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
         end.as_secs_f64()
     )
 }
-
-/// Why a claim does not hold, where nothing has been isolated.
-const UNKNOWN: &str = "the cause was not determined";
 
 /// Has every flow begin at a time of its own within the first second.
 fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {

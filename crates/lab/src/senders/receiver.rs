@@ -2,22 +2,20 @@
 
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 
-use super::goodput::ZERO;
-use super::{Case, Measured, Sender, candidate, course, note, window, words};
-use crate::real::{Done, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Table, draw, theory};
+use super::{Case, Measured, REAL, Sender, candidate, course, lossy, note, window};
+use crate::real::{Course, Done, Flow, Tcp};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, Ground, LabError, Run, Table, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/receiver",
     what: "Linux bbr and cubic to our receiver and to Linux, loss 0 to 10 %",
     source: "our own bound: 0.95 of the goodput to Linux",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 7_400,
-    seeds: super::SEEDS[0],
     body,
+    ..REAL
 };
 
 const SENDERS: [&str; 2] = ["bbr", "cubic"];
@@ -36,12 +34,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut cases = Vec::new();
     for loss in losses.iter().copied() {
         for (name, receiver) in receivers.clone() {
-            cases.push(Case::new(format!("{loss} %, {name}"), loss.max(ZERO), move |tcp, seed| {
-                let forth =
-                    format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, 1.0));
-                let mut course = course(vec![Flow::new(tcp.clone())], &forth, times)?;
-                course.receiver = receiver.clone();
-                Ok(course)
+            let name = format!("{loss} %, {name}");
+            cases.push(Case::new(name, loss.max(draw::ZERO), move |tcp, seed| {
+                let flows = vec![Flow::new(tcp.clone())];
+                let course = course(flows, &lossy(1.0, loss, seed), times)?;
+                Ok(Course { receiver: receiver.clone(), ..course })
             }));
         }
     }
@@ -51,25 +48,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for (loss, case) in losses.iter().zip((0..).step_by(receivers.len())) {
         for sender in 0..SENDERS.len() {
             let ratio = ratio(&measured, sender, case);
-            findings.claim(
-                format!(
-                    "goodput into ours over that into Linux, {}, {loss} % lost",
-                    measured.sender_name(sender)
-                ),
-                format!("above {FLOOR}"),
-                theory::show(&ratio, 1.0, 3),
-                measured.unless_late(&[sender], case, || {
-                    measured.unless_late(&[sender], case + 1, || {
-                        theory::above(&ratio, FLOOR, || super::UNKNOWN.to_owned())
-                    })
-                }),
-            );
+            let name = measured.sender_name(sender);
+            let what = format!("goodput into ours over that into Linux, {name}, {loss} % lost");
+            let (claimed, bound) = (format!("above {FLOOR}"), Bound::Above(FLOOR));
+            let runs = [(sender, case), (sender, case + 1)];
+            measured.claim(&mut findings, &runs, what, claimed, (&ratio, 3), bound);
         }
     }
-    findings.notes.push(note(run, Ground::Real, times));
-    findings
-        .notes
-        .push("Our receiver runs the candidate, which sends nothing but ACKs.".to_owned());
+    findings.note(note(run, Ground::Real, times));
+    findings.note("Our receiver runs the candidate, which sends nothing but ACKs.");
     Ok(findings)
 }
 
@@ -83,36 +70,30 @@ fn ratio(measured: &Measured, sender: usize, case: usize) -> Interval {
 fn show(findings: &mut Findings, measured: &Measured, losses: &[f64]) {
     let names = losses.iter().map(|loss| format!("{loss} %"));
     let columns = std::iter::once("sender, Mbit/s".to_owned()).chain(names);
-    let mut table = Table::of(columns.collect());
+    findings.table = Table::of(columns.collect());
     let (mut series, mut ratios) = (Vec::new(), Vec::new());
     let cases = || losses.iter().zip((0..).step_by(2));
+    let line = |name: String, of: &dyn Fn(usize) -> Interval, unit| {
+        let point = |(loss, case): (&f64, _)| draw::interval(loss.max(draw::ZERO), &of(case), unit);
+        draw::series(name, Style::LineAndMarks, cases().map(point).collect())
+    };
     for sender in 0..SENDERS.len() {
         let name = measured.sender_name(sender);
         for (receiver, into) in ["Linux", "ours"].into_iter().enumerate() {
-            let goodput = |case: usize| {
-                Interval::of(&measured.values(sender, case + receiver, Done::goodput))
-            };
+            let goodput = |case: usize| measured.mean(sender, case + receiver, Done::goodput);
             let cells = cases().map(|(_, case)| theory::show(&goodput(case), 1e-6, 2));
             let row = format!("{name} into {into}");
-            table.add(std::iter::once(row.clone()).chain(cells).collect());
-            let points = cases()
-                .map(|(loss, case)| draw::interval(loss.max(ZERO), &goodput(case), 1e-6))
-                .collect();
-            series.push(draw::series(row, Style::LineAndMarks, points));
+            findings.table.add(std::iter::once(row.clone()).chain(cells).collect());
+            series.push(line(row, &goodput, 1e-6));
         }
         let ratio = |case| ratio(measured, sender, case);
         let cells = cases().map(|(_, case)| theory::show(&ratio(case), 1.0, 3));
-        table.add(std::iter::once(format!("{name}: ours / Linux")).chain(cells).collect());
-        let points =
-            cases().map(|(loss, case)| draw::interval(loss.max(ZERO), &ratio(case), 1.0)).collect();
-        ratios.push(draw::series(name, Style::LineAndMarks, points));
+        findings.table.add(std::iter::once(format!("{name}: ours / Linux")).chain(cells).collect());
+        ratios.push(line(name.to_owned(), &ratio, 1.0));
     }
-    findings.table = table;
-    let x = || draw::log(&format!("loss, % ({ZERO} stands for 0)"));
-    let title = "Linux' senders into our receiver and into Linux', 100 Mbit/s, 20 ms".to_owned();
-    let figure = Figure { title, x: x(), y: draw::log("Mbit/s"), series };
-    findings.picture("receiver", figure);
-    let title = "Goodput into our receiver over that into Linux'".to_owned();
-    let figure = Figure { title, x: x(), y: draw::linear("ratio, 95 %"), series: ratios };
-    findings.picture("ratio", figure);
+    let title = "Linux' senders into our receiver and into Linux', 100 Mbit/s, 20 ms";
+    findings.picture("receiver", draw::figure(title, draw::losses(), draw::log("Mbit/s"), series));
+    let (title, y) =
+        ("Goodput into our receiver over that into Linux'", draw::linear("ratio, 95 %"));
+    findings.picture("ratio", draw::figure(title, draw::losses(), y, ratios));
 }

@@ -3,33 +3,30 @@
 use std::time::Duration;
 
 use airtcp_link::named;
-use airtcp_sim::Interval;
 use airtcp_types::ByteCount;
 
 use super::measured::first;
-use super::{Case, Measured, Shown, all_senders, note};
+use super::{Case, Measured, REAL, Shown, all_senders, note, simulated};
 use crate::real::{Course, Done, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/short",
     what: "Time for 100 kB over slow-4g, weak-4g, edge and geo-satellite",
     source: "our own bound: 1.05 times the time of the fastest sender on the link",
-    kind: Kind::Candidate,
-    ground: Ground::Real,
     seconds: 950,
     seeds: 10,
     body: |run| body(run, Ground::Real),
+    ..REAL
 };
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/short-sim",
     what: "senders/short in the simulator",
-    ground: Ground::Simulated,
     seconds: 5,
     seeds: 30,
     body: |run| body(run, Ground::Simulated),
-    ..EXPERIMENT
+    ..simulated(EXPERIMENT)
 };
 
 const LINKS: [&str; 4] = ["slow-4g", "weak-4g", "edge", "geo-satellite"];
@@ -61,7 +58,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let senders = all_senders(run, ground)?;
     let count = senders.len();
     let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
-    let figure = |sender, case| Interval::of(&measured.values(sender, case, time));
+    let figure = |sender, case| measured.mean(sender, case, time);
     let shown = Shown {
         name: "short",
         title: "Time for 100 kB",
@@ -80,13 +77,13 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
             format!("time for 100 kB over {name}: {} over the quickest", measured.sender_name(0)),
             format!("below {MOST}"),
             format!("{} of {}", theory::show(&ratio, 1.0, 3), measured.sender_name(best)),
-            measured.unless_late(&[0, best], case, || {
-                theory::below(&ratio, MOST, || super::UNKNOWN.to_owned())
+            measured.unless_late(&[(0, case), (best, case)], || {
+                theory::below(&ratio, MOST, theory::unknown)
             }),
         );
     }
-    findings.notes.push(note(run, ground, (Duration::ZERO, END)));
-    findings.notes.push(format!(
+    findings.note(note(run, ground, (Duration::ZERO, END)));
+    findings.note(format!(
         "From the first SYN until the receiver has all data; {} s if the transfer did not finish.",
         END.as_secs()
     ));

@@ -8,23 +8,23 @@ use airtcp_basestation::station::Status;
 use airtcp_link::{Arq, Way};
 use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_testbed::{Arrivals, Course, Stream};
-use airtcp_trace::figure::{Figure, Point, Style};
+use airtcp_trace::figure::{Point, Style};
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
 use super::fixed_host::{Left, Told, Watcher};
 use super::real_path::{Middle, Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw};
+use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/disconnect",
     what: "Real packets from Linux to a mobile that is away for 10 and 30 s",
     source: "TCP-ECN 7.3, Fig. 20: the sender resumes at its former rate",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 210,
     seeds: 5,
     body,
+    ..Experiment::STUDY
 };
 
 /// 802.11b without errors: nothing but the outage disturbs.
@@ -184,15 +184,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
         series.push(draw::series(stop.name(), Style::Marks, points));
     }
-    findings.picture(
-        "disconnect",
-        Figure {
-            title: "From the mobile's return to 90 % of the former rate".to_owned(),
-            x: draw::linear("seconds that the mobile was gone (side by side)"),
-            y: draw::log(&format!("seconds; median and range ({FLOOR} stands for less)")),
-            series,
-        },
+    let (x, y) = (
+        draw::linear("seconds that the mobile was gone (side by side)"),
+        draw::log(&format!("seconds; median and range ({FLOOR} stands for less)")),
     );
+    let title = "From the mobile's return to 90 % of the former rate";
+    findings.picture("disconnect", draw::figure(title, x, y, series));
     if !run.is_small {
         claim(&mut findings, &records);
     }
@@ -204,11 +201,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         };
         let least = LEADS.into_iter().find(is_clean);
         let least = least.map_or_else(|| "none".to_owned(), |lead| format!("{lead} RTO"));
-        findings.notes.push(format!(
+        findings.note(format!(
             "The shortest lead of those tried with which no run sent anything again in {away} s: {least}."
         ));
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "802.11b without errors, 20 ms of wire each way, Linux' {CONGESTION}, our mark-aware mobile with tcp-ecn. Medians of \
          {} runs, and their range. Back: 90 % of the rate of the 4 s before, over half a second; what the station held counts. The sender: the same of new data that leaves it. Sent again, time-outs and \
          tail probes (TCPLossProbes) are counted from the stop on. Idle: the application pauses, and goes on 1 s after the \

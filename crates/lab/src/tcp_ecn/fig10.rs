@@ -1,23 +1,20 @@
 //! Fig. 10, 15 and 16: how streams go on at an error rate of 0.2, with one pair and with two.
 
 use airtcp_basestation::Policy;
-use airtcp_trace::figure::{Figure, Style};
 
 use super::course::Course;
 use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns};
-use super::progress::Progress;
+use super::progress::picture;
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig10",
     what: "One and two pairs over 250 s, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2, Fig. 10, 15 and 16",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 100,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Of the second sender, Reno with a window that is not the limit: pairs, tries, mobile.
@@ -57,7 +54,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     findings.notes.extend(NOTES.map(str::to_owned));
-    findings.notes.push(format!("the pictures are of {}, first seed", SENDERS[DRAWN].name));
+    findings.note(format!("the pictures are of {}, first seed", SENDERS[DRAWN].name));
     Ok(findings)
 }
 
@@ -87,23 +84,5 @@ fn claim_little_change(findings: &mut Findings, one: &Point, two: &Point, sender
         });
         let shown = theory::show(&ratio, 1.0, 2);
         findings.claim(what, "little variation (0.9 to 1.1)", shown, verdict);
-    }
-}
-
-pub(super) fn picture(course: &Course, progress: &[Vec<Progress>; 3], mobile: usize) -> Figure {
-    let policies = ["plain", "snoop", "tcp-ecn"];
-    let series = policies.iter().zip(progress).filter_map(|(name, seeds)| {
-        Some(draw::series(*name, Style::Steps, seeds.first()?.points(mobile)))
-    });
-    Figure {
-        title: format!(
-            "Mobile {}, {} % of frames hit, {} tries",
-            mobile + 1,
-            course.error,
-            course.radio()
-        ),
-        x: draw::linear("time, s"),
-        y: draw::linear("highest number at the mobile, MB"),
-        series: series.collect(),
     }
 }

@@ -5,17 +5,15 @@ use airtcp_basestation::Policy;
 use super::course::Course;
 use super::policies::{Bench, LOSING, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
+use crate::{Experiment, Findings, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig11",
     what: "One pair by frame error rate, 500 ms: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2, Fig. 11",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 170,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Tries, and frames hit, %.

@@ -5,17 +5,15 @@ use airtcp_basestation::Policy;
 use super::course::Course;
 use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig12",
     what: "One pair by wired delay, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 12",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 200,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Tries, and one way, ms. The paper's points are in its picture alone.

@@ -5,17 +5,15 @@ use airtcp_basestation::Policy;
 use super::course::Course;
 use super::policies::{Bench, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
+use crate::{Experiment, Findings, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig13",
     what: "One pair by wired loss, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 13",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 40,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Of data, %. The paper's points are in its picture alone.

@@ -7,17 +7,15 @@ use super::course::Course;
 use super::policies::{self, NOTES, PAPER, POLICIES, REORDERING};
 use super::senders::{self, SENDERS};
 use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig17",
     what: "Two pairs by frame error rate, 500 ms, a figure for each mobile",
     source: "TCP-ECN 7.2, Fig. 17 and 18",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 250,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const MOBILES: [&str; 2] = ["mobile 1", "mobile 2"];

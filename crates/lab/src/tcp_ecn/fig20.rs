@@ -4,21 +4,18 @@ use airtcp_basestation::Policy;
 use airtcp_sim::Interval;
 
 use super::course::Course;
-use super::fig10;
 use super::policies::{Bench, FREEZE_BIT, NOTES, Order, Point, columns, picture};
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig20",
     what: "Mobile out of reach for 5 to 40 s, no errors: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.3, Fig. 20 and 21",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 60,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// How long, s; that of Fig. 20 among them.
@@ -43,7 +40,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             if away == FIG20 {
                 claim_resumed(&mut bench, &point, &progress, sender.name);
                 if number == DRAWN {
-                    drawn = Some(fig10::picture(&course, &progress, 0));
+                    drawn = Some(progress::picture(&course, &progress, 0));
                 }
             }
             all.push(point);
@@ -54,10 +51,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.picture("fig21", picture(title, "gone, s", &all, |_| true, at));
     if let Some(drawn) = drawn {
         findings.picture("fig20", drawn);
-        findings.notes.push(format!("Fig. 20 is of {}, first seed", SENDERS[DRAWN].name));
+        findings.note(format!("Fig. 20 is of {}, first seed", SENDERS[DRAWN].name));
     }
     findings.notes.extend(NOTES.map(str::to_owned));
-    findings.notes.push(AWAY.to_owned());
+    findings.note(AWAY);
     Ok(findings)
 }
 
@@ -97,6 +94,6 @@ fn claim_resumed(
         what("plain"),
         "slower (below 0.9)",
         theory::show(&plain, 1.0, 2),
-        theory::below(&plain, 0.9, || "the cause was not determined".to_owned()),
+        theory::below(&plain, 0.9, theory::unknown),
     );
 }

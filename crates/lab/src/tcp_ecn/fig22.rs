@@ -3,21 +3,19 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::fig10;
 use super::fig20::AWAY;
 use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
+use super::progress;
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+use crate::{Experiment, Findings, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig22",
     what: "Mobile out of reach for 21.5 and 33.56 s, by frame error rate",
     source: "TCP-ECN 7.4, Fig. 22 and 23",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 100,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 /// Of Fig. 23: tries, and frames hit, %.
@@ -35,7 +33,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (point, progress) = bench.watched(sender, &fig22)?;
         claims(bench.findings, &point);
         if number == DRAWN {
-            drawn = Some(fig10::picture(&fig22, &progress, 0));
+            drawn = Some(progress::picture(&fig22, &progress, 0));
         }
         for (tries, errors) in SWEEPS {
             let mut own = Vec::new();
@@ -57,10 +55,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     if let Some(drawn) = drawn {
         findings.picture("fig22", drawn);
-        findings.notes.push(format!("Fig. 22 is of {}, first seed", SENDERS[DRAWN].name));
+        findings.note(format!("Fig. 22 is of {}, first seed", SENDERS[DRAWN].name));
     }
     findings.notes.extend(NOTES.map(str::to_owned));
-    findings.notes.push(AWAY.to_owned());
+    findings.note(AWAY);
     Ok(findings)
 }
 

@@ -9,17 +9,15 @@ use super::course::{Course, Outcome};
 use super::policies::{NOTES, PAPER, REORDERING};
 use super::senders::{self, SENDERS};
 use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig24",
     what: "Peak memory of a base station by frame error rate: snoop, tcp-ecn",
     source: "TCP-ECN 7.5, Fig. 24",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 200,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const POLICIES: [Policy; 2] = [Policy::Snoop, Policy::TcpEcn];
@@ -80,21 +78,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series.push(draw::series(name, Style::LineAndMarks, points));
         }
     }
-    findings.picture(
-        "fig24",
-        Figure {
-            title: "The most memory, 7 x 3 tries".to_owned(),
-            x: draw::linear("frames hit, %"),
-            y: draw::log("KiB, radio queue counted"),
-            series,
-        },
-    );
+    let (x, y) = (draw::linear("frames hit, %"), draw::log("KiB, radio queue counted"));
+    findings.picture("fig24", draw::figure("The most memory, 7 x 3 tries", x, y, series));
     caches(run, &mut findings)?;
     findings.notes.extend(NOTES.map(str::to_owned));
-    findings.notes.push(
+    findings.note(
         "A base station holds at most the data that its sender has in flight, so the table also has goodput: a sender that \
-         learns of a loss has less in flight"
-            .to_owned(),
+         learns of a loss has less in flight",
     );
     Ok(findings)
 }

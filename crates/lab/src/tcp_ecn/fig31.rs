@@ -6,21 +6,21 @@ use std::time::Duration;
 use airtcp_basestation::Policy;
 use airtcp_link::Arq;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Style;
 
 use super::real::{BARE_WARM_UP, Case, POLICIES, Point, ROUGH, Record, SMALL};
 use super::real_path::{Mobile, in_time, is_in_time, side_by_side};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig31",
     what: "Real packets from Linux cubic without SACK, with and without TCP-ECN",
     source: "TCP-ECN 8.3.3, Fig. 27 to 31",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 540,
     seeds: 12,
     body,
+    ..Experiment::STUDY
 };
 
 /// As long as the paper's runs, from the first byte on.
@@ -80,17 +80,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let names: Vec<_> = radios.iter().map(|(radio, arq)| format!("{radio}, {arq}")).collect();
     let series =
         series.map(|(policy, points)| draw::series(policy.name(), Style::LineAndMarks, points));
-    findings.picture(
-        "fig31",
-        Figure {
-            title: "Linux without SACK and time stamps (TCP-ECN Fig. 31)".to_owned(),
-            x: draw::linear(&names.join("; ")),
-            y: draw::linear("Mbit/s"),
-            series: series.into(),
-        },
-    );
+    let (x, y) = (draw::linear(&names.join("; ")), draw::linear("Mbit/s"));
+    let title = "Linux without SACK and time stamps (TCP-ECN Fig. 31)";
+    findings.picture("fig31", draw::figure(title, x, y, series));
     let late = records.iter().chain(&later).filter(|record| !is_in_time(record.lateness)).count();
-    findings.notes.push(format!(
+    findings.note(format!(
         "10 s from the first byte, slow start included, as the paper's iperf, and once more from 10 s on; 20 ms of wire each way. Our mobile withholds \
          duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. {late} runs were late."
     ));
@@ -153,12 +147,12 @@ fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record
     let ratio = theory::ratio(&Interval::of(&goodputs(ours)), &Interval::of(&goodputs(plain)));
     let shown = theory::show(&ratio, 1.0, 2);
     if is_low {
-        let verdict = theory::within(&ratio, ALIKE, || "the cause was not determined".to_owned());
+        let verdict = theory::within(&ratio, ALIKE, theory::unknown);
         let what = format!("tcp-ecn over plain in low error (Fig. 27, 28), {radio}");
         findings.claim(what, "very little difference: 0.9 to 1.1", shown, verdict);
         return;
     }
-    let more = theory::above(&ratio, 1.0, || "the cause was not determined".to_owned());
+    let more = theory::above(&ratio, 1.0, theory::unknown);
     findings.claim(
         format!("tcp-ecn has more than plain in high error (Fig. 29 to 31), {radio}, {arq}"),
         format!("{PAPER} times as much, in an error that is not given"),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use airtcp_sim::NodeKind;
-use airtcp_trace::figure::Point;
+use airtcp_trace::figure::{Figure, Point, Style};
 use airtcp_types::{Event, EventKind, ExtSeq, Instant, NodeId, Observer};
 
+use super::course::Course;
 use crate::draw;
 
 /// Seconds between two points.
@@ -75,6 +76,18 @@ impl Observer for Progress {
         }
         stream.steps[step] = stream.highest.since(begin).0;
     }
+}
+
+/// The stream of one mobile with each policy, of the first seed.
+pub(super) fn picture(course: &Course, progress: &[Vec<Progress>; 3], mobile: usize) -> Figure {
+    let policies = ["plain", "snoop", "tcp-ecn"];
+    let series = policies.iter().zip(progress).filter_map(|(name, seeds)| {
+        Some(draw::series(*name, Style::Steps, seeds.first()?.points(mobile)))
+    });
+    let (mobile, error, radio) = (mobile + 1, course.error, course.radio());
+    let title = format!("Mobile {mobile}, {error} % of frames hit, {radio} tries");
+    let (x, y) = (draw::linear("time, s"), draw::linear("highest number at the mobile, MB"));
+    draw::figure(title, x, y, series)
 }
 
 #[cfg(test)]

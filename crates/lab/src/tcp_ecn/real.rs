@@ -11,17 +11,17 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/real",
     what: "Real packets from Linux over a radio: ARQ modes and policies",
     source: "TCP-ECN 8.3: the base station and the mobile between a Linux host and a radio",
-    kind: Kind::Study,
     ground: Ground::Real,
     seconds: 920,
     seeds: 3,
     body,
+    ..Experiment::STUDY
 };
 
 /// Slow start fills the radio's queue, and the sender gets over that.
@@ -176,7 +176,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         table.claim_grid(&mut findings);
         table.claim_rough(&mut findings);
     }
-    findings.notes.push(format!(
+    findings.note(format!(
         "plain, snoop, tcp-ecn: goodput of {} s, after {} s ({} s without SACK), over the bound, which has an ACK for every second segment: with fewer there \
          is more. 20 ms of wire each way. Our mobile withholds duplicate ACKs with tcp-ecn, where the base station marks; with \
          the others it knows no marks. Lost and overtaken: packets on the radio, after all tries, with plain. Sent again by \
@@ -288,7 +288,7 @@ impl Runs<'_> {
                 format!("tcp-ecn over plain where the ARQ repairs all, {radio}, {arq}, cubic, our mobile"),
                 "no less than 0.95",
                 theory::show(&ratio, 1.0, 2),
-                theory::above(&ratio, 0.95, || "the cause was not determined".to_owned()),
+                theory::above(&ratio, 0.95, theory::unknown),
             );
         }
     }

@@ -1,20 +1,17 @@
 //! The estimate under random loss, and where ACKs come in bunches.
 
-use airtcp_trace::figure::Figure;
-
 use super::course::{self, Path};
 use crate::study::{Axis, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/compression",
     what: "Westwood's bandwidth estimates under random loss and ACK compression",
     source: "Grieco and Mascolo 2004, 2 (ACK compression); LE 5.2.1 (random loss)",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 100,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const CONTROLS: [&str; 3] = ["westwood", "westwood-plus", "reno"];
@@ -67,10 +64,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for part in grid.all().rows(&["profile", "way"]) {
         claim(&mut findings, &part);
     }
-    findings.notes.push(
+    findings.note(
         "the estimate is ssthresh after a reduction over the smallest round trip; reno has none: its figure is what \
-         halving leaves"
-            .to_owned(),
+         halving leaves",
     );
     // All of them would be too many to see.
     let shown = grid.all().at("profile", "paper").rows(&["way", "control"]);
@@ -79,15 +75,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let name = format!("{}, {}", part.text("control"), part.text("way"));
         part.line(name, "loss", 1.0, course::ratio)
     });
-    findings.picture(
-        "compression",
-        Figure {
-            title: "Westwood's estimate over its goodput, paper's profile".to_owned(),
-            x: draw::log("random loss, %"),
-            y: draw::linear("estimate over goodput"),
-            series: lines.collect(),
-        },
-    );
+    let (x, y) = (draw::log("random loss, %"), draw::linear("estimate over goodput"));
+    let title = "Westwood's estimate over its goodput, paper's profile";
+    findings.picture("compression", draw::figure(title, x, y, lines));
     Ok(findings)
 }
 
@@ -96,15 +86,14 @@ fn claim(findings: &mut Findings, part: &Slice<'_>) {
         .map(|control| course::ratio(&part.at("control", control).at("loss", COMPARED)));
     let [profile, way] = ["profile", "way"].map(|axis| part.text(axis));
     let over = theory::ratio(&per_ack, &per_round);
-    let why = || "the cause was not determined".to_owned();
-    let (claimed, verdict) = match way.as_str() {
-        CLEAN => ("equal (within a tenth)", theory::within(&over, (0.9, 1.1), why)),
-        _ => ("more per ACK than per round trip", theory::above(&over, 1.0, why)),
+    let (claimed, bound) = match way.as_str() {
+        CLEAN => ("equal (within a tenth)", Bound::Within(0.9, 1.1)),
+        _ => ("more per ACK than per round trip", Bound::Above(1.0)),
     };
     findings.claim(
         format!("estimate over goodput at 1 %, per ACK and per round trip, {profile}, {way}"),
         claimed,
         format!("{}; {}", theory::show(&per_ack, 1.0, 2), theory::show(&per_round, 1.0, 2)),
-        verdict,
+        bound.verdict(&over, theory::unknown),
     );
 }

@@ -1,21 +1,19 @@
 //! Westwood where packets are lost at random.
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::Figure;
 
 use super::course::{self, Path};
 use crate::study::{Axis, Slice};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use crate::theory::{self, Bound};
+use crate::{Experiment, Findings, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/loss",
     what: "westwood, westwood-plus, reno and cubic, random loss 0.01 to 10 %",
     source: "Mascolo et al. 2001, abstract (more than Reno); LE 5.2.1 (the estimate); LE gives no rate: 10 Mbit/s here",
-    kind: Kind::Study,
-    ground: Ground::Simulated,
     seconds: 70,
-    seeds: 10,
     body,
+    ..Experiment::STUDY
 };
 
 const CONTROLS: [&str; 4] = ["reno", "westwood", "westwood-plus", "cubic"];
@@ -26,14 +24,9 @@ const LINK: &str = "rate 10mbit delay 10ms limit 50";
 const CAPACITY: f64 = 10e6 * 1448.0 / 1500.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "control",
-        "profile",
-        "loss, %",
-        "goodput, Mbit/s",
-        "estimate, Mbit/s",
-        "time-outs",
-    ]);
+    let columns =
+        ["control", "profile", "loss, %", "goodput, Mbit/s", "estimate, Mbit/s", "time-outs"];
+    let mut findings = Findings::new(columns);
     let losses = if run.is_small { &LOSSES[3..5] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
@@ -58,22 +51,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             claims(&mut findings, &profile, control);
         }
     }
-    findings.notes.push(
-        "the estimate is ssthresh after a reduction over the smallest round trip, the mean over reductions".to_owned(),
-    );
+    let note = "the estimate is ssthresh after a reduction over the smallest round trip, the mean over reductions";
+    findings.note(note);
     let lines = grid.all().rows(&["profile", "control"]).into_iter().map(|part| {
         let name = format!("{}, {}", part.text("control"), part.text("profile"));
         part.line(name, "loss", 1e-6, |cell| cell.mean("goodput"))
     });
-    findings.picture(
-        "loss",
-        Figure {
-            title: "Goodput over random loss, 10 Mbit/s, 20 ms".to_owned(),
-            x: draw::log("random loss, %"),
-            y: draw::linear("goodput, Mbit/s"),
-            series: lines.collect(),
-        },
-    );
+    let (x, y) = (draw::log("random loss, %"), draw::linear("goodput, Mbit/s"));
+    let title = "Goodput over random loss, 10 Mbit/s, 20 ms";
+    findings.picture("loss", draw::figure(title, x, y, lines));
     Ok(findings)
 }
 
@@ -84,19 +70,15 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
         let Some((ours, reno)) = at(control, loss).zip(at("reno", loss)) else { continue };
         let [ours, reno] = [ours, reno].map(|part| part.mean("goodput"));
         let ratio = theory::ratio(&ours, &reno);
-        findings.claim(
-            format!("{name}: goodput over reno's at {loss} % loss"),
-            "more (above 1)",
-            theory::show(&ratio, 1.0, 3),
-            theory::above(&ratio, 1.0, || {
-                let [reno, ours, link] = [reno.mean, ours.mean, CAPACITY].map(|rate| rate / 1e6);
-                format!("reno has {reno:.2} of the {link:.2} Mbit/s of the link, and it has {ours:.2}; the cause was not determined")
-            }),
-        );
+        let what = format!("{name}: goodput over reno's at {loss} % loss");
+        findings.mean(what, "more (above 1)", (&ratio, 3), Bound::Above(1.0), || {
+            let [reno, ours, link] = [reno.mean, ours.mean, CAPACITY].map(|rate| rate / 1e6);
+            format!("reno has {reno:.2} of the {link:.2} Mbit/s of the link, and it has {ours:.2}; the cause was not determined")
+        });
     }
-    for (loss, claimed, band) in [
-        (0.05, "right (within 0.5)", (-0.5, 0.5)),
-        (2.0, "about 1 too small (0.5 to 1.5)", (-1.5, -0.5)),
+    for (loss, claimed, bound) in [
+        (0.05, "right (within 0.5)", Bound::Within(-0.5, 0.5)),
+        (2.0, "about 1 too small (0.5 to 1.5)", Bound::Within(-1.5, -0.5)),
     ] {
         let Some(part) = at(control, loss) else { continue };
         let estimate = course::estimate(&part);
@@ -105,17 +87,13 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
         }
         let off = Interval { mean: estimate.mean - CAPACITY, ..estimate };
         let off = theory::scaled(&off, 1e-6);
-        findings.claim(
-            format!("{name}: estimate minus the link's capacity at {loss} % loss, Mbit/s"),
-            claimed,
-            theory::show(&off, 1.0, 2),
-            theory::within(&off, band, || {
-                format!(
-                    "the estimate is {} of the goodput. Hypothesis: the estimate is the delivered rate, and as each loss reduces \
-                     the window to it, the next estimate is lower, the more so the higher the loss rate",
-                    theory::show(&course::ratio(&part), 1.0, 2)
-                )
-            }),
-        );
+        let what = format!("{name}: estimate minus the link's capacity at {loss} % loss, Mbit/s");
+        findings.mean(what, claimed, (&off, 2), bound, || {
+            format!(
+                "the estimate is {} of the goodput. Hypothesis: the estimate is the delivered rate, and as each loss reduces \
+                 the window to it, the next estimate is lower, the more so the higher the loss rate",
+                theory::show(&course::ratio(&part), 1.0, 2)
+            )
+        });
     }
 }
