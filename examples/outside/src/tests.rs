@@ -1,9 +1,11 @@
 //! Tests of each strategy alone, and of the laws that hold for all.
 
-use airtcp::recovery::testkit::{Net, RTT, SMSS, Scene, ack_view, laws, ms, segments, sender_of};
+use airtcp::recovery::testkit::{Bottleneck, Net, RTT, SMSS, Scene, ack_view, laws, ms};
+use airtcp::recovery::testkit::{segments, sender_of, seq};
 use airtcp::recovery::{Cause, Certainty, Choice, Combination, CongestionControl};
-use airtcp::recovery::{ControlParams, Notice, NoticeKind, Profile};
-use airtcp::types::ByteCount;
+use airtcp::recovery::{ControlParams, Entry, Finding, LossJudge, Notice, NoticeKind, Profile};
+use airtcp::recovery::{Ruling, Transmission, View, When};
+use airtcp::types::{ByteCount, Rate};
 
 use crate::{calm, gentle, tolerant};
 
@@ -27,6 +29,45 @@ fn tolerant_repairs_a_burst_without_a_timeout() {
     net.run();
     assert_eq!([99, 100, 101].map(|segment| net.sendings(segment)), [1, 2, 2]);
     assert_eq!((net.sender.stats().reductions, net.sender.stats().timeouts), (1, 0));
+}
+
+/// A judge that puts every loss off once.
+static PATIENT: Entry<dyn LossJudge> = Entry {
+    name: "patient",
+    summary: "every loss is answered half a round trip later",
+    source: "this test",
+    make: |_, _| Ok(Box::new(Patient)),
+    ..Entry::BLANK
+};
+
+#[derive(Debug)]
+struct Patient;
+
+impl LossJudge for Patient {
+    fn rule(&mut self, _: &Finding, _: &Transmission, _: &View<'_>, again: bool) -> Option<Ruling> {
+        let later = When::After(RTT / 2);
+        let ruling = Ruling { repair: later, reduce: later, cause: Cause::Reordering };
+        (!again).then_some(ruling)
+    }
+}
+
+#[test]
+fn tolerant_reports_a_loss_once_while_a_judge_waits() {
+    let combination = "rack/reno".parse::<Combination>().unwrap();
+    let combination = combination.with_detection(Choice::plain(&tolerant::ENTRY).unwrap());
+    let combination = combination.with_judges(vec![Choice::plain(&PATIENT).unwrap()]);
+    let mut net = Net::new(sender_of(combination, Profile::modern()), 500, 64);
+    // A segment takes a millisecond, so that ACKs keep coming while the judge waits.
+    let rate = Rate::from_bits_per_sec(8_000_000);
+    net.bottleneck = Some(Bottleneck::new(rate, ByteCount(64 * SMSS)));
+    net.losses.insert((300, 0));
+    net.run();
+    let of_lost = net.sent.iter().filter(|(_, sent)| sent.range.start == seq(300));
+    let left: Vec<_> = of_lost.map(|(at, _)| *at).collect();
+    // A round trip, ten segments, and the wait; not the rest of the window too.
+    let wait = left[1].since(left[0]);
+    assert!((RTT + RTT / 2..RTT * 2).contains(&wait), "{wait:?}");
+    assert_eq!((left.len(), net.sender.stats().timeouts), (2, 0));
 }
 
 #[test]
