@@ -44,6 +44,9 @@
 //! - While a judge needs losses at a low load to know the share that is lost at random
 //!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
 //!   round trips. It changes neither the cycle nor when the minimum is measured again.
+//! - ProbeRTT paces at half of the bandwidth, the share of its window. At the whole bandwidth, as
+//!   drafted, half a window leaves in half of a round trip, and the other half is silent: such a train
+//!   fills a queue of few packets, as a full load does, and a judge takes its drops for random losses.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 
