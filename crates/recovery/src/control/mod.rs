@@ -16,6 +16,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate};
 
 use crate::judge::Cause;
+use crate::learned::RandomLosses;
 use crate::view::AckView;
 
 pub(crate) use bbr::BBR;
@@ -36,7 +37,7 @@ pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
 /// Parameters for the construction of a strategy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ControlParams {
     /// The time: the handshake is complete.
@@ -56,12 +57,16 @@ pub struct ControlParams {
     /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
     /// replaces another on a live connection. `None` if none was measured.
     pub rtt: Option<Duration>,
+    /// The rate that the path has lately carried for this and other connections to the same peer, this one's share.
+    pub rate: Option<Rate>,
+    /// The random losses that a judge of another connection to the same peer has counted.
+    pub losses: Option<RandomLosses>,
     /// Seeds the random choices of a strategy: the same seed makes the same choices.
     pub seed: u64,
 }
 
 impl ControlParams {
-    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, no RTT and seed 0.
+    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, nothing known of the path and seed 0.
     pub const fn new(smss: ByteCount, initial_window: ByteCount) -> Self {
         Self {
             now: Instant::ZERO,
@@ -72,6 +77,8 @@ impl ControlParams {
             whole_segments: false,
             sack: true,
             rtt: None,
+            rate: None,
+            losses: None,
             seed: 0,
         }
     }

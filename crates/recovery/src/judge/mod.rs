@@ -15,8 +15,12 @@ use std::time::Duration;
 use airtcp_types::{ExtSeq, TxNo};
 
 use crate::detection::Finding;
+use crate::learned::RandomLosses;
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
+
+#[cfg(doc)]
+use crate::control::ControlParams;
 
 pub use dcr::Dcr;
 pub(crate) use dcr::{DCR_COUNT, DCR_TIMER};
@@ -177,6 +181,12 @@ pub trait LossJudge: Debug + Send {
     /// that measures the smallest round-trip time in this way may do so sooner.
     fn wants_low_load(&self) -> bool {
         false
+    }
+
+    /// What it has counted of random losses, for the judge of the next connection to the same peer, which gets it as
+    /// [`ControlParams::losses`]. `None` if it knows nothing; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    fn learned(&self) -> Option<RandomLosses> {
+        None
     }
 
     /// The retransmission timer ran out: what was waited for is overtaken.

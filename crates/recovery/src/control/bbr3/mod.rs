@@ -44,6 +44,8 @@
 //! - While a judge needs losses at a low load to know the share that is lost at random
 //!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
 //!   round trips. It changes neither the cycle nor when the minimum is measured again.
+//! - Where the rate that the path has carried for other connections to the same peer is known ([`ControlParams::rate`]),
+//!   Startup begins at this rate.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 
@@ -190,6 +192,9 @@ impl Machine {
             undo: None,
         };
         bbr.init_pacing_rate(params.rtt);
+        if let (Some(rate), Some(rtt)) = (params.rate, params.rtt) {
+            bbr.begin_at(rate, rtt);
+        }
         bbr
     }
 

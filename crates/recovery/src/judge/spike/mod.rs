@@ -9,7 +9,9 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
+use crate::control::ControlParams;
 use crate::detection::{Certainty, Finding, earlier_arrived};
+use crate::learned::RandomLosses;
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
@@ -28,7 +30,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     fallback: None,
     takes_over: TakesOver::NONE,
     uses_seed: false,
-    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Spike::default()) as _),
+    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Spike::new(params)) as _),
 };
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
@@ -100,6 +102,8 @@ pub struct Spike {
     /// How many more losses with a queueing delay may be ruled random.
     queued: f64,
     open: bool,
+    /// The gate was open at some time.
+    was_open: bool,
     /// Whether less is to be in flight for a while, and since when it has asked for that.
     asks: bool,
     asked_since: Option<Instant>,
@@ -112,6 +116,20 @@ pub struct Spike {
 }
 
 impl Spike {
+    /// With the baseline of another connection to the same peer, if there is one. The gate is then open, with half of the
+    /// allowance.
+    fn new(params: &ControlParams) -> Self {
+        let mut spike = Self::default();
+        if let Some(known) = params.losses {
+            spike.baseline = Baseline::starting_with(&known);
+            if spike.baseline.share().is_some() {
+                spike.allowance = EVIDENCE * spike.baseline.dispersion() / 2.0;
+                spike.open = true;
+            }
+        }
+        spike
+    }
+
     /// What the path holds without a queue.
     fn full(&self, base: Duration) -> ByteCount {
         self.capacity.get().bytes_in(base)
@@ -220,6 +238,7 @@ impl Spike {
 
     fn close(&mut self) {
         (self.allowance, self.queued) = (0.0, 0.0);
+        self.was_open |= self.open;
         self.open = false;
     }
 }
@@ -287,6 +306,14 @@ impl LossJudge for Spike {
 
     fn wants_low_load(&self) -> bool {
         self.asks
+    }
+
+    fn learned(&self) -> Option<RandomLosses> {
+        match (self.open, self.was_open) {
+            (true, _) => Some(self.baseline.counts()),
+            (false, true) => Some(RandomLosses::NONE),
+            (false, false) => None,
+        }
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {
