@@ -6,7 +6,7 @@ use airtcp_types::{Instant, Rate};
 
 /// The state of a path that connections to one peer share (RFC 9040, TCP control block interdependence).
 ///
-/// A connection hands it on ([`Sender::learned`](crate::Sender::learned)) and another one starts with it
+/// A connection hands it on ([`Sender::hand_on`](crate::Sender::hand_on)) and another one starts with it
 /// ([`Sender::inherit`](crate::Sender::inherit)). Who keeps it meanwhile forgets what is old, and divides the rate among
 /// the connections that use it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct LearnedRtt {
     pub srtt: Duration,
     /// RTTVAR.
     pub rttvar: Duration,
-    /// The smallest sample.
+    /// The smallest sample of late.
     pub min: Duration,
 }
 

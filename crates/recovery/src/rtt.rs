@@ -68,6 +68,8 @@ pub struct RttEstimator {
     min: Option<Duration>,
     /// The smallest sample of other connections to the same peer.
     inherited_min: Option<Duration>,
+    /// The smallest sample since it last handed on what it knows.
+    recent_min: Option<Duration>,
     initial: Duration,
     backoff: u32,
     /// How many RTTVAR the time-out is above SRTT: RFC 6298's K.
@@ -89,6 +91,7 @@ impl RttEstimator {
             latest: None,
             min: None,
             inherited_min: None,
+            recent_min: None,
             initial,
             backoff: 0,
             variances: VARIANCES,
@@ -104,6 +107,7 @@ impl RttEstimator {
         }
         self.latest = Some(sample);
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.recent_min = Some(self.recent_min.map_or(sample, |min| min.min(sample)));
         self.smoothed = Some(match self.smoothed {
             None => (sample, sample / 2),
             Some(smoothed) => smooth(smoothed, sample),
@@ -118,10 +122,11 @@ impl RttEstimator {
         self.inherited_min = Some(known.min);
     }
 
-    /// What it hands on: of samples, its own alone, so that none outlives what was measured.
-    pub(crate) fn learned(&self) -> Option<LearnedRtt> {
+    /// What it hands on. The smallest sample is one of its own since the last time: none is handed on twice, or lives as
+    /// long as the connection, while the path may have become longer.
+    pub(crate) fn hand_on(&mut self) -> Option<LearnedRtt> {
         let (srtt, rttvar) = self.smoothed?;
-        Some(LearnedRtt { srtt, rttvar, min: self.min? })
+        Some(LearnedRtt { srtt, rttvar, min: self.recent_min.take()? })
     }
 
     /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None` stands for, lower the floor in

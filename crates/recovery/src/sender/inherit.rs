@@ -12,9 +12,10 @@ const LONGER: u32 = 10;
 const SHORTER: u32 = 2;
 
 impl Sender {
-    /// What it has measured so far, for another connection to the same peer.
-    pub fn learned(&self) -> Learned {
-        Learned { rtt: self.core.rtt.learned(), rate: None, losses: self.strategies.learned() }
+    /// What it has measured, for another connection to the same peer: of round-trip times what is new since the last call,
+    /// or nothing.
+    pub fn hand_on(&mut self) -> Learned {
+        Learned { rtt: self.core.rtt.hand_on(), rate: None, losses: self.strategies.learned() }
     }
 
     /// Starts with what other connections to the same peer have measured. It does nothing once something was sent, or if

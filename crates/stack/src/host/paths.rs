@@ -50,6 +50,7 @@ struct Path {
     /// When the smallest round-trip time was measured.
     min_at: Instant,
     losses: Option<RandomLosses>,
+    losses_at: Instant,
     /// The largest rate, and when it was measured.
     rate: Rate,
     rate_at: Instant,
@@ -71,7 +72,8 @@ impl Paths {
             Some(path) if now.since(path.told_at) <= LIFETIME => {
                 let rate = path.rate(now).bits_per_sec() / (u64::from(path.busy) + 1);
                 let rate = Some(Rate::from_bits_per_sec(rate)).filter(|rate| *rate > Rate::ZERO);
-                Learned { rtt: path.rtt, rate, losses: path.losses }
+                let is_late = now.since(path.losses_at) > LIFETIME;
+                Learned { rtt: path.rtt, rate, losses: path.losses.filter(|_| !is_late) }
             }
             _ => Learned::default(),
         }
@@ -85,12 +87,13 @@ impl Paths {
     /// Takes what a connection has to tell, which has told `told` before.
     pub(super) fn learn(&mut self, now: Instant, peer: IpAddr, told: &mut Told, news: &PathNews) {
         let arrived = news.delivered - told.delivered;
-        if arrived == ByteCount::ZERO && news.is_busy == told.is_busy {
+        let has_measured = arrived > ByteCount::ZERO || news.learned.rtt.is_some();
+        if !has_measured && news.is_busy == told.is_busy {
             return;
         }
         told.delivered = news.delivered;
         let path = self.path(now, peer);
-        if arrived > ByteCount::ZERO {
+        if has_measured {
             path.learn(now, arrived, &news.learned);
         }
         path.set_busy(now, told, news.is_busy);
@@ -117,6 +120,7 @@ impl Path {
             rtt: None,
             min_at: now,
             losses: None,
+            losses_at: now,
             rate: Rate::ZERO,
             rate_at: now,
             delivered: ByteCount::ZERO,
@@ -135,7 +139,7 @@ impl Path {
         }
         match news.losses {
             Some(losses) if losses == RandomLosses::NONE => self.losses = None,
-            Some(losses) => self.losses = Some(losses),
+            Some(losses) => (self.losses, self.losses_at) = (Some(losses), now),
             None => {}
         }
         self.delivered += arrived;

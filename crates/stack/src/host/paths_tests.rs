@@ -90,21 +90,21 @@ fn the_smallest_round_trip_time_lasts_for_a_minute() {
 }
 
 #[test]
-fn what_has_proved_wrong_is_forgotten() {
+fn losses_that_nobody_tells_of_again_or_that_have_proved_wrong_are_forgotten() {
     let mut paths = paths();
     let mut told = Told::default();
     let counted = RandomLosses { sent: 500.0, lost: 10.0, ..RandomLosses::NONE };
-    let mut delivered = 0;
-    let mut see = |losses| {
-        delivered += 1;
+    let mut see = |now, losses| {
         let learned = Learned { losses, ..Learned::default() };
-        let news = PathNews { delivered: ByteCount(delivered), is_busy: true, learned };
-        paths.learn(at(0), peer(1), &mut told, &news);
-        paths.get(at(0), peer(1)).losses
+        let news = PathNews { delivered: ByteCount(now), is_busy: true, learned };
+        paths.learn(at(now), peer(1), &mut told, &news);
+        paths.get(at(now), peer(1)).losses
     };
-    assert_eq!(see(Some(counted)), Some(counted));
-    assert_eq!(see(None), Some(counted), "a connection that knows nothing");
-    assert_eq!(see(Some(RandomLosses::NONE)), None);
+    assert_eq!(see(1, Some(counted)), Some(counted));
+    assert_eq!(see(60_001, None), Some(counted), "a connection that knows nothing");
+    assert_eq!(see(60_002, None), None);
+    assert_eq!(see(60_003, Some(counted)), Some(counted));
+    assert_eq!(see(60_004, Some(RandomLosses::NONE)), None);
 }
 
 #[test]

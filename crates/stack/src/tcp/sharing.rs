@@ -50,20 +50,16 @@ impl Connection {
     }
 
     /// What it has to tell of the path.
-    pub(crate) fn path_news(&self) -> Option<PathNews> {
-        let sharing = self.sharing.as_ref()?;
-        let is_busy = self.send.is_outstanding();
-        let (delivered, learned) = match self.send.sender() {
-            Some(sender) => (sender.delivered(), sender.learned()),
-            None => sharing.last?,
-        };
-        Some(PathNews { delivered, is_busy, learned })
+    pub(crate) fn path_news(&mut self) -> Option<PathNews> {
+        let sharing = self.sharing.as_mut()?;
+        let (delivered, learned) = self.send.hand_on().or_else(|| sharing.last.take())?;
+        Some(PathNews { delivered, is_busy: self.send.is_outstanding(), learned })
     }
 
     /// Keeps what the sender knows, which is about to go.
     pub(super) fn keep_path_news(&mut self) {
-        if let (Some(sharing), Some(sender)) = (&mut self.sharing, self.send.sender()) {
-            sharing.last = Some((sender.delivered(), sender.learned()));
+        if let Some(sharing) = &mut self.sharing {
+            sharing.last = self.send.hand_on().or(sharing.last);
         }
     }
 }

@@ -60,7 +60,6 @@ fn another_path_or_a_sender_that_has_sent_takes_nothing() {
     assert_eq!((used.cwnd(), used.rtt().min()), (ByteCount(10 * SMSS), Some(RTT)));
 }
 
-// Shows: RFC5681-3.1-4
 #[test]
 fn after_a_lost_syn_one_segment_leaves_whatever_is_known() {
     let config =
@@ -85,8 +84,9 @@ fn after_a_lost_syn_one_segment_leaves_whatever_is_known() {
 fn what_was_inherited_is_not_handed_on_as_measured() {
     let mut net = Net::new(inheriting("rack/bbr3/spike", &known()), 200, 1_000);
     net.run();
-    let learned = net.sender.learned();
+    let learned = net.sender.hand_on();
     let rtt = learned.rtt.unwrap();
     assert!(rtt.min >= RTT && rtt.srtt >= RTT, "{rtt:?}");
     assert_eq!((learned.rate, learned.losses), (None, None));
+    assert_eq!(net.sender.hand_on().rtt, None, "a second time");
 }

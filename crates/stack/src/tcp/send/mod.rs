@@ -350,6 +350,12 @@ impl SendHalf {
         }
     }
 
+    /// Payload bytes that have arrived, and what the sender has learned of the path.
+    pub(super) fn hand_on(&mut self) -> Option<(ByteCount, Learned)> {
+        let sender = self.sender.as_mut()?;
+        Some((sender.delivered(), sender.hand_on()))
+    }
+
     /// What the sender has to tell next.
     pub(super) fn poll_event(&mut self) -> Option<EventKind> {
         self.sender.as_mut()?.poll_event()
