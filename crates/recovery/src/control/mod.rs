@@ -16,7 +16,6 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate};
 
 use crate::judge::Cause;
-use crate::learned::RandomLosses;
 use crate::view::AckView;
 
 pub(crate) use bbr::BBR;
@@ -37,7 +36,7 @@ pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
 /// Parameters for the construction of a strategy.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ControlParams {
     /// The time: the handshake is complete.
@@ -59,8 +58,6 @@ pub struct ControlParams {
     pub rtt: Option<Duration>,
     /// The rate that the path has lately carried for this and other connections to the same peer, this one's share.
     pub rate: Option<Rate>,
-    /// The random losses that a judge of another connection to the same peer has counted.
-    pub losses: Option<RandomLosses>,
     /// Seeds the random choices of a strategy: the same seed makes the same choices.
     pub seed: u64,
 }
@@ -78,7 +75,6 @@ impl ControlParams {
             sack: true,
             rtt: None,
             rate: None,
-            losses: None,
             seed: 0,
         }
     }

@@ -19,9 +19,6 @@ use crate::learned::RandomLosses;
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
-#[cfg(doc)]
-use crate::control::ControlParams;
-
 pub use dcr::Dcr;
 pub(crate) use dcr::{DCR_COUNT, DCR_TIMER};
 pub(crate) use hack::HACK;
@@ -183,8 +180,12 @@ pub trait LossJudge: Debug + Send {
         false
     }
 
-    /// What it has counted of random losses, for the judge of the next connection to the same peer, which gets it as
-    /// [`ControlParams::losses`]. `None` if it knows nothing; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    /// Starts with what the judge of another connection to the same peer has counted.
+    fn inherit(&mut self, known: &RandomLosses) {
+        let _ = known;
+    }
+
+    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if it knows nothing; [`RandomLosses::NONE`] if what it knew has proved wrong.
     fn learned(&self) -> Option<RandomLosses> {
         None
     }

@@ -36,12 +36,11 @@ impl Sender {
             now,
             rtt: self.core.rtt.min(),
             rate: known.rate.filter(|_| initial_window > smss),
-            losses: known.losses,
             seed: self.snd_nxt().0,
             initial_window,
             ..control_params(&self.profile, self.pacing, smss, self.profile.initial_window)
         };
-        self.strategies.restart(params);
+        self.strategies.restart(params, known.losses.as_ref());
         self.update_pacing(now);
     }
 

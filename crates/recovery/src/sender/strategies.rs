@@ -103,9 +103,10 @@ impl Strategies {
         self.judges.iter().find_map(|judge| judge.learned())
     }
 
-    /// Makes them anew, from other parameters.
-    pub(super) fn restart(&mut self, params: ControlParams) {
-        let Parts { detection, judges, control } = make(&self.combination, params);
+    /// Makes them anew, with what is known of the path.
+    pub(super) fn restart(&mut self, params: ControlParams, losses: Option<&RandomLosses>) {
+        let Parts { detection, mut judges, control } = make(&self.combination, params);
+        losses.iter().for_each(|known| judges.iter_mut().for_each(|judge| judge.inherit(known)));
         (self.detection, self.judges, self.control) = (detection, judges, control);
     }
 

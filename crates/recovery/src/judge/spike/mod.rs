@@ -9,7 +9,6 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
-use crate::control::ControlParams;
 use crate::detection::{Certainty, Finding, earlier_arrived};
 use crate::learned::RandomLosses;
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
@@ -30,7 +29,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     fallback: None,
     takes_over: TakesOver::NONE,
     uses_seed: false,
-    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Spike::new(params)) as _),
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Spike::default()) as _),
 };
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
@@ -116,20 +115,6 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// With the baseline of another connection to the same peer, if there is one. The gate is then open, with half of the
-    /// allowance.
-    fn new(params: &ControlParams) -> Self {
-        let mut spike = Self::default();
-        if let Some(known) = params.losses {
-            spike.baseline = Baseline::starting_with(&known);
-            if spike.baseline.share().is_some() {
-                spike.allowance = EVIDENCE * spike.baseline.dispersion() / 2.0;
-                spike.open = true;
-            }
-        }
-        spike
-    }
-
     /// What the path holds without a queue.
     fn full(&self, base: Duration) -> ByteCount {
         self.capacity.get().bytes_in(base)
@@ -306,6 +291,15 @@ impl LossJudge for Spike {
 
     fn wants_low_load(&self) -> bool {
         self.asks
+    }
+
+    /// The gate is then open, with half of the allowance.
+    fn inherit(&mut self, known: &RandomLosses) {
+        self.baseline = Baseline::starting_with(known);
+        if self.baseline.share().is_some() {
+            self.allowance = EVIDENCE * self.baseline.dispersion() / 2.0;
+            self.open = true;
+        }
     }
 
     fn learned(&self) -> Option<RandomLosses> {

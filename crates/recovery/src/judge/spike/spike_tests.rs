@@ -6,7 +6,6 @@ use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::departures::Group;
 use super::{LossJudge, Spike};
-use crate::control::ControlParams;
 use crate::learned::RandomLosses;
 use crate::testkit::{Bottleneck, Net, RTT, SMSS, index, ms, sender};
 
@@ -336,22 +335,23 @@ fn losses_with_a_queue_beyond_their_allowance_are_congestion_and_leave_the_gate_
 
 #[test]
 fn a_baseline_that_is_handed_on_opens_the_gate_until_it_proves_wrong() {
-    let params = |losses| ControlParams {
-        losses,
-        ..ControlParams::new(ByteCount(SMSS), ByteCount(10 * SMSS))
+    let inheriting = |known: Option<RandomLosses>| {
+        let mut spike = Spike::default();
+        known.iter().for_each(|known| spike.inherit(known));
+        spike
     };
     assert_eq!(Spike::default().learned(), None, "it knows nothing");
     let mut first = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
     first.earn(1_000, false);
     let known = first.learned();
-    let mut next = Spike::new(&params(known));
+    let mut next = inheriting(known);
     assert_eq!((next.random_share(), next.learned()), (1.0 / 32.0, known));
     // Half of the allowance.
     assert_eq!((0..100).take_while(|_| next.spend(false)).count(), 5);
     assert_eq!(next.learned(), Some(RandomLosses::NONE));
-    assert!(!Spike::new(&params(next.learned())).open);
+    assert!(!inheriting(next.learned()).open);
     // Losses with a queue have none.
-    assert!(!Spike::new(&params(known)).spend(true));
+    assert!(!inheriting(known).spend(true));
 }
 
 #[test]
