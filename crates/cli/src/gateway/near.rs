@@ -102,7 +102,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let mut tasks = fronts.serve(&near, &datagrams, &clients);
     for forward in plan.remote_forwards {
         let (near, clients) = (near.clone(), clients.clone());
-        tasks.spawn(async { match serve_remote(forward, near, clients, mark).await {} });
+        tasks.spawn(async move { match serve_remote(forward, near, clients, mark).await {} });
     }
     let follow = Follow {
         endpoint: plan.endpoint,
