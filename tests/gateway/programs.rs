@@ -1,10 +1,10 @@
 //! Real programs at both ends: dnsmasq, iperf3, OpenSSH.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Lines, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use airtcp_testbed::dumbbell::Dumbbell;
@@ -208,25 +208,55 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     for silent in ["192.0.2.9", "192.0.2.1"] {
         assert_eq!(ping(silent)?.status.code(), Some(1), "{silent}");
     }
+    // As long as the device's MTU, which is more than fits into one frame; and longer.
+    let long = |size| {
+        let line = ["-M", "do", "-c", "5", "-i", "0.2", "-W", "2", "-s", size, ADDRESSES[0]];
+        run(&network, "ping", &line, b"")
+    };
+    let output = long("1404")?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = long("1405")?;
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("too long, mtu") && told.contains("1432"), "{told}");
     Ok(())
 }
 
-/// Runs iperf3 for two seconds; gives the sums of its report.
-fn iperf3(network: &Network, arguments: &[&str]) -> Outcome<Value> {
-    let line = [&["--json", "--time", "2", "--connect-timeout", "10000"], arguments].concat();
-    for _ in 0..20 {
+/// A server of iperf3. It serves one client at a time, and says when it listens for the next.
+struct Iperf3 {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Iperf3 {
+    fn start(namespace: &Namespace) -> Outcome<Self> {
+        let mut command = Command::new("iperf3");
+        command.args(["--server", "--forceflush"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = namespace.spawn_child(command)?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("it is piped")?).lines();
+        Ok(Self { child, stdout })
+    }
+
+    /// Runs a client for two seconds; gives the sums of its report.
+    fn measure(&mut self, network: &Network, arguments: &[&str]) -> Outcome<Value> {
+        let mut said = self.stdout.by_ref().map_while(Result::ok);
+        said.find(|line| line.contains("Server listening")).ok_or("the server has ended")?;
+        let line = [&["--json", "--time", "2", "--connect-timeout", "10000"], arguments].concat();
         let output = run(network, "iperf3", &line, b"")?;
         let report: Value = serde_json::from_slice(&output.stdout)?;
         match report["error"].as_str() {
-            None => return Ok(report["end"].clone()),
-            // The server has not ended the last run: it says so and resets.
-            Some("the server is busy running a test. try again later") => {}
-            Some(error) if error.ends_with("Connection reset by peer") => {}
-            Some(error) => return Err(format!("{arguments:?}: {error}").into()),
+            None => Ok(report["end"].clone()),
+            Some(error) => Err(format!("{arguments:?}: {error}").into()),
         }
-        std::thread::sleep(AGAIN * 10);
     }
-    Err(format!("{arguments:?}: the server stays busy").into())
+}
+
+impl Drop for Iperf3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
@@ -235,7 +265,7 @@ fn iperf3_measures_tcp_in_both_directions_and_udp() -> Outcome {
         return Ok(());
     }
     let network = network()?;
-    let _server = Server::start(&network.servers, "iperf3 --server", "192.0.2.2:5201".parse()?)?;
+    let mut iperf3 = Iperf3::start(&network.servers)?;
     let _far = network.start_far(&[])?;
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
     for server in ADDRESSES {
@@ -243,14 +273,14 @@ fn iperf3_measures_tcp_in_both_directions_and_udp() -> Outcome {
         let near = network.start_near(endpoint, &["--intercept", "-L", &forward])?;
         for client in [server, "127.0.0.1"] {
             for more in [&[][..], &["--reverse"], &["--parallel", "8"]] {
-                let end = iperf3(&network, &[&["--client", client], more].concat())?;
+                let end = iperf3.measure(&network, &[&["--client", client], more].concat())?;
                 let received = end["sum_received"]["bytes"].as_u64();
                 assert!(received > Some(100_000), "{client} {more:?}: {end}");
             }
         }
         for more in [&[][..], &["--reverse"]] {
             let line = ["--client", server, "--udp", "--bitrate", "2M", "--length", "1200"];
-            let end = iperf3(&network, &[&line, more].concat())?;
+            let end = iperf3.measure(&network, &[&line, more].concat())?;
             let (lost, packets) = (&end["sum"]["lost_packets"], &end["sum"]["packets"]);
             // The link loses 2 %, and repairs begin after its first report.
             assert!(packets.as_u64() > Some(200), "{server} {more:?}: {end}");
@@ -378,18 +408,48 @@ fn a_port_of_the_far_machine_leads_to_the_near_one() -> Outcome {
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
     let ways = ["-R", &forward(8000), "-R", &forward(9000)];
     let mut near = network.launch_near(endpoint, &ways)?;
-    near.wait_for("the far gateway does not allow this")?;
-    network.servers.block_on(async {
-        let mut stream = loop {
-            match TcpStream::connect("192.0.2.1:8000").await {
-                Ok(stream) => break stream,
-                Err(_) => tokio::time::sleep(AGAIN).await,
-            }
-        };
-        echoes(&mut stream, 100_000).await
-    })?;
+    near.wait_for("start it with --permit-listen 192.0.2.1:9000")?;
+    network.servers.block_on(echoes_at("192.0.2.1:8000"))?;
     near.stop()?;
     let closed = network.servers.block_on(TcpStream::connect("192.0.2.1:9000"));
     assert_eq!(closed.err().ok_or("it listens")?.kind(), ErrorKind::ConnectionRefused);
+    let _taken = network.far().serve("192.0.2.1:8001".parse()?, Service::Echo, None)?;
+    let mut near = network.launch_near(endpoint, &["-R", &forward(8001)])?;
+    near.wait_for("another program or near gateway listens on this port")
+}
+
+/// Connects to a port that is about to be opened, and is echoed.
+async fn echoes_at(to: &str) -> io::Result<()> {
+    let mut stream = loop {
+        match TcpStream::connect(to).await {
+            Ok(stream) => break stream,
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
+    };
+    echoes(&mut stream, 100_000).await
+}
+
+#[test]
+fn what_a_remote_forward_dials_goes_around_interception() -> Outcome {
+    if !has(&["ip"]) {
+        return Ok(());
+    }
+    let network = network()?;
+    // Strict, it looks up the way back without the mark.
+    network.near().set_sysctl("net.ipv4.conf.all.rp_filter", "2")?;
+    let ports = "192.0.2.1:8000-8001";
+    let _far = network.start_far(&["--permit-listen", ports])?;
+    // The near machine reaches them by its default route. The far gateway may not dial them.
+    let beyond = |is_ipv6| {
+        let at = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, is_ipv6), 0);
+        network.far().serve(at, Service::Echo, None)
+    };
+    let servers = [beyond(false)?, beyond(true)?];
+    let [one, two] = [0, 1].map(|n| format!("192.0.2.1:{}:{}", 8000 + n, servers[n].address()));
+    let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
+    let _near = network.start_near(endpoint, &["--intercept", "-R", &one, "-R", &two])?;
+    for port in ["192.0.2.1:8000", "192.0.2.1:8001"] {
+        network.servers.block_on(echoes_at(port))?;
+    }
     Ok(())
 }

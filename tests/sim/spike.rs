@@ -117,13 +117,12 @@ fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (R
     (rulings, result.flows.iter().map(|flow| flow.goodput / 1e6).collect())
 }
 
-/// Queues of every size, from one packet to eight times the bandwidth-delay product, in the first
-/// 8 s. Later, a queue of four packets is taken for a lossy link at times.
+/// Queues of every size, from one packet to eight times the bandwidth-delay product.
 #[test]
 fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     for combination in COMBINATIONS {
-        for queue in [1, 4, 8, 21, 42, 84, 167, 668, 1336] {
-            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, 8);
+        for queue in [1, 2, 4, 6, 8, 21, 42, 84, 167, 668, 1336] {
+            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, 20);
             assert_eq!(ruled.congestion.random, 0, "{combination}, {queue}: {ruled}");
         }
     }
@@ -133,13 +132,11 @@ fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
 /// the drops is taken for random, and the queue drops no more than a ninth.
 #[test]
 fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
-    for queue in [8, 21, 167] {
+    for (queue, most) in
+        [(1, 0.5), (2, 0.5), (4, 0.15), (6, 0.01), (8, 0.01), (21, 0.01), (167, 0.01)]
+    {
         let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 20);
-        assert!(ruled.congestion.share() <= 0.01, "{queue}: {ruled}");
-    }
-    for queue in [1, 4] {
-        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 20);
-        assert!(ruled.congestion.share() < 0.5, "{queue}: {ruled}");
+        assert!(ruled.congestion.share() <= most, "{queue}: {ruled}");
         assert!(ruled.congestion.all * 9 < ruled.sent, "{queue}: {ruled}");
     }
 }
@@ -158,9 +155,11 @@ fn drops_of_a_policer_are_congestion() {
     }
 }
 
-/// A flow in the other direction fills the queue that the ACKs wait in.
+/// A flow in the other direction fills the queue that the ACKs wait in. That queue can be taken for one
+/// of the data, for a second or two.
 #[test]
-fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
+fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
+    let mut sum = Count::default();
     for (rate, burst) in [(50, "16kb"), (80, "16kb"), (80, "125kb")] {
         let link = format!("limit 167 police rate {rate}mbit burst {burst}");
         for other in ["rack/bbr3", "rack/cubic"] {
@@ -171,9 +170,12 @@ fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
             ];
             let (ruled, _) = rulings_of(&link, back, flows, 20);
             assert!(ruled.congestion.all > 100, "{other}, {link}: {ruled}");
-            assert!(ruled.congestion.share() < 0.05, "{other}, {link}: {ruled}");
+            assert!(ruled.congestion.share() < 0.2, "{other}, {link}: {ruled}");
+            sum.all += ruled.congestion.all;
+            sum.random += ruled.congestion.random;
         }
     }
+    assert!(sum.share() < 0.02, "{sum:?}");
 }
 
 /// The queue of the link shows at nine tenths of its rate, too, so a policer of nearly this rate

@@ -116,11 +116,11 @@ pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
         CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, Finding,
-        Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, PathModel, Phase,
-        Profile, Raised, RateSample, RecoveryEnd, Registry, RegistryError, Repair, RtoForm,
-        RttEstimator, Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver,
-        Transmission, Transmit, TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry,
-        testkit,
+        Findings, Learned, LearnedRtt, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind,
+        PathModel, Phase, Profile, Raised, RandomLosses, RateSample, RecoveryEnd, Registry,
+        RegistryError, Repair, RtoForm, RttEstimator, Ruling, Run, Sender, SenderConfig, Start,
+        Stats, Supply, TakesOver, Transmission, Transmit, TxState, UndoSign, UnknownProfile, View,
+        When, WireNeeds, registry, testkit,
     };
 }
 

@@ -17,6 +17,7 @@ use airtcp_types::ByteCount;
 ///   back;
 /// - idle connections are probed after five minutes. Probes that fail end a connection later than the hold of a near
 ///   gateway;
+/// - a connection starts with what others to the same peer have measured: all of them go through one tunnel;
 /// - TIME-WAIT lasts 5 s: with one peer each connection takes one of its ports, and no packet is delayed for longer in a
 ///   tunnel. That is enough for 5,000 connections a second.
 ///
@@ -52,6 +53,7 @@ pub fn carrier_config(
         nodelay: true,
         not_sent_low_water: Some(ByteCount::from_kib(256)),
         keep_alive: Some(keep_alive),
+        path_memory: true,
         time_wait: Duration::from_secs(5),
         ..config.tcp
     };

@@ -39,9 +39,9 @@ pub enum DestinationError {
         "{0:?} has no port: write host:port with a port from 1 to 65535, such as example.org:443 or [::1]:22"
     )]
     Port(String),
-    /// The port is not a number from 1 to 65535.
+    /// The port is not one from 1 to 65535.
     #[error(
-        "the port of {0:?} is not a number from 1 to 65535: write host:port, such as example.org:443 or [::1]:22"
+        "{0:?} has no port from 1 to 65535: write host:port, such as example.org:443 or [::1]:22"
     )]
     PortRange(String),
     /// The host is not a name or address.

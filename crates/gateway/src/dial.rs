@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -23,11 +23,16 @@ const MOST: usize = 8;
 /// A permit for each name that the system resolves at a time. It has threads for no more than 512.
 static RESOLVER: Semaphore = Semaphore::const_new(64);
 
-/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other until one answers.
+/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other until one answers. The packets
+/// have the firewall mark `mark`.
 ///
 /// # Errors
 /// Why there is no connection. It does not give up by itself sooner than the kernel does.
-pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, Refusal> {
+pub(crate) async fn dial(
+    to: &Destination,
+    rules: &Rules,
+    mark: Option<u32>,
+) -> Result<TcpStream, Refusal> {
     let addresses = resolve(to).await.map_err(|_| Refusal::NoSuchName)?;
     if addresses.is_empty() {
         return Err(Refusal::NoSuchName);
@@ -37,7 +42,7 @@ pub(crate) async fn dial(to: &Destination, rules: &Rules) -> Result<TcpStream, R
     if allowed.is_empty() {
         return Err(Refusal::NotAllowed);
     }
-    let stream = race(in_turn(allowed)).await.map_err(|error| Refusal::of_dial(&error))?;
+    let stream = race(in_turn(allowed), mark).await.map_err(|error| Refusal::of_dial(&error))?;
     prepare(&stream);
     Ok(stream)
 }
@@ -86,13 +91,13 @@ fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 }
 
 /// The first connection of those that are begun one after the other.
-async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+async fn race(addresses: Vec<SocketAddr>, mark: Option<u32>) -> io::Result<TcpStream> {
     let mut addresses = addresses.into_iter();
     let mut attempts = JoinSet::new();
     let mut why = None;
     loop {
         if let Some(address) = addresses.next() {
-            attempts.spawn(TcpStream::connect(address));
+            attempts.spawn(connect(address, mark));
         } else if attempts.is_empty() {
             return Err(why.unwrap_or_else(|| io::ErrorKind::HostUnreachable.into()));
         }
@@ -109,6 +114,14 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
             () = tokio::time::sleep(STAGGER), if more => {}
         }
     }
+}
+
+async fn connect(to: SocketAddr, mark: Option<u32>) -> io::Result<TcpStream> {
+    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if let Some(mark) = mark {
+        setsockopt(&socket, sockopt::Mark, &mark)?;
+    }
+    socket.connect(to).await
 }
 
 #[cfg(test)]

@@ -169,7 +169,8 @@ impl Inner {
                 debug!(%near, %error, "a request was not read");
                 if error.kind() == ErrorKind::InvalidData {
                     let refusal = Refusal::NoGateway(error.to_string());
-                    self.refuse(&mut carried, &refusal).await;
+                    self.totals.refuse(&refusal);
+                    refuse(&mut carried, &refusal).await;
                 }
                 return;
             }
@@ -200,7 +201,7 @@ impl Inner {
     }
 
     async fn connect(&self, mut carried: Carried, to: &Destination, place: &mut Place) {
-        let dialling = tokio::time::timeout(self.config.dial, dial(to, &self.config.rules));
+        let dialling = tokio::time::timeout(self.config.dial, dial(to, &self.config.rules, None));
         let dialled = tokio::select! {
             dialled = dialling => dialled.unwrap_or(Err(Refusal::TimedOut)),
             // The near gateway has given up.
@@ -217,7 +218,8 @@ impl Inner {
             }
             Err(refusal) => {
                 debug!(%to, %refusal, "refused");
-                self.refuse(&mut carried, &refusal).await;
+                self.totals.refuse(&refusal);
+                refuse(&mut carried, &refusal).await;
             }
         }
     }
@@ -225,38 +227,38 @@ impl Inner {
     /// Keeps a port open for as long as the connection is.
     async fn listen(&self, mut carried: Carried, near: IpAddr, at: SocketAddr) {
         match self.remotes.listen(near, at) {
-            Ok(listener) => {
+            Ok(port) => {
                 info!(%near, %at, "listening");
                 if carried.write_all(&reply(Ok(()))).await.is_ok() {
-                    // Nothing is said on it but its end.
-                    let _ = carried.ready(Interest::READABLE).await;
+                    tokio::select! {
+                        // Nothing is said on it but its end.
+                        _ = carried.ready(Interest::READABLE) => {}
+                        () = port.taken_over() => {}
+                    }
                 }
-                drop(listener);
             }
+            // The near gateway tells its user, and asks again.
             Err(refusal) => {
-                info!(%near, %at, %refusal, "not listening");
-                self.refuse(&mut carried, &refusal).await;
+                debug!(%near, %at, %refusal, "not listening");
+                refuse(&mut carried, &refusal).await;
             }
         }
     }
 
     /// Carries the next connection to a port.
     async fn accept(&self, mut carried: Carried, near: IpAddr, at: SocketAddr, place: &mut Place) {
-        let Some(listener) = self.remotes.get(near, at) else {
-            return self.refuse(&mut carried, &Refusal::NotAllowed).await;
+        let Some(port) = self.remotes.get(near, at) else {
+            return refuse(&mut carried, &Refusal::NotAllowed).await;
         };
-        let program = loop {
-            tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((program, _)) => break program,
-                    // Out of descriptors, for the most part: others have to go first.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-                },
-                // The near gateway has given up.
-                _ = carried.ready(Interest::ERROR) => return,
-            }
+        let program = tokio::select! {
+            biased;
+            // The near gateway has given up.
+            _ = carried.ready(Interest::ERROR) => return,
+            // It has given up, and this end did not hear it.
+            () = port.taken_over() => return,
+            program = port.accept() => program,
         };
-        drop(listener);
+        drop(port);
         prepare(&program);
         place.establish();
         carried.count();
@@ -265,20 +267,19 @@ impl Inner {
             debug!(%at, ?spliced, "ended");
         }
     }
+}
 
-    async fn refuse(&self, carried: &mut Carried, refusal: &Refusal) {
-        self.totals.refuse(refusal);
-        let told = async {
-            carried.write_all(&reply(Err(refusal))).await?;
-            carried.shutdown().await?;
-            // What was not read would make the close a RST, which may overtake the reply.
-            let mut sink = [0; 1024];
-            while carried.read(&mut sink).await? > 0 {}
-            io::Result::Ok(())
-        };
-        // In time or not: the connection ends.
-        let _ = tokio::time::timeout(LINGER, told).await;
-    }
+async fn refuse(carried: &mut Carried, refusal: &Refusal) {
+    let told = async {
+        carried.write_all(&reply(Err(refusal))).await?;
+        carried.shutdown().await?;
+        // What was not read would make the close a RST, which may overtake the reply.
+        let mut sink = [0; 1024];
+        while carried.read(&mut sink).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // In time or not: the connection ends.
+    let _ = tokio::time::timeout(LINGER, told).await;
 }
 
 /// Reads a request and no byte more; `None` if the connection ends before it begins.

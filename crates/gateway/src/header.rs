@@ -300,6 +300,7 @@ mod tests {
             Refusal::NotAllowed,
             Refusal::NoSuchName,
             Refusal::Busy,
+            Refusal::PortInUse,
             Refusal::CannotListen,
         ] {
             assert_eq!(read_reply(reply(Err(&refusal))), Err(refusal));

@@ -166,33 +166,28 @@ impl Near {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(&self, to: &Destination, early: &[u8]) -> Result<Carried, Refusal> {
-        self.ask(&Request::Connect(to.clone()), early).await
+        let inner = &self.0.inner;
+        let carried = inner.connect(&Request::Connect(to.clone()), early).await;
+        carried.inspect_err(|refusal| inner.totals.refuse(refusal))
     }
 
-    /// Opens a port of the far gateway's machine, for as long as the result lives. It ends if the port is closed there.
+    /// Opens a port of the far gateway's machine, for as long as the result lives; waits while the far gateway does not answer.
+    /// It ends if the port is closed there, or is opened again by this near gateway.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen) has it,
-    /// [`Refusal::CannotListen`], or as [`connect`](Self::connect).
+    /// [`Refusal::PortInUse`], [`Refusal::CannotListen`]; [`Refusal::NoGateway`] also from a version that opens no ports.
     pub async fn listen(&self, at: SocketAddr) -> Result<Carried, Refusal> {
-        self.ask(&Request::Listen(at), &[]).await
+        self.0.inner.connect(&Request::Listen(at), &[]).await
     }
 
-    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait.
+    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait. As established
+    /// connections they are held while the far gateway does not answer.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// [`Refusal::NotAllowed`] if the port is not open, or as [`connect`](Self::connect).
     pub async fn accept(&self, at: SocketAddr) -> Result<Carried, Refusal> {
-        self.ask(&Request::Accept(at), &[]).await
-    }
-
-    async fn ask(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
-        let inner = &self.0.inner;
-        let carried = inner.connect(request, early).await;
-        if let Err(refusal) = &carried {
-            inner.totals.refuse(refusal);
-        }
-        carried
+        self.0.inner.connect(&Request::Accept(at), &[]).await
     }
 
     /// The local addresses of the carrier connections that are open ahead.
@@ -251,23 +246,29 @@ impl Inner {
         request.encode(&mut bytes).map_err(|_| Refusal::NoSuchName)?;
         bytes.extend_from_slice(early);
         let mut health = self.health.subscribe();
+        // No program waits for a port. It cannot fail: the sender is here.
+        if !matches!(request, Request::Connect(_)) {
+            let _ = health.wait_for(|health| health.state == State::Up).await;
+        }
+        // A program comes to a port when it likes, also after a while without a far gateway.
+        let is_held = matches!(request, Request::Accept(_));
         let connecting = async {
-            // Whether the far gateway answers is known within seconds of the start. It cannot fail: the sender is here.
+            // Whether the far gateway answers is known within seconds of the start.
             let _ = health.wait_for(|health| health.state != State::Starting).await;
             let since = self.resets.count();
             let down = health.wait_for(|health| matches!(health.state, State::Down(_)));
             tokio::select! {
                 biased;
-                down = down => Err(self.refusal(down.ok().map(|health| health.state.clone()))),
-                () = self.resets.after(since) => Err(Refusal::NoGateway(format!("{} was restarted", self.config.far))),
+                down = down, if !is_held => {
+                    Err(self.refusal(down.ok().map(|health| health.state.clone())))
+                }
+                () = self.resets.after(since) => Err(Refusal::NoGateway(format!(
+                    "{} was restarted, or did not answer for too long", self.config.far
+                ))),
                 stream = self.carry(&bytes, early.is_empty()) => Ok((stream?, since)),
             }
         };
-        // A program comes to a port when it likes.
-        let patience = match request {
-            Request::Accept(_) => Duration::MAX,
-            _ => self.config.dial,
-        };
+        let patience = if is_held { Duration::MAX } else { self.config.dial };
         let (stream, since) = match tokio::time::timeout(patience, connecting).await {
             Ok(connected) => connected?,
             Err(_) => {

@@ -27,9 +27,15 @@ pub enum Refusal {
     /// A gateway has reached a limit.
     #[error("a gateway has as many connections as it may: try again later, or raise its limits")]
     Busy,
+    /// Another program of the far gateway's machine listens on the port, or another near gateway does.
+    #[error(
+        "another program or near gateway listens on this port of the far gateway's machine: choose another port"
+    )]
+    PortInUse,
     /// The far gateway cannot listen on a port.
     #[error(
-        "the far gateway cannot listen there: is the port in use, or the address another machine's?"
+        "the far gateway cannot listen there: is the address one of its machine, and if the port is below 1024, may it \
+         listen on such?"
     )]
     CannotListen,
     /// There is no far gateway, or what is there does not act like one.
@@ -48,6 +54,7 @@ impl Refusal {
             Self::NotAllowed => "not_allowed",
             Self::NoSuchName => "no_such_name",
             Self::Busy => "busy",
+            Self::PortInUse => "port_in_use",
             Self::CannotListen => "cannot_listen",
             Self::NoGateway(_) => "no_gateway",
         }
@@ -65,6 +72,7 @@ impl Refusal {
             Self::Busy => 7,
             Self::NoGateway(_) => 8,
             Self::CannotListen => 9,
+            Self::PortInUse => 10,
         }
     }
 
@@ -83,6 +91,7 @@ impl Refusal {
                     .to_owned(),
             ),
             9 => Self::CannotListen,
+            10 => Self::PortInUse,
             other => Self::NoGateway(format!(
                 "the far gateway replies with code {other}, which this version does not know: update this end"
             )),

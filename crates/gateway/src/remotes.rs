@@ -1,20 +1,33 @@
 //! The ports of the far gateway's machine that near gateways listen on.
 
 use std::collections::HashMap;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
-use tokio::net::TcpListener;
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 
 use crate::carried::lock;
 use crate::{Refusal, Rule};
 
-/// The listeners of near gateways. Each is open for as long as somebody holds it.
+/// The programs that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// The ports of near gateways. Each is open for as long as somebody holds it.
 #[derive(Debug)]
 pub(crate) struct Remotes {
     permitted: Vec<Rule>,
-    open: Mutex<HashMap<(IpAddr, SocketAddr), Weak<TcpListener>>>,
+    open: Mutex<HashMap<(IpAddr, SocketAddr), Weak<Port>>>,
+}
+
+/// A port, as one request to listen has opened it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    listener: Arc<TcpListener>,
+    taken_over: watch::Sender<bool>,
 }
 
 impl Remotes {
@@ -22,33 +35,103 @@ impl Remotes {
         Self { permitted, open: Mutex::default() }
     }
 
-    /// Listens at `at` for the near gateway `near`, if that is permitted.
+    /// Listens at `at` for the near gateway `near`, if that is permitted. What it has there already is taken over: its
+    /// connections may have ended at the near gateway, and a reset was lost.
     ///
     /// # Errors
-    /// [`Refusal::NotAllowed`], or [`Refusal::CannotListen`].
-    pub(crate) fn listen(&self, near: IpAddr, at: SocketAddr) -> Result<Arc<TcpListener>, Refusal> {
+    /// [`Refusal::NotAllowed`], [`Refusal::PortInUse`] or [`Refusal::CannotListen`].
+    pub(crate) fn listen(&self, near: IpAddr, at: SocketAddr) -> Result<Arc<Port>, Refusal> {
         if !self.permitted.iter().any(|rule| rule.matches(at)) {
             return Err(Refusal::NotAllowed);
         }
         let mut open = lock(&self.open);
-        open.retain(|_, listener| listener.strong_count() > 0);
-        // The connection that holds it may have ended at the near gateway.
-        if let Some(listener) = open.get(&(near, at)).and_then(Weak::upgrade) {
-            return Ok(listener);
-        }
-        let listener = Arc::new(bind(at).map_err(|_| Refusal::CannotListen)?);
-        open.insert((near, at), Arc::downgrade(&listener));
-        Ok(listener)
+        open.retain(|_, port| port.strong_count() > 0);
+        let listener = match open.get(&(near, at)).and_then(Weak::upgrade) {
+            Some(port) => {
+                port.taken_over.send_replace(true);
+                port.listener.clone()
+            }
+            None => Arc::new(bind(at).map_err(|error| match error.kind() {
+                ErrorKind::AddrInUse => Refusal::PortInUse,
+                _ => Refusal::CannotListen,
+            })?),
+        };
+        let port = Arc::new(Port { listener, taken_over: watch::Sender::new(false) });
+        open.insert((near, at), Arc::downgrade(&port));
+        Ok(port)
     }
 
-    /// The listener that `near` has at `at`.
-    pub(crate) fn get(&self, near: IpAddr, at: SocketAddr) -> Option<Arc<TcpListener>> {
+    /// The port that `near` has at `at`.
+    pub(crate) fn get(&self, near: IpAddr, at: SocketAddr) -> Option<Arc<Port>> {
         lock(&self.open).get(&(near, at)).and_then(Weak::upgrade)
     }
 }
 
+impl Port {
+    /// The next program that connects.
+    pub(crate) async fn accept(&self) -> TcpStream {
+        loop {
+            match self.listener.accept().await {
+                Ok((program, _)) => return program,
+                // Out of descriptors, for the most part: others have to go first.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// Waits until a later request has taken the port over.
+    pub(crate) async fn taken_over(&self) {
+        // It cannot fail: the sender is here.
+        let _ = self.taken_over.subscribe().wait_for(|taken_over| *taken_over).await;
+    }
+}
+
+/// Listens; `[::]` takes IPv4, too, and is `0.0.0.0` where there is no IPv6.
 fn bind(at: SocketAddr) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind(at)?;
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
+    if at.ip() != Ipv6Addr::UNSPECIFIED {
+        return listen(at);
+    }
+    match listen(at) {
+        Err(error) if error.kind() != ErrorKind::AddrInUse => {
+            listen((Ipv4Addr::UNSPECIFIED, at.port()).into())
+        }
+        bound => bound,
+    }
+}
+
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    if at.is_ipv6() {
+        // Whatever net.ipv6.bindv6only says.
+        setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
+    }
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_of_every_address_is_open_to_both_versions_and_to_one_near_gateway() {
+        let remotes = Remotes::new(vec!["[::]:1-65535".parse().unwrap()]);
+        let near = |last| IpAddr::from([10, 77, 0, last]);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let at = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), free.port());
+        let first = remotes.listen(near(2), at).unwrap();
+        assert_eq!(remotes.listen(near(3), at).unwrap_err(), Refusal::PortInUse);
+        assert_eq!(remotes.listen(near(2), free).unwrap_err(), Refusal::NotAllowed);
+        let second = remotes.listen(near(2), at).unwrap();
+        first.taken_over().await;
+        let (program, accepted) = tokio::join!(TcpStream::connect(free), second.accept());
+        assert_eq!(
+            program.unwrap().local_addr().unwrap().port(),
+            accepted.peer_addr().unwrap().port()
+        );
+        drop((first, second));
+        assert!(remotes.get(near(2), at).is_none());
+        remotes.listen(near(3), at).unwrap();
+    }
 }

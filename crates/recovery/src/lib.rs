@@ -66,6 +66,7 @@ pub mod control;
 mod deferred;
 pub mod detection;
 pub mod judge;
+mod learned;
 mod pacer;
 mod profile;
 mod rate;
@@ -85,6 +86,7 @@ pub use control::{
 };
 pub use detection::{Certainty, Finding, Findings, LossDetection, RecoveryEnd, Repair, SACK1};
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
+pub use learned::{Learned, LearnedRtt, RandomLosses};
 pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;
 pub use registry::{Entry, Registry, RegistryError, TakesOver, WireNeeds};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::learned::LearnedRtt;
+
 /// How the retransmission time-out follows from the estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoForm {
@@ -64,6 +66,10 @@ pub struct RttEstimator {
     smoothed: Option<(Duration, Duration)>,
     latest: Option<Duration>,
     min: Option<Duration>,
+    /// The smallest sample of other connections to the same peer.
+    inherited_min: Option<Duration>,
+    /// The smallest sample since it last handed on what it knows.
+    recent_min: Option<Duration>,
     initial: Duration,
     backoff: u32,
     /// How many RTTVAR the time-out is above SRTT: RFC 6298's K.
@@ -84,6 +90,8 @@ impl RttEstimator {
             smoothed: None,
             latest: None,
             min: None,
+            inherited_min: None,
+            recent_min: None,
             initial,
             backoff: 0,
             variances: VARIANCES,
@@ -99,13 +107,26 @@ impl RttEstimator {
         }
         self.latest = Some(sample);
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.recent_min = Some(self.recent_min.map_or(sample, |min| min.min(sample)));
         self.smoothed = Some(match self.smoothed {
             None => (sample, sample / 2),
-            Some((srtt, rttvar)) => {
-                let deviation = srtt.abs_diff(sample);
-                ((srtt * 7 + sample) / 8, (rttvar * 3 + deviation) / 4)
-            }
+            Some(smoothed) => smooth(smoothed, sample),
         });
+    }
+
+    /// Continues from what other connections to the same peer have measured; a sample of its own that there is counts as
+    /// the next one.
+    pub fn inherit(&mut self, known: &LearnedRtt) {
+        let smoothed = (known.srtt, known.rttvar);
+        self.smoothed = Some(self.latest.map_or(smoothed, |sample| smooth(smoothed, sample)));
+        self.inherited_min = Some(known.min);
+    }
+
+    /// What it hands on. The smallest sample is one of its own since the last time: none is handed on twice, or lives as
+    /// long as the connection, while the path may have become longer.
+    pub(crate) fn hand_on(&mut self) -> Option<LearnedRtt> {
+        let (srtt, rttvar) = self.smoothed?;
+        Some(LearnedRtt { srtt, rttvar, min: self.recent_min.take()? })
     }
 
     /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None` stands for, lower the floor in
@@ -156,9 +177,9 @@ impl RttEstimator {
         self.latest
     }
 
-    /// The smallest sample of the connection.
-    pub const fn min(&self) -> Option<Duration> {
-        self.min
+    /// The smallest sample of the connection, and of those that it inherited from.
+    pub fn min(&self) -> Option<Duration> {
+        self.min.into_iter().chain(self.inherited_min).min()
     }
 
     /// The retransmission time-out, back-off included.
@@ -181,6 +202,12 @@ impl RttEstimator {
         };
         base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)
     }
+}
+
+/// RFC 6298 section 2.3: SRTT and RTTVAR after a sample.
+fn smooth((srtt, rttvar): (Duration, Duration), sample: Duration) -> (Duration, Duration) {
+    let deviation = srtt.abs_diff(sample);
+    ((srtt * 7 + sample) / 8, (rttvar * 3 + deviation) / 4)
 }
 
 #[cfg(test)]

@@ -191,6 +191,7 @@ fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
         ("timestamps", !flow.timestamps),
         ("sack", !flow.sack),
         ("pacing", flow.pacing),
+        ("path_memory", flow.path_memory),
         ("change", !flow.changes.is_empty()),
         ("mark_aware", flow.mark_aware),
     ];

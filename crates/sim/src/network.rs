@@ -564,6 +564,7 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,
+        path_memory: flow.path_memory,
         // What a flow has written when it stops is still sent: it is to be little.
         not_sent_low_water: flow.stop.map(|_| NOT_SENT).or(default.not_sent_low_water),
         ..default

@@ -205,6 +205,8 @@ pub struct FlowSpec {
     pub sack: bool,
     /// TCP: whether the sender paces even if its control sets no rate.
     pub pacing: bool,
+    /// TCP: whether connections start with what others between the same hosts have learned of the path.
+    pub path_memory: bool,
     /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
     /// own.
     pub receive_buffer: Option<ByteCount>,
@@ -241,6 +243,7 @@ impl FlowSpec {
             timestamps: true,
             sack: true,
             pacing: false,
+            path_memory: false,
             receive_buffer: None,
             send_buffer: None,
             user_timeout: None,

@@ -25,6 +25,7 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
 
 mod chain;
 mod links;
+mod memory;
 mod rrtp;
 mod states;
 mod udp;

@@ -57,10 +57,11 @@ struct Found {
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let private_key = keys::private(&plan.key)?;
     let key = private_key.public_key();
-    if ctl::is_running(plan.control.as_deref(), &key) {
+    let claimed = ctl::claim(&key);
+    if claimed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
         bail!(
-            "a near gateway with this key ({key}) is running, and would lose its session to the check: type `airtcp gateway \
-             ctl status`, or stop it first"
+            "a near gateway with this key ({key}) is running on this machine, and would lose its session to the check: type \
+             `airtcp gateway ctl status` as its user, or stop it first"
         );
     }
     let socket = carrier::bind(0).await.context("binding a UDP socket for the tunnel")?;

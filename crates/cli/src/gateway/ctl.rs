@@ -1,7 +1,10 @@
 //! `airtcp gateway ctl`: asks a running gateway, and changes it.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use airtcp_recovery::Combination;
@@ -130,13 +133,14 @@ fn mark(answer: &mut Value, spare: &[SocketAddr]) {
     }
 }
 
-/// Whether a near gateway with this public key runs here and answers, at `control` or where it listens by itself.
-pub(super) fn is_running(control: Option<&Path>, key: &PublicKey) -> bool {
-    let usual = ss::default_path("gateway-near").into_iter().chain([OF_UNITS[0].into()]);
-    control.map(Path::to_owned).into_iter().chain(usual).any(|path| {
-        let answer = Asker::connect(&path).and_then(|mut asker| asker.ask(&Request::Status));
-        answer.is_ok_and(|status| status["key"] == key.to_string())
-    })
+/// A name that one process of this machine has at a time, whoever its user is: two near gateways with the same public key take
+/// each other's session.
+///
+/// # Errors
+/// `AddrInUse`: another one has it.
+pub(super) fn claim(key: &PublicKey) -> io::Result<UnixDatagram> {
+    let name = format!("airtcp/gateway-near/{key}");
+    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(name)?)
 }
 
 /// Asks, and prints the answer.

@@ -168,15 +168,18 @@ impl Plan {
         if self.ipv6 == Ipv6::On { &ADDRESSES } else { &ADDRESSES[..1] }
     }
 
-    /// Marks what the tunnel's `socket` sends: it goes around the device.
+    /// The mark of packets that go around the device.
+    pub(super) fn mark(&self) -> Option<u32> {
+        self.routes.as_ref().map(|_| routes::TABLE)
+    }
+
+    /// Marks what the tunnel's `socket` sends.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(super) fn mark(&self, socket: &impl AsFd) -> anyhow::Result<()> {
-        if self.routes.is_none() {
-            return Ok(());
-        }
-        setsockopt(socket, sockopt::Mark, &routes::TABLE).map_err(|errno| {
+    pub(super) fn set_mark(&self, socket: &impl AsFd) -> anyhow::Result<()> {
+        let Some(mark) = self.mark() else { return Ok(()) };
+        setsockopt(socket, sockopt::Mark, &mark).map_err(|errno| {
             anyhow!(
                 "marking the tunnel's packets for --intercept: {}: run this as root, or with CAP_NET_ADMIN",
                 errno.desc()

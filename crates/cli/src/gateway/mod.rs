@@ -86,7 +86,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Check(args) => {
-            let plan = args.settings.or(of_file(args.config)?).link()?;
+            let plan = args.settings.or(of_near_file(args.config)?).link()?;
             block_on(check::run(plan))
         }
         Command::Far(args) => {
@@ -94,7 +94,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
             block_on(far::run(plan))
         }
         Command::Near(args) => {
-            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            let plan = args.settings.or(of_near_file(args.config)?).plan()?;
             block_on(near::run(plan))
         }
     }
@@ -111,18 +111,21 @@ fn stopping(open: usize) {
 }
 
 fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Result<T> {
-    let read = |path: PathBuf| crate::settings::read(&path).map_err(with_table);
-    config.map_or_else(|| Ok(T::default()), read)
+    config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
 }
 
-/// Names the table of a key that stands outside of it.
-fn with_table(error: anyhow::Error) -> anyhow::Error {
-    let text = error.to_string();
-    let is_of_table = |key: &&str| text.contains(&format!("unknown key `{key}`"));
-    match ["enabled", "tun", "route", "exclude", "answer-early"].into_iter().find(is_of_table) {
-        Some(key) => Mistake::new(format!("{text}; write `{key}` below a line [intercept]")).into(),
-        None => error,
-    }
+/// As [`of_file`]. Names the table of a key of interception that stands outside of it.
+fn of_near_file(config: Option<PathBuf>) -> anyhow::Result<NearSettings> {
+    of_file(config).map_err(|error| {
+        let text = error.to_string();
+        let is_of_table = |key: &&str| text.contains(&format!("unknown key `{key}`"));
+        match ["enabled", "tun", "route", "exclude", "answer-early"].into_iter().find(is_of_table) {
+            Some(key) => {
+                Mistake::new(format!("{text}; write `{key}` below a line [intercept]")).into()
+            }
+            None => error,
+        }
+    })
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

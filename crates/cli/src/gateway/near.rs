@@ -1,6 +1,7 @@
 //! `airtcp gateway near`: takes the connections of programs.
 
 use std::future::ready;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,10 +18,10 @@ use tokio::time::timeout;
 
 use super::carrier::{self, Carrier};
 use super::ctl::Controlled;
-use super::intercept::Interception;
+use super::intercept::{Interception, Plan};
 use super::report::{End, Report};
 use super::settings::NearPlan;
-use super::{PATIENCE, descriptors, keys, stopping};
+use super::{PATIENCE, ctl, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
@@ -61,7 +62,14 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         if plan.dry_run {
             return output::print(&interception.commands());
         }
-        interception.mark(&socket)?;
+        interception.set_mark(&socket)?;
+    }
+    let claimed = ctl::claim(&private_key.public_key());
+    if claimed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+        output::note(
+            "another near gateway with the key of this one is running on this machine: they take each other's session. Stop \
+             one, or give it a key of its own",
+        );
     }
     let mtu = mtu.into();
     let config = TunnelConfig { private_key, peers: vec![peer.clone()], mtu };
@@ -86,6 +94,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         metrics::listen(address, move || ready(Some(report.clone()))).await?;
     }
     let clients = Clients::new(plan.clients);
+    let mark = interception.as_ref().and_then(Plan::mark);
     let mut interception = match interception {
         Some(plan) => Some(plan.start(near.clone(), datagrams.clone(), clients.clone()).await?),
         None => None,
@@ -93,7 +102,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let mut tasks = fronts.serve(&near, &datagrams, &clients);
     for forward in plan.remote_forwards {
         let (near, clients) = (near.clone(), clients.clone());
-        tasks.spawn(async { match serve_remote(forward, near, clients).await {} });
+        tasks.spawn(async move { match serve_remote(forward, near, clients, mark).await {} });
     }
     let follow = Follow {
         endpoint: plan.endpoint,

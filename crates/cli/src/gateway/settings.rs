@@ -25,7 +25,7 @@ const LISTEN: u16 = 51_820;
 
 /// `--socks5`, `--http-connect` and `--metrics`.
 fn listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
+    text.parse().ok().filter(|at: &SocketAddr| at.port() > 0).ok_or_else(|| {
         "expected ADDRESS:PORT with a port from 1 to 65535; for example 127.0.0.1:1080 or [::1]:1080"
             .to_owned()
     })
@@ -46,7 +46,9 @@ fn mtu_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Err
 
 /// `--listen-port`.
 fn port(text: &str) -> Result<u16, String> {
-    value::whole(1, u16::MAX, "--listen-port 51820")(text)
+    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+        "expected a port from 1 to 65535; for example --listen-port 51820".to_owned()
+    })
 }
 
 fn port_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Error> {
@@ -110,8 +112,8 @@ pub(super) struct FarSettings {
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     deny: Option<Vec<Rule>>,
-    /// Let near gateways listen on this address and port of this machine with -R, for example 127.0.0.1:8000-8999; repeat for
-    /// more [default: none]
+    /// Let near gateways listen on this address and port of this machine with -R, for example 127.0.0.1:8000-8999, or
+    /// [::]:8080 for all addresses; repeat for more [default: none]
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     permit_listen: Option<Vec<Rule>>,
@@ -402,6 +404,14 @@ impl NearSettings {
         };
         carrier::check(self.strategies.as_ref())?;
         let forwards = self.forwards.unwrap_or_default();
+        let remote_forwards = self.remote_forwards.unwrap_or_default();
+        for (index, one) in remote_forwards.iter().enumerate() {
+            if let Some(other) = remote_forwards[..index].iter().find(|other| one.overlaps(other)) {
+                return Err(Mistake::new(format!(
+                    "-R {other} and -R {one} have the same port of the far gateway's machine: give each its own"
+                )));
+            }
+        }
         self.intercept.check()?;
         if self.dry_run && !self.intercept.is_wanted() {
             return Err(Mistake::new(
@@ -426,7 +436,7 @@ impl NearSettings {
             http_connect: self.http_connect,
             login: self.login,
             forwards,
-            remote_forwards: self.remote_forwards.unwrap_or_default(),
+            remote_forwards,
             clients: self.clients.unwrap_or(CLIENTS),
             intercept: self.intercept,
             dry_run: self.dry_run,

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// What may be added to sparse flows above the limit, in bytes per second: little for the path, and much for a call or a
 /// game.
 const ALLOWANCE: f64 = 8000.0;
-/// The most bytes that can be saved for later.
+/// The most bytes that can be saved for later, beside what the last group has earned.
 const SAVED: f64 = 65_536.0;
 /// The send times kept for the round-trip time, and the time between two.
 const STAMPS: usize = 512;
@@ -146,9 +146,10 @@ impl Encoder {
     /// Closes the open group. Its repairs are to be sent at once.
     pub(crate) fn close(&mut self, now: Instant) -> Option<Repairs> {
         self.saved += ALLOWANCE * now.since(self.saved_at).as_secs_f64();
-        self.saved = self.saved.min(SAVED);
         self.saved_at = now;
         let mut group = std::mem::take(&mut self.group);
+        let earned = self.limit * group.iter().map(Vec::len).sum::<usize>() as f64;
+        self.saved = self.saved.min(SAVED.max(earned));
         let longest = group.iter().map(Vec::len).max()?.next_multiple_of(2);
         let count = u8::try_from(group.len()).ok()?;
         let affordable = (self.saved / (HEADER + longest) as f64) as u8;

@@ -171,6 +171,18 @@ fn bursts_and_sparse_flows_are_repaired_as_far_as_the_limit_allows() {
     assert!(sparse.extra < 1.5, "{sparse:?}");
 }
 
+#[test]
+fn the_limit_has_an_effect_on_busy_flows_up_to_its_end() {
+    let left = [29, 40, 60, 100].map(|redundancy| {
+        let outcome = Run { share: 0.3, redundancy, ..DENSE }.outcome(1);
+        // The header, and 64 kbit/s of 19 Mbit/s.
+        assert!(outcome.extra < f64::from(redundancy) / 100.0 + 0.03, "{redundancy}: {outcome:?}");
+        outcome.left
+    });
+    assert!(left.is_sorted_by(|more, less| more > less), "{left:?}");
+    assert!(left[3] < 1e-3, "{left:?}");
+}
+
 /// `cargo test -p airtcp-gateway --lib -- --ignored --nocapture residual_loss`
 #[test]
 #[ignore = "prints a table"]

@@ -10,7 +10,7 @@ use super::frame::Report;
 /// The share of frames that may stay lost, and so the loss below which nothing is added.
 const TARGET: f64 = 3e-4;
 /// The most repair frames of a group.
-const MOST_REPAIRS: u8 = 64;
+const MOST_REPAIRS: u8 = MOST_COUNT;
 /// What was lost counts half after this many frames, and half after this time.
 const HALF_FRAMES: f64 = 1000.0;
 const HALF_TIME: f64 = 10.0;

@@ -42,6 +42,17 @@ enum Bind {
     One(IpAddr),
 }
 
+impl Bind {
+    /// That of a remote forward.
+    const fn address(self) -> IpAddr {
+        match self {
+            Self::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Self::All => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            Self::One(address) => address,
+        }
+    }
+}
+
 /// Why a text is no [`Forward`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
@@ -69,9 +80,11 @@ impl FromStr for Forward {
                 InvalidForward(format!("`{address}` is not an IP address of this machine"))
             })?),
         };
-        let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-            InvalidForward(format!("the port `{port}` is not a number from 1 to 65535"))
-        })?;
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| InvalidForward(format!("`{port}` is not a port from 1 to 65535")))?;
         let to = format!("{host}:{host_port}");
         let to = to.parse().map_err(|error| InvalidForward(format!("{error}")))?;
         Ok(Self { bind, port, to })
@@ -105,14 +118,18 @@ fn bare(text: &str) -> &str {
 }
 
 impl Forward {
+    /// Whether two remote forwards have a port of one address.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (one, two) = (self.bind.address(), other.bind.address());
+        // `::` takes IPv4, too.
+        let covers =
+            |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+        self.port == other.port && (one == two || covers(one, two) || covers(two, one))
+    }
+
     /// The address and port of a remote forward: 127.0.0.1 without a `bind`, and `::` for every address.
     fn remote(&self) -> SocketAddr {
-        let address = match self.bind {
-            Bind::Loopback => Ipv4Addr::LOCALHOST.into(),
-            Bind::All => Ipv6Addr::UNSPECIFIED.into(),
-            Bind::One(address) => address,
-        };
-        SocketAddr::new(address, self.port)
+        SocketAddr::new(self.bind.address(), self.port)
     }
 
     /// Listens on each of its addresses. Of several, such as both loopback addresses, those that this machine lacks are left out.
@@ -180,16 +197,23 @@ pub async fn serve_forward(
 /// How many connections to a remote forward are waited for at a time, and how soon what failed is tried again.
 const AHEAD: usize = 4;
 const AGAIN: Duration = Duration::from_secs(2);
+/// How long a dial for a remote forward may take.
+const DIAL: Duration = Duration::from_secs(10);
 
 /// Has the far gateway listen on the port of `forward`, and connects who comes there to its destination, which this machine
-/// dials. The log has a warning for each new reason why that cannot be.
-pub async fn serve_remote(forward: Forward, near: Near, clients: Clients) -> Infallible {
+/// dials with the firewall mark `mark`. The log has a warning for each new reason why that cannot be.
+pub async fn serve_remote(
+    forward: Forward,
+    near: Near,
+    clients: Clients,
+    mark: Option<u32>,
+) -> Infallible {
     let at = forward.remote();
-    let mut reason = None;
+    let mut told = None;
     loop {
         match near.listen(at).await {
             Ok(port) => {
-                reason = None;
+                told = None;
                 tracing::info!(%at, "the far gateway listens");
                 let mut waiting: JoinSet<_> = (0..AHEAD).map(|_| next(near.clone(), at)).collect();
                 loop {
@@ -201,20 +225,32 @@ pub async fn serve_remote(forward: Forward, near: Near, clients: Clients) -> Inf
                             if let (Ok(Some(carried)), Some(slot)) =
                                 (accepted, clients.enter(FAR_PROGRAMS).await)
                             {
-                                clients.serve(slot, serve_program(carried, forward.to.clone()));
+                                let served = serve_program(carried, forward.to.clone(), mark);
+                                clients.serve(slot, served);
                             }
                         }
                     }
                 }
             }
-            Err(refusal) => {
-                let is_new = reason.replace(refusal.name()) != Some(refusal.name());
-                if is_new && !matches!(refusal, Refusal::NoGateway(_)) {
-                    tracing::warn!(%at, "remote forward: {refusal}");
-                }
+            // Without a far gateway the near one says so itself.
+            Err(refusal) if near.status().connected && told.as_ref() != Some(&refusal) => {
+                tracing::warn!("-R {forward}: {}", not_listening(&refusal, at));
+                told = Some(refusal);
             }
+            Err(_) => {}
         }
         tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Why the far gateway does not listen at `at`.
+fn not_listening(refusal: &Refusal, at: SocketAddr) -> String {
+    match refusal {
+        Refusal::NotAllowed => {
+            format!("the far gateway does not permit this: start it with --permit-listen {at}")
+        }
+        Refusal::NoGateway(why) => why.clone(),
+        refusal => refusal.to_string(),
     }
 }
 
@@ -230,18 +266,30 @@ async fn next(near: Near, at: SocketAddr) -> Option<Carried> {
     }
 }
 
-async fn serve_program(mut carried: Carried, to: Destination) {
+async fn serve_program(mut carried: Carried, to: Destination, mark: Option<u32>) {
     let everything = Rules { allow: Vec::new(), deny: Vec::new() };
-    let patience = Duration::from_secs(10);
-    let dialled = tokio::time::timeout(patience, dial(&to, &everything)).await;
+    let dialled = tokio::time::timeout(DIAL, dial(&to, &everything, mark)).await;
     match dialled.unwrap_or(Err(Refusal::TimedOut)) {
         Ok(stream) => {
             tracing::debug!(%to, "remote forward");
             splice(carried, stream).await;
         }
         Err(refusal) => {
-            tracing::warn!(%to, "remote forward: {refusal}");
+            tracing::warn!(%to, "remote forward: {}", not_dialled(&refusal));
             carried.abort();
         }
     }
+}
+
+/// Why this machine could not dial: the text of a refusal is that of a far gateway.
+fn not_dialled(refusal: &Refusal) -> String {
+    let text = match refusal {
+        Refusal::HostUnreachable => "the destination is unreachable from this machine",
+        Refusal::NetworkUnreachable => "this machine has no route to the destination",
+        Refusal::TimedOut => "the destination did not answer this machine in time",
+        Refusal::NoSuchName => "this machine cannot resolve the name",
+        Refusal::Busy => "this machine has no port, descriptor or memory left",
+        refusal => return refusal.to_string(),
+    };
+    text.to_owned()
 }

@@ -145,7 +145,9 @@ fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
 
 fn refuse(pending: PendingStream, refusal: &Refusal) {
     match refusal {
-        Refusal::Refused | Refusal::Busy | Refusal::CannotListen => pending.refuse(),
+        Refusal::Refused | Refusal::Busy | Refusal::PortInUse | Refusal::CannotListen => {
+            pending.refuse();
+        }
         Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NoSuchName => {
             pending.refuse_with(Unreachable::Host);
         }

@@ -1,7 +1,8 @@
 //! The front ends on a near and a far gateway with stacks on a pair in memory, and servers of the kernel on loopback.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use airtcp_device::memory;
 use airtcp_net::Stack;
@@ -9,6 +10,7 @@ use airtcp_stack::HostConfig;
 use data_encoding::BASE64;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
@@ -331,13 +333,13 @@ fn a_forward_is_written_as_in_ssh() {
         ("8080", "1 parts"),
         ("8080:80", "2 parts"),
         ("::1:22:fd00::7:22", "8 parts"),
-        ("0:a:80", "`0` is not"),
+        ("0:a:80", "`0` is not a port from 1 to 65535"),
         ("x:a:80", "`x` is not"),
         ("99999:a:80", "1 to 65535"),
         ("here:80:a:80", "`here` is not an IP address"),
         ("8080:a b:80", "not a host"),
-        ("8080:a:0", "the port of"),
-        ("8080:a:70000", "the port of"),
+        ("8080:a:0", "no port from 1 to 65535"),
+        ("8080:a:70000", "no port from 1 to 65535"),
         ("8080:[a:80", "2 parts"),
         ("", "1 parts"),
     ] {
@@ -522,7 +524,7 @@ async fn a_remote_forward_carries_from_the_far_machine_and_resets_what_is_refuse
         let port = nobody().await;
         let forward: Forward = format!("{}:{to}", port.port()).parse().unwrap();
         let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
-        gateway.tasks.spawn(async { match serve_remote(forward, near, clients).await {} });
+        gateway.tasks.spawn(async { match serve_remote(forward, near, clients, None).await {} });
         // More than are waited for at a time.
         let mut programs = Vec::new();
         for _ in 0..12 {
@@ -546,7 +548,7 @@ async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = async |at| gateway.near.listen(at).await.unwrap_err();
     assert_eq!(refused("127.0.0.2:4000".parse().unwrap()).await, Refusal::NotAllowed);
-    assert_eq!(refused(taken.local_addr().unwrap()).await, Refusal::CannotListen);
+    assert_eq!(refused(taken.local_addr().unwrap()).await, Refusal::PortInUse);
     let at = nobody().await;
     assert_eq!(gateway.near.accept(at).await.unwrap_err(), Refusal::NotAllowed);
     let port = gateway.near.listen(at).await.unwrap();
@@ -557,4 +559,74 @@ async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_
     while TcpListener::bind(at).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+}
+
+/// A far gateway of a version that opens no ports: it answers heartbeats, and cannot read a request to listen. `asked` is told
+/// of each.
+async fn old_far(stack: Stack, at: SocketAddr, asked: mpsc::UnboundedSender<()>) {
+    let listener = stack.listen(at, 16).unwrap();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let asked = asked.clone();
+        tokio::spawn(async move {
+            let mut head = [0; 2];
+            stream.read_exact(&mut head).await?;
+            if head[1] == 2 {
+                let _near = stream.read_u64().await?;
+                stream.write_all(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 7]).await?;
+                loop {
+                    let beat = stream.read_u64().await?;
+                    stream.write_u64(beat).await?;
+                }
+            }
+            stream.write_all(&[1, 8]).await?;
+            stream.shutdown().await?;
+            let _ = asked.send(());
+            stream.read_to_end(&mut Vec::new()).await
+        });
+    }
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_far_gateway_that_opens_no_ports_is_named_once_and_is_no_refusal_of_a_program() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let (left, right) = memory::pair(1420, 256);
+    let stack = |device, address: &str| {
+        Stack::new(device, HostConfig::new([address.parse().unwrap()])).unwrap()
+    };
+    let (near, far) = (stack(left, "10.77.0.2/24"), stack(right, "10.77.0.1/24"));
+    let at = "10.77.0.1:7077".parse().unwrap();
+    let (asked, mut heard) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(old_far(far, at, asked));
+    let near = Near::start(near, NearConfig::new(at));
+    let (forward, to_serve) = ("8080:localhost:80".parse().unwrap(), near.clone());
+    tasks.spawn(
+        async move { match serve_remote(forward, to_serve, Clients::new(1), None).await {} },
+    );
+    for _ in 0..3 {
+        heard.recv().await.unwrap();
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
+    let text = "-R 8080:localhost:80: the far gateway cannot read the request";
+    assert!(warnings.len() == 1 && warnings[0].contains(text), "{log}");
+    assert!(near.status().refused.is_empty());
 }

@@ -1,19 +1,26 @@
 //! Gateways that are restarted, and links that are gone.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use airtcp_device::memory;
-use airtcp_gateway::{Near, NearConfig, Refusal};
+use airtcp_gateway::front::{Clients, serve_remote};
+use airtcp_gateway::{FarConfig, Near, NearConfig, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::network::{
     FAR, Network, addr, far, pattern, read_all, relay, reset_of, server, stack, within,
 };
+
+fn permit_listen(far: &mut FarConfig) {
+    far.permit_listen = vec!["127.0.0.1".parse().unwrap()];
+}
 
 /// A network whose far end can be replaced, and whose link can be switched off.
 fn replaceable() -> (Network, mpsc::UnboundedSender<memory::Memory>, Arc<AtomicBool>) {
@@ -24,7 +31,7 @@ fn replaceable() -> (Network, mpsc::UnboundedSender<memory::Memory>, Arc<AtomicB
     let on = Arc::new(AtomicBool::new(true));
     // Not a task of the network's: it survives the far gateway.
     tokio::spawn(relay(near_end, next, on.clone()));
-    let network = Network::between(stack(left, 2), stack(right, 1), |_| {}, JoinSet::new());
+    let network = Network::between(stack(left, 2), stack(right, 1), permit_listen, JoinSet::new());
     (network, fars, on)
 }
 
@@ -85,6 +92,84 @@ async fn a_link_that_is_gone_for_six_seconds_is_noticed_and_connections_resume()
         let (heard, (), ()) = tokio::join!(read_all(&mut program), sending, outage);
         assert!(heard.unwrap() == data);
         network.near.connect(&to.into()).await.unwrap();
+    })
+    .await;
+}
+
+/// Connects to a port that is about to be opened.
+async fn connected(to: SocketAddr) -> TcpStream {
+    loop {
+        match TcpStream::connect(to).await {
+            Ok(stream) => return stream,
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn programs_at_a_remote_forward_are_carried_after_a_link_was_gone_for_six_seconds() {
+    within(async {
+        let (network, _fars, on) = replaceable();
+        let (listener, to) = server().await;
+        let (_, at) = server().await;
+        let forward = format!("{}:{to}", at.port()).parse().unwrap();
+        let clients = Clients::new(64);
+        let (near, all) = (network.near.clone(), clients.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { match serve_remote(forward, near, all, None).await {} });
+        let is_carried = async |mut program: TcpStream| {
+            let (mut served, _) = listener.accept().await.unwrap();
+            program.write_all(b"x").await.unwrap();
+            assert_eq!(served.read_u8().await.unwrap(), b'x');
+        };
+        is_carried(connected(at).await).await;
+        on.store(false, Relaxed);
+        let gone = tokio::time::sleep(Duration::from_secs(6));
+        network.until(|near, _| !near.connected).await;
+        gone.await;
+        // More than are waited for at a time. One comes while the link is gone.
+        let mut programs = vec![connected(at).await];
+        on.store(true, Relaxed);
+        network.until(|near, _| near.connected).await;
+        for _ in 0..8 {
+            programs.push(connected(at).await);
+        }
+        for program in programs {
+            is_carried(program).await;
+        }
+        assert!(network.near.status().refused.is_empty(), "{:?}", network.near.status());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waited_at_a_port_before_the_hold_ended_takes_no_program_after_it() {
+    within(async {
+        let (mut network, _fars, on) = replaceable();
+        let config = NearConfig { hold: Duration::from_secs(5), ..NearConfig::new(addr(FAR)) };
+        network.near = Near::start(network.near_stack.clone(), config);
+        let (_, at) = server().await;
+        let port = network.near.listen(at).await.unwrap();
+        {
+            let before = network.near.accept(at);
+            let outage = async {
+                // The request has arrived.
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                on.store(false, Relaxed);
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                ended = before => assert!(matches!(ended, Err(Refusal::NoGateway(_))), "{ended:?}"),
+                () = outage => {}
+            }
+        }
+        drop(port);
+        on.store(true, Relaxed);
+        let _port = network.near.listen(at).await.unwrap();
+        let mut program = connected(at).await;
+        let mut carried = network.near.accept(at).await.unwrap();
+        program.write_all(b"x").await.unwrap();
+        assert_eq!(carried.read_u8().await.unwrap(), b'x');
     })
     .await;
 }

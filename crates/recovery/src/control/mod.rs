@@ -56,12 +56,14 @@ pub struct ControlParams {
     /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
     /// replaces another on a live connection. `None` if none was measured.
     pub rtt: Option<Duration>,
+    /// The rate that the path has lately carried for this and other connections to the same peer, this one's share.
+    pub rate: Option<Rate>,
     /// Seeds the random choices of a strategy: the same seed makes the same choices.
     pub seed: u64,
 }
 
 impl ControlParams {
-    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, no RTT and seed 0.
+    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, nothing known of the path and seed 0.
     pub const fn new(smss: ByteCount, initial_window: ByteCount) -> Self {
         Self {
             now: Instant::ZERO,
@@ -72,6 +74,7 @@ impl ControlParams {
             whole_segments: false,
             sack: true,
             rtt: None,
+            rate: None,
             seed: 0,
         }
     }

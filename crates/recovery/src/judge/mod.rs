@@ -15,6 +15,7 @@ use std::time::Duration;
 use airtcp_types::{ExtSeq, TxNo};
 
 use crate::detection::Finding;
+use crate::learned::RandomLosses;
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
@@ -177,6 +178,16 @@ pub trait LossJudge: Debug + Send {
     /// that measures the smallest round-trip time in this way may do so sooner.
     fn wants_low_load(&self) -> bool {
         false
+    }
+
+    /// Starts with what the judge of another connection to the same peer has counted.
+    fn inherit(&mut self, known: &RandomLosses) {
+        let _ = known;
+    }
+
+    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if it knows nothing; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    fn learned(&self) -> Option<RandomLosses> {
+        None
     }
 
     /// The retransmission timer ran out: what was waited for is overtaken.

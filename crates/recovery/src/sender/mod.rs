@@ -6,6 +6,7 @@ mod cwr;
 mod events;
 mod f_rto;
 mod idle;
+mod inherit;
 mod losses;
 mod probe;
 mod prr;

@@ -7,6 +7,7 @@ use crate::combination::{Combination, CombinationError, Parts};
 use crate::control::{CongestionControl, ControlParams, Notice};
 use crate::detection::{Finding, Findings, LossDetection, RecoveryEnd, Repair};
 use crate::judge::{LossJudge, Raised, Ruling};
+use crate::learned::RandomLosses;
 use crate::registry::{TakesOver, WireNeeds};
 use crate::run::Run;
 use crate::transmission::Transmission;
@@ -95,6 +96,18 @@ impl Strategies {
     /// Whether a judge would measure that share if less were in flight.
     pub(super) fn want_low_load(&self) -> bool {
         self.judges.iter().any(|judge| judge.wants_low_load())
+    }
+
+    /// What the first judge that knows anything hands on.
+    pub(super) fn learned(&self) -> Option<RandomLosses> {
+        self.judges.iter().find_map(|judge| judge.learned())
+    }
+
+    /// Makes them anew, with what is known of the path.
+    pub(super) fn restart(&mut self, params: ControlParams, losses: Option<&RandomLosses>) {
+        let Parts { detection, mut judges, control } = make(&self.combination, params);
+        losses.iter().for_each(|known| judges.iter_mut().for_each(|judge| judge.inherit(known)));
+        (self.detection, self.judges, self.control) = (detection, judges, control);
     }
 
     pub(super) fn view<'a>(&self, core: &'a Core, now: Instant) -> View<'a> {

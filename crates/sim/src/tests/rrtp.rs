@@ -103,6 +103,7 @@ fn what_is_of_tcp_alone_is_refused() {
         ("timestamps", FlowSpec { timestamps: false, ..flow("rrtp", BULK) }),
         ("sack", FlowSpec { sack: false, ..flow("rrtp", BULK) }),
         ("pacing", FlowSpec { pacing: true, ..flow("rrtp", BULK) }),
+        ("path_memory", FlowSpec { path_memory: true, ..flow("rrtp", BULK) }),
         ("mark_aware", FlowSpec { mark_aware: true, ..flow("rrtp", BULK) }),
     ] {
         let error = run(&one(chain("delay 1ms"), sent), None).unwrap_err().to_string();

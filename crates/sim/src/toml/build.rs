@@ -245,6 +245,7 @@ impl Builder<'_> {
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),
             pacing: or(file.pacing, usual.pacing),
+            path_memory: or(file.path_memory, usual.path_memory),
             receive_buffer: file.receive_buffer,
             send_buffer: file.send_buffer,
             wake_up_delay: file.wake_up_delay,
@@ -277,6 +278,7 @@ impl Builder<'_> {
             ("timestamps", file.timestamps.as_ref().map(Spanned::span)),
             ("sack", file.sack.as_ref().map(Spanned::span)),
             ("pacing", file.pacing.as_ref().map(Spanned::span)),
+            ("path_memory", file.path_memory.as_ref().map(Spanned::span)),
             ("mark_aware", file.mark_aware.as_ref().map(Spanned::span)),
             ("change", file.change.first().map(Spanned::span)),
         ];

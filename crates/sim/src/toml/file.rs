@@ -146,6 +146,7 @@ pub(super) struct FlowFile {
     pub(super) timestamps: Option<Spanned<bool>>,
     pub(super) sack: Option<Spanned<bool>>,
     pub(super) pacing: Option<Spanned<bool>>,
+    pub(super) path_memory: Option<Spanned<bool>>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) receive_buffer: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]

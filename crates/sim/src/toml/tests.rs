@@ -105,6 +105,7 @@ fn rrtp_is_named_where_a_combination_is() {
         "timestamps = true",
         "sack = true",
         "pacing = false",
+        "path_memory = false",
     ] {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
@@ -144,6 +145,7 @@ mtu = 1040
 timestamps = false
 sack = false
 pacing = true
+path_memory = true
 receive_buffer = "4MB"
 send_buffer = "64KiB"
 wake_up_delay = "2ms"
@@ -185,7 +187,7 @@ ping_pong = { size = "64B", count = 9 }
     assert_eq!(one.stop, Some(Duration::from_secs(9)));
     let combination = "sack/cubic".parse().unwrap();
     assert_eq!(one.changes, [Change { at: Duration::from_secs(5), combination }]);
-    assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
+    assert_eq!((one.timestamps, one.sack, one.pacing, one.path_memory), (false, false, true, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
     assert_eq!(one.wake_up_delay, Duration::from_millis(2));

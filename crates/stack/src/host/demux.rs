@@ -13,7 +13,7 @@ use tracing::debug;
 
 use crate::tcp::{Connection, State};
 
-use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket};
+use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, Told};
 
 /// Whose a segment is.
 enum Found {
@@ -256,6 +256,9 @@ impl Host {
         if let Some(mtu) = self.path_mtus.get(now, flow.remote.ip()) {
             connection.on_path_mtu(now, mtu);
         }
+        if connection.shares_path() {
+            connection.begin_with(now, &self.paths.get(now, flow.remote.ip()));
+        }
         let tcp = TcpSocket {
             connection,
             owner,
@@ -266,6 +269,7 @@ impl Host {
             held: ByteCount::ZERO,
             out_of_order: ByteCount::ZERO,
             state,
+            told: Told::default(),
         };
         let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));
         self.flows.insert(flow, id);

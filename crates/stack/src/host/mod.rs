@@ -15,6 +15,7 @@
 //! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
 //!                settle.rs    `transmit` asks that connection
 //! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
+//!                paths.rs     what connections have learned of their paths, for the next ones
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!
@@ -41,6 +42,7 @@ mod listing;
 mod outbox;
 mod passive;
 mod path_mtu;
+mod paths;
 mod peers;
 mod ports;
 mod readiness;
@@ -80,6 +82,7 @@ use fragments::Fragments;
 use listener::Listener;
 use outbox::Outbox;
 use path_mtu::PathMtus;
+use paths::{Paths, Told};
 use peers::{PeerId, Peers};
 use readiness::{Known, ReadyQueue};
 use secret::{Keyed, Secret};
@@ -148,6 +151,8 @@ pub struct Host {
     echoes: icmp::Allowance,
     fragments: Fragments,
     path_mtus: PathMtus,
+    /// What connections have learned.
+    paths: Paths,
     siblings: Siblings,
     /// There is, or was, a socket for every destination.
     intercepts: bool,
@@ -188,6 +193,8 @@ struct TcpSocket {
     out_of_order: ByteCount,
     /// The state it was in when last looked at.
     state: State,
+    /// What it has told of the path.
+    told: Told,
 }
 
 impl TcpSocket {
@@ -229,6 +236,7 @@ impl Host {
             peers: Peers::new(secret.keyed()),
             fragments: Fragments::new(secret.keyed()),
             path_mtus: PathMtus::new(secret.keyed()),
+            paths: Paths::new(secret.keyed()),
             siblings: Siblings::new(config.share),
             intercepts: false,
             secret,

@@ -74,6 +74,11 @@ impl Host {
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
         while let Some(id) = self.sending.first() {
             if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
+                if tcp.connection.wants_path() {
+                    let peer = tcp.connection.flow().remote.ip();
+                    tcp.connection.begin_with(now, &self.paths.get(now, peer));
+                    self.paths.begin(now, peer, &mut tcp.told);
+                }
                 if let Some(packet) =
                     tcp.connection.poll_transmit(now, &mut self.counters, &mut self.outlet)
                 {
@@ -107,6 +112,10 @@ impl Host {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         tcp.touched = false;
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
+        if let Some(news) = tcp.connection.path_news() {
+            let peer = tcp.connection.flow().remote.ip();
+            self.paths.learn(now, peer, &mut tcp.told, &news);
+        }
         let state = tcp.connection.state();
         self.report_readiness(id);
         match state {

@@ -85,6 +85,13 @@ pub struct TcpConfig {
     /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
     /// (RFC 9293 section 3.8.3 asks for 3 minutes).
     pub syn_retries: u8,
+    /// Whether it starts with what the host's other connections to the same address have measured, and hands on what it
+    /// measures (RFC 9040): round-trip times, the rate, the share of random losses. Its SYN is then sent again after the
+    /// usual time-out of the path, and `bbr3` starts at its part of the rate; `spike` starts with the known share.
+    ///
+    /// Never unless asked for: behind one address there may be several paths, and the figures of a connection depend on
+    /// what came before it.
+    pub path_memory: bool,
     /// The duration of TIME-WAIT (twice the MSL of RFC 9293 section 3.4.2; 60 s in Linux).
     pub time_wait: Duration,
     /// How long FIN-WAIT-2 lasts once the application let go.
@@ -119,6 +126,7 @@ impl Default for TcpConfig {
             defer_accept: None,
             // RFC 9293 section 3.8.3: 1 + 2 + 4 + ... + 64 s, and 120 s for the last one.
             syn_retries: 7,
+            path_memory: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             events: false,

@@ -19,6 +19,7 @@
 //! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
 //! on_path_mtu    path/             segments that are too large for the path
 //! send, ...      write.rs          what the application writes, and when that leaves
+//! path_news      sharing.rs        what it learns of the path, for other connections to the peer
 //! set_*          option.rs         what an application may set; switch.rs, other strategies for the sender
 //! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
@@ -41,6 +42,7 @@ mod path;
 mod receive;
 pub(crate) mod refused;
 mod send;
+mod sharing;
 mod state;
 mod switch;
 mod timers;
@@ -82,6 +84,8 @@ use path::PathMtu;
 use receive::{AckPolicy, Receiver, Withholding};
 pub(crate) use send::LEAST;
 use send::SendHalf;
+pub(crate) use sharing::PathNews;
+use sharing::Sharing;
 use timers::Watch;
 use timestamps::Timestamps;
 
@@ -130,6 +134,8 @@ pub struct Connection {
     #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
     events: Option<Box<VecDeque<EventKind>>>,
     tally: Tally,
+    /// Only where asked for.
+    sharing: Option<Box<Sharing>>,
     /// How it stood when there was nothing left to send.
     last_info: Option<Box<Info>>,
 }

@@ -44,6 +44,11 @@
 //! - While a judge needs losses at a low load to know the share that is lost at random
 //!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
 //!   round trips. It changes neither the cycle nor when the minimum is measured again.
+//! - ProbeRTT paces at half of the bandwidth, the share of its window. At the whole bandwidth, as
+//!   drafted, half a window leaves in half of a round trip, and the other half is silent: such a train
+//!   fills a queue of few packets, as a full load does, and a judge takes its drops for random losses.
+//! - Where the rate that the path has carried for other connections to the same peer is known ([`ControlParams::rate`]),
+//!   Startup begins at this rate.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 
@@ -190,6 +195,9 @@ impl Machine {
             undo: None,
         };
         bbr.init_pacing_rate(params.rtt);
+        if let (Some(rate), Some(rtt)) = (params.rate, params.rtt) {
+            bbr.begin_at(rate, rtt);
+        }
         bbr
     }
 

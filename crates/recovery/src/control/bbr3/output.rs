@@ -86,6 +86,13 @@ impl Machine {
         self.pacing_rate = Rate::from_bytes_over(self.cwnd, rtt).scale(STARTUP_PACING_GAIN);
     }
 
+    /// Begins with the rate that the path has lately carried, and its product with the round-trip time in flight. Neither
+    /// is less than without; both are the start of Startup, which measures for itself.
+    pub(super) fn begin_at(&mut self, rate: Rate, rtt: Duration) {
+        self.cwnd = self.cwnd.max(rate.bytes_in(rtt));
+        self.pacing_rate = self.pacing_rate.max(rate);
+    }
+
     /// SetPacingRateWithGain.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: f64) {
         let rate = self.bw.scale(gain * PACING_MARGIN / self.share_that_arrives());

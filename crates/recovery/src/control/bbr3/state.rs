@@ -38,7 +38,8 @@ impl State {
             Self::Startup => STARTUP_PACING_GAIN,
             Self::Drain => 0.5,
             Self::ProbeBwDown => 0.9,
-            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => 1.0,
+            Self::ProbeBwCruise | Self::ProbeBwRefill => 1.0,
+            Self::ProbeRtt => PROBE_RTT_CWND_GAIN,
             Self::ProbeBwUp => 1.25,
         }
     }

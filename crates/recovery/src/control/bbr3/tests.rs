@@ -314,6 +314,7 @@ fn probe_rtt_halves_the_volume_in_flight_and_its_samples_do_not_count() {
     // The queue hides the round-trip time.
     flow.queue = Duration::from_millis(20);
     flow.until(State::ProbeRtt);
+    assert_eq!(flow.bbr.pacing_rate, flow.bbr.bw.scale(0.5 * 0.99), "spread over the round trip");
     let (began, max_bw) = (flow.now, flow.bbr.max_bw.get());
     assert!(began > Instant::from_millis(5_000));
     assert_eq!(flow.bbr.cwnd, PATH.half());

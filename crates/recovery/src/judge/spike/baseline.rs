@@ -5,6 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant};
 
 use super::departures::Group;
+use crate::learned::RandomLosses;
 
 /// The fewest transmissions of a block.
 const BLOCK: u32 = 32;
@@ -37,6 +38,18 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
+    /// What another connection has counted. At which loads it did so is not known: the path may be shared by others now.
+    pub(super) fn starting_with(known: &RandomLosses) -> Self {
+        let RandomLosses { sent, lost, blocks, squares, halved_at } = *known;
+        Self { sent, lost, blocks, squares, halved_at, ..Self::default() }
+    }
+
+    /// What was counted, for another connection.
+    pub(super) fn counts(&self) -> RandomLosses {
+        let Self { sent, lost, blocks, squares, halved_at, .. } = *self;
+        RandomLosses { sent, lost, blocks, squares, halved_at }
+    }
+
     pub(super) fn add(&mut self, group: &Group) {
         self.load = self.load.max(group.load);
         self.block_sent = self.block_sent.saturating_add(group.sent);

@@ -10,6 +10,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding, earlier_arrived};
+use crate::learned::RandomLosses;
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
@@ -100,6 +101,8 @@ pub struct Spike {
     /// How many more losses with a queueing delay may be ruled random.
     queued: f64,
     open: bool,
+    /// The gate was open at some time.
+    was_open: bool,
     /// Whether less is to be in flight for a while, and since when it has asked for that.
     asks: bool,
     asked_since: Option<Instant>,
@@ -220,6 +223,7 @@ impl Spike {
 
     fn close(&mut self) {
         (self.allowance, self.queued) = (0.0, 0.0);
+        self.was_open |= self.open;
         self.open = false;
     }
 }
@@ -287,6 +291,23 @@ impl LossJudge for Spike {
 
     fn wants_low_load(&self) -> bool {
         self.asks
+    }
+
+    /// The gate is then open, with half of the allowance.
+    fn inherit(&mut self, known: &RandomLosses) {
+        self.baseline = Baseline::starting_with(known);
+        if self.baseline.share().is_some() {
+            self.allowance = EVIDENCE * self.baseline.dispersion() / 2.0;
+            self.open = true;
+        }
+    }
+
+    fn learned(&self) -> Option<RandomLosses> {
+        match (self.open, self.was_open) {
+            (true, _) => Some(self.baseline.counts()),
+            (false, true) => Some(RandomLosses::NONE),
+            (false, false) => None,
+        }
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {

@@ -6,6 +6,7 @@ use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::departures::Group;
 use super::{LossJudge, Spike};
+use crate::learned::RandomLosses;
 use crate::testkit::{Bottleneck, Net, RTT, SMSS, index, ms, sender};
 
 /// A baseline of `blocks` groups of 32 transmissions, `lost` of them lost in every `every`-th.
@@ -330,4 +331,38 @@ fn losses_with_a_queue_beyond_their_allowance_are_congestion_and_leave_the_gate_
     assert_eq!(ruled(&mut spike, 100), 12);
     spike.earn(64, true);
     assert_eq!(ruled(&mut spike, 100), 2);
+}
+
+#[test]
+fn a_baseline_that_is_handed_on_opens_the_gate_until_it_proves_wrong() {
+    let inheriting = |known: Option<RandomLosses>| {
+        let mut spike = Spike::default();
+        known.iter().for_each(|known| spike.inherit(known));
+        spike
+    };
+    assert_eq!(Spike::default().learned(), None, "it knows nothing");
+    let mut first = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
+    first.earn(1_000, false);
+    let known = first.learned();
+    let mut next = inheriting(known);
+    assert_eq!((next.random_share(), next.learned()), (1.0 / 32.0, known));
+    // Half of the allowance.
+    assert_eq!((0..100).take_while(|_| next.spend(false)).count(), 5);
+    assert_eq!(next.learned(), Some(RandomLosses::NONE));
+    assert!(!inheriting(next.learned()).open);
+    // Losses with a queue have none.
+    assert!(!inheriting(known).spend(true));
+}
+
+#[test]
+fn a_baseline_that_is_handed_on_ages_as_if_it_were_kept() {
+    let mut counted = baseline(20, 1, 1);
+    for start in [0, 20_000, 40_000, 60_000] {
+        let mut next = Baseline::starting_with(&counted.counts());
+        next.age(ms(start));
+        next.age(ms(start + 15_000));
+        counted = next;
+    }
+    // Halved at 35 s and at 75 s: five losses are left of 20.
+    assert_eq!(counted.share(), None);
 }

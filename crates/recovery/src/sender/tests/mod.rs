@@ -3,6 +3,7 @@
 mod cwr;
 mod double;
 mod f_rto;
+mod inherit;
 mod network;
 mod order;
 mod profiles;

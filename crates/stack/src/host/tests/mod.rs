@@ -12,6 +12,7 @@ mod input;
 mod limits;
 mod memory;
 mod path_mtu;
+mod paths;
 mod requirements;
 mod runs;
 mod storm;

@@ -174,6 +174,7 @@ impl Connection {
             self.last_info = Some(Box::new(self.info(now)));
         }
         self.collect_events();
+        self.keep_path_news();
         self.send.retire();
     }
 }

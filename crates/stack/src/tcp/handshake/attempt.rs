@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::{Combination, SenderConfig, WireNeeds};
+use airtcp_recovery::{Combination, LearnedRtt, RttEstimator, SenderConfig, WireNeeds};
 use airtcp_types::{FlowId, Instant};
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Segment};
@@ -17,6 +17,8 @@ use super::deferral::{Deferral, Shown};
 /// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Where the path is known, the first time-out is no less than this.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What is known before the connection is established.
 #[derive(Debug)]
@@ -148,6 +150,17 @@ impl Handshake {
         }
         let scales = shift.zip(self.options.window_scale);
         Agreed { scales, sack: self.options.sack_permitted, ecn, extensions }
+    }
+
+    /// Sends the SYN or SYN-ACK again after the time-out of the path, if that is shorter; the attempt lasts no shorter.
+    pub(in crate::tcp) fn inherit(&mut self, known: &LearnedRtt) {
+        let mut rtt = RttEstimator::new(self.sender.profile.rto, false);
+        rtt.inherit(known);
+        let least = rtt.rto().max(SHORTEST_TIMEOUT);
+        while self.retries == 0 && self.timeout / 2 >= least {
+            self.timeout /= 2;
+            self.max_retries = self.max_retries.saturating_add(1);
+        }
     }
 
     /// What the SYN offers, or both ends agreed on.

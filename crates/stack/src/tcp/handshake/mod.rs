@@ -64,6 +64,7 @@ impl Connection {
             closing: Closing::new(config),
             events: config.events.then(Box::default),
             tally: Tally::new(now),
+            sharing: config.path_memory.then(Box::default),
             last_info: None,
         }
     }

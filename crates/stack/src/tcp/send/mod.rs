@@ -11,7 +11,8 @@ mod tests;
 use std::time::Duration;
 
 use airtcp_recovery::{
-    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit, UndoSign,
+    Ack, Combination, CombinationError, Decision, Learned, Limit, Sender, Supply, Transmit,
+    UndoSign,
 };
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, SharedBytes};
 
@@ -340,6 +341,19 @@ impl SendHalf {
         combination: &Combination,
     ) -> Option<Result<(), CombinationError>> {
         Some(self.sender.as_mut()?.set_combination(now, combination))
+    }
+
+    /// Nothing was sent yet: the sender begins with what others have learned of the path.
+    pub(super) fn inherit(&mut self, now: Instant, known: &Learned) {
+        if let Some(sender) = &mut self.sender {
+            sender.inherit(now, known);
+        }
+    }
+
+    /// Payload bytes that have arrived, and what the sender has learned of the path.
+    pub(super) fn hand_on(&mut self) -> Option<(ByteCount, Learned)> {
+        let sender = self.sender.as_mut()?;
+        Some((sender.delivered(), sender.hand_on()))
     }
 
     /// What the sender has to tell next.
