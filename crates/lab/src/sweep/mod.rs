@@ -76,9 +76,12 @@ enum Form<'s> {
     Varied,
 }
 
+/// Reads the trace that a link names.
+type Load = Box<dyn FnMut(&str) -> Result<Trace, String> + Send>;
+
 /// The traces that links name, each read once, with its hash.
 struct Traces {
-    load: Box<dyn FnMut(&str) -> Result<Trace, String> + Send>,
+    load: Load,
     known: BTreeMap<String, (Trace, [u8; 32])>,
 }
 
@@ -175,8 +178,8 @@ impl<'s> Sweep<'s> {
             return Err(LabError::Axis { axis: axis.name.clone(), what });
         }
         let seeds = seeds.unwrap_or(design.seeds).max(1);
-        let lengths = design.axes.iter().map(|axis| axis.values.len() as u64);
-        let cells = lengths.fold(Some(seeds), |cells, length| cells?.checked_mul(length));
+        let mut lengths = design.axes.iter().map(|axis| axis.values.len() as u64);
+        let cells = lengths.try_fold(seeds, u64::checked_mul);
         if cells.is_none_or(|cells| cells > MOST_CELLS) {
             let what = format!(
                 "{}: the axes and the seeds make more than {MOST_CELLS} cells: use fewer values, or split the file",
