@@ -52,17 +52,30 @@ struct GridArgs {
     seeds: Option<u32>,
 }
 
-/// The whole sweep on this machine.
+/// The whole sweep on this machine. An optional set of arguments has no other set within it, hence those of [`GridArgs`].
 #[derive(Args, Debug)]
 struct HereArgs {
-    #[command(flatten)]
-    grid: GridArgs,
+    /// Experiment file with axes; with --vary a scenario file
+    #[arg(value_name = "FILE.toml")]
+    grid: PathBuf,
+    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
+    #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
+    vary: Vec<(String, Vec<String>)>,
+    /// Number of seeds of each combination, starting from 1 [default: that of the file; with --vary: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
+    seeds: Option<u32>,
     /// Write records, means and pictures to this directory; a sweep that was interrupted is resumed
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
+}
+
+impl HereArgs {
+    fn grid(&self) -> GridArgs {
+        GridArgs { grid: self.grid.clone(), vary: self.vary.clone(), seeds: self.seeds }
+    }
 }
 
 /// `airtcp sweep run`.
@@ -110,14 +123,15 @@ fn axis(text: &str) -> Result<(String, Vec<String>), String> {
 /// # Errors
 /// The file cannot be read or run; a shard is missing or damaged; writing.
 pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
-    let (grid, task) = match (&args.command, &args.here) {
+    let here = args.here.as_ref().map(|args| (args.grid(), args));
+    let (grid, task) = match (&args.command, &here) {
         (Some(SweepCommand::Plan(grid)), _) => (grid, Task::Plan),
         (Some(SweepCommand::Run(args)), _) => {
             let shard = shard(args, |name| env::var(name).ok())?;
             (&args.grid, Task::Run(shard, &args.out, args.threads))
         }
         (Some(SweepCommand::Merge(args)), _) => (&args.grid, Task::Merge(&args.out)),
-        (None, Some(args)) => (&args.grid, Task::All(&args.out, args.threads)),
+        (None, Some((grid, args))) => (grid, Task::All(&args.out, args.threads)),
         (None, None) => bail!(Mistake::new("expected FILE.toml".to_owned())),
     };
     let file = read(grid)?;
