@@ -120,9 +120,9 @@ fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (R
 /// Queues of every size, from one packet to eight times the bandwidth-delay product.
 #[test]
 fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
-    for combination in COMBINATIONS {
+    for (combination, seconds) in COMBINATIONS.into_iter().zip([20, 8, 8]) {
         for queue in [1, 2, 4, 6, 8, 21, 42, 84, 167, 668, 1336] {
-            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, 20);
+            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, seconds);
             assert_eq!(ruled.congestion.random, 0, "{combination}, {queue}: {ruled}");
         }
     }
