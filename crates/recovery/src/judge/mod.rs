@@ -185,7 +185,8 @@ pub trait LossJudge: Debug + Send {
         let _ = known;
     }
 
-    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if it knows nothing; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if
+    /// it has counted nothing itself; [`RandomLosses::NONE`] if what it knew has proved wrong.
     fn learned(&self) -> Option<RandomLosses> {
         None
     }

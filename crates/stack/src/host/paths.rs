@@ -18,7 +18,7 @@ use crate::tcp::PathNews;
 
 use super::secret::Keyed;
 
-/// What nobody has confirmed for so long is forgotten.
+/// What no connection has confirmed for this time is forgotten.
 const LIFETIME: Duration = Duration::from_secs(60);
 /// The rate counts half after this time, as the losses that `spike` has counted do.
 const HALF_LIFE: Duration = Duration::from_secs(30);
@@ -97,6 +97,13 @@ impl Paths {
             path.learn(now, arrived, &news.learned);
         }
         path.set_busy(now, told, news.is_busy);
+    }
+
+    /// A connection that has told `told` is gone.
+    pub(super) fn end(&mut self, peer: IpAddr, told: &Told) {
+        if let Some(path) = self.known.get_mut(&peer).filter(|_| told.is_busy) {
+            path.busy = path.busy.saturating_sub(1);
+        }
     }
 
     fn path(&mut self, now: Instant, peer: IpAddr) -> &mut Path {

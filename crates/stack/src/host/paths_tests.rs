@@ -118,3 +118,13 @@ fn the_oldest_makes_room() {
     let knows = |number| paths.get(at(0), peer(number)).rtt.is_some();
     assert_eq!((knows(9), knows(10), knows(most + 9)), (false, true, true));
 }
+
+#[test]
+fn one_that_is_gone_has_no_data_in_flight_any_more() {
+    let mut paths = paths();
+    let told = transfer(&mut paths, 0);
+    assert_eq!(rate(&paths, 200), Some(4_000_000));
+    paths.end(peer(1), &told);
+    assert_eq!(rate(&paths, 200), Some(8_000_000));
+    paths.end(peer(2), &told);
+}

@@ -183,6 +183,7 @@ impl Host {
         self.timers.set(id, &mut tcp.armed, None);
         self.held -= tcp.held;
         self.leave_peer(&tcp);
+        self.paths.end(tcp.connection.flow().remote.ip(), &tcp.told);
         // Of one that is closed the 4-tuple is free already.
         if tcp.state != State::Closed {
             self.forget_flow(id, tcp.connection.flow());

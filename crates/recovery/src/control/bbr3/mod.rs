@@ -273,10 +273,11 @@ impl Machine {
         }
         self.idle_restart = true;
         self.extra_acked.restart(now);
+        if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(now);
+        }
         if self.state.is_in_probe_bw() {
             self.set_pacing_rate_with_gain(1.0);
-        } else if self.state == State::ProbeRtt {
-            self.check_probe_rtt_done(now);
         }
     }
 

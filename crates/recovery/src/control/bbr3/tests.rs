@@ -369,6 +369,7 @@ fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
     flow.notice(IDLE);
     assert_eq!(flow.bbr.state, State::ProbeBwCruise);
     assert_eq!(flow.bbr.cwnd, window);
+    assert_eq!(flow.bbr.pacing_rate, flow.bbr.bw.scale(0.99), "no longer at half of the rate");
 }
 
 #[test]

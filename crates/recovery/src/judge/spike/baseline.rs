@@ -35,6 +35,8 @@ pub(super) struct Baseline {
     /// The most that was in flight in any group that was counted.
     load: ByteCount,
     halved_at: Option<Instant>,
+    /// Some of it was counted here, and not only by another connection.
+    is_own: bool,
 }
 
 impl Baseline {
@@ -44,10 +46,10 @@ impl Baseline {
         Self { sent, lost, blocks, squares, halved_at, ..Self::default() }
     }
 
-    /// What was counted, for another connection.
-    pub(super) fn counts(&self) -> RandomLosses {
-        let Self { sent, lost, blocks, squares, halved_at, .. } = *self;
-        RandomLosses { sent, lost, blocks, squares, halved_at }
+    /// What was counted, for another connection; `None` if all of it came from another one.
+    pub(super) fn counts(&self) -> Option<RandomLosses> {
+        let Self { sent, lost, blocks, squares, halved_at, is_own, .. } = *self;
+        is_own.then_some(RandomLosses { sent, lost, blocks, squares, halved_at })
     }
 
     pub(super) fn add(&mut self, group: &Group) {
@@ -60,6 +62,7 @@ impl Baseline {
             self.lost += lost;
             self.squares += lost * lost;
             self.blocks += 1.0;
+            self.is_own = true;
         }
     }
 

@@ -101,8 +101,8 @@ pub struct Spike {
     /// How many more losses with a queueing delay may be ruled random.
     queued: f64,
     open: bool,
-    /// The gate was open at some time.
-    was_open: bool,
+    /// More was lost than the baseline let expect while the gate was open.
+    disproved: bool,
     /// Whether less is to be in flight for a while, and since when it has asked for that.
     asks: bool,
     asked_since: Option<Instant>,
@@ -201,6 +201,7 @@ impl Spike {
         self.baseline.see_loss();
         self.allowance -= 1.0;
         if self.allowance <= 0.0 {
+            self.disproved |= self.open;
             self.close();
         }
         self.open
@@ -223,7 +224,6 @@ impl Spike {
 
     fn close(&mut self) {
         (self.allowance, self.queued) = (0.0, 0.0);
-        self.was_open |= self.open;
         self.open = false;
     }
 }
@@ -264,6 +264,7 @@ impl LossJudge for Spike {
         self.baseline.age(view.now);
         if self.baseline.share().is_none() {
             self.close();
+            self.disproved = false;
         }
         self.ask(view.now, ack.srtt);
     }
@@ -303,11 +304,10 @@ impl LossJudge for Spike {
     }
 
     fn learned(&self) -> Option<RandomLosses> {
-        match (self.open, self.was_open) {
-            (true, _) => Some(self.baseline.counts()),
-            (false, true) => Some(RandomLosses::NONE),
-            (false, false) => None,
+        if self.open {
+            return self.baseline.counts();
         }
+        self.disproved.then_some(RandomLosses::NONE)
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {

@@ -345,22 +345,34 @@ fn a_baseline_that_is_handed_on_opens_the_gate_until_it_proves_wrong() {
     first.earn(1_000, false);
     let known = first.learned();
     let mut next = inheriting(known);
-    assert_eq!((next.random_share(), next.learned()), (1.0 / 32.0, known));
+    assert_eq!(next.random_share(), 1.0 / 32.0);
+    assert_eq!(next.learned(), None, "it has counted nothing itself");
     // Half of the allowance.
     assert_eq!((0..100).take_while(|_| next.spend(false)).count(), 5);
     assert_eq!(next.learned(), Some(RandomLosses::NONE));
     assert!(!inheriting(next.learned()).open);
     // Losses with a queue have none.
     assert!(!inheriting(known).spend(true));
+    // One that closes because its counts have aged away has not proved wrong.
+    let mut idle = inheriting(known);
+    idle.close();
+    assert_eq!(idle.learned(), None);
+    // What it counts itself, it hands on together with the rest.
+    let mut confirms = inheriting(known);
+    confirms.baseline.add(&Group::of(32, 1, ByteCount::ZERO));
+    let sent = |learned: Option<RandomLosses>| learned.map(|learned| learned.sent);
+    assert_eq!(sent(confirms.learned()), sent(known).map(|sent| sent + 32.0));
 }
 
 #[test]
 fn a_baseline_that_is_handed_on_ages_as_if_it_were_kept() {
     let mut counted = baseline(20, 1, 1);
     for start in [0, 20_000, 40_000, 60_000] {
-        let mut next = Baseline::starting_with(&counted.counts());
+        let known = counted.counts().expect("counted here");
+        let mut next = Baseline::starting_with(&known);
         next.age(ms(start));
         next.age(ms(start + 15_000));
+        next.add(&Group::of(32, 0, ByteCount::ZERO));
         counted = next;
     }
     // Halved at 35 s and at 75 s: five losses are left of 20.
