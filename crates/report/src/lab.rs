@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::command;
 use crate::page::{Block, Section, Table};
 use crate::{ReportError, inputs};
 
@@ -141,12 +142,13 @@ fn experiment(
     directory: &Path,
     shown: &mut Vec<PathBuf>,
 ) -> Result<Section, ReportError> {
-    let Summary { experiment, what, source, ground, command, seeds, notes, .. } = summary;
+    let Summary { experiment, what, source, ground, seeds, notes, .. } = summary;
     let runs = if *seeds == 1 { "run" } else { "runs" };
-    let mut blocks = vec![
-        Block::Text(format!("{what}. Source: {source}. {seeds} {runs} of each case, {ground}.")),
-        Block::Code(command.clone()),
-    ];
+    let text = format!("{what}. Source: {source}. {seeds} {runs} of each case, {ground}.");
+    let mut blocks = vec![Block::Text(text)];
+    if command::is_ours(&summary.command) {
+        blocks.push(Block::Code(summary.command.clone()));
+    }
     for Drawing { file, title } in &summary.pictures {
         let path = directory.join(file);
         let svg = inputs::text(&path)?;

@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod command;
 mod compare;
 mod distribution;
 mod error;
