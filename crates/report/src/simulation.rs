@@ -205,7 +205,7 @@ impl Simulation {
                 table.rows.push(vec![
                     run.seed.to_string(),
                     flow.name.clone(),
-                    (flow.copy + 1).to_string(),
+                    flow.copy.saturating_add(1).to_string(),
                     flow.combination.clone(),
                     format!("{:.3}", flow.goodput * 1e-6),
                     flow.bytes.to_string(),
