@@ -140,6 +140,16 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
     html::page(title, &sections).map_err(|error| ReportError::json(Path::new(title), 1, &error))
 }
 
+/// Checks, before [`html`] is written to the file `output`, that this overwrites none of the results in `paths`. An earlier
+/// page may be replaced.
+///
+/// # Errors
+///
+/// [`ReportError::Output`] for such a file; a path does not exist.
+pub fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
+    inputs::check_output(paths, output)
+}
+
 /// # Errors
 /// The text is not JSON of this type: with its line.
 fn from_json<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ReportError> {
