@@ -114,7 +114,7 @@ fn a_sweep_writes_tables_and_pictures_and_is_not_run_twice() -> Outcome {
 
     fs::write(directory.path().join("grid.toml"), GRID.replace("500ms", "400ms"))?;
     let error = refused(whole(), 1)?;
-    assert!(error.contains("shard-1-of-1.jsonl: line 1: cell 1 is of another sweep"), "{error}");
+    assert!(error.contains("shard-1-of-1.jsonl: choose another directory with --out"), "{error}");
     Ok(())
 }
 
@@ -131,7 +131,11 @@ fn clusters_name_the_shard_and_the_merge_is_the_same() -> Outcome {
     };
     assert!(said(slurm("2"))?.starts_with("shard 2/3: 5 cells"));
     let error = refused(merge(), 1)?;
-    assert!(error.ends_with("shard-1-of-3.jsonl: missing: run the shard: --shard 1/3"), "{error}");
+    assert!(error.contains("2 of 3 shards are not there (missing: 1,3): run each"), "{error}");
+    let typed = "; for the first, type airtcp sweep run grid.toml --shard 1/3 --out parts";
+    assert!(error.ends_with(typed), "{error}");
+    let error = refused(airtcp(&directory, "sweep grid.toml --out parts"), 1)?;
+    assert!(error.contains("it has files of 3 shards, and this run is one of 1"), "{error}");
     let mut queue = airtcp(&directory, "sweep run grid.toml --shards 3 --out parts");
     queue.env("HQ_TASK_ID", "3");
     assert!(said(queue)?.starts_with("shard 3/3: 5 cells"));
@@ -144,7 +148,7 @@ fn clusters_name_the_shard_and_the_merge_is_the_same() -> Outcome {
     let damaged = directory.path().join("parts/shards/shard-2-of-3.jsonl");
     fs::write(&damaged, fs::read_to_string(&damaged)?.replacen("\"seed\":2", "\"seed\":3", 1))?;
     let error = refused(merge(), 1)?;
-    assert!(error.contains("shard-2-of-3.jsonl: line 6: the checksum is not"), "{error}");
+    assert!(error.contains("shard-2-of-3.jsonl: line 1: no record of cell 2: damaged"), "{error}");
     let error = refused(slurm("2"), 1)?;
     assert!(error.contains("remove the file and run --shard 2/3 again"), "{error}");
     Ok(())
@@ -193,6 +197,15 @@ fn keys_of_a_scenario_are_varied() -> Outcome {
     assert!(error.contains("expected KEY=A,B"), "{error}");
     let error = refused(airtcp(&directory, "sweep s.toml --out results"), 1)?;
     assert!(error.starts_with("s.toml:") && error.ends_with("add --vary KEY=A,B"), "{error}");
+    let error = refused(airtcp(&directory, "sweep plan grid.toml --vary mtu=1,2"), 1)?;
+    assert!(
+        error.starts_with("grid.toml: this is an experiment file, and --vary takes"),
+        "{error}"
+    );
+    fs::write(directory.path().join("file"), "")?;
+    let error = refused(airtcp(&directory, "sweep grid.toml --out file"), 1)?;
+    assert!(error.starts_with("creating file/shards: "), "{error}");
+    assert!(error.ends_with("choose another directory with --out"), "{error}");
     let error = refused(airtcp(&directory, "sweep plan s.toml --vary seed=1,2"), 2)?;
     assert!(error.starts_with("axis `seed`: the seeds of a sweep are 1 to N"), "{error}");
     let error = refused(airtcp(&directory, "sweep run grid.toml --out results"), 2)?;

@@ -27,9 +27,13 @@ pub(crate) struct ReportArgs {
 /// # Errors
 /// A result cannot be read or is damaged; the page cannot be written.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let page = airtcp_report::html(&args.title, &args.paths)?;
     let path = &args.output;
-    if path == Path::new("-") {
+    let is_file = path != Path::new("-");
+    if is_file {
+        airtcp_report::check_output(&args.paths, path)?;
+    }
+    let page = airtcp_report::html(&args.title, &args.paths)?;
+    if !is_file {
         return output::print(page.trim_end());
     }
     let written = fs::write(path, &page).map_err(|error| file::not_made(path, error));

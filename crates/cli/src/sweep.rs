@@ -138,15 +138,15 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
     let sweep = sweep(grid, &file)?;
     match task {
         Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
-            // Whoever reads it has seen enough.
+            // The reader, for example `head`, does not want the rest.
             Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             planned => planned.map_err(told),
         },
         Task::Run(shard, out, threads) => run_shard(&sweep, shard, out, threads),
-        Task::Merge(out) => merge(&sweep, out),
+        Task::Merge(out) => merge(&sweep, grid, out),
         Task::All(out, threads) => {
             run_shard(&sweep, Shard::WHOLE, out, threads)?;
-            merge(&sweep, out)
+            merge(&sweep, grid, out)
         }
     }
 }
@@ -224,13 +224,17 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
             if is_array { ", or submit the array 1-N" } else { "" }
         )));
     };
-    let first = u64::from(name != "JOB_COMPLETION_INDEX");
-    let shard = task.and_then(|task| Shard::new((task + 1).checked_sub(first)?, of));
+    if Shard::new(1, of).is_none() {
+        let what =
+            format!("SLURM_ARRAY_TASK_COUNT is {of}: no sweep has so many shards: add --shards N");
+        return Err(Mistake::new(what));
+    }
+    let (first, last) = if name == "JOB_COMPLETION_INDEX" { (0, of - 1) } else { (1, of) };
+    let shard = task.and_then(|task| Shard::new(task.checked_add(1 - first)?, of));
     shard.ok_or_else(|| {
         Mistake::new(format!(
-            "{name} is {}: expected a number from {first} to {}",
+            "{name} is {}: expected a number from {first} to {last}",
             variable(name).unwrap_or_default(),
-            of + first - 1
         ))
     })
 }
@@ -263,8 +267,14 @@ fn run_shard(
     Ok(())
 }
 
-fn merge(sweep: &Sweep<'_>, out: &Path) -> anyhow::Result<()> {
-    let merged = sweep.merge(out)?;
+fn merge(sweep: &Sweep<'_>, grid: &GridArgs, out: &Path) -> anyhow::Result<()> {
+    let merged = sweep.merge(out).map_err(|error| match sweep.missing(out).as_deref() {
+        Ok([first, ..]) => {
+            let line = run_line(grid, *first, out);
+            output::with_advice(error.into(), format_args!("for the first, type {line}"))
+        }
+        _ => error.into(),
+    })?;
     if let Some(note) = merged.note {
         output::note(format_args!("note: {note}"));
     }
@@ -272,6 +282,23 @@ fn merge(sweep: &Sweep<'_>, out: &Path) -> anyhow::Result<()> {
         output::note(format_args!("wrote {}", file.display()));
     }
     Ok(())
+}
+
+/// What to type to run a shard.
+fn run_line(grid: &GridArgs, shard: Shard, out: &Path) -> String {
+    let quoted =
+        |word: String| match word.chars().all(|c| c.is_alphanumeric() || "._-/=,:".contains(c)) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        };
+    let mut line = format!("airtcp sweep run {}", quoted(grid.grid.display().to_string()));
+    for (key, values) in &grid.vary {
+        line += &format!(" --vary {}", quoted(format!("{key}={}", values.join(","))));
+    }
+    if let Some(seeds) = grid.seeds {
+        line += &format!(" --seeds {seeds}");
+    }
+    line + &format!(" --shard {shard} --out {}", quoted(out.display().to_string()))
 }
 
 #[cfg(test)]
@@ -316,6 +343,16 @@ mod tests {
     }
 
     #[test]
+    fn a_line_to_type_has_all_options() {
+        let args = parse("sweep merge a.toml --vary mtu=1,2 --seeds 5 --out d").unwrap();
+        let Some(SweepCommand::Merge(args)) = args.command else { panic!("no merge") };
+        let line = run_line(&args.grid, Shard::WHOLE, Path::new("my results"));
+        let expected =
+            "airtcp sweep run a.toml --vary mtu=1,2 --seeds 5 --shard 1/1 --out 'my results'";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
     fn the_shard_is_that_of_the_command_line_or_of_the_cluster() {
         let slurm = |task, least, most, count| {
             [
@@ -343,6 +380,13 @@ mod tests {
         assert_eq!(error, "JOB_COMPLETION_INDEX is 4: expected a number from 0 to 3");
         let error = of(" --shards 4", &[("HQ_TASK_ID", "0")]).unwrap_err();
         assert_eq!(error, "HQ_TASK_ID is 0: expected a number from 1 to 4");
+        let most = u64::MAX.to_string();
+        for name in ["HQ_TASK_ID", "JOB_COMPLETION_INDEX"] {
+            let error = of(" --shards 4", &[(name, &most)]).unwrap_err();
+            assert!(error.starts_with(&format!("{name} is {most}: expected a number")), "{error}");
+        }
+        let error = of("", &slurm("1", "1", &most, &most)).unwrap_err();
+        assert!(error.starts_with("SLURM_ARRAY_TASK_COUNT is 18446744073709551615: no"), "{error}");
         assert!(of("", &[]).unwrap_err().starts_with("which shard? For example --shard 1/100"));
         assert!(of(" --shard 0/5", &[]).is_err());
         assert!(of(" --shard 1/5 --shards 5", &[]).is_err());

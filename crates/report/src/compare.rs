@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::command::quoted;
 use crate::figures::{Interval, micros, shown};
 use crate::page::{Axis, Block, Chart, Table, color};
 use crate::series::{Look, Series};
@@ -59,8 +60,10 @@ impl Comparison {
         vec![
             Block::Text(text),
             Block::Code(format!(
-                "airtcp compare \"{forth}\" --back \"{back}\" --flows {flows} --seeds {seeds} --seconds {seconds} --with {}",
-                self.names()
+                "airtcp compare {} --back {} --flows {flows} --seeds {seeds} --seconds {seconds} --with {}",
+                quoted(forth),
+                quoted(back),
+                quoted(&self.names())
             )),
             Block::Table(self.table()),
             Block::Chart(self.chart()),

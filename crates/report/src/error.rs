@@ -46,6 +46,12 @@ pub enum ReportError {
         .0.display()
     )]
     Empty(PathBuf),
+    /// The page would be written over results.
+    #[error(
+        "{}: has results, which the page would overwrite: choose another file, as with `-o report.html`",
+        .0.display()
+    )]
+    Output(PathBuf),
     /// A trace could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),

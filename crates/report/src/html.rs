@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use data_encoding::BASE64;
 use sha2::{Digest, Sha256};
 
-use crate::page::{Block, Chart, Section, Table};
+use crate::page::{Block, Chart, MOST_SERIES, Section, Table};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -51,10 +51,17 @@ fn hash(text: &str) -> String {
     BASE64.encode(&Sha256::digest(text))
 }
 
-/// The text for HTML, also in an attribute. Control characters, which HTML does not have, are replaced.
+/// Whether a character changes the direction of the text after it: a record could show figures in another order with it.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text for HTML, also in an attribute. Control characters, which HTML does not have, are replaced, and those that change
+/// the direction of text.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -62,7 +69,8 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.push('\u{FFFD}'),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            c if c.is_control() || is_direction(c) => out.push('\u{FFFD}'),
             c => out.push(c),
         }
     }
@@ -101,13 +109,18 @@ fn blocks(out: &mut String, all: &[Block]) -> Result<(), serde_json::Error> {
 }
 
 fn chart(out: &mut String, chart: &Chart) -> Result<(), serde_json::Error> {
-    // JSON has this character in strings only.
-    let data = serde_json::to_string(chart)?.replace('<', "\\u003c");
+    // JSON has these characters in strings only.
+    let data = serde_json::to_string(chart)?;
+    let data = data.replace('<', "\\u003c").replace(is_direction, "\u{FFFD}");
     let _ = writeln!(
         out,
         "<figure class=\"chart\"><figcaption>{}</figcaption><script type=\"application/json\">{data}</script></figure>",
         escaped(&chart.title)
     );
+    let left = chart.series.len().saturating_sub(MOST_SERIES);
+    if left > 0 {
+        let _ = writeln!(out, "<p>{left} more series are left out.</p>");
+    }
     Ok(())
 }
 
@@ -219,6 +232,33 @@ mod tests {
             let allowed = html.matches("http://www.w3.org/2000/svg").count();
             assert_eq!(found, if source == "http:" { allowed } else { 0 }, "{source}");
         }
+    }
+
+    #[test]
+    fn ends_of_lines_are_kept_and_directions_of_text_replaced() {
+        assert_eq!(escaped("a\r\nb\rc"), "a\nb\u{FFFD}c");
+        assert_eq!(escaped("1\u{202E}2\u{2066}3\u{200F}"), "1\u{FFFD}2\u{FFFD}3\u{FFFD}");
+    }
+
+    #[test]
+    fn a_chart_has_forty_series_and_says_how_many_it_leaves_out() {
+        let all = |count: usize| {
+            let series = (0..count).map(|number| {
+                let mut series = Series::new(Look::Dots, 1);
+                series.point(1, 2);
+                series.named(format!("\u{202E}{number}"), "c0")
+            });
+            let (title, group) = ("a".to_owned(), String::new());
+            let series = series.collect();
+            let chart = Chart { title, group, x: Axis::TIME, y: Axis::BYTES, height: 300, series };
+            let mut out = String::new();
+            super::chart(&mut out, &chart).unwrap();
+            out
+        };
+        assert!(!all(40).contains("left out"));
+        let cut = all(43);
+        assert!(cut.contains("<p>3 more series are left out.</p>") && !cut.contains('\u{202E}'));
+        assert_eq!(cut.matches("\"name\"").count(), 40);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Finds what the directories have to show.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::ReportError;
+use crate::{ReportError, lab};
 
 /// The longest file that is read whole, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -15,6 +16,11 @@ const SUMMARIES: &str = "summaries.jsonl";
 /// The names of `--trace`.
 const PACKETS: &str = "packets.pcapng";
 const EVENTS: &str = "events.sqlog";
+/// The names of `airtcp sweep --out`: a directory with parts of the records, and files beside it with all of them.
+const SHARDS: &str = "shards";
+const MERGED: [&str; 2] = ["records.jsonl", "means.csv"];
+/// The extensions of files that results consist of.
+const RESULTS: [&str; 8] = ["json", "jsonl", "toml", "svg", "pcap", "pcapng", "sqlog", "csv"];
 
 /// The files to show, each list in the order of the arguments and of names.
 #[derive(Debug, Default)]
@@ -34,7 +40,12 @@ impl Inputs {
     /// A path does not exist, has nothing to show, or is a file of another kind.
     pub(crate) fn find(paths: &[impl AsRef<Path>]) -> Result<Self, ReportError> {
         let mut inputs = Self::default();
+        let mut seen = BTreeSet::new();
         for path in paths.iter().map(AsRef::as_ref) {
+            // One that is given again has been read.
+            if !seen.insert(fs::canonicalize(path).map_err(ReportError::file(path))?) {
+                continue;
+            }
             let before = inputs.count();
             if fs::metadata(path).map_err(ReportError::file(path))?.is_dir() {
                 inputs.directory(path)?;
@@ -56,26 +67,37 @@ impl Inputs {
     fn directory(&mut self, path: &Path) -> Result<(), ReportError> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(ReportError::file(path))? {
-            entries.push(entry.map_err(ReportError::file(path))?.path());
+            let entry = entry.map_err(ReportError::file(path))?;
+            // A link could lead out of the directory or round in a circle; a pipe would never end.
+            let kind = entry.file_type().map_err(ReportError::file(path))?;
+            if kind.is_dir() || kind.is_file() {
+                entries.push(entry.path());
+            }
         }
         entries.sort();
         let has = |name: &str| entries.iter().any(|entry| entry.ends_with(name));
-        let (is_experiment, is_trace) = (has(SUMMARY), has(PACKETS) || has(EVENTS));
-        if is_experiment {
+        let is_trace = has(PACKETS) || has(EVENTS);
+        // A trace is read with both its files.
+        let is_whole = [PACKETS, EVENTS]
+            .iter()
+            .all(|name| has(name) || fs::symlink_metadata(path.join(name)).is_err());
+        let is_sweep = MERGED.iter().all(|name| has(name));
+        if has(SUMMARY) && lab::is_summary(&path.join(SUMMARY)) {
             // Its records, table and pictures are part of the experiment.
             self.summaries.push(path.join(SUMMARY));
             entries.retain(|entry| entry.is_dir());
         }
         if is_trace {
-            self.traces.push(path.to_owned());
+            if is_whole {
+                self.traces.push(path.to_owned());
+            }
             entries.retain(|entry| !entry.ends_with(PACKETS) && !entry.ends_with(EVENTS));
         }
         for entry in entries {
-            // A link could lead round in a circle.
-            if entry.is_dir() && !entry.is_symlink() {
-                self.directory(&entry)?;
-            } else if entry.is_file() {
+            if !entry.is_dir() {
                 self.file(&entry);
+            } else if !(is_sweep && entry.ends_with(SHARDS)) {
+                self.directory(&entry)?;
             }
         }
         Ok(())
@@ -85,8 +107,13 @@ impl Inputs {
     fn file(&mut self, path: &Path) -> bool {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let list = match extension {
-            Some("json") if path.ends_with(SUMMARY) => &mut self.summaries,
-            Some("jsonl") if path.ends_with(SUMMARIES) => &mut self.summaries,
+            // Others give their own records these names too.
+            Some("json" | "jsonl")
+                if (path.ends_with(SUMMARY) || path.ends_with(SUMMARIES))
+                    && lab::is_summary(path) =>
+            {
+                &mut self.summaries
+            }
             Some("json") => &mut self.json,
             Some("jsonl") => &mut self.lines,
             Some("toml") => &mut self.scenarios,
@@ -97,6 +124,40 @@ impl Inputs {
         list.push(path.to_owned());
         true
     }
+}
+
+/// # Errors
+/// Writing to `output` would destroy results: it is one of `paths`, or a file with the extension of results below one.
+pub(crate) fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
+    // What is not there yet destroys nothing.
+    let Ok(target) = fs::canonicalize(output) else { return Ok(()) };
+    let extension = target.extension().and_then(|extension| extension.to_str());
+    let is_result = extension.is_some_and(|extension| RESULTS.contains(&extension));
+    for path in paths.iter().map(AsRef::as_ref) {
+        let path = fs::canonicalize(path).map_err(ReportError::file(path))?;
+        // A summary is read with the files beside it.
+        let is_summary = path.ends_with(SUMMARY) || path.ends_with(SUMMARIES);
+        let directory = path.parent().filter(|_| is_summary).unwrap_or(&path);
+        if target == path || (is_result && target.starts_with(directory)) {
+            return Err(ReportError::Output(output.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `name` below `directory` is a regular file, and no part of it a link.
+pub(crate) fn is_plain(directory: &Path, name: &Path) -> Result<bool, ReportError> {
+    let mut path = directory.to_owned();
+    let mut is_file = false;
+    for part in name {
+        path.push(part);
+        let kind = fs::symlink_metadata(&path).map_err(ReportError::file(&path))?;
+        if kind.is_symlink() {
+            return Ok(false);
+        }
+        is_file = kind.is_file();
+    }
+    Ok(is_file)
 }
 
 /// The text of a file.

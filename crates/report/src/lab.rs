@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::command;
 use crate::page::{Block, Section, Table};
 use crate::{ReportError, inputs};
 
@@ -64,6 +65,24 @@ struct Drawing {
     title: String,
 }
 
+/// Where the files of an experiment are.
+struct Place {
+    /// The directory of the summary.
+    root: PathBuf,
+    /// Theirs, from there.
+    below: PathBuf,
+}
+
+impl Place {
+    fn directory(&self) -> PathBuf {
+        self.root.join(&self.below)
+    }
+
+    fn has_plain(&self, name: &Path) -> Result<bool, ReportError> {
+        inputs::is_plain(&self.root, &self.below.join(name))
+    }
+}
+
 /// Tables with more rows are closed at first.
 const LONG: usize = 12;
 
@@ -73,9 +92,10 @@ const LONG: usize = 12;
 /// A summary or a picture cannot be read.
 pub(crate) fn sections(files: &[PathBuf]) -> Result<(Vec<Section>, Vec<PathBuf>), ReportError> {
     // A later result of an experiment replaces an earlier one.
-    let mut all: BTreeMap<String, (Summary, PathBuf)> = BTreeMap::new();
+    let mut all: BTreeMap<String, (Summary, Place)> = BTreeMap::new();
     for path in files {
-        for (index, line) in inputs::text(path)?.lines().enumerate() {
+        let text = inputs::text(path)?;
+        for (index, line) in lines(&text) {
             let summary: Summary = serde_json::from_str(line)
                 .map_err(|error| ReportError::json(path, index + 1, &error))?;
             let names = summary.pictures.iter().map(|picture| &picture.file);
@@ -83,11 +103,10 @@ pub(crate) fn sections(files: &[PathBuf]) -> Result<(Vec<Section>, Vec<PathBuf>)
                 let reason = format!("`{name}`: expected a path below the directory");
                 return Err(ReportError::Line { path: path.clone(), line: index + 1, reason });
             }
-            let mut directory = path.parent().unwrap_or(Path::new("")).to_owned();
-            if path.extension().is_some_and(|extension| extension == "jsonl") {
-                directory.push(&summary.experiment);
-            }
-            all.insert(summary.experiment.clone(), (summary, directory));
+            let root = path.parent().unwrap_or(Path::new("")).to_owned();
+            let is_list = path.extension().is_some_and(|extension| extension == "jsonl");
+            let below = PathBuf::from(if is_list { summary.experiment.as_str() } else { "" });
+            all.insert(summary.experiment.clone(), (summary, Place { root, below }));
         }
     }
     let mut sections = Vec::new();
@@ -95,10 +114,23 @@ pub(crate) fn sections(files: &[PathBuf]) -> Result<(Vec<Section>, Vec<PathBuf>)
         sections.push(verdicts(all.values().map(|(summary, _)| summary)));
     }
     let mut pictures = Vec::new();
-    for (summary, directory) in all.values() {
-        sections.push(experiment(summary, directory, &mut pictures)?);
+    for (summary, place) in all.values() {
+        sections.push(experiment(summary, place, &mut pictures)?);
     }
     Ok((sections, pictures))
+}
+
+/// The lines with text, with their indices.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// Whether a file is a summary of this project, as its first line shows.
+pub(crate) fn is_summary(path: &Path) -> bool {
+    inputs::text(path).is_ok_and(|text| {
+        let first = lines(&text).next();
+        first.is_some_and(|(_, line)| serde_json::from_str::<Summary>(line).is_ok())
+    })
 }
 
 /// Whether a path stays below the directory that it is joined to.
@@ -138,17 +170,22 @@ fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
 
 fn experiment(
     summary: &Summary,
-    directory: &Path,
+    place: &Place,
     shown: &mut Vec<PathBuf>,
 ) -> Result<Section, ReportError> {
-    let Summary { experiment, what, source, ground, command, seeds, notes, .. } = summary;
+    let Summary { experiment, what, source, ground, seeds, notes, .. } = summary;
     let runs = if *seeds == 1 { "run" } else { "runs" };
-    let mut blocks = vec![
-        Block::Text(format!("{what}. Source: {source}. {seeds} {runs} of each case, {ground}.")),
-        Block::Code(command.clone()),
-    ];
+    let text = format!("{what}. Source: {source}. {seeds} {runs} of each case, {ground}.");
+    let mut blocks = vec![Block::Text(text)];
+    if command::is_ours(&summary.command) {
+        blocks.push(Block::Code(summary.command.clone()));
+    }
     for Drawing { file, title } in &summary.pictures {
-        let path = directory.join(file);
+        let path = place.directory().join(file);
+        if !place.has_plain(Path::new(file))? {
+            blocks.push(Block::Text(format!("{title}: {file} is no regular file: not shown.")));
+            continue;
+        }
         let svg = inputs::text(&path)?;
         blocks.push(Block::Picture { title: title.clone(), svg });
         shown.push(path);
@@ -159,7 +196,7 @@ fn experiment(
     let is_open = table.rows.len() <= LONG;
     blocks.push(Block::Fold { title, is_open, blocks: vec![Block::Table(table)] });
     blocks.extend(notes.iter().cloned().map(Block::Text));
-    for path in scenarios(directory)? {
+    for path in scenarios(place)? {
         let name = path.file_name().unwrap_or_default().display().to_string();
         let text = inputs::text(&path)?;
         blocks.push(Block::Fold { title: name, is_open: false, blocks: vec![Block::Code(text)] });
@@ -168,13 +205,17 @@ fn experiment(
 }
 
 /// The scenario files of an experiment.
-fn scenarios(directory: &Path) -> Result<Vec<PathBuf>, ReportError> {
+fn scenarios(place: &Place) -> Result<Vec<PathBuf>, ReportError> {
     // Pages with published results have pictures alone, and some experiments none.
-    let Ok(entries) = fs::read_dir(directory) else { return Ok(Vec::new()) };
+    let directory = place.directory();
+    let Ok(entries) = fs::read_dir(&directory) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for entry in entries {
-        let path = entry.map_err(ReportError::file(directory))?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        let entry = entry.map_err(ReportError::file(&directory))?;
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "toml")
+            && place.has_plain(Path::new(&entry.file_name()))?
+        {
             found.push(path);
         }
     }

@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod command;
 mod compare;
 mod distribution;
 mod error;
@@ -137,6 +138,16 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
         sections.push(Section { title: format!("Scenario: {}", path.display()), blocks });
     }
     html::page(title, &sections).map_err(|error| ReportError::json(Path::new(title), 1, &error))
+}
+
+/// Checks, before [`html`] is written to the file `output`, that this overwrites none of the results in `paths`. An earlier
+/// page may be replaced.
+///
+/// # Errors
+///
+/// [`ReportError::Output`] for such a file; a path does not exist.
+pub fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
+    inputs::check_output(paths, output)
 }
 
 /// # Errors

@@ -35,7 +35,9 @@
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw * 0.999);
     const found = [];
-    for (let n = Math.ceil(from / step - 1e-9); n * step <= to + step * 1e-6; n++) found.push(n * step);
+    // Counted with a small index: beyond 2^53 adding one changes nothing.
+    const first = Math.ceil(from / step - 1e-9), count = Math.min(1000, Math.floor((to - from) / step) + 2);
+    for (let i = 0; i < count && (first + i) * step <= to + step * 1e-6; i++) found.push((first + i) * step);
     return [found, step];
   };
   // The first index whose value is not below `value`.
@@ -64,7 +66,8 @@
       if (data.group) groups.set(data.group, this.group);
       this.group.charts.push(this);
       const ends = this.series.filter((one) => one.x.length).flatMap(({ x }) => [x[0], x[x.length - 1]]);
-      [this.first, this.last] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
+      [this.first, this.last] = ends.length
+        ? [ends.reduce((a, b) => Math.min(a, b)), ends.reduce((a, b) => Math.max(a, b))] : [0, 1];
       if (data.x.zero) this.first = Math.min(0, this.first);
       // Marks at the ends of other axes are not cut.
       if (data.x.label !== "time") this.last += (this.last - this.first) * 0.03;
@@ -154,8 +157,12 @@
       this.group.charts.forEach((chart) => chart.isDrawn && chart.draw());
     }
 
+    // One chart that fails leaves the others as they are.
     draw() {
       this.isDrawn = true;
+      try { this.paint(); } catch (error) { this.output.textContent = `This chart cannot be drawn: ${error}`; }
+    }
+    paint() {
       const { svg, data } = this;
       const whole = Math.max(240, svg.clientWidth || this.figure.clientWidth || 700);
       const height = whole < 500 ? Math.round(data.height * 0.85) : data.height;
@@ -283,7 +290,12 @@
     }
   }
 
-  const charts = [...document.querySelectorAll("figure.chart")].map((figure) => new Chart(figure));
+  const charts = [...document.querySelectorAll("figure.chart")].flatMap((figure) => {
+    try { return [new Chart(figure)]; } catch (error) {
+      html("small", {}, figure, `This chart cannot be drawn: ${error}`);
+      return [];
+    }
+  });
   const byFigure = new Map(charts.map((chart) => [chart.figure, chart]));
   const seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
     const chart = byFigure.get(entry.target);

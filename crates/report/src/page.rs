@@ -1,6 +1,6 @@
 //! What a page consists of.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::series::Drawn;
 
@@ -77,7 +77,15 @@ pub(crate) struct Chart {
     pub(crate) y: Axis,
     /// Pixels.
     pub(crate) height: u32,
+    #[serde(serialize_with = "shown")]
     pub(crate) series: Vec<Drawn>,
+}
+
+/// Series of a chart beyond these are left out.
+pub(crate) const MOST_SERIES: usize = 40;
+
+fn shown<S: Serializer>(series: &[Drawn], serializer: S) -> Result<S::Ok, S::Error> {
+    series[..series.len().min(MOST_SERIES)].serialize(serializer)
 }
 
 /// An axis. A value is a whole number times `scale`, in `unit`.

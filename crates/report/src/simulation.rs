@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::command::quoted;
 use crate::distribution::Distribution;
 use crate::figures::{Interval, micros, shown};
 use crate::page::{Axis, Block, Chart, Table, color};
@@ -92,8 +93,8 @@ impl Simulation {
             [] => String::new(),
         };
         let seed = self.seeds.first().copied().unwrap_or_default();
-        let command =
-            format!("airtcp sim run {scenario} --seed {seed} --seeds {}", self.seeds.len().max(1));
+        let (scenario, seeds) = (quoted(scenario), self.seeds.len().max(1));
+        let command = format!("airtcp sim run {scenario} --seed {seed} --seeds {seeds}");
         let rows: usize = self.runs.iter().map(|run| run.flows.len()).sum();
         let mut blocks = vec![
             Block::Text(text),
@@ -204,7 +205,7 @@ impl Simulation {
                 table.rows.push(vec![
                     run.seed.to_string(),
                     flow.name.clone(),
-                    (flow.copy + 1).to_string(),
+                    flow.copy.saturating_add(1).to_string(),
                     flow.combination.clone(),
                     format!("{:.3}", flow.goodput * 1e-6),
                     flow.bytes.to_string(),

@@ -6,6 +6,7 @@ use airtcp_trace::plot::{self, Flow, Kind, Mark, Trace};
 use airtcp_types::Instant;
 
 use crate::ReportError;
+use crate::command::quoted;
 use crate::distribution::Distribution;
 use crate::figures::whole;
 use crate::page::{Axis, Block, Chart, Section, Table, color};
@@ -108,7 +109,8 @@ impl Opened {
         }
         blocks.push(Block::Text("A part of a flow with every segment:".to_owned()));
         blocks.push(Block::Code(format!(
-            "airtcp plot {path} --flow 1 --from 0 --to 1 -o detail.svg"
+            "airtcp plot {} --flow 1 --from 0 --to 1 -o detail.svg",
+            quoted(&path.to_string())
         )));
         Ok(Section { title, blocks })
     }

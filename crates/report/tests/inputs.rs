@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use airtcp_report::html;
+use airtcp_report::{check_output, html};
 
 const SUMMARY: &str = r#"{"experiment":"le/fig4","what":"Recovery time","source":"LE 3.1","kind":"study","ground":"simulated","command":"airtcp lab run le/fig4","seeds":2,"table":{"columns":["lost","reno, ms"],"rows":[["1","91 ± 90"]]},"claims":[{"what":"runs without a time-out","claimed":"18","measured":"17 ± 1","verdict":"holds"},{"what":"cuts","claimed":"1","measured":"<b>2</b>","verdict":"does-not-hold","reason":"a reason"}],"notes":["A note."],"pictures":[{"file":"fig4.svg","title":"A picture"}]}"#;
 
@@ -104,5 +104,112 @@ fn a_comparison_is_a_table_and_a_chart() {
     let page = html("A page", &[dir.path()]).unwrap();
     assert!(page.contains("<td class=\"n\">1.500 ± 0.020</td>"));
     assert!(page.contains("\"name\":\"rack/cubic\",\"color\":\"c0\",\"look\":\"dots\",\"seen\":1,\"x\":[50000],\"y\":[1500000]"));
+    let command = "airtcp compare &#39;rate 2mbit&#39; --back &#39;rate 2mbit&#39; --flows 1 --seeds 3 --seconds 20 --with rack/cubic";
+    assert!(page.contains(command), "arguments with spaces are quoted");
     assert!(!page.contains("time-outs</th>"), "columns without values are left out");
+}
+
+#[test]
+fn a_summary_of_a_user_is_a_record_like_others() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("summary.json"), "{\n\"goodput\": 1.5\n}\n").unwrap();
+    fs::write(dir.path().join("other.json"), "{\"delay\": 2}").unwrap();
+    let page = html("A page", &[dir.path()]).unwrap();
+    assert!(page.contains("<td>goodput</td>") && page.contains("<td>delay</td>"));
+}
+
+#[test]
+fn blank_lines_of_summaries_are_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    experiment(dir.path(), SUMMARY);
+    fs::remove_file(dir.path().join("le/fig4/summary.json")).unwrap();
+    fs::write(dir.path().join("summaries.jsonl"), format!("\n{SUMMARY}\n\n")).unwrap();
+    assert!(html("A page", &[dir.path()]).unwrap().contains("2 claims:"));
+}
+
+#[test]
+fn a_path_given_twice_and_the_shards_of_a_sweep_are_shown_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let shards = dir.path().join("shards");
+    fs::create_dir(&shards).unwrap();
+    fs::write(dir.path().join("records.jsonl"), "{\"cell\": 1}\n").unwrap();
+    fs::write(shards.join("shard-1-of-1.jsonl"), "{\"cell\": 1}\n").unwrap();
+    let count = |paths: &[&Path]| html("A page", paths).unwrap().matches(">cell</th>").count();
+    assert_eq!(count(&[dir.path()]), 2, "without means it is no sweep that is merged");
+    fs::write(dir.path().join("means.csv"), "").unwrap();
+    assert_eq!(count(&[dir.path(), &dir.path().join(".")]), 1);
+}
+
+#[test]
+fn results_are_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    experiment(dir.path(), SUMMARY);
+    let scenario = dir.path().join("x.toml");
+    fs::write(&scenario, "").unwrap();
+    fs::write(dir.path().join("report.html"), "").unwrap();
+    let check = |input: &Path, output: &str| check_output(&[input], &dir.path().join(output));
+    for (input, output) in [
+        (scenario.as_path(), "x.toml"),
+        (dir.path(), "le/../x.toml"),
+        (dir.path(), "le/fig4/records.jsonl"),
+        (&dir.path().join("le/fig4/summary.json"), "le/fig4/fig4.svg"),
+    ] {
+        let error = check(input, output).unwrap_err().to_string();
+        assert!(error.contains("would overwrite: choose another file"), "{error}");
+    }
+    for output in ["report.html", "new.json"] {
+        check(dir.path(), output).unwrap();
+    }
+    check(&scenario, "le/fig4/records.jsonl").unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_below_a_directory_are_not_read() {
+    use std::os::unix::fs::symlink;
+
+    let [dir, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret.json"), "{\"secret\": 1}").unwrap();
+    fs::write(outside.path().join("picture.svg"), "<svg/>").unwrap();
+    experiment(dir.path(), SUMMARY);
+    let experiment = dir.path().join("le/fig4");
+    let links = [
+        ("secret.json", dir.path().join("a.json")),
+        ("secret.json", dir.path().join("packets.pcapng")),
+        ("secret.json", experiment.join("b.toml")),
+        ("", dir.path().join("directory")),
+    ];
+    for (to, from) in links {
+        symlink(outside.path().join(to), from).unwrap();
+    }
+    fs::remove_file(experiment.join("fig4.svg")).unwrap();
+    symlink(outside.path().join("picture.svg"), experiment.join("fig4.svg")).unwrap();
+    // It is not waited for.
+    let pipe = std::process::Command::new("mkfifo").arg(dir.path().join("pipe.json")).status();
+    assert!(pipe.unwrap().success());
+    let page = html("A page", &[dir.path()]).unwrap();
+    assert!(!page.contains("secret") && !page.contains("<img "));
+    assert!(page.contains("fig4.svg is no regular file: not shown."));
+    let list = tempfile::tempdir().unwrap();
+    fs::write(list.path().join("summaries.jsonl"), SUMMARY).unwrap();
+    symlink(dir.path().join("le"), list.path().join("le")).unwrap();
+    let page = html("A page", &[list.path()]).unwrap();
+    assert!(!page.contains("<img ") && !page.contains("a &amp; b"));
+}
+
+#[test]
+fn counts_of_a_record_may_be_as_large_as_they_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let flow = format!(
+        r#"{{"name":"a","copy":{},"combination":"rack/cubic","goodput":1.0,"bytes":1}}"#,
+        u64::MAX
+    );
+    let text = format!(
+        r#"{{"scenario":"a","seeds":[1],"runs":[{{"seed":1,"flows":[{flow}]}}],"aggregate":{{"flows":[],"links":[]}}}}"#
+    );
+    fs::write(dir.path().join("sim.json"), text).unwrap();
+    fs::write(dir.path().join("it's.toml"), "").unwrap();
+    let page = html("A page", &[dir.path()]).unwrap();
+    assert!(page.contains(&u64::MAX.to_string()));
+    assert!(page.contains(r"it&#39;\&#39;&#39;s.toml&#39; --seed 1"), "the path is quoted");
 }

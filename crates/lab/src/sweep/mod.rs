@@ -28,7 +28,7 @@ use order::in_order;
 pub use merge::Merged;
 pub use shard::{Done, Shard};
 
-/// More cells than this are a slip of the finger.
+/// More cells than this are a mistake.
 const MOST_CELLS: u64 = 100_000_000;
 
 /// Seeds of a varied scenario, unless the caller says how many.
@@ -142,6 +142,11 @@ impl<'s> Sweep<'s> {
         seeds: Option<u64>,
         load: impl FnMut(&str) -> Result<Trace, String> + Send + 'static,
     ) -> Result<Self, LabError> {
+        let is_table = |line: &str| line.starts_with("[[axis]]") || line.starts_with("[scenario");
+        if text.lines().any(|line| is_table(line.trim_start())) {
+            let what = "this is an experiment file, and --vary takes a scenario file: leave out --vary and add an [[axis]] to the file";
+            return Err(LabError::Sweep(format!("{name}: {what}")));
+        }
         let mut design = Design::of_scenario(name, SEEDS);
         design.labels = axes.iter().map(|(path, _)| path.clone()).collect();
         for (path, values) in axes {
@@ -150,8 +155,13 @@ impl<'s> Sweep<'s> {
             if design.axes.iter().any(|axis| axis.name == *path) {
                 return refuse("it is varied twice: write all its values in one list");
             }
-            if path == "seed" || measure_names().any(|measure| measure == path) {
-                return refuse("the seeds of a sweep are 1 to N: give their number instead");
+            if path == "seed" {
+                return refuse("the seeds of a sweep are 1 to N: give their number with --seeds N");
+            }
+            if measure_names().any(|measure| measure == path) {
+                return refuse(
+                    "it is measured, and records have a field of that name: vary a key of the scenario",
+                );
             }
             let axis = Axis::new(path, values.iter().map(|text| Value::of_text(text)));
             let all = &axis.values;
@@ -206,12 +216,16 @@ impl<'s> Sweep<'s> {
     ///
     /// # Errors
     ///
-    /// The first scenario that is not understood, and those of writing.
+    /// The first scenario that is not understood or cannot be run, before anything is written; those of writing.
     pub fn plan(
         &self,
         threads: Option<NonZero<usize>>,
         out: &mut dyn Write,
     ) -> Result<(), LabError> {
+        let points = || (0..self.points()).map(Ok);
+        // Mistakes are told before anything is written.
+        let check = |index: u64| Ok(_ = airtcp_sim::nodes(&self.case(index)?.scenario)?);
+        in_order(threads, points(), check, |()| Ok(()))?;
         let of_point = |index: u64| {
             let mut lines = String::new();
             let first = index * self.seeds + 1;
@@ -220,8 +234,7 @@ impl<'s> Sweep<'s> {
             }
             Ok(lines)
         };
-        let points = (0..self.points()).map(Ok);
-        in_order(threads, points, of_point, |lines| {
+        in_order(threads, points(), of_point, |lines| {
             out.write_all(lines.as_bytes()).map_err(LabError::Output)
         })?;
         out.flush().map_err(LabError::Output)
@@ -239,11 +252,23 @@ impl<'s> Sweep<'s> {
                 Some((known, case)) if *known == index => Arc::clone(case),
                 _ => Arc::new(self.case(index)?),
             };
-            let hash = case.hash.clone().chain_update(seed.to_le_bytes()).finalize();
+            let hash = case.hash_of(seed);
             last = Some((index, Arc::clone(&case)));
-            // Half of it is enough to tell cells apart.
-            Ok(Cell { number, seed, hash: hex(&hash[..16]), case })
+            Ok(Cell { number, seed, hash, case })
         })
+    }
+
+    /// Whether cell `number` with this seed and hash would be one of this sweep if it had another number of seeds.
+    fn has_with_other_seeds(&self, number: u64, seed: u64, hash: &str) -> bool {
+        let Some(before) = number.checked_sub(seed) else { return false };
+        // So many seeds each of the points before has, if the cell is of that point.
+        let is_possible = |index: &u64| match before.checked_rem(*index) {
+            Some(rest) => rest == 0 && before / index >= seed,
+            None => before == 0,
+        };
+        let points = (0..self.points().min(before + 1)).filter(is_possible);
+        let mut cases = points.map(|index| self.case(index));
+        cases.any(|case| case.is_ok_and(|case| case.hash_of(seed) == hash))
     }
 
     /// The line of a cell, with what was measured.
@@ -285,6 +310,14 @@ impl<'s> Sweep<'s> {
             feed(&mut hash, asked.name().as_bytes());
         }
         Ok(Case { point, scenario, hash })
+    }
+}
+
+impl Case {
+    fn hash_of(&self, seed: u64) -> String {
+        let hash = self.hash.clone().chain_update(seed.to_le_bytes()).finalize();
+        // Half of it is enough to tell cells apart.
+        hex(&hash[..16])
     }
 }
 

@@ -1,5 +1,7 @@
 //! Pictures of a sweep: those of its file, or one for each measure.
 
+use std::collections::BTreeSet;
+
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Point as Dot, Scale, Style};
 
@@ -24,10 +26,17 @@ impl Plot {
     ///
     /// Why there are none.
     pub(super) fn all(design: &Design) -> Result<Vec<Self>, String> {
-        let drawn = match design.pictures.as_slice() {
+        let mut drawn = match design.pictures.as_slice() {
             [] => chosen(design)?,
             own => own.to_vec(),
         };
+        // Names of flows may differ in what no file name has; and some file systems do not tell capitals apart.
+        let mut names = BTreeSet::new();
+        for Drawn { name, .. } in &mut drawn {
+            let others = (2..).map(|number| format!("{name}-{number}"));
+            let mut all = [name.clone()].into_iter().chain(others);
+            *name = all.find(|name| names.insert(name.to_ascii_lowercase())).unwrap_or_default();
+        }
         let length = |name: &String| axis(design, name).map_or(1, |axis| axis.values.len());
         let plot = |drawn: Drawn| {
             let lines = drawn.series.as_ref().map_or(1, length);
@@ -96,8 +105,12 @@ fn chosen(design: &Design) -> Result<Vec<Drawn>, String> {
             "no pictures: the axes make {combinations} of each measure; describe those that you want by [[picture]]"
         ));
     }
-    let mut all = Vec::new();
-    for asked in &design.measures {
+    let mut all: Vec<Drawn> = Vec::new();
+    for (place, asked) in design.measures.iter().enumerate() {
+        // Once, even if it is listed twice.
+        if design.measures[..place].iter().any(|known| known.name() == asked.name()) {
+            continue;
+        }
         for index in 0..combinations {
             let point = crate::study::point(&rest, index);
             let at: Vec<_> =
@@ -108,8 +121,9 @@ fn chosen(design: &Design) -> Result<Vec<Drawn>, String> {
             let title: Vec<_> = varied.map(|(name, value)| format!("{name} {value}")).collect();
             let title = [vec![design.heading.what.clone()], title].concat().join(", ");
             let name = file_name(&asked.name());
+            let name = if combinations == 1 { name } else { format!("{name}-{}", index + 1) };
             all.push(Drawn {
-                name: if combinations == 1 { name } else { format!("{name}-{}", index + 1) },
+                name,
                 title: Some(title),
                 x: x.name.clone(),
                 y: asked.clone(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -24,6 +24,9 @@ const PARTIAL: &str = ".partial";
 /// Bytes that are read of a shard at a time. Its file is closed in between: a sweep may have more shards than a process
 /// may open.
 const BLOCK: u64 = 1 << 14;
+
+/// Each line of a shard ends with this field and a hash of what is before it: a record that has changed is run again.
+const CHECK: &str = ",\"check\":\"";
 
 /// No record is longer.
 const LONGEST_LINE: usize = 1 << 20;
@@ -62,13 +65,41 @@ struct Footer {
 struct Key {
     cell: u64,
     hash: String,
+    seed: u64,
+}
+
+/// A record, which ends with `}` and the end of its line, with the hash of its bytes as the last field.
+fn with_check(record: &str) -> String {
+    let open = record.trim_end().strip_suffix('}').unwrap_or(record);
+    format!("{open}{CHECK}{}\"}}\n", check(open))
+}
+
+/// The record of a line, without the end of the line; `None` if it has changed.
+fn without_check(line: &str) -> Option<String> {
+    let (open, end) = line.rsplit_once(CHECK)?;
+    (end.strip_suffix("\"}\n") == Some(&check(open))).then(|| format!("{open}}}"))
+}
+
+/// Some file systems of clusters have no locks. Without them a shard must not run twice at a time; all else works.
+pub(super) fn unless_unsupported(locked: io::Result<()>) -> io::Result<()> {
+    /// ENOSYS and EOPNOTSUPP.
+    const NO_LOCKS: [i32; 2] = [38, 95];
+    let is_unsupported = |error: &io::Error| {
+        let has_no_locks = |code| cfg!(target_os = "linux") && NO_LOCKS.contains(&code);
+        error.kind() == io::ErrorKind::Unsupported || error.raw_os_error().is_some_and(has_no_locks)
+    };
+    locked.or_else(|error| if is_unsupported(&error) { Ok(()) } else { Err(error) })
+}
+
+fn check(text: &str) -> String {
+    hex(&Sha256::digest(text)[..8])
 }
 
 impl Shard {
     /// All of it.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// More shards than this are a slip of the finger.
+    /// More shards than this are a mistake.
     const MOST: u64 = 100_000;
 
     /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
@@ -83,6 +114,11 @@ impl Shard {
 
     fn path(self, dir: &Path) -> PathBuf {
         dir.join(FOLDER).join(format!("shard-{}-of-{}.jsonl", self.number, self.of))
+    }
+
+    /// A pattern of the names of all files of as many shards.
+    fn siblings(self) -> String {
+        format!("shard-*-of-{}.jsonl*", self.of)
     }
 
     fn partial(self, dir: &Path) -> PathBuf {
@@ -126,11 +162,23 @@ impl Sweep<'_> {
         threads: Option<NonZero<usize>>,
         advance: impl Fn(u64),
     ) -> Result<Done, LabError> {
+        let found = found(dir)?;
+        if let Some((other, _)) = found.iter().find(|(other, _)| other.of != shard.of) {
+            let what = format!(
+                "it has files of {} shards, and this run is one of {}: to keep them, choose another directory with --out, \
+                 or run --shard K/{}; else remove {}",
+                other.of,
+                shard.of,
+                other.of,
+                dir.join(FOLDER).join(other.siblings()).display()
+            );
+            return Err(LabError::Shard { path: dir.join(FOLDER), what });
+        }
         let path = shard.path(dir);
         let numbers = shard.cells(self.cells());
         let cells = numbers.clone().count() as u64;
         let mut is_random = false;
-        let mut reader = path.exists().then(|| Reader::new(shard, path.clone()));
+        let mut reader = path.exists().then(|| Reader::new(self, shard, path.clone()));
         // What is finished is checked; else mistakes are told before anything runs.
         for cell in self.cases(numbers.clone()) {
             let cell = cell?;
@@ -164,26 +212,32 @@ impl Sweep<'_> {
         let numbers = shard.cells(self.cells());
         let cells = numbers.clone().count() as u64;
         let folder = dir.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(write_error(&folder))?;
+        fs::create_dir_all(&folder).map_err(|error| {
+            let folder = folder.display();
+            LabError::Sweep(format!(
+                "creating {folder}: {error}: choose another directory with --out"
+            ))
+        })?;
         let failed = write_error(&part);
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
         let mut file = options.open(&part).map_err(&failed)?;
-        file.lock().map_err(&failed)?;
+        unless_unsupported(file.lock()).map_err(&failed)?;
         if path.exists() {
             // Another process has finished it meanwhile; ours is that file, or a new one without a record.
             let _ = fs::remove_file(&part);
             advance(cells);
             return Ok(cells);
         }
-        let mut reader = Reader::new(shard, part.clone());
+        let mut reader = Reader::new(self, shard, part.clone());
         let mut earlier = 0;
         for cell in self.cases(numbers.clone()) {
             match reader.next(&cell?)? {
                 Found::Record(_) => earlier += 1,
                 // What a killed process was writing.
-                Found::Damaged | Found::End => break,
+                Found::Damaged | Found::Footer(_) | Found::End => break,
                 Found::Other(what) => return Err(reader.refuse(&what)),
+                Found::Foreign(what) => return Err(reader.foreign(&what)),
             }
         }
         advance(earlier);
@@ -194,7 +248,7 @@ impl Sweep<'_> {
             self.cases(numbers.skip(earlier as usize)),
             |cell| {
                 let fields = once(cell.case.scenario.clone(), cell.seed, &self.asked)?;
-                self.line(&cell, &fields)
+                Ok(with_check(&self.line(&cell, &fields)?))
             },
             |line| {
                 sum.update(&line);
@@ -210,58 +264,100 @@ impl Sweep<'_> {
         Ok(earlier)
     }
 
-    /// The readers of all shards below `dir`, in the order of their numbers.
-    pub(super) fn shards(&self, dir: &Path) -> Result<Vec<Reader>, LabError> {
-        let folder = dir.join(FOLDER);
-        let failed = |source| LabError::Read { path: folder.clone(), source };
-        let mut found: Vec<(Shard, bool)> = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let Some(name) = name.to_str().and_then(|name| name.strip_prefix("shard-")) else {
-                continue;
-            };
-            let (name, is_finished) = match name.strip_suffix(PARTIAL) {
-                Some(name) => (name, false),
-                None => (name, true),
-            };
-            let shard = name.strip_suffix(".jsonl").map(|name| name.replacen("-of-", "/", 1));
-            let shard =
-                shard.and_then(|name| name.parse::<Shard>().ok().filter(|s| s.to_string() == name));
-            found.extend(shard.map(|shard| (shard, is_finished)));
-        }
-        found.sort_by_key(|(shard, is_finished)| (shard.of, shard.number, !is_finished));
-        let refuse = |path: PathBuf, what: String| Err(LabError::Shard { path, what });
-        let again = |shard: Shard| format!("run the shard: --shard {shard}");
-        let Some((first, _)) = found.first().copied() else {
-            return refuse(folder.clone(), "there are no shards: run the sweep first".to_owned());
+    /// The shards that a merge of what is below `dir` lacks: those that are missing, or not finished.
+    ///
+    /// # Errors
+    ///
+    /// There are none at all, or those of different numbers of shards; those of reading.
+    pub fn missing(&self, dir: &Path) -> Result<Vec<Shard>, LabError> {
+        let found = found(dir)?;
+        let refuse = |what: String| Err(LabError::Shard { path: dir.join(FOLDER), what });
+        let Some((first, _)) = found.first() else {
+            return refuse("there are no shards: run the sweep first".to_owned());
         };
         if let Some((other, _)) = found.iter().find(|(shard, _)| shard.of != first.of) {
-            let what = format!(
-                "this shard is one of {}, and {} is one of {}: remove the shards of one run",
+            return refuse(format!(
+                "there are files of {} shards and of {}: remove {} or {} there",
                 first.of,
-                other.path(dir).display(),
-                other.of
-            );
-            return refuse(first.path(dir), what);
+                other.of,
+                first.siblings(),
+                other.siblings()
+            ));
         }
-        let mut readers = Vec::new();
-        for number in 1..=first.of {
-            let shard = Shard { number, of: first.of };
-            match found.iter().find(|(known, _)| *known == shard) {
-                Some((_, true)) => readers.push(Reader::new(shard, shard.path(dir))),
-                Some((_, false)) => {
-                    let what = format!("not finished: {}", again(shard));
-                    return refuse(shard.partial(dir), what);
-                }
-                None => return refuse(shard.path(dir), format!("missing: {}", again(shard))),
-            }
+        let mut finished = found.iter().filter(|(_, is_finished)| *is_finished).peekable();
+        let all = (1..=first.of).map(|number| Shard { number, of: first.of });
+        Ok(all.filter(|shard| finished.next_if(|(known, _)| known == shard).is_none()).collect())
+    }
+
+    /// The readers of all shards below `dir`, in the order of their numbers.
+    pub(super) fn shards(&self, dir: &Path) -> Result<Vec<Reader<'_>>, LabError> {
+        let missing = self.missing(dir)?;
+        let found = found(dir)?;
+        let of = found.first().map_or(0, |(shard, _)| shard.of);
+        if missing.is_empty() {
+            let all = (1..=of).map(|number| Shard { number, of });
+            return Ok(all.map(|shard| Reader::new(self, shard, shard.path(dir))).collect());
         }
-        Ok(readers)
+        let (begun, not_begun): (Vec<Shard>, Vec<Shard>) =
+            missing.iter().partition(|shard| found.contains(&(**shard, false)));
+        let lists = [("missing", not_begun), ("not finished", begun)];
+        let lists = lists.iter().filter(|(_, shards)| !shards.is_empty());
+        let lists: Vec<String> =
+            lists.map(|(what, shards)| format!("{what}: {}", ranges(shards))).collect();
+        let what = format!(
+            "{} of {of} shards are not there ({}): run each of them, as in --shard {}",
+            missing.len(),
+            lists.join("; "),
+            missing[0]
+        );
+        Err(LabError::Shard { path: dir.join(FOLDER), what })
     }
 }
 
+/// The shards below `dir` in the order of their numbers, and whether they are finished.
+fn found(dir: &Path) -> Result<Vec<(Shard, bool)>, LabError> {
+    let folder = dir.join(FOLDER);
+    let failed = |source| LabError::Read { path: folder.clone(), source };
+    let entries = match fs::read_dir(&folder) {
+        Err(error)
+            if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
+        {
+            return Ok(Vec::new());
+        }
+        entries => entries.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_prefix("shard-")) else {
+            continue;
+        };
+        let (name, is_finished) = match name.strip_suffix(PARTIAL) {
+            Some(name) => (name, false),
+            None => (name, true),
+        };
+        let shard = name.strip_suffix(".jsonl").map(|name| name.replacen("-of-", "/", 1));
+        let shard =
+            shard.and_then(|name| name.parse::<Shard>().ok().filter(|s| s.to_string() == name));
+        found.extend(shard.map(|shard| (shard, is_finished)));
+    }
+    found.sort_by_key(|(shard, is_finished)| (shard.of, shard.number, !is_finished));
+    Ok(found)
+}
+
+/// The numbers of shards, which rise, as Slurm has those of an array: `3,7,9-12`.
+fn ranges(shards: &[Shard]) -> String {
+    let runs = shards.chunk_by(|one, next| one.number + 1 == next.number);
+    let text = |run: &[Shard]| match run {
+        [first, .., last] => format!("{}-{}", first.number, last.number),
+        one => one.iter().map(|shard| shard.number.to_string()).collect(),
+    };
+    runs.map(text).collect::<Vec<_>>().join(",")
+}
+
 /// Reads the lines of a shard.
-pub(super) struct Reader {
+pub(super) struct Reader<'a> {
+    sweep: &'a Sweep<'a>,
     shard: Shard,
     path: PathBuf,
     /// What is read and not used.
@@ -280,14 +376,18 @@ enum Found {
     /// No record, or not all of one.
     Damaged,
     End,
+    /// The last line of a finished shard.
+    Footer(Footer),
     /// That of another cell, and why that is wrong.
     Other(String),
+    /// That of another sweep, and what is known of it.
+    Foreign(String),
 }
 
-impl Reader {
-    fn new(shard: Shard, path: PathBuf) -> Self {
+impl<'a> Reader<'a> {
+    fn new(sweep: &'a Sweep<'a>, shard: Shard, path: PathBuf) -> Self {
         let sum = Sha256::new();
-        Self { shard, path, buffer: Vec::new(), read: 0, lines: 0, length: 0, sum }
+        Self { sweep, shard, path, buffer: Vec::new(), read: 0, lines: 0, length: 0, sum }
     }
 
     fn refuse(&self, what: &str) -> LabError {
@@ -295,6 +395,15 @@ impl Reader {
             "line {}: {what}; remove the file and run --shard {} again, or choose another directory",
             self.lines + 1,
             self.shard
+        );
+        LabError::Shard { path: self.path.clone(), what }
+    }
+
+    /// What to say of the shard of another sweep.
+    fn foreign(&self, what: &str) -> LabError {
+        let what = format!(
+            "choose another directory with --out: line {} is {what}; to discard what is in this one, remove its folder {FOLDER}",
+            self.lines + 1
         );
         LabError::Shard { path: self.path.clone(), what }
     }
@@ -322,9 +431,12 @@ impl Reader {
         if line.is_empty() {
             return Ok(Found::End);
         }
-        let key = serde_json::from_slice::<Key>(&line).ok().filter(|_| line.ends_with(b"\n"));
-        let (Some(key), Ok(text)) = (key, String::from_utf8(line)) else {
-            return Ok(Found::Damaged);
+        let text = String::from_utf8(line).unwrap_or_default();
+        let record = without_check(&text);
+        let key = record.as_ref().and_then(|record| serde_json::from_str::<Key>(record).ok());
+        let (Some(record), Some(key)) = (record, key) else {
+            let footer = serde_json::from_str(&text).ok();
+            return Ok(footer.map_or(Found::Damaged, Found::Footer));
         };
         let number = cell.number;
         if key.cell < number {
@@ -334,29 +446,36 @@ impl Reader {
             return Ok(Found::Other(format!("cell {number} is missing")));
         }
         if key.hash != cell.hash {
-            return Ok(Found::Other(format!(
-                "cell {number} is of another sweep, or of another version of airtcp than {}",
-                env!("CARGO_PKG_VERSION")
-            )));
+            let what = match self.sweep.has_with_other_seeds(key.cell, key.seed, &key.hash) {
+                true => "of the same sweep with another number of seeds".to_owned(),
+                false => format!(
+                    "of another sweep, or of another version of airtcp than {}",
+                    env!("CARGO_PKG_VERSION")
+                ),
+            };
+            return Ok(Found::Foreign(what));
         }
         self.lines += 1;
         self.length += text.len() as u64;
         self.sum.update(&text);
-        Ok(Found::Record(text))
+        Ok(Found::Record(record))
     }
 
-    /// The record of `cell`, without the end of its line.
+    /// The record of `cell`, without the end of its line and its check.
     pub(super) fn expect(&mut self, cell: &Cell) -> Result<String, LabError> {
         match self.next(cell)? {
-            Found::Record(mut line) => {
-                line.pop();
-                Ok(line)
-            }
+            Found::Record(record) => Ok(record),
             Found::Damaged => {
                 Err(self.refuse(&format!("no record of cell {}: damaged", cell.number)))
             }
-            Found::End => Err(self.refuse(&format!("it ends before cell {}", cell.number))),
+            Found::Footer(footer) if footer.cells == self.lines => Err(self.foreign(
+                "the end of a sweep of fewer cells: the number of seeds or of values differs",
+            )),
+            Found::Footer(_) | Found::End => {
+                Err(self.refuse(&format!("it ends before cell {}", cell.number)))
+            }
             Found::Other(what) => Err(self.refuse(&what)),
+            Found::Foreign(what) => Err(self.foreign(&what)),
         }
     }
 
@@ -365,6 +484,11 @@ impl Reader {
         let line = self.line()?;
         let footer: Option<Footer> = serde_json::from_slice(&line).ok();
         let Some(footer) = footer.filter(|_| line.ends_with(b"\n")) else {
+            if String::from_utf8(line).is_ok_and(|line| without_check(&line).is_some()) {
+                return Err(self.foreign(
+                    "of a sweep of more cells: the number of seeds or of values differs",
+                ));
+            }
             return Err(self.refuse("its last line, with the checksum, is missing or damaged"));
         };
         if footer.shard != self.shard.to_string() || footer.cells != cells {

@@ -33,6 +33,19 @@ wire = ["rate 2mbit delay 5ms limit 20 loss 2%"]
 flow = [{ strategies = "sack/reno" }]
 "#;
 
+/// A single combination.
+const ONE: &str = r#"measures = ["goodput"]
+
+[[axis]]
+name = "loss"
+values = [1]
+
+[scenario]
+duration = "200ms"
+wire = ["rate 2mbit delay 5ms limit 20 loss {loss}%"]
+flow = [{ strategies = "sack/reno" }]
+"#;
+
 fn no_trace(name: &str) -> Result<Trace, String> {
     Err(format!("no `{name}` here"))
 }
@@ -137,7 +150,9 @@ fn a_killed_shard_goes_on_where_it_was() {
         fs::write(&partial, &text[..cut]).unwrap();
         let error = sweep.merge(dir.path()).unwrap_err().to_string();
         assert!(
-            error.ends_with("shard-1-of-2.jsonl.partial: not finished: run the shard: --shard 1/2"),
+            error.ends_with(
+                "1 of 2 shards are not there (not finished: 1): run each of them, as in --shard 1/2"
+            ),
             "{error}"
         );
         let counted = std::cell::Cell::new(0);
@@ -147,6 +162,25 @@ fn a_killed_shard_goes_on_where_it_was() {
         assert_eq!((done.earlier, counted.get()), (earlier, 9));
         assert!(fs::read_to_string(&first).unwrap() == text && !partial.exists());
         assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 9, "it is there");
+    }
+    // A partial file that is damaged: what is behind that is run again.
+    let changed = |from: &str, to: &str| {
+        let (kept, rest) = text[..ends[6]].split_at(ends[3]);
+        assert!(rest.contains(from), "{rest}");
+        format!("{kept}{}", rest.replacen(from, to, 1))
+    };
+    for damaged in [
+        changed("\"loss\":10", "\"loss\":11"),
+        changed(",\"time\":null", ""),
+        changed("\"goodput\":", "\"goodput\":\"1\",\"_\":"),
+        changed("\"hash\":\"", "\"hash\":\"0"),
+        changed("\"check\":\"", "\"check\":\"0"),
+        changed("}", " }"),
+    ] {
+        fs::remove_file(&first).unwrap();
+        fs::write(&partial, damaged).unwrap();
+        assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 4);
+        assert!(fs::read_to_string(&first).unwrap() == text);
     }
     // What a machine wrote that lost its power.
     fs::remove_file(&first).unwrap();
@@ -185,23 +219,106 @@ fn shards_with_gaps_duplicates_or_damage_are_refused_by_name() {
     refused(&texts[0], "line 1: cell 1 is there twice");
     refused("", "line 1: it ends before cell 2");
     refused(&"x".repeat(3 << 20), "line 1: no record of cell 2: damaged");
-    // One digit of a figure.
+    // One digit of a figure, and one of the checksum.
     let at = texts[1].find("\"goodput\":").unwrap() + 10;
     let digit = if &texts[1][at..=at] == "1" { "2" } else { "1" };
     let mut changed = texts[1].clone();
     changed.replace_range(at..=at, digit);
-    refused(&changed, "line 7: the checksum is not that of the records: damaged");
+    refused(&changed, "line 1: no record of cell 2: damaged");
+    refused(
+        &texts[1].replace("\"sha256\":\"", "\"sha256\":\"0"),
+        "line 7: the checksum is not that of the records: damaged",
+    );
     refused(&(texts[1].clone() + lines[0] + "\n"), "line 7: there are lines behind its end");
-
-    fs::remove_file(path(2)).unwrap();
-    let error = sweep.merge(dir.path()).unwrap_err().to_string();
-    assert_eq!(error, format!("{}: missing: run the shard: --shard 2/3", path(2).display()));
-    run(&sweep, "2/3", dir.path(), 1);
-    run(&sweep, "1/2", dir.path(), 1);
-    let error = sweep.merge(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("shard-1-of-2.jsonl: this shard is one of 2, and "), "{error}");
+    assert!(sweep.merge(dir.path()).is_ok());
     let nothing = tempfile::tempdir().unwrap();
-    assert!(sweep.merge(nothing.path()).is_err());
+    let error = sweep.merge(nothing.path()).unwrap_err().to_string();
+    assert!(error.ends_with("shards: there are no shards: run the sweep first"), "{error}");
+}
+
+#[test]
+fn all_shards_that_are_missing_are_listed() {
+    let (sweep, dir) = (read(GRID), tempfile::tempdir().unwrap());
+    for number in [1, 2, 4, 5, 6, 8, 13] {
+        run(&sweep, &format!("{number}/14"), dir.path(), 1);
+    }
+    let path = |number: u64| dir.path().join(format!("shards/shard-{number}-of-14.jsonl"));
+    fs::rename(path(5), path(5).with_added_extension("partial")).unwrap();
+    let error = sweep.merge(dir.path()).unwrap_err().to_string();
+    let expected = "8 of 14 shards are not there (missing: 3,7,9-12,14; not finished: 5): run each of them, as in --shard 3/14";
+    assert_eq!(error, format!("{}: {expected}", dir.path().join("shards").display()));
+    let missing: Vec<_> = sweep.missing(dir.path()).unwrap();
+    assert_eq!(missing.iter().map(Shard::to_string).collect::<Vec<_>>()[..2], ["3/14", "5/14"]);
+    // A finished shard beside what is left of one.
+    fs::copy(path(4), path(4).with_added_extension("partial")).unwrap();
+    assert_eq!(sweep.missing(dir.path()).unwrap().len(), 8);
+}
+
+#[test]
+fn another_number_of_shards_is_refused_before_anything_runs() {
+    let (sweep, dir) = (read(GRID), tempfile::tempdir().unwrap());
+    run(&sweep, "2/3", dir.path(), 1);
+    for name in ["1/2", "1/1"] {
+        let error = sweep.run(shard(name), dir.path(), None, |_| panic!("it runs")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("it has files of 3 shards, and this run is one of "), "{error}");
+        assert!(error.contains("run --shard K/3; else remove "), "{error}");
+        assert!(error.ends_with("shard-*-of-3.jsonl*"), "{error}");
+    }
+    // As two that begin at once leave them.
+    fs::write(dir.path().join("shards/shard-1-of-2.jsonl.partial"), "").unwrap();
+    let error = sweep.merge(dir.path()).unwrap_err().to_string();
+    let expected =
+        "files of 2 shards and of 3: remove shard-*-of-2.jsonl* or shard-*-of-3.jsonl* there";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn another_number_of_seeds_is_told_as_such() {
+    let seeds =
+        |text: &'static str, seeds| Sweep::read("g.toml", text, Some(seeds), no_trace).unwrap();
+    let error = |ours: &Sweep<'_>, dir: &Path, name: &str| {
+        ours.run(shard(name), dir, None, |_| ()).unwrap_err().to_string()
+    };
+    for (theirs, ours) in [(2, 3), (3, 2), (2, 4), (1, 3), (3, 1)] {
+        for name in ["1/1", "2/4"] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = run(&seeds(GRID, theirs), name, dir.path(), 2).path;
+            let finished = error(&seeds(GRID, ours), dir.path(), name);
+            fs::rename(&path, path.with_added_extension("partial")).unwrap();
+            let partial = error(&seeds(GRID, ours), dir.path(), name);
+            for error in [finished, partial] {
+                assert!(error.contains("choose another directory with --out: line "), "{error}");
+                assert!(
+                    error.contains(" of the same sweep with another number of seeds; "),
+                    "{error}"
+                );
+            }
+        }
+    }
+    for (theirs, ours, expected) in
+        [(2, 4, "a sweep of fewer cells"), (4, 2, "a sweep of more cells")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        run(&seeds(ONE, theirs), "1/1", dir.path(), 1);
+        let error = error(&seeds(ONE, ours), dir.path(), "1/1");
+        assert!(error.contains(expected) && error.contains("the number of seeds or"), "{error}");
+    }
+}
+
+#[test]
+fn a_file_system_without_locks_is_no_error() {
+    use std::io::{Error, ErrorKind};
+
+    use super::shard::unless_unsupported;
+
+    assert!(unless_unsupported(Err(ErrorKind::Unsupported.into())).is_ok());
+    if cfg!(target_os = "linux") {
+        for code in [38, 95] {
+            assert!(unless_unsupported(Err(Error::from_raw_os_error(code))).is_ok(), "{code}");
+        }
+    }
+    assert!(unless_unsupported(Err(ErrorKind::PermissionDenied.into())).is_err());
 }
 
 #[test]
@@ -211,7 +328,10 @@ fn another_sweep_is_not_mixed_in() {
     let shorter = GRID.replace("500ms", "400ms");
     let other = read(&shorter);
     let error = other.run(shard("1/2"), dir.path(), None, |_| ()).unwrap_err().to_string();
-    assert!(error.contains("line 1: cell 1 is of another sweep, or of another version"), "{error}");
+    assert!(
+        error.contains("choose another directory with --out: line 1 is of another sweep, or"),
+        "{error}"
+    );
     // What changes no record: comments, the order of keys, labels.
     let same = GRID.replace("[scenario]\n", "# Half a second\n[scenario]\n");
     let same = same.replace("name = \"loss\"", "label = \"%\"\nname = \"loss\"");
@@ -324,8 +444,28 @@ fn mistakes_say_where_they_are_and_what_would_be_right() {
     let wrong = error(vary(&[("flow.0.congestoin", &["reno"])]));
     assert!(wrong.contains("`flow.0.congestoin=reno`: unknown field `congestoin`"), "{wrong}");
     assert!(error(vary(&[("seed", &["1", "2"])])).contains("the seeds of a sweep are 1 to N"));
+    let measured = error(vary(&[("goodput", &["1"])]));
+    assert!(
+        measured.contains("it is measured, and records have a field of that name"),
+        "{measured}"
+    );
+    let axes = [("mtu".to_owned(), vec!["1".to_owned()])];
+    let file = error(Sweep::vary("g.toml", GRID, &axes, None, no_trace));
+    assert!(file.starts_with("g.toml: this is an experiment file, and --vary takes"), "{file}");
     assert!(error(vary(&[("mtu", &["1", "1"])])).contains("each of them once"));
     assert!(error(vary(&[("a", &["1"]), ("a", &["2"])])).contains("varied twice"));
+    // Before the first line is written.
+    let mut out = Vec::new();
+    let late = GRID.replace("sack/cubic", "sack/cubci");
+    assert!(read(&late).plan(None, &mut out).is_err() && out.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = read(GRID).run(Shard::WHOLE, &file, None, |_| ()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("creating ") && error.contains("choose another directory"),
+        "{error}"
+    );
     for text in ["0/3", "4/3", "1", "1/0", "a/b", "1/1000000", "-1/3"] {
         assert!(text.parse::<Shard>().is_err(), "{text}");
     }
@@ -349,6 +489,11 @@ fn pictures_are_those_of_the_file_or_one_for_each_measure() {
         )
         .replace("delay 5ms", "delay {delay}")
     };
+    // Names that are the same in a file's name, and a measure that is there twice.
+    let flows = "[[scenario.flow]]\nname = \"a b\"\n[[scenario.flow]]\nname = \"a-b\"\n";
+    let measures = r#"measures = ["goodput:a b", "goodput:a-b", "goodput", "goodput"]"#;
+    let same = GRID.replace(r#"measures = ["goodput", "time", "retransmissions:bulk"]"#, measures);
+    assert_eq!(names(&(same + flows)), ["goodput-a-b.svg", "goodput-a-b-2.svg", "goodput.svg"]);
     let two = names(&delay("\"1ms\", \"2ms\""));
     assert_eq!(two[..2], ["goodput-1.svg", "goodput-2.svg"]);
     // Beside thirteen delays, the two senders are the axis that is left.
