@@ -216,9 +216,9 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     let output = long("1404")?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let output = long("1405")?;
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("too long, mtu") && told.contains("1432"), "{told}");
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(printed.contains("too long, mtu") && printed.contains("1432"), "{printed}");
     Ok(())
 }
 

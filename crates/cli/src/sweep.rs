@@ -24,7 +24,7 @@ pub(crate) struct SweepArgs {
     #[command(subcommand)]
     command: Option<SweepCommand>,
     #[command(flatten)]
-    here: Option<HereArgs>,
+    here: HereArgs,
 }
 
 /// The commands of `airtcp sweep`: one sweep on several machines.
@@ -42,8 +42,9 @@ enum SweepCommand {
 #[derive(Args, Debug)]
 struct GridArgs {
     /// Experiment file with axes; with --vary a scenario file
-    #[arg(value_name = "FILE.toml")]
-    grid: PathBuf,
+    // Optional in type alone: clap asks for it unless there is a subcommand, which has one of its own.
+    #[arg(value_name = "FILE.toml", required = true)]
+    file: Option<PathBuf>,
     /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
     #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
     vary: Vec<(String, Vec<String>)>,
@@ -52,30 +53,23 @@ struct GridArgs {
     seeds: Option<u32>,
 }
 
-/// The whole sweep on this machine. An optional set of arguments has no other set within it, hence those of [`GridArgs`].
+impl GridArgs {
+    fn path(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
+/// The whole sweep on this machine.
 #[derive(Args, Debug)]
 struct HereArgs {
-    /// Experiment file with axes; with --vary a scenario file
-    #[arg(value_name = "FILE.toml")]
-    grid: PathBuf,
-    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
-    #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
-    vary: Vec<(String, Vec<String>)>,
-    /// Number of seeds of each combination, starting from 1 [default: that of the file; with --vary: 10]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
-    seeds: Option<u32>,
+    #[command(flatten)]
+    grid: GridArgs,
     /// Write records, means and pictures to this directory; a sweep that was interrupted is resumed
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
     /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
-}
-
-impl HereArgs {
-    fn grid(&self) -> GridArgs {
-        GridArgs { grid: self.grid.clone(), vary: self.vary.clone(), seeds: self.seeds }
-    }
 }
 
 /// `airtcp sweep run`.
@@ -123,16 +117,16 @@ fn axis(text: &str) -> Result<(String, Vec<String>), String> {
 /// # Errors
 /// The file cannot be read or run; a shard is missing or damaged; writing.
 pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
-    let here = args.here.as_ref().map(|args| (args.grid(), args));
-    let (grid, task) = match (&args.command, &here) {
+    let HereArgs { grid, out, threads } = &args.here;
+    let (grid, task) = match (&args.command, out) {
         (Some(SweepCommand::Plan(grid)), _) => (grid, Task::Plan),
         (Some(SweepCommand::Run(args)), _) => {
             let shard = shard(args, |name| env::var(name).ok())?;
             (&args.grid, Task::Run(shard, &args.out, args.threads))
         }
         (Some(SweepCommand::Merge(args)), _) => (&args.grid, Task::Merge(&args.out)),
-        (None, Some((grid, args))) => (grid, Task::All(&args.out, args.threads)),
-        (None, None) => bail!(Mistake::new("expected FILE.toml".to_owned())),
+        (None, Some(out)) => (grid, Task::All(out, *threads)),
+        (None, None) => bail!(Mistake::new("expected --out DIR".to_owned())),
     };
     let file = read(grid)?;
     let sweep = sweep(grid, &file)?;
@@ -140,7 +134,7 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
         Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
             // The reader, for example `head`, does not want the rest.
             Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            planned => planned.map_err(told),
+            planned => planned.map_err(as_mistake),
         },
         Task::Run(shard, out, threads) => run_shard(&sweep, shard, out, threads),
         Task::Merge(out) => merge(&sweep, grid, out),
@@ -161,28 +155,30 @@ enum Task<'a> {
 
 /// The file of a sweep, by its name.
 fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
-    let name = args.grid.display().to_string();
-    let text = file::read(&args.grid, LONGEST_FILE).with_context(|| format!("reading {name}"))?;
+    let name = args.path().display().to_string();
+    let text = file::read(args.path(), LONGEST_FILE).with_context(|| format!("reading {name}"))?;
     Ok((name, text))
 }
 
 fn sweep<'s>(args: &GridArgs, (name, text): &'s (String, String)) -> anyhow::Result<Sweep<'s>> {
     // A trace is looked for beside the file that names it.
-    let directory = args.grid.parent().unwrap_or(Path::new("")).to_owned();
+    let directory = args.path().parent().unwrap_or(Path::new("")).to_owned();
     let load = move |trace: &str| file::link_trace(&directory.join(trace));
     let seeds = args.seeds.map(u64::from);
     let sweep = match args.vary.as_slice() {
         [] => Sweep::read(name, text, seeds, load),
         axes => Sweep::vary(name, text, axes, seeds, load),
     };
-    sweep.map_err(told).map_err(|error| match args.vary.is_empty() && !text.contains("[scenario") {
-        true => output::with_advice(error, "to sweep over a scenario file, add --vary KEY=A,B"),
-        false => error,
+    sweep.map_err(as_mistake).map_err(|error| {
+        match args.vary.is_empty() && !text.contains("[scenario") {
+            true => output::with_advice(error, "to sweep over a scenario file, add --vary KEY=A,B"),
+            false => error,
+        }
     })
 }
 
 /// An error, which may be one of the command line.
-fn told(error: LabError) -> anyhow::Error {
+fn as_mistake(error: LabError) -> anyhow::Error {
     match error {
         LabError::Sim(error @ SimError::Setting { .. }) => {
             Mistake::new(format!("--vary {error}")).into()
@@ -225,8 +221,9 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
         )));
     };
     if Shard::new(1, of).is_none() {
-        let what =
-            format!("SLURM_ARRAY_TASK_COUNT is {of}: no sweep has so many shards: add --shards N");
+        let what = format!(
+            "SLURM_ARRAY_TASK_COUNT is {of}: a sweep has at most 100000 shards: give their number with --shards N"
+        );
         return Err(Mistake::new(what));
     }
     let (first, last) = if name == "JOB_COMPLETION_INDEX" { (0, of - 1) } else { (1, of) };
@@ -251,7 +248,7 @@ fn run_shard(
 ) -> anyhow::Result<()> {
     let done = {
         let progress = Progress::start(shard.cells(sweep.cells()).count() as u64);
-        sweep.run(shard, out, threads, |cells| progress.advance_by(cells)).map_err(told)?
+        sweep.run(shard, out, threads, |cells| progress.advance_by(cells)).map_err(as_mistake)?
     };
     let what = format!("shard {shard}: {} cells", done.cells);
     match done.earlier {
@@ -291,7 +288,7 @@ fn run_line(grid: &GridArgs, shard: Shard, out: &Path) -> String {
             true => word,
             false => format!("'{}'", word.replace('\'', r"'\''")),
         };
-    let mut line = format!("airtcp sweep run {}", quoted(grid.grid.display().to_string()));
+    let mut line = format!("airtcp sweep run {}", quoted(grid.path().display().to_string()));
     for (key, values) in &grid.vary {
         line += &format!(" --vary {}", quoted(format!("{key}={}", values.join(","))));
     }
@@ -331,8 +328,10 @@ mod tests {
 
     #[test]
     fn a_sweep_is_of_one_machine_or_has_commands() {
-        assert!(parse("sweep a.toml --out d --threads 2").unwrap().here.is_some());
-        assert!(parse("sweep a.toml --vary mtu=1,2 --vary b=3 --out d").unwrap().here.is_some());
+        assert!(parse("sweep a.toml --out d --threads 2").unwrap().here.out.is_some());
+        assert!(
+            parse("sweep a.toml --vary mtu=1,2 --vary b=3 --out d").unwrap().here.out.is_some()
+        );
         assert!(parse("sweep plan a.toml --seeds 5").unwrap().command.is_some());
         assert!(parse("sweep merge a.toml --out d").unwrap().command.is_some());
         for wrong in ["sweep", "sweep a.toml", "sweep run a.toml", "sweep a.toml --out d --vary a"]
@@ -386,7 +385,10 @@ mod tests {
             assert!(error.starts_with(&format!("{name} is {most}: expected a number")), "{error}");
         }
         let error = of("", &slurm("1", "1", &most, &most)).unwrap_err();
-        assert!(error.starts_with("SLURM_ARRAY_TASK_COUNT is 18446744073709551615: no"), "{error}");
+        assert!(
+            error.starts_with("SLURM_ARRAY_TASK_COUNT is 18446744073709551615: a sweep"),
+            "{error}"
+        );
         assert!(of("", &[]).unwrap_err().starts_with("which shard? For example --shard 1/100"));
         assert!(of(" --shard 0/5", &[]).is_err());
         assert!(of(" --shard 1/5 --shards 5", &[]).is_err());

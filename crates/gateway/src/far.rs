@@ -237,7 +237,7 @@ impl Inner {
                     }
                 }
             }
-            // The near gateway tells its user, and asks again.
+            // The near gateway reports this to its user, and asks again.
             Err(refusal) => {
                 debug!(%near, %at, %refusal, "not listening");
                 refuse(&mut carried, &refusal).await;
@@ -270,7 +270,7 @@ impl Inner {
 }
 
 async fn refuse(carried: &mut Carried, refusal: &Refusal) {
-    let told = async {
+    let answered = async {
         carried.write_all(&reply(Err(refusal))).await?;
         carried.shutdown().await?;
         // What was not read would make the close a RST, which may overtake the reply.
@@ -279,7 +279,7 @@ async fn refuse(carried: &mut Carried, refusal: &Refusal) {
         io::Result::Ok(())
     };
     // In time or not: the connection ends.
-    let _ = tokio::time::timeout(LINGER, told).await;
+    let _ = tokio::time::timeout(LINGER, answered).await;
 }
 
 /// Reads a request and no byte more; `None` if the connection ends before it begins.

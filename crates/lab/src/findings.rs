@@ -145,7 +145,7 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: false, verdict });
     }
 
-    /// Adds a claim of a mean, which is shown with so many decimals; `why` gives the reason if it does not hold.
+    /// Adds a claim of a mean with the number of its decimals; `why` gives the reason if it does not hold.
     pub(crate) fn mean(
         &mut self,
         what: impl Into<String>,
@@ -170,8 +170,8 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 
-    /// Adds a row for each combination of the values of `axes`: those, and the means of some fields, each multiplied by a
-    /// unit and with so many decimals.
+    /// Adds a row for each combination of the values of `axes`: those, and the means of some fields, each with the unit
+    /// that it is multiplied by and its number of decimals.
     pub(crate) fn rows(&mut self, grid: &Grid, axes: &[&str], fields: &[(&str, f64, usize)]) {
         for row in grid.all().rows(axes) {
             let place = axes.iter().map(|axis| row.text(axis));

@@ -32,6 +32,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The names of its columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
     /// Its rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows

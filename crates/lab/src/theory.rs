@@ -156,6 +156,15 @@ impl Bound {
             Self::Within(low, high) => within(measured, (low, high), why),
         }
     }
+
+    /// As a table of claims has it.
+    pub(crate) fn claimed(self) -> String {
+        match self {
+            Self::Above(least) => format!("above {least}"),
+            Self::Below(most) => format!("below {most}"),
+            Self::Within(low, high) => format!("{low} to {high}"),
+        }
+    }
 }
 
 /// The reason of a claim that does not hold, where nothing was isolated.

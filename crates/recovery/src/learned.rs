@@ -7,8 +7,8 @@ use airtcp_types::{Instant, Rate};
 /// The state of a path that connections to one peer share (RFC 9040, TCP control block interdependence).
 ///
 /// A connection hands it on ([`Sender::hand_on`](crate::Sender::hand_on)) and another one starts with it
-/// ([`Sender::inherit`](crate::Sender::inherit)). Who keeps it meanwhile forgets what is old, and divides the rate among
-/// the connections that use it.
+/// ([`Sender::inherit`](crate::Sender::inherit)). The host, which keeps it meanwhile, forgets old values and divides the rate
+/// among the connections that use it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Learned {
     /// Round-trip times.

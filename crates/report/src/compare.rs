@@ -48,7 +48,7 @@ impl Comparison {
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let Self { link: [forth, back], seconds, warm_up_seconds, seeds, flows, .. } = self;
         let mut text = format!(
-            "Flows of a combination: {flows}. {seconds} s of simulated time, of which {warm_up_seconds} s are warm-up; seeds 1 to {seeds}. \
+            "Flows of a combination: {flows}. {seconds} s of simulated time, the first {warm_up_seconds} s as warm-up; seeds 1 to {seeds}. \
              Means with 95 % intervals. A tick marks what may be as good as the best."
         );
         if let Some(rtt) = self.base_rtt_seconds {

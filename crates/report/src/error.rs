@@ -1,4 +1,4 @@
-//! What can go wrong with a report.
+//! Errors of reports.
 
 use std::io;
 use std::path::{Path, PathBuf};

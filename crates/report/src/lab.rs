@@ -4,66 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use serde::Deserialize;
+use airtcp_lab::{Claim, Drawing, Summary, Verdict};
 
 use crate::command;
 use crate::page::{Block, Section, Table};
 use crate::{ReportError, inputs};
-
-/// A line of a summary, as `airtcp lab run --out` writes it.
-#[derive(Clone, Debug, Deserialize)]
-struct Summary {
-    experiment: String,
-    what: String,
-    source: String,
-    ground: String,
-    command: String,
-    seeds: u64,
-    table: Rows,
-    claims: Vec<Claim>,
-    notes: Vec<String>,
-    pictures: Vec<Drawing>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Rows {
-    columns: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Claim {
-    what: String,
-    claimed: String,
-    measured: String,
-    verdict: Verdict,
-    #[serde(default)]
-    reason: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Verdict {
-    Holds,
-    DoesNotHold,
-    NotComparable,
-}
-
-impl Verdict {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::DoesNotHold => "does not hold",
-            Self::NotComparable => "not comparable",
-        }
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Drawing {
-    file: String,
-    title: String,
-}
 
 /// Where the files of an experiment are.
 struct Place {
@@ -141,8 +86,9 @@ fn is_inside(path: &str) -> bool {
 const CLAIMS: [&str; 5] = ["claim", "source says", "measured", "verdict", "reason"];
 
 fn row(claim: &Claim) -> [String; 5] {
-    let Claim { what, claimed, measured, verdict, reason } = claim;
-    [what, claimed, measured, verdict.name(), reason].map(|cell| cell.to_string())
+    let Claim { what, claimed, measured, verdict, .. } = claim;
+    let reason = verdict.reason().unwrap_or_default();
+    [what, claimed, measured, verdict.name(), reason].map(str::to_owned)
 }
 
 fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
@@ -155,8 +101,8 @@ fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
         for claim in &summary.claims {
             match claim.verdict {
                 Verdict::Holds => holds += 1,
-                Verdict::DoesNotHold => does_not += 1,
-                Verdict::NotComparable => open += 1,
+                Verdict::DoesNotHold(_) => does_not += 1,
+                Verdict::NotComparable(_) => open += 1,
             }
             table.rows.push([summary.experiment.clone()].into_iter().chain(row(claim)).collect());
         }
@@ -174,6 +120,7 @@ fn experiment(
     shown: &mut Vec<PathBuf>,
 ) -> Result<Section, ReportError> {
     let Summary { experiment, what, source, ground, seeds, notes, .. } = summary;
+    let ground = ground.name();
     let runs = if *seeds == 1 { "run" } else { "runs" };
     let text = format!("{what}. Source: {source}. {seeds} {runs} of each case, {ground}.");
     let mut blocks = vec![Block::Text(text)];
@@ -190,7 +137,7 @@ fn experiment(
         blocks.push(Block::Picture { title: title.clone(), svg });
         shown.push(path);
     }
-    let Rows { columns, rows } = summary.table.clone();
+    let (columns, rows) = (summary.table.columns().to_vec(), summary.table.rows().to_vec());
     let table = Table { columns, rows, is_prose: false };
     let title = format!("Measurements ({} rows)", table.rows.len());
     let is_open = table.rows.len() <= LONG;

@@ -48,7 +48,7 @@ use states::States;
 const MOST_POINTS: usize = 400_000;
 /// Points of one series of states.
 const MOST_OF_STATES: usize = 2_000;
-/// Points of one series of a trace, of which segments have some times as many.
+/// Points of one series of a trace; the series of segments has some times as many.
 const MOST_OF_TRACE: usize = 4_000;
 /// The longest picture that is shown, in bytes.
 const LONGEST_PICTURE: usize = 2 << 20;
@@ -56,7 +56,7 @@ const LONGEST_PICTURE: usize = 2 << 20;
 /// The page of all results in `paths`: directories that the commands wrote to, and single files.
 ///
 /// Directories are read with those below them. What is shown: results of `airtcp lab run --out`; traces and captures; `.json`
-/// and `.jsonl` files, of which those of `compare`, `sim run` and `sim run --state` have sections of their own; scenarios in
+/// and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state` have sections of their own; scenarios in
 /// `.toml` files; and pictures in `.svg` files. Other files are ignored.
 ///
 /// # Errors

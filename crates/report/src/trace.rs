@@ -332,7 +332,7 @@ impl Gathered {
 
     fn blocks(self, group: &str) -> Vec<Block> {
         let goodput = self.goodput();
-        let (is_told, is_measured) = (!self.cwnd.is_empty(), !self.rtt.is_empty());
+        let (has_windows, is_measured) = (!self.cwnd.is_empty(), !self.rtt.is_empty());
         let named = |all: Vec<(Series, &str, &str)>| -> Vec<Drawn> {
             let all = all.into_iter().filter(|(series, ..)| !series.is_empty());
             all.map(|(series, name, color)| series.named(name, color)).collect()
@@ -346,7 +346,7 @@ impl Gathered {
             (self.lost, "dropped by the link", "drop"),
             (self.expired, "time-outs", "c1"),
         ]);
-        let windows = named(match is_told {
+        let windows = named(match has_windows {
             true => vec![
                 (self.cwnd, "cwnd", "c0"),
                 (self.ssthresh, "ssthresh", "c1"),

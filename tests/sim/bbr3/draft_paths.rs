@@ -145,11 +145,12 @@ fn decreasing_bandwidth_10x_and_ensuring_max_bandwidth_adapts_down() {
 fn handling_token_bucket_policers() {
     let path = "police rate 10mbit burst 312500b rate 100mbit delay 20ms limit 333";
     let (mut rig, at) = bulk_into(path, BACK, "probe-bw-cruise");
-    rig.run_for(secs(30));
+    rig.run_for(secs(60));
     let reacts = |look: &&Look| look.model.inflight_shortterm.is_some();
     let reaction = rig.since(at).iter().find(reacts).expect("a bound");
     assert!(reaction.model.bw_shortterm.is_some());
-    // Later little is lost, and the tokens are used. Over 16 seeds 7.6 % are lost, with the drafted pacing of ProbeRTT, too.
+    // Later what is lost is little, and the tokens are used. `airtcp compare` over this link, 16 seeds of 35 s: 7.6 ± 0.2 % lost,
+    // with the drafted pacing of ProbeRTT, too.
     let late = rig.since(at + secs(10));
     let (first, last) = (&late[0].stats, &late[late.len() - 1].stats);
     let lost = (last.segments_lost - first.segments_lost) as f64

@@ -133,8 +133,8 @@ fn mark(answer: &mut Value, spare: &[SocketAddr]) {
     }
 }
 
-/// A name that one process of this machine has at a time, whoever its user is: two near gateways with the same public key take
-/// each other's session.
+/// Takes a name that one process of any user of this machine can have: two near gateways with the same public key take each
+/// other's session.
 ///
 /// # Errors
 /// `AddrInUse`: another one has it.

@@ -209,11 +209,11 @@ pub async fn serve_remote(
     mark: Option<u32>,
 ) -> Infallible {
     let at = forward.remote();
-    let mut told = None;
+    let mut warned = None;
     loop {
         match near.listen(at).await {
             Ok(port) => {
-                told = None;
+                warned = None;
                 tracing::info!(%at, "the far gateway listens");
                 let mut waiting: JoinSet<_> = (0..AHEAD).map(|_| next(near.clone(), at)).collect();
                 loop {
@@ -233,9 +233,9 @@ pub async fn serve_remote(
                 }
             }
             // Without a far gateway the near one says so itself.
-            Err(refusal) if near.status().connected && told.as_ref() != Some(&refusal) => {
+            Err(refusal) if near.status().connected && warned.as_ref() != Some(&refusal) => {
                 tracing::warn!("-R {forward}: {}", not_listening(&refusal, at));
-                told = Some(refusal);
+                warned = Some(refusal);
             }
             Err(_) => {}
         }

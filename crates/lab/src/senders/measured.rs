@@ -193,7 +193,7 @@ impl Measured {
         self.runs[sender][case].first().map(|(done, _)| done)
     }
 
-    /// Adds a claim of a mean over the runs of these senders and cases, which is shown with so many decimals.
+    /// Adds a claim of a mean over the runs of these senders and cases, with the number of its decimals.
     pub(super) fn claim(
         &self,
         findings: &mut Findings,

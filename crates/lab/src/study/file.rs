@@ -8,10 +8,11 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::measure::Asked;
-use super::work::{Claimed, Design, Drawn, Relation, Where};
+use super::work::{Claimed, Design, Drawn, Where};
 use super::{Axis, Value};
 use crate::registry::EXPERIMENTS;
 use crate::report::Heading;
+use crate::theory::Bound;
 use crate::{Ground, Kind, LabError};
 
 /// The whole file.
@@ -243,10 +244,10 @@ impl Reader<'_> {
 
     fn claim(&self, spanned: &Spanned<ClaimFile>) -> Result<Claimed, LabError> {
         let file = spanned.get_ref();
-        let relation = match (file.above, file.below, file.within) {
-            (Some(least), None, None) => Relation::Above(least),
-            (None, Some(most), None) => Relation::Below(most),
-            (None, None, Some([low, high])) if low <= high => Relation::Within(low, high),
+        let bound = match (file.above, file.below, file.within) {
+            (Some(least), None, None) => Bound::Above(least),
+            (None, Some(most), None) => Bound::Below(most),
+            (None, None, Some([low, high])) if low <= high => Bound::Within(low, high),
             (None, None, Some(_)) => {
                 return Err(self.refuse(spanned, "`within` is the lower end and the higher one"));
             }
@@ -260,7 +261,7 @@ impl Reader<'_> {
             asked: self.measure(&file.measure)?,
             of: self.values(&file.of)?,
             over: file.over.as_ref().map(|over| self.values(over)).transpose()?,
-            relation,
+            bound,
             why: file.why.clone().unwrap_or_default(),
         })
     }

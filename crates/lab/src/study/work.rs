@@ -9,6 +9,7 @@ use super::grid::points;
 use super::measure::Asked;
 use super::{Axis, Fields, Grid, Point, Slice, Value, file};
 use crate::report::Heading;
+use crate::theory::Bound;
 use crate::{
     Findings, Ground, Kind, LabError, Plan, Report, Run, Table, Verdict, simulate, theory,
 };
@@ -74,14 +75,6 @@ impl Where {
     }
 }
 
-/// What a claim says of a figure.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Relation {
-    Above(f64),
-    Below(f64),
-    Within(f64, f64),
-}
-
 /// A measure, or the ratio of two cells', and what is claimed of it.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
@@ -90,7 +83,7 @@ pub(super) struct Claimed {
     pub(super) of: Where,
     /// What differs in the cell that it is divided by.
     pub(super) over: Option<Where>,
-    pub(super) relation: Relation,
+    pub(super) bound: Bound,
     /// The reason, where it does not hold; empty if the file has none.
     pub(super) why: String,
 }
@@ -314,7 +307,7 @@ impl Claimed {
                 |figure: String| if unit.is_empty() { figure } else { format!("{figure} {unit}") };
             findings.claim(
                 self.what(&here, &open),
-                with_unit(self.relation.claimed()),
+                with_unit(self.bound.claimed()),
                 if measured.n == 0 { "0 runs".to_owned() } else { with_unit(shown) },
                 self.verdict(&measured),
             );
@@ -346,21 +339,7 @@ impl Claimed {
             return Verdict::NotComparable(format!("no run has a figure for {what}"));
         }
         let why = || self.why.split_whitespace().collect::<Vec<_>>().join(" ");
-        match self.relation {
-            Relation::Above(least) => theory::above(measured, least, why),
-            Relation::Below(most) => theory::below(measured, most, why),
-            Relation::Within(low, high) => theory::within(measured, (low, high), why),
-        }
-    }
-}
-
-impl Relation {
-    fn claimed(self) -> String {
-        match self {
-            Self::Above(least) => format!("above {least}"),
-            Self::Below(most) => format!("below {most}"),
-            Self::Within(low, high) => format!("{low} to {high}"),
-        }
+        self.bound.verdict(measured, why)
     }
 }
 

@@ -223,7 +223,7 @@ impl<'s> Sweep<'s> {
         out: &mut dyn Write,
     ) -> Result<(), LabError> {
         let points = || (0..self.points()).map(Ok);
-        // Mistakes are told before anything is written.
+        // Mistakes are reported before anything is written.
         let check = |index: u64| Ok(_ = airtcp_sim::nodes(&self.case(index)?.scenario)?);
         in_order(threads, points(), check, |()| Ok(()))?;
         let of_point = |index: u64| {

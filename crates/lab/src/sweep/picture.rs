@@ -8,7 +8,7 @@ use airtcp_trace::figure::{Figure, Point as Dot, Scale, Style};
 use crate::draw;
 use crate::study::{Axis, Design, Drawn, Point, Where};
 
-/// Axes beyond the two of a picture make one for each of their combinations, up to so many for each measure.
+/// Axes beyond the two of a picture make one for each of their combinations, up to this number for each measure.
 const MOST: usize = 12;
 
 /// A picture whose points come one after the other.

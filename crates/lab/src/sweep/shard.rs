@@ -149,8 +149,8 @@ impl FromStr for Shard {
 
 impl Sweep<'_> {
     /// Runs the cells of a shard that have no record yet, and leaves the shard below `dir`. It may be stopped at any time:
-    /// the next run keeps the records that are there. If another process runs the shard, this one waits for it. `advance` is
-    /// told of so many more cells that have a record.
+    /// the next run keeps the records that are there. If another process runs the shard, this one waits for it. `advance` gets
+    /// the number of further cells that have a record.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl Sweep<'_> {
         let cells = numbers.clone().count() as u64;
         let mut is_random = false;
         let mut reader = path.exists().then(|| Reader::new(self, shard, path.clone()));
-        // What is finished is checked; else mistakes are told before anything runs.
+        // A finished shard is checked; for any other, mistakes are reported before anything runs.
         for cell in self.cases(numbers.clone()) {
             let cell = cell?;
             let scenario = &cell.case.scenario;
@@ -504,7 +504,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The number of cells that the shard has of so many.
+    /// The number of the shard's cells in a sweep of `all` cells.
     pub(super) fn cells(&self, all: u64) -> u64 {
         self.shard.cells(all).count() as u64
     }

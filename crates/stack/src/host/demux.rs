@@ -13,7 +13,7 @@ use tracing::debug;
 
 use crate::tcp::{Connection, State};
 
-use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, Told};
+use super::{Host, Kind, Owner, Reported, Socket, SocketId, TcpSocket};
 
 /// Whose a segment is.
 enum Found {
@@ -269,7 +269,7 @@ impl Host {
             held: ByteCount::ZERO,
             out_of_order: ByteCount::ZERO,
             state,
-            told: Told::default(),
+            reported: Reported::default(),
         };
         let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));
         self.flows.insert(flow, id);

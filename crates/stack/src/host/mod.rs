@@ -82,7 +82,7 @@ use fragments::Fragments;
 use listener::Listener;
 use outbox::Outbox;
 use path_mtu::PathMtus;
-use paths::{Paths, Told};
+use paths::{Paths, Reported};
 use peers::{PeerId, Peers};
 use readiness::{Known, ReadyQueue};
 use secret::{Keyed, Secret};
@@ -193,8 +193,8 @@ struct TcpSocket {
     out_of_order: ByteCount,
     /// The state it was in when last looked at.
     state: State,
-    /// What it has told of the path.
-    told: Told,
+    /// What it has reported of the path.
+    reported: Reported,
 }
 
 impl TcpSocket {

@@ -1,6 +1,6 @@
 //! What connections learn of the paths to their peers, for the next ones (RFC 9040).
 //!
-//! Round-trip times and random losses are those of the connection that told of them last. The rate is that of all
+//! Round-trip times and random losses are those of the connection that reported them last. The rate is that of all
 //! connections together, measured here: a connection knows only its own part, and short ones never learn what the path
 //! carries. A new connection gets the rate divided by the number of those that have data in flight.
 //!
@@ -24,7 +24,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 const HALF_LIFE: Duration = Duration::from_secs(30);
 /// The rate is measured over a round trip, and this at least: shorter intervals measure bursts of ACKs.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
-/// Peers of which something is known; a new one takes the place of the oldest.
+/// Peers whose path is known; a new one takes the place of the oldest.
 const MOST: usize = 1024;
 
 /// Paths by peer.
@@ -35,9 +35,9 @@ pub(super) struct Paths {
     order: VecDeque<IpAddr>,
 }
 
-/// What a connection has told.
+/// What a connection has reported.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     delivered: ByteCount,
     /// It counts as one that has data in flight.
     is_busy: bool,
@@ -45,7 +45,7 @@ pub(super) struct Told {
 
 #[derive(Debug)]
 struct Path {
-    told_at: Instant,
+    heard_at: Instant,
     rtt: Option<LearnedRtt>,
     /// When the smallest round-trip time was measured.
     min_at: Instant,
@@ -69,7 +69,7 @@ impl Paths {
     /// What a connection to `peer` may start with, if it is to be one more with data in flight.
     pub(super) fn get(&self, now: Instant, peer: IpAddr) -> Learned {
         match self.known.get(&peer) {
-            Some(path) if now.since(path.told_at) <= LIFETIME => {
+            Some(path) if now.since(path.heard_at) <= LIFETIME => {
                 let rate = path.rate(now).bits_per_sec() / (u64::from(path.busy) + 1);
                 let rate = Some(Rate::from_bits_per_sec(rate)).filter(|rate| *rate > Rate::ZERO);
                 let is_late = now.since(path.losses_at) > LIFETIME;
@@ -79,29 +79,35 @@ impl Paths {
         }
     }
 
-    /// A connection that has told `told` sends its first data.
-    pub(super) fn begin(&mut self, now: Instant, peer: IpAddr, told: &mut Told) {
-        self.path(now, peer).set_busy(now, told, true);
+    /// A connection that has reported `reported` sends its first data.
+    pub(super) fn begin(&mut self, now: Instant, peer: IpAddr, reported: &mut Reported) {
+        self.path(now, peer).set_busy(now, reported, true);
     }
 
-    /// Takes what a connection has to tell, which has told `told` before.
-    pub(super) fn learn(&mut self, now: Instant, peer: IpAddr, told: &mut Told, news: &PathNews) {
-        let arrived = news.delivered - told.delivered;
+    /// Takes the news of a connection that has reported `reported` before.
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        reported: &mut Reported,
+        news: &PathNews,
+    ) {
+        let arrived = news.delivered - reported.delivered;
         let has_measured = arrived > ByteCount::ZERO || news.learned.rtt.is_some();
-        if !has_measured && news.is_busy == told.is_busy {
+        if !has_measured && news.is_busy == reported.is_busy {
             return;
         }
-        told.delivered = news.delivered;
+        reported.delivered = news.delivered;
         let path = self.path(now, peer);
         if has_measured {
             path.learn(now, arrived, &news.learned);
         }
-        path.set_busy(now, told, news.is_busy);
+        path.set_busy(now, reported, news.is_busy);
     }
 
-    /// A connection that has told `told` is gone.
-    pub(super) fn end(&mut self, peer: IpAddr, told: &Told) {
-        if let Some(path) = self.known.get_mut(&peer).filter(|_| told.is_busy) {
+    /// A connection that has reported `reported` is gone.
+    pub(super) fn end(&mut self, peer: IpAddr, reported: &Reported) {
+        if let Some(path) = self.known.get_mut(&peer).filter(|_| reported.is_busy) {
             path.busy = path.busy.saturating_sub(1);
         }
     }
@@ -123,7 +129,7 @@ impl Paths {
 impl Path {
     const fn new(now: Instant) -> Self {
         Self {
-            told_at: now,
+            heard_at: now,
             rtt: None,
             min_at: now,
             losses: None,
@@ -137,10 +143,10 @@ impl Path {
     }
 
     fn learn(&mut self, now: Instant, arrived: ByteCount, news: &Learned) {
-        if now.since(self.told_at) > LIFETIME {
+        if now.since(self.heard_at) > LIFETIME {
             *self = Self { busy: self.busy, ..Self::new(now) };
         }
-        self.told_at = now;
+        self.heard_at = now;
         if let Some(rtt) = news.rtt {
             self.learn_rtt(now, rtt);
         }
@@ -181,8 +187,8 @@ impl Path {
         Rate::from_bits_per_sec(self.rate.bits_per_sec().checked_shr(shift).unwrap_or(0))
     }
 
-    fn set_busy(&mut self, now: Instant, told: &mut Told, is_busy: bool) {
-        match (std::mem::replace(&mut told.is_busy, is_busy), is_busy) {
+    fn set_busy(&mut self, now: Instant, reported: &mut Reported, is_busy: bool) {
+        match (std::mem::replace(&mut reported.is_busy, is_busy), is_busy) {
             (false, true) => {
                 if self.busy == 0 {
                     self.begin_interval(now);

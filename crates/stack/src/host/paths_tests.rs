@@ -29,13 +29,18 @@ fn news(delivered: u64, is_busy: bool, min: u64) -> PathNews {
 }
 
 /// A connection that delivers 100 kB in each of two round trips, from `start` on.
-fn transfer(paths: &mut Paths, start: u64) -> Told {
-    let mut told = Told::default();
-    paths.begin(at(start), peer(1), &mut told);
+fn transfer(paths: &mut Paths, start: u64) -> Reported {
+    let mut reported = Reported::default();
+    paths.begin(at(start), peer(1), &mut reported);
     for round in 1..=2 {
-        paths.learn(at(start + 100 * round), peer(1), &mut told, &news(100_000 * round, true, 90));
+        paths.learn(
+            at(start + 100 * round),
+            peer(1),
+            &mut reported,
+            &news(100_000 * round, true, 90),
+        );
     }
-    told
+    reported
 }
 
 fn rate(paths: &Paths, now: u64) -> Option<u64> {
@@ -48,16 +53,16 @@ fn the_rate_of_all_connections_is_divided_among_those_with_data_in_flight() {
     assert_eq!(paths.get(at(0), peer(1)), Learned::default());
     let mut one = transfer(&mut paths, 0);
     assert_eq!(rate(&paths, 200), Some(4_000_000), "one is busy, and this one would be the second");
-    let mut other = Told::default();
+    let mut other = Reported::default();
     paths.begin(at(200), peer(1), &mut other);
     assert_eq!(rate(&paths, 200), Some(8_000_000 / 3));
     // Together they deliver more.
     paths.learn(at(250), peer(1), &mut one, &news(270_000, true, 90));
     paths.learn(at(300), peer(1), &mut other, &news(130_000, true, 90));
     assert_eq!(rate(&paths, 300), Some(16_000_000 / 3));
-    for told in [&mut one, &mut other] {
-        let delivered = told.delivered.0;
-        paths.learn(at(310), peer(1), told, &news(delivered, false, 90));
+    for reported in [&mut one, &mut other] {
+        let delivered = reported.delivered.0;
+        paths.learn(at(310), peer(1), reported, &news(delivered, false, 90));
     }
     assert_eq!(rate(&paths, 310), Some(16_000_000));
     assert_eq!(paths.get(at(310), peer(2)), Learned::default(), "another peer");
@@ -66,8 +71,8 @@ fn the_rate_of_all_connections_is_divided_among_those_with_data_in_flight() {
 #[test]
 fn the_rate_loses_weight_and_everything_is_forgotten_after_a_minute() {
     let mut paths = paths();
-    let mut told = transfer(&mut paths, 0);
-    paths.learn(at(200), peer(1), &mut told, &news(200_000, false, 90));
+    let mut reported = transfer(&mut paths, 0);
+    paths.learn(at(200), peer(1), &mut reported, &news(200_000, false, 90));
     for (now, left) in [(30_199, 8_000_000), (30_200, 4_000_000), (60_200, 2_000_000)] {
         assert_eq!(rate(&paths, now), Some(left), "at {now} ms");
     }
@@ -78,9 +83,9 @@ fn the_rate_loses_weight_and_everything_is_forgotten_after_a_minute() {
 #[test]
 fn the_smallest_round_trip_time_lasts_for_a_minute() {
     let mut paths = paths();
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     let mut see = |now, delivered, min| {
-        paths.learn(at(now), peer(1), &mut told, &news(delivered, true, min));
+        paths.learn(at(now), peer(1), &mut reported, &news(delivered, true, min));
         paths.get(at(now), peer(1)).rtt
     };
     assert_eq!(see(0, 1, 50), Some(rtt(50)));
@@ -92,12 +97,12 @@ fn the_smallest_round_trip_time_lasts_for_a_minute() {
 #[test]
 fn losses_that_nobody_tells_of_again_or_that_have_proved_wrong_are_forgotten() {
     let mut paths = paths();
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     let counted = RandomLosses { sent: 500.0, lost: 10.0, ..RandomLosses::NONE };
     let mut see = |now, losses| {
         let learned = Learned { losses, ..Learned::default() };
         let news = PathNews { delivered: ByteCount(now), is_busy: true, learned };
-        paths.learn(at(now), peer(1), &mut told, &news);
+        paths.learn(at(now), peer(1), &mut reported, &news);
         paths.get(at(now), peer(1)).losses
     };
     assert_eq!(see(1, Some(counted)), Some(counted));
@@ -112,7 +117,7 @@ fn the_oldest_makes_room() {
     let mut paths = paths();
     let most = MOST as u16;
     for number in 0..most + 10 {
-        paths.learn(at(0), peer(number), &mut Told::default(), &news(1, false, 90));
+        paths.learn(at(0), peer(number), &mut Reported::default(), &news(1, false, 90));
     }
     assert_eq!((paths.known.len(), paths.order.len()), (MOST, MOST));
     let knows = |number| paths.get(at(0), peer(number)).rtt.is_some();
@@ -122,9 +127,9 @@ fn the_oldest_makes_room() {
 #[test]
 fn one_that_is_gone_has_no_data_in_flight_any_more() {
     let mut paths = paths();
-    let told = transfer(&mut paths, 0);
+    let reported = transfer(&mut paths, 0);
     assert_eq!(rate(&paths, 200), Some(4_000_000));
-    paths.end(peer(1), &told);
+    paths.end(peer(1), &reported);
     assert_eq!(rate(&paths, 200), Some(8_000_000));
-    paths.end(peer(2), &told);
+    paths.end(peer(2), &reported);
 }

@@ -77,7 +77,7 @@ impl Host {
                 if tcp.connection.wants_path() {
                     let peer = tcp.connection.flow().remote.ip();
                     tcp.connection.begin_with(now, &self.paths.get(now, peer));
-                    self.paths.begin(now, peer, &mut tcp.told);
+                    self.paths.begin(now, peer, &mut tcp.reported);
                 }
                 if let Some(packet) =
                     tcp.connection.poll_transmit(now, &mut self.counters, &mut self.outlet)
@@ -114,7 +114,7 @@ impl Host {
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
         if let Some(news) = tcp.connection.path_news() {
             let peer = tcp.connection.flow().remote.ip();
-            self.paths.learn(now, peer, &mut tcp.told, &news);
+            self.paths.learn(now, peer, &mut tcp.reported, &news);
         }
         let state = tcp.connection.state();
         self.report_readiness(id);
@@ -183,7 +183,7 @@ impl Host {
         self.timers.set(id, &mut tcp.armed, None);
         self.held -= tcp.held;
         self.leave_peer(&tcp);
-        self.paths.end(tcp.connection.flow().remote.ip(), &tcp.told);
+        self.paths.end(tcp.connection.flow().remote.ip(), &tcp.reported);
         // Of one that is closed the 4-tuple is free already.
         if tcp.state != State::Closed {
             self.forget_flow(id, tcp.connection.flow());

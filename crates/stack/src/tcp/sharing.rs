@@ -14,7 +14,7 @@ pub(super) struct Sharing {
     last: Option<(ByteCount, Learned)>,
 }
 
-/// What a connection has to tell of the path.
+/// What a connection reports of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathNews {
     /// Payload bytes that have arrived.
@@ -30,7 +30,7 @@ impl Connection {
         self.sharing.is_some()
     }
 
-    /// Whether its first data is about to leave, and nobody has told it of the path.
+    /// Whether its first data is about to leave, and it has not yet begun with what others have learned.
     pub(crate) fn wants_path(&self) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| !sharing.has_begun)
             && self.send.sender().is_some()
@@ -49,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// What it has to tell of the path.
+    /// What it reports of the path.
     pub(crate) fn path_news(&mut self) -> Option<PathNews> {
         let sharing = self.sharing.as_mut()?;
         let (delivered, learned) = self.send.hand_on().or_else(|| sharing.last.take())?;
