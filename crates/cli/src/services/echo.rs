@@ -28,7 +28,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_comes_back_and_then_the_end() {
-        let (client, mut server) = connected().await;
+        let (client, mut server, _stacks) = connected().await;
         let serving = tokio::spawn(async move { serve(&mut server).await });
         let (mut reader, mut writer) = split(client);
         // More than the buffers of both ends hold: reading and writing take turns.

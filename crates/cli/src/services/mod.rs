@@ -77,8 +77,9 @@ mod tests {
     use airtcp_net::{Stack, TcpStream};
     use airtcp_stack::HostConfig;
 
-    /// A connection of two stacks: the client's end, and the server's.
-    pub(super) async fn connected() -> (TcpStream, TcpStream) {
+    /// A connection of two stacks: the client's end, and the server's. Their device ends with the stacks, and a stack with the
+    /// last that holds it.
+    pub(super) async fn connected() -> (TcpStream, TcpStream, [Stack; 2]) {
         let (left, right) = memory::pair(1500, 64);
         let start = |device, own: &str| {
             Stack::new(device, HostConfig::new([own.parse().unwrap()])).unwrap()
@@ -86,7 +87,7 @@ mod tests {
         let (client, server) = (start(left, "10.0.0.1/24"), start(right, "10.0.0.2/24"));
         let address = "10.0.0.2:7".parse().unwrap();
         let listener = server.listen(address, 1).unwrap();
-        let (client, server) = tokio::join!(client.connect(address), listener.accept());
-        (client.unwrap(), server.unwrap().0)
+        let (there, here) = tokio::join!(client.connect(address), listener.accept());
+        (there.unwrap(), here.unwrap().0, [client, server])
     }
 }

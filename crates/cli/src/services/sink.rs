@@ -33,7 +33,7 @@ mod tests {
     #[tokio::test]
     async fn the_answer_is_the_count_and_nothing_else() {
         for count in [0, 1, 70_000] {
-            let (mut client, mut server) = connected().await;
+            let (mut client, mut server, _stacks) = connected().await;
             let serving = tokio::spawn(async move { serve(&mut server).await });
             client.write_all(&vec![7; count]).await.unwrap();
             client.shutdown().await.unwrap();

@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_writes_what_can_be_checked_until_the_peer_closes() {
-        let (mut client, mut server) = connected().await;
+        let (mut client, mut server, _stacks) = connected().await;
         let (_sender, stop) = Stop::new();
         let serving = tokio::spawn(async move { serve(&mut server, stop).await });
         let mut received = vec![0; 1_000_000];
@@ -68,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_ends_the_stream() {
-        let (mut client, mut server) = connected().await;
+        let (mut client, mut server, _stacks) = connected().await;
         let (sender, stop) = Stop::new();
         let serving = tokio::spawn(async move { serve(&mut server, stop).await });
         client.read_exact(&mut [0; 100]).await.unwrap();
