@@ -140,10 +140,13 @@ async fn a_near_gateway_that_does_not_read_leaves_memory_of_the_far_one_to_other
         let network = Network::between(near_stack, far_stack, |_| {}, tasks);
         let (listener, to) = server().await;
         // Each connection would keep more than a sixteenth of it.
-        let mut greedy = Vec::new();
+        let (mut greedy, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..32 {
             greedy.push(network.near.connect(&to.into()).await.unwrap());
-            let (mut served, _) = listener.accept().await.unwrap();
+            servers.push(listener.accept().await.unwrap().0);
+        }
+        // Only now: a peer that holds its share already gets no more connections.
+        for mut served in servers {
             tokio::spawn(async move {
                 let data = pattern(1, 1 << 20);
                 while served.write_all(&data).await.is_ok() {}
