@@ -179,7 +179,7 @@ fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
 }
 
 /// The queue of the link shows at nine tenths of its rate, too, so a policer of nearly this rate
-/// can be taken for a lossy link. Then it drops less than the twentieth that lies above its rate.
+/// can be taken for a lossy link. It drops less than a fiftieth then.
 #[test]
 fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
     for combination in COMBINATIONS {
@@ -193,7 +193,7 @@ fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
 
 #[test]
 fn losses_at_random_are_random() {
-    for (loss, least) in [(1, 0.6), (2, 0.4), (5, 0.95), (10, 0.95)] {
+    for (loss, least) in [(1, 0.85), (2, 0.85), (5, 0.95), (10, 0.95)] {
         let link = format!("limit 167 loss {loss}%");
         let (ruled, goodput) = rulings(&link, "rack/bbr3/spike", 1, 20);
         let (_, without) = rulings(&link, "rack/bbr3", 1, 20);

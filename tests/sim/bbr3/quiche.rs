@@ -138,11 +138,13 @@ fn full_bandwidth_reached(rig: &mut Rig, growth: f64) -> (Look, u64) {
 #[test]
 fn normal_startup() {
     let topology = Topology::new();
-    // quiche counts from the last growth by 0.1 %. Here the first of the three rounds still brings
-    // some growth: less than a quarter, which the draft takes for none.
-    let (full, rounds) = full_bandwidth_reached(&mut topology.rig(), 1.25);
+    // quiche counts from the last growth by 0.1 %, and one version of it expects two rounds, another
+    // three. Here it is two: the first of the three without growth by a quarter, which is what the
+    // draft asks for, still brings some.
+    let (full, rounds) = full_bandwidth_reached(&mut topology.rig(), 1.001);
     assert!(full.is("drain"), "{full:?}");
-    assert_eq!(rounds, 3);
+    assert_eq!(rounds, 2);
+    assert_eq!(full_bandwidth_reached(&mut topology.rig(), 1.25).1, 3);
     assert_eq!(full.stats.segments_lost, 0);
     assert_max_bw(&full, topology.test, 0.01);
     assert!(!is_app_limited(&full));
@@ -182,7 +184,7 @@ fn simple_transfer_2rtt_aggregation_bytes() {
     let end = rig.look();
     assert_steady(end);
     let off = error(end.model.max_bw, topology.test);
-    assert!((-0.01..=2.0).contains(&off), "{end:?}");
+    assert!((-0.01..=0.2).contains(&off), "{end:?}");
     assert!(end.loss_rate() <= 0.01, "{end:?}");
     assert_rtt(end, &topology, 5.0, 0.2);
 }

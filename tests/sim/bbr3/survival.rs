@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_types::{Instant, Rate};
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::rig::{Rig, SMSS};
 use super::{error, mbit, secs, utilisation};
@@ -61,6 +61,29 @@ fn bunches_of_acks_do_not_stall_it() {
     rig.run_for(secs(20));
     let log = rig.since(Instant::from_millis(4_000));
     assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
+}
+
+/// What a late timer held back leaves at once: two milliseconds of the rate and a quantum at most.
+#[test]
+fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
+    let mut rig = Rig::over("rate 100mbit delay 10ms limit 167", "delay 10ms");
+    rig.wake_late(Duration::from_millis(2));
+    rig.bulk();
+    rig.run_for(secs(4));
+    let (mut bursts, mut most) = (0, ByteCount::ZERO);
+    for _ in 0..10 {
+        rig.run_into("cruise");
+        // The queue of the probe before is gone.
+        rig.run_for(Duration::from_millis(100));
+        while rig.look().is("cruise") {
+            rig.run_for(Duration::from_millis(1));
+            bursts += 1;
+            most = most.max(rig.queued(0));
+        }
+    }
+    assert!(bursts > 1_000, "{bursts}");
+    let bound = mbit(100).bytes_in(Duration::from_millis(2)) + rig.look().quantum();
+    assert!(most > SMSS * 2 && most <= bound, "{most} and {bound}");
 }
 
 /// The sender makes up for two milliseconds.

@@ -21,7 +21,7 @@ use airtcp_recovery::{Combination, Profile};
 use airtcp_types::rng::Stream;
 
 use crate::real::{self, BACK, Course, Flow, Tcp};
-use crate::{Experiment, Ground, Kind, LabError, Run, feed};
+use crate::{Experiment, Ground, Kind, LabError, Run, feed, theory};
 use measured::{Case, Measured, Shown};
 
 /// The candidate, unless the plan names another.
@@ -159,6 +159,13 @@ fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     )
 }
 
+/// Why a claim does not hold: `shown` is the cause where the default was run with one thing changed. Of other candidates
+/// none is known.
+fn why(run: &Run, shown: Option<&str>) -> String {
+    let is_default = candidate(run).is_ok_and(|candidate| candidate.to_string() == CANDIDATE);
+    shown.filter(|_| is_default).map_or_else(theory::unknown, str::to_owned)
+}
+
 /// Has every flow begin at a time of its own within the first second.
 fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {
     let mut random = Stream::new(seed, 0);
@@ -193,6 +200,15 @@ mod tests {
             names(all_senders(&named, Ground::Simulated)),
             ["le/westwood", "rack/bbr3", "rack/bbr", "rack/westwood", "rack/cubic", "rack/reno"]
         );
+    }
+
+    #[test]
+    fn a_cause_is_that_of_the_default() {
+        let named = |name: &str| Run { candidate: name.parse().ok(), ..run() };
+        assert_eq!(why(&run(), Some("jitter")), "jitter");
+        assert_eq!(why(&named(CANDIDATE), Some("jitter")), "jitter");
+        assert_eq!(why(&named("rack/cubic"), Some("jitter")), theory::unknown());
+        assert_eq!(why(&run(), None), theory::unknown());
     }
 
     #[test]
