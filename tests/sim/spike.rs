@@ -141,6 +141,17 @@ fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
     }
 }
 
+/// So do four flows, with up to three packets each.
+#[test]
+fn drops_of_a_queue_that_four_flows_share_are_congestion_but_of_few_packets() {
+    for (queue, most) in [(8, 0.5), (12, 0.15), (21, 0.15), (42, 0.01), (167, 0.01)] {
+        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 4, 20);
+        assert!(ruled.congestion.all > 100, "{queue}: {ruled}");
+        assert!(ruled.congestion.share() <= most, "{queue}: {ruled}");
+        assert!(ruled.congestion.all * 15 < ruled.sent, "{queue}: {ruled}");
+    }
+}
+
 /// A policer with a bucket shows more than its rate at first: a load above it counts as low.
 #[test]
 fn drops_of_a_policer_are_congestion() {

@@ -159,7 +159,7 @@ fn simple_transfer() {
     assert_steady(end);
     assert_eq!(end.stats.segments_lost, 0);
     assert!(!is_app_limited(end));
-    assert_rtt(end, &topology, 2.5, 0.2);
+    assert_rtt(end, &topology, 2.0, 0.2);
 }
 
 #[test]

@@ -63,19 +63,19 @@ fn bunches_of_acks_do_not_stall_it() {
     assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
 }
 
-/// What a late timer held back leaves at once: two milliseconds of the rate and a quantum at most.
+/// However late a timer is, what leaves at once is two milliseconds of the rate and a quantum at most.
 #[test]
 fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
     let mut rig = Rig::over("rate 100mbit delay 10ms limit 167", "delay 10ms");
-    rig.wake_late(Duration::from_millis(2));
+    rig.wake_late(Duration::from_millis(6));
     rig.bulk();
     rig.run_for(secs(4));
     let (mut bursts, mut most) = (0, ByteCount::ZERO);
     for _ in 0..10 {
-        rig.run_into("cruise");
+        rig.run_into("probe-bw-cruise");
         // The queue of the probe before is gone.
         rig.run_for(Duration::from_millis(100));
-        while rig.look().is("cruise") {
+        while rig.look().is("probe-bw-cruise") {
             rig.run_for(Duration::from_millis(1));
             bursts += 1;
             most = most.max(rig.queued(0));
