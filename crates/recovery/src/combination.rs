@@ -156,30 +156,30 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Combination {
     detection: Choice<dyn LossDetection>,
-    congestion: Choice<dyn CongestionControl>,
+    control: Choice<dyn CongestionControl>,
     judges: Vec<Choice<dyn LossJudge>>,
 }
 
 static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
-    /// From its three parts as the flags `--detection`, `--congestion` and `--judge` take them;
-    /// `None` leaves the default, and an empty `judge` leaves no judge. The default's judge goes with
-    /// its control: with a `congestion`, a `judge` of `None` leaves no judge, too.
+    /// From its three parts. `None` leaves the default, and an empty `judge` leaves no judge. The
+    /// default's judge goes with its control: with a `control`, a `judge` of `None` leaves no judge,
+    /// too.
     ///
     /// # Errors
     /// A name that is unknown, or a parameter that its strategy does not take.
     pub fn from_parts(
         detection: Option<&str>,
-        congestion: Option<&str>,
+        control: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
-        let judge = match (judge, congestion) {
+        let judge = match (judge, control) {
             (None, None) => DEFAULT_JUDGE,
             (judge, _) => judge.unwrap_or_default().trim(),
         };
         let detection = detection.map_or(DEFAULT_DETECTION, str::trim);
-        let congestion = congestion.map_or(DEFAULT_CONGESTION, str::trim);
+        let control = control.map_or(DEFAULT_CONTROL, str::trim);
         let mut judges = Vec::new();
         for judge in judge.split('+').filter(|_| !judge.is_empty()) {
             judges.push(Choice::find("judge", registry::judges(), judge)?);
@@ -193,7 +193,7 @@ impl Combination {
         }
         Ok(Self {
             detection: Choice::find("detection", registry::detections(), detection)?,
-            congestion: Choice::find("congestion", registry::controls(), congestion)?,
+            control: Choice::find("congestion control", registry::controls(), control)?,
             judges,
         })
     }
@@ -207,17 +207,17 @@ impl Combination {
     pub fn with_parts(
         &self,
         detection: Option<&str>,
-        congestion: Option<&str>,
+        control: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
-        let mut next = Self::from_parts(detection, congestion, judge)?;
+        let mut next = Self::from_parts(detection, control, judge)?;
         if detection.is_none() {
             next.detection = self.detection.clone();
         }
-        if congestion.is_none() {
-            next.congestion = self.congestion.clone();
+        if control.is_none() {
+            next.control = self.control.clone();
         }
-        if judge.is_none() && !self.loses_judge_by(&next.congestion) {
+        if judge.is_none() && !self.loses_judge_by(&next.control) {
             next.judges.clone_from(&self.judges);
         }
         Ok(next)
@@ -237,12 +237,12 @@ impl Combination {
         let mut all = Vec::new();
         for detection in registry::detections() {
             for control in registry::controls() {
-                let (Ok(detection), Ok(congestion)) =
+                let (Ok(detection), Ok(control)) =
                     (Choice::plain(detection), Choice::plain(control))
                 else {
                     continue;
                 };
-                all.push(Self { detection, congestion, judges: Vec::new() });
+                all.push(Self { detection, control, judges: Vec::new() });
             }
         }
         all
@@ -250,7 +250,7 @@ impl Combination {
 
     /// Every detection with every judge, in the registry's order, under the control `reno`.
     pub fn all_judged() -> Vec<Self> {
-        let reno = Self::default().with_congestion(Choice { entry: &RENO, parameter: None });
+        let reno = Self::default().with_control(Choice { entry: &RENO, parameter: None });
         let mut all = Vec::new();
         for detection in registry::detections() {
             for judge in registry::judges() {
@@ -285,21 +285,21 @@ impl Combination {
     }
 
     /// Whether another control takes the judge with it: both are the default's.
-    fn loses_judge_by(&self, congestion: &Choice<dyn CongestionControl>) -> bool {
+    fn loses_judge_by(&self, control: &Choice<dyn CongestionControl>) -> bool {
         let default = Self::default();
-        self.congestion == default.congestion
+        self.control == default.control
             && self.judges == default.judges
-            && *congestion != default.congestion
+            && *control != default.control
     }
 
     /// The same with another control, which need not be in the registry. The default's judge goes
     /// with the default's control.
     #[must_use]
-    pub fn with_congestion(mut self, choice: Choice<dyn CongestionControl>) -> Self {
+    pub fn with_control(mut self, choice: Choice<dyn CongestionControl>) -> Self {
         if self.loses_judge_by(&choice) {
             self.judges.clear();
         }
-        self.congestion = choice;
+        self.control = choice;
         self
     }
 
@@ -316,20 +316,20 @@ impl Combination {
     }
 
     /// The congestion control.
-    pub const fn congestion(&self) -> &Choice<dyn CongestionControl> {
-        &self.congestion
+    pub const fn control(&self) -> &Choice<dyn CongestionControl> {
+        &self.control
     }
 
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
         let judges = self.judges.iter().map(|judge| judge.entry.needs);
-        judges.fold(self.detection.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
+        judges.fold(self.detection.entry.needs.union(self.control.entry.needs), WireNeeds::union)
     }
 
     /// Whether any of its parts draws random numbers from the seed.
     pub fn uses_seed(&self) -> bool {
         self.detection.entry.uses_seed
-            || self.congestion.entry.uses_seed
+            || self.control.entry.uses_seed
             || self.judges.iter().any(|judge| judge.entry.uses_seed)
     }
 
@@ -339,7 +339,7 @@ impl Combination {
     pub fn granted(&self, granted: WireNeeds) -> Self {
         Self {
             detection: self.detection.granted("detection", registry::detections(), granted),
-            congestion: self.congestion.granted("congestion", registry::controls(), granted),
+            control: self.control.granted("congestion control", registry::controls(), granted),
             judges: (self.judges.iter())
                 .filter(|judge| judge.entry.needs.missing(granted).is_none())
                 .cloned()
@@ -354,7 +354,7 @@ impl Combination {
                 .make(params)
                 .unwrap_or_else(|| Box::<crate::detection::NewReno>::default()),
             control: self
-                .congestion
+                .control
                 .make(params)
                 .unwrap_or_else(|| Box::new(crate::control::Reno::new(params))),
             judges: self.judges.iter().filter_map(|judge| judge.make(params)).collect(),
@@ -378,7 +378,7 @@ pub(crate) struct Parts {
 }
 
 const DEFAULT_DETECTION: &str = "rack";
-const DEFAULT_CONGESTION: &str = "bbr3";
+const DEFAULT_CONTROL: &str = "bbr3";
 const DEFAULT_JUDGE: &str = "spike";
 
 impl Default for Combination {
@@ -389,7 +389,7 @@ impl Default for Combination {
 
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.detection, self.congestion)?;
+        write!(f, "{}/{}", self.detection, self.control)?;
         for (judge, separator) in
             self.judges.iter().zip(std::iter::once('/').chain(std::iter::repeat('+')))
         {
@@ -436,7 +436,7 @@ pub enum CombinationError {
     /// There is no strategy of that name.
     #[error("no {kind} `{name}`: {allowed}")]
     Unknown {
-        /// `detection`, `congestion` or `judge`.
+        /// `detection`, `congestion control` or `judge`.
         kind: &'static str,
         /// The name.
         name: String,
@@ -487,8 +487,8 @@ mod tests {
     #[test]
     fn one_part_is_exchanged_and_the_others_stay() {
         let combination: Combination = "le/westwood/dcr:timer".parse().unwrap();
-        let with = |detection, congestion, judge| {
-            combination.with_parts(detection, congestion, judge).unwrap().to_string()
+        let with = |detection, control, judge| {
+            combination.with_parts(detection, control, judge).unwrap().to_string()
         };
         assert_eq!(with(Some("sack"), None, None), "sack/westwood/dcr:timer");
         assert_eq!(with(None, Some("fixed:4"), None), "le/fixed:4/dcr:timer");
@@ -499,8 +499,8 @@ mod tests {
 
     #[test]
     fn the_judge_of_the_default_goes_with_its_control() {
-        let parts = |detection, congestion, judge| {
-            Combination::from_parts(detection, congestion, judge).unwrap().to_string()
+        let parts = |detection, control, judge| {
+            Combination::from_parts(detection, control, judge).unwrap().to_string()
         };
         assert_eq!(parts(None, None, None), "rack/bbr3/spike");
         assert_eq!(parts(Some("le"), None, None), "le/bbr3/spike");
@@ -514,13 +514,13 @@ mod tests {
         }
         let cubic = Choice::plain(&crate::control::CUBIC).unwrap();
         let with_cubic = |text: &str| {
-            text.parse::<Combination>().unwrap().with_congestion(cubic.clone()).to_string()
+            text.parse::<Combination>().unwrap().with_control(cubic.clone()).to_string()
         };
         assert_eq!(with_cubic("le/bbr3/spike"), "le/cubic");
         assert_eq!(with_cubic("le/reno/spike"), "le/cubic/spike");
         let mut combination = Combination::default();
-        let mut exchange = |detection, congestion| {
-            combination = combination.with_parts(detection, congestion, None).unwrap();
+        let mut exchange = |detection, control| {
+            combination = combination.with_parts(detection, control, None).unwrap();
             combination.to_string()
         };
         assert_eq!(exchange(Some("le"), None), "le/bbr3/spike");
@@ -542,7 +542,7 @@ mod tests {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
         assert_eq!(
             error("sack/illinois"),
-            "no congestion `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
+            "no congestion control `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
         );
         for (text, name) in
             [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]

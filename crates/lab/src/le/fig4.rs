@@ -164,7 +164,7 @@ fn combination(sender: &str) -> Combination {
             .with_detection(Choice::plain(&SACK1_OF_NS2).expect("it takes no parameter")),
         named => combine(named),
     };
-    combination.with_congestion(clamped::control())
+    combination.with_control(clamped::control())
 }
 
 fn scenario(sender: &str, profile: &Profile, wire: Wire) -> Scenario {

@@ -75,7 +75,7 @@ impl Strategies {
 
     /// The tasks of the sender that the control has taken over.
     pub(super) fn taken_over(&self) -> TakesOver {
-        self.combination.congestion().entry().takes_over
+        self.combination.control().entry().takes_over
     }
 
     /// Whether a judge was told of what `repair` sends again.
