@@ -427,8 +427,8 @@ impl Board {
             if segment.range.start >= ack {
                 break;
             }
-            let told = SeqRange::new(segment.range.start, segment.range.end.min(ack));
-            self.report(segment.latest, told, true, delivered);
+            let acked = SeqRange::new(segment.range.start, segment.range.end.min(ack));
+            self.report(segment.latest, acked, true, delivered);
             self.trim_chain(segment.latest, ack);
             if segment.range.end <= ack {
                 self.segments.pop_front();
@@ -442,10 +442,10 @@ impl Board {
     }
 
     fn acknowledge_runs(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
-        while let Some(told) = self.runs.front_mut().and_then(|run| run.acknowledge(ack)) {
-            self.base = TxNo(told.tx.0 + 1);
-            self.in_flight_bytes -= told.range.len();
-            delivered.push(told);
+        while let Some(acked) = self.runs.front_mut().and_then(|run| run.acknowledge(ack)) {
+            self.base = TxNo(acked.tx.0 + 1);
+            self.in_flight_bytes -= acked.range.len();
+            delivered.push(acked);
             if self.runs.front().is_some_and(Run::is_empty) {
                 self.runs.pop_front();
             }

@@ -31,8 +31,8 @@ pub struct Fack {
     dup_acks: u32,
     /// The recovery point.
     recovering_to: Option<ExtSeq>,
-    /// Everything below it has been judged.
-    judged: ExtSeq,
+    /// Segments below it have been checked for loss.
+    checked_to: ExtSeq,
     /// What was SACKed below it is no evidence of loss: it had misled once.
     evidence_from: ExtSeq,
 }
@@ -52,18 +52,18 @@ impl Fack {
         let triggered = above > view.smss * u64::from(thresh) || self.dup_acks >= thresh;
         if self.recovering_to.is_none() && triggered {
             self.recovering_to = Some(board.snd_nxt());
-            self.judged = board.snd_una();
+            self.checked_to = board.snd_una();
         }
-        if self.recovering_to.is_none() || fack <= self.judged {
+        if self.recovering_to.is_none() || fack <= self.checked_to {
             return;
         }
-        let from = self.judged.max(board.snd_una());
+        let from = self.checked_to.max(board.snd_una());
         for segment in board.starting_in(SeqRange::new(from, fack)) {
             if segment.state == TxState::InFlight && segment.resent == 0 {
                 out.lost(segment.tx);
             }
         }
-        self.judged = fack;
+        self.checked_to = fack;
     }
 }
 
@@ -89,7 +89,7 @@ impl LossDetection for Fack {
     fn on_timeout(&mut self, view: &View<'_>) {
         self.dup_acks = 0;
         self.recovering_to = None;
-        self.judged = view.board.snd_nxt();
+        self.checked_to = view.board.snd_nxt();
     }
 
     fn on_undo(&mut self, view: &View<'_>) {

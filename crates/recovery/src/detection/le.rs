@@ -72,13 +72,13 @@ impl Le {
     /// original stands for its repair, it is the original that arrived.
     fn count_arrivals(&mut self, ack: &AckView<'_>, view: &View<'_>) {
         let echoed = ack.echoed_tx.filter(|tx| *tx < view.board.next_tx());
-        for told in ack.newly {
-            let not_yet = echoed.is_some_and(|echoed| echoed < told.tx && told.resent > 0);
-            if not_yet || earlier_arrived(told, ack, view) {
-                told.previous.into_iter().for_each(|original| self.count(original));
-                self.on_their_way.insert(told.range.start, told.tx);
+        for acked in ack.newly {
+            let not_yet = echoed.is_some_and(|echoed| echoed < acked.tx && acked.resent > 0);
+            if not_yet || earlier_arrived(acked, ack, view) {
+                acked.previous.into_iter().for_each(|original| self.count(original));
+                self.on_their_way.insert(acked.range.start, acked.tx);
             } else {
-                told.transmissions().for_each(|tx| self.count(tx));
+                acked.transmissions().for_each(|tx| self.count(tx));
             }
         }
         // A duplicate of what had arrived: its latest transmission did, too.

@@ -34,7 +34,7 @@ pub struct Rack {
     sweep: Sweep,
     /// RACK.fack: the end of the highest bytes known to have arrived.
     fack: ExtSeq,
-    reordering: Reordering,
+    reordering: ReorderingWindow,
     /// RACK.reo_wnd.
     window: Duration,
     timer: Option<Instant>,
@@ -42,7 +42,7 @@ pub struct Rack {
 
 /// What RFC 8985 section 6.2 step 4 remembers of reordering.
 #[derive(Clone, Debug)]
-struct Reordering {
+struct ReorderingWindow {
     seen: bool,
     /// RACK.dsack_round: until it is acknowledged, more reports of duplicates do not count.
     dsack_round: Option<ExtSeq>,
@@ -51,7 +51,7 @@ struct Reordering {
     was_in_recovery: bool,
 }
 
-impl Default for Reordering {
+impl Default for ReorderingWindow {
     fn default() -> Self {
         Self {
             seen: false,
@@ -63,7 +63,7 @@ impl Default for Reordering {
     }
 }
 
-impl Reordering {
+impl ReorderingWindow {
     /// Step 4: the time that a segment may be late without being lost.
     fn window(&mut self, ack: &AckView<'_>, view: &View<'_>) -> Duration {
         let in_recovery = matches!(view.phase, Phase::Recovery | Phase::Loss);
@@ -97,17 +97,17 @@ impl Rack {
     /// Step 2: the latest transmission that has arrived. Step 3: whether an earlier one came late.
     fn update(&mut self, ack: &AckView<'_>, view: &View<'_>) {
         let fack = self.fack;
-        let mut told: Option<(TxNo, Duration)> = None;
+        let mut newest: Option<(TxNo, Duration)> = None;
         for delivered in ack.newly {
             self.fack = self.fack.max(delivered.range.end);
             self.reordering.seen |= delivered.first_end() < fack && delivered.resent == 0;
             if !earlier_arrived(delivered, ack, view)
-                && told.is_none_or(|(tx, _)| tx < delivered.tx)
+                && newest.is_none_or(|(tx, _)| tx < delivered.tx)
             {
-                told = Some((delivered.tx, ack.now.since(delivered.sent_at)));
+                newest = Some((delivered.tx, ack.now.since(delivered.sent_at)));
             }
         }
-        if let Some((tx, rtt)) = told {
+        if let Some((tx, rtt)) = newest {
             let newest = self.newest.map_or(tx, |(newest, _)| newest.max(tx));
             self.newest = Some((newest, rtt));
         }

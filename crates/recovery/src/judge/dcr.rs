@@ -97,9 +97,9 @@ impl LossJudge for Dcr {
             // later.
             out.restart_rto();
         }
-        let told = ack.delivered.0.div_ceil(view.smss.0.max(1)).max(1);
+        let segments = ack.delivered.0.div_ceil(view.smss.0.max(1)).max(1);
         if let Some(wait) = self.wait.as_mut().filter(|wait| self.counts && wait.left > 0) {
-            wait.left = wait.left.saturating_sub(told);
+            wait.left = wait.left.saturating_sub(segments);
             if wait.left == 0 {
                 out.judge_again();
             }
@@ -119,16 +119,16 @@ impl LossJudge for Dcr {
         }
         // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.
         let is_first = lost.range.start == view.board.snd_una();
-        let begun = self.wait.filter(|_| is_first).unwrap_or_else(|| {
+        let wait = self.wait.filter(|_| is_first).unwrap_or_else(|| {
             let restarts = self.advanced_at == Some(view.now);
             let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
             self.begin(view, left)
         });
         if is_first {
-            self.wait = Some(begun);
+            self.wait = Some(wait);
         }
-        let left = begun.until.since(view.now);
-        if left.is_zero() || (self.counts && begun.left == 0) {
+        let left = wait.until.since(view.now);
+        if left.is_zero() || (self.counts && wait.left == 0) {
             return None;
         }
         let later = When::After(left);

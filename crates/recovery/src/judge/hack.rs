@@ -31,8 +31,8 @@ const CORRUPTED: Ruling =
 /// Header checksums: the sender's side.
 #[derive(Clone, Debug, Default)]
 pub struct Hack {
-    /// The transmissions that were told to have been corrupted.
-    told: BTreeSet<TxNo>,
+    /// The transmissions that the peer reported as corrupted.
+    reported: BTreeSet<TxNo>,
     /// The latest transmission known to have arrived.
     newest: TxNo,
 }
@@ -44,17 +44,18 @@ const MOST_REPAIRS: u32 = 16;
 impl LossJudge for Hack {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
         let oldest = view.board.oldest_tx();
-        while self.told.first().is_some_and(|tx| *tx < oldest) {
-            self.told.pop_first();
+        while self.reported.first().is_some_and(|tx| *tx < oldest) {
+            self.reported.pop_first();
         }
-        // What was sent again may be acknowledged for an earlier transmission: it tells nothing of the latest.
-        let arrived = ack.newly.iter().filter(|told| !earlier_arrived(told, ack, view));
-        let newest = arrived.map(|told| told.tx).max();
+        // What was sent again may be acknowledged for an earlier transmission: it says nothing
+        // about the latest.
+        let arrived = ack.newly.iter().filter(|acked| !earlier_arrived(acked, ack, view));
+        let newest = arrived.map(|acked| acked.tx).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
     }
 
     /// The oldest transmission of the segment that is still held to be in flight is the one. Where a
-    /// time-out has given up all of them, it is the oldest that was not told of: remembered, since
+    /// time-out has given up all of them, it is the oldest that was not reported: remembered, since
     /// the time-out may have been spurious and taken back.
     ///
     /// Not believed: a number at which no segment starts; data that has arrived; a segment that was sent again so often
@@ -68,13 +69,13 @@ impl LossJudge for Hack {
         let Some(latest) = starts_here.filter(is_believed) else { return };
         let min_rtt = view.rtt.min().unwrap_or_default();
         let old_enough = |sent: &Transmission| view.now.since(sent.sent_at) >= min_rtt;
-        let untold = |sent: &Transmission| !self.told.contains(&sent.tx);
+        let unreported = |sent: &Transmission| !self.reported.contains(&sent.tx);
         let in_flight = |sent: &Transmission| sent.state == TxState::InFlight;
         let candidates = || sendings(board, latest).filter(old_enough);
         let flying = candidates().filter(in_flight).last();
-        let given_up = candidates().filter(untold).last();
+        let given_up = candidates().filter(unreported).last();
         if let Some(corrupted) = flying.or(given_up) {
-            self.told.insert(corrupted.tx);
+            self.reported.insert(corrupted.tx);
         }
         if let Some(corrupted) = flying {
             out.loss(corrupted.tx, CORRUPTED);
@@ -93,13 +94,13 @@ impl LossJudge for Hack {
         view: &View<'_>,
         _: bool,
     ) -> Option<Ruling> {
-        if !view.sack || self.told.is_empty() {
+        if !view.sack || self.reported.is_empty() {
             return None;
         }
         let board = view.board;
         let latest = board.at(lost.range.start)?;
-        let told = sendings(board, latest).find(|sent| self.told.contains(&sent.tx))?;
-        if lost.tx <= told.tx {
+        let reported = sendings(board, latest).find(|sent| self.reported.contains(&sent.tx))?;
+        if lost.tx <= reported.tx {
             return Some(CORRUPTED);
         }
         let lost_again =
@@ -107,8 +108,8 @@ impl LossJudge for Hack {
         (!lost_again).then_some(Ruling { repair: When::Never, ..CORRUPTED })
     }
 
-    fn was_told_of(&self, repair: &Transmission) -> bool {
-        repair.previous().is_some_and(|tx| self.told.contains(&tx))
+    fn was_reported(&self, repair: &Transmission) -> bool {
+        repair.previous().is_some_and(|tx| self.reported.contains(&tx))
     }
 }
 

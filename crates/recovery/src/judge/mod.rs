@@ -156,9 +156,9 @@ pub trait LossJudge: Debug + Send {
         again: bool,
     ) -> Option<Ruling>;
 
-    /// Whether `repair` sends again what this judge was told of by word of its own, and not by what others tell: at
-    /// SND.UNA it starts the retransmission timer anew.
-    fn was_told_of(&self, repair: &Transmission) -> bool {
+    /// Whether the peer reported the loss that `repair` repairs to this judge alone, by a special
+    /// ACK. At SND.UNA such a repair restarts the retransmission timer.
+    fn was_reported(&self, repair: &Transmission) -> bool {
         let _ = repair;
         false
     }

@@ -54,7 +54,7 @@ impl Sender {
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
-        self.full_arrived |= newly.iter().any(|told| told.size == self.core.smss);
+        self.full_arrived |= newly.iter().any(|acked| acked.size == self.core.smss);
 
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);
@@ -215,7 +215,7 @@ impl Sender {
         let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
         let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
         // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent again or not.
-        let echoed = newly.iter().find(|told| told.resent > 0 && ack.echoed == Some(told.tx));
+        let echoed = newly.iter().find(|acked| acked.resent > 0 && ack.echoed == Some(acked.tx));
         let (oldest, newest) = if let Some(repair) = echoed {
             (Some(repair.sent_at), Some(repair.sent_at))
         } else if clean {

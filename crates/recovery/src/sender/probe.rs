@@ -137,8 +137,8 @@ impl TailProbes {
         Some((range, rule))
     }
 
-    /// RFC 8985 section 7.4.2: whether the ACK ends the probe's episode, and whether the probe has
-    /// repaired a loss that nobody noticed.
+    /// RFC 8985 section 7.4.2: whether the ACK ends the probe, and whether the probe has repaired a
+    /// loss that nobody noticed.
     fn on_ack(&mut self, ack: &AckView<'_>) -> Option<Repaired> {
         let probe = self.probe.as_mut()?;
         let sent = probe.outstanding.filter(|sent| ack.ack >= sent.end)?;

@@ -274,11 +274,11 @@ impl Sender {
         }
         let again = transmit.rule.is_retransmission();
         let board = &self.core.board;
-        let (mut told_head, mut is_head, mut is_late) = (false, false, false);
+        let (mut reported_head, mut is_head, mut is_late) = (false, false, false);
         if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
             self.strategies.on_sent(&transmission);
             is_head = again && transmission.range.start == board.snd_una();
-            told_head = is_head && self.strategies.were_told_of(&transmission);
+            reported_head = is_head && self.strategies.was_reported(&transmission);
             is_late = self.core.recovery.is_none()
                 && transmission.previous().is_some_and(|tx| tx < self.core.answered);
         }
@@ -289,8 +289,9 @@ impl Sender {
         let has_its_own = transmit.rule == SendRule::FastRetransmit
             || (is_head && transmit.rule == SendRule::Repair);
         let restarts = has_its_own && self.restarts_rto() && !is_late;
-        // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
-        if self.core.rto_at.is_none() || restarts || told_head {
+        // As does that of a segment at SND.UNA that the peer reported (HACK 3.3): it may report
+        // others for ever.
+        if self.core.rto_at.is_none() || restarts || reported_head {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;

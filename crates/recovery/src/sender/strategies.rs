@@ -78,9 +78,9 @@ impl Strategies {
         self.combination.control().entry().takes_over
     }
 
-    /// Whether a judge was told of what `repair` sends again.
-    pub(super) fn were_told_of(&self, repair: &Transmission) -> bool {
-        self.judges.iter().any(|judge| judge.was_told_of(repair))
+    /// Whether the peer reported to a judge the loss that `repair` repairs.
+    pub(super) fn was_reported(&self, repair: &Transmission) -> bool {
+        self.judges.iter().any(|judge| judge.was_reported(repair))
     }
 
     /// What the retransmission time-out is to be above SRTT, where a judge has a say.

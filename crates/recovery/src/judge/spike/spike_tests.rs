@@ -36,7 +36,7 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
         (0..losses).for_each(|_| {
             spike.spend(false);
         });
-        spike.ask(ms(1), RTT);
+        spike.request_low_load(ms(1), RTT);
         spike.wants_low_load()
     };
     assert!(!wants(baseline(0, 0, 1), 0));
@@ -54,7 +54,7 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
     let mut spike = Spike { baseline: baseline(15, 1, 1), ..Spike::default() };
     spike.earn(1_000, false);
     assert!(spike.spend(false));
-    spike.ask(ms(1), RTT);
+    spike.request_low_load(ms(1), RTT);
     assert!(!spike.wants_low_load());
 }
 
@@ -66,7 +66,7 @@ fn a_low_load_is_asked_for_in_vain_for_a_quarter_of_the_time_at_most() {
         // Losses without a queue, and none of the groups is of a low load.
         spike.spend(false);
         spike.baseline.age(ms(second * 1_000));
-        spike.ask(ms(second * 1_000), RTT);
+        spike.request_low_load(ms(second * 1_000), RTT);
         asked += u32::from(spike.wants_low_load());
     }
     assert!((40..=44).contains(&asked), "{asked}");
@@ -78,7 +78,7 @@ fn what_was_seen_is_forgotten_without_a_low_load() {
     spike.spend(false);
     for (at, asks) in [(100_000, true), (130_001, false)] {
         spike.baseline.age(ms(at));
-        spike.ask(ms(at), RTT);
+        spike.request_low_load(ms(at), RTT);
         assert_eq!(spike.wants_low_load(), asks, "after {at} ms");
     }
 }

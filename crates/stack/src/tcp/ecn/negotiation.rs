@@ -50,7 +50,7 @@ pub(in crate::tcp) struct Negotiation {
     /// `None` before the peer's first SYN or SYN-ACK.
     agreed: Option<Form>,
     /// The ECN field of the peer's latest SYN or SYN-ACK.
-    heard: u8,
+    received_ecn: u8,
     /// SYN-ACKs grant nothing any more.
     plain: bool,
 }
@@ -84,7 +84,7 @@ impl Negotiation {
             asks: mode.asks().max(needed),
             grants: mode.grants(),
             agreed: None,
-            heard: NOT_ECT,
+            received_ecn: NOT_ECT,
             plain: false,
         }
     }
@@ -102,7 +102,7 @@ impl Negotiation {
     /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of ACE (RFC 9768 section
     /// 3.2.2.1).
     pub(in crate::tcp) fn code(&self) -> Option<u8> {
-        (self.agreed() == Form::Accurate).then(|| echo_of(self.heard))
+        (self.agreed() == Form::Accurate).then(|| echo_of(self.received_ecn))
     }
 
     /// The flags of a SYN that leaves for the `sent`th time.
@@ -126,7 +126,7 @@ impl Negotiation {
             Form::Nothing => PLAIN,
             Form::Classic => CLASSIC_SYN_ACK,
             // RFC 9768 section 3.1.5: the latest SYN counts.
-            Form::Accurate => echo_of(self.heard),
+            Form::Accurate => echo_of(self.received_ecn),
         };
         Flags { syn: true, ..Flags::default() }.with_ace(ace)
     }
@@ -145,7 +145,7 @@ impl Negotiation {
             (Form::Accurate | Form::Classic, _) if is_classic(syn) => Form::Classic,
             _ => Form::Nothing,
         };
-        self.heard = syn.ecn;
+        self.received_ecn = syn.ecn;
         *self.agreed.insert(agreed)
     }
 
@@ -162,13 +162,13 @@ impl Negotiation {
             Form::Classic if ace & 0b011 == CLASSIC_SYN_ACK => Form::Classic,
             _ => Form::Nothing,
         };
-        self.heard = syn_ack.ecn;
+        self.received_ecn = syn_ack.ecn;
         *self.agreed.insert(agreed)
     }
 
     /// Takes a SYN with the number of the first one, in SYN-RECEIVED.
     pub(in crate::tcp) fn on_repeated_syn(&mut self, syn: &Segment<'_>) -> Repeat {
-        self.heard = syn.ecn;
+        self.received_ecn = syn.ecn;
         match (self.agreed(), asked(syn)) {
             // RFC 9768 section 3.1.5.
             (Form::Classic, Form::Accurate) if self.grants == Form::Accurate => {
@@ -187,7 +187,7 @@ impl Negotiation {
 
     /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts that SYN.
     pub(in crate::tcp) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) -> bool {
-        self.heard = syn_ack.ecn;
+        self.received_ecn = syn_ack.ecn;
         let ace = syn_ack.flags.ace();
         match self.agreed() {
             Form::Nothing => false,
