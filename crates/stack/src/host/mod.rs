@@ -311,7 +311,7 @@ impl Host {
     pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         Ok(match &self.socket(socket)?.kind {
             Kind::Bound(bound) => bound.local,
-            Kind::Listener(listener) => listener.local,
+            Kind::Listener(listener) => listener.local(),
             Kind::Pending(pending) => pending.flow.local,
             Kind::Tcp(tcp) => tcp.connection.flow().local,
             Kind::TimeWait(socket) => socket.wait.flow().local,
