@@ -8,7 +8,7 @@
 //!                  astray.rs  but of several hosts with the same addresses, the others are asked before
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full; any.rs, listeners for
 //!                             every destination
-//! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
+//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs (to a listener.rs), udp.rs: what applications call
 //! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
 //! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
 //! touch          settle.rs    after everything that is done to a connection: it may send, and others must know its memory and state
@@ -37,6 +37,7 @@ mod error;
 mod fragments;
 mod icmp;
 mod input;
+mod listen;
 mod listener;
 mod listing;
 mod outbox;
