@@ -1,5 +1,9 @@
 //! The scoreboard: every transmission and its state.
 
+mod acks;
+mod audit;
+mod losses;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -7,7 +11,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxN
 
 use crate::rate::Snapshot;
 use crate::run::Run;
-use crate::transmission::{Delivered, Transmission, TxState};
+use crate::transmission::{Transmission, TxState};
 
 /// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
 #[derive(Clone, Copy, Debug)]
@@ -167,55 +171,6 @@ impl Board {
         spelled.copied().chain(self.runs.iter().flat_map(Run::transmissions))
     }
 
-    /// Counts everything anew and compares: every transmission in one state, every byte accounted
-    /// for, every index right.
-    ///
-    /// # Errors
-    /// What does not add up. It is meant for tests, and costs linear time.
-    pub fn audit(&self) -> Result<(), String> {
-        let sum = |state| -> ByteCount {
-            self.in_order_sent().filter(|t| t.state == state).map(|t| t.range.len()).sum()
-        };
-        let check = |what: &str, held: ByteCount, counted: ByteCount| {
-            if held == counted {
-                Ok(())
-            } else {
-                Err(format!("{what}: {held:?} held, {counted:?} counted"))
-            }
-        };
-        check("in flight", self.in_flight_bytes, sum(TxState::InFlight))?;
-        check("lost", self.lost_bytes, sum(TxState::Lost))?;
-        check("sacked", self.sacked_bytes, sum(TxState::Sacked))?;
-        let mut next = self.snd_una;
-        for segment in &self.segments {
-            if segment.range.start != next || segment.range.is_empty() {
-                return Err(format!("segment {:?} does not start at {next:?}", segment.range));
-            }
-            next = segment.range.end;
-            let latest = self.latest_of(segment).ok_or("a segment without transmission")?;
-            if latest.range != segment.range || latest.state == TxState::Superseded {
-                return Err(format!("{segment:?} disagrees with {latest:?}"));
-            }
-            let listed = self.lost.get(&segment.range.start) == Some(&latest.tx);
-            if listed != (latest.state == TxState::Lost) {
-                return Err(format!("{latest:?} and the list of lost segments disagree"));
-            }
-        }
-        let mut tx = self.next_spelled();
-        for run in &self.runs {
-            let first = run.first();
-            let is_fresh = first.state == TxState::InFlight && first.previous.is_none();
-            if run.range().start != next || first.tx != tx || run.is_empty() || !is_fresh {
-                return Err(format!("{run:?} does not follow {tx:?} and {next:?}"));
-            }
-            (next, tx) = (run.range().end, run.next_tx());
-        }
-        if next != self.snd_nxt {
-            return Err(format!("segments end at {next:?}, SND.NXT is {:?}", self.snd_nxt));
-        }
-        Ok(())
-    }
-
     /// The numbers of `tx` and of the earlier transmissions of the same bytes, even if those are
     /// cumulatively acknowledged, as far back as the board goes.
     pub(crate) fn sendings(&self, tx: TxNo) -> impl Iterator<Item = TxNo> {
@@ -319,137 +274,11 @@ impl Board {
         Some(tx)
     }
 
-    /// Works the cumulative ACK and the SACK blocks; appends what they newly tell to `delivered`.
-    ///
-    /// `ack` lies between SND.UNA and SND.NXT, blocks between `ack` and SND.NXT.
-    pub(crate) fn acknowledge(
-        &mut self,
-        ack: ExtSeq,
-        blocks: &[SeqRange],
-        delivered: &mut Vec<Delivered>,
-    ) {
-        self.acknowledge_below(ack.min(self.snd_nxt), delivered);
-        for block in blocks {
-            let clipped = SeqRange::new(block.start.max(self.snd_una), block.end.min(self.snd_nxt));
-            self.acknowledge_block(clipped, delivered);
-        }
-    }
-
     /// Gives memory back that is not in use.
     pub(crate) fn shrink(&mut self) {
         self.segments.shrink_to(0);
         self.transmissions.shrink_to(0);
         self.runs.shrink_to(0);
-    }
-
-    /// Marks `tx` lost, if it is in flight.
-    pub(crate) fn mark_lost(&mut self, tx: TxNo) -> bool {
-        let Some(transmission) = self.get(tx) else { return false };
-        if transmission.state != TxState::InFlight {
-            return false;
-        }
-        self.spell_out(transmission.range.end);
-        // An earlier sending of bytes that were sent again is no longer waited for, and no more.
-        let start = transmission.range.start;
-        let latest = self.at(start).is_some_and(|latest| latest.tx == tx);
-        self.set_state(tx, if latest { TxState::Lost } else { TxState::Superseded });
-        true
-    }
-
-    /// Marks everything lost that is not selectively acknowledged, but for the bytes that `spared`
-    /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the
-    /// receiver has SACKed the very first byte it has reneged, and nothing it SACKed counts any
-    /// longer (RFC 2018 section 8). Gives the transmissions it marks.
-    pub(crate) fn mark_all_lost(
-        &mut self,
-        spared: impl Fn(&Transmission) -> bool,
-    ) -> Vec<Transmission> {
-        let reneged = self.sacked.range_at(self.snd_una).is_some();
-        if reneged {
-            self.sacked.clear();
-        }
-        self.spell_out(self.snd_nxt);
-        let mut marked = Vec::new();
-        for index in 0..self.transmissions.len() {
-            let Some(&transmission) = self.transmissions.get(index) else { break };
-            let (tx, state) = (transmission.tx, transmission.state);
-            if transmission.range.is_empty() {
-                continue;
-            }
-            let spared = transmission.range.start > self.snd_una && spared(&transmission);
-            if state == TxState::InFlight && !spared {
-                self.mark_lost(tx);
-                marked.push(transmission);
-            } else if reneged && state == TxState::Sacked {
-                self.set_state(tx, TxState::Lost);
-                marked.push(transmission);
-            }
-        }
-        marked
-    }
-
-    /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
-    pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<Transmission> {
-        let larger = |t: &Transmission| t.state == TxState::InFlight && t.range.len() > size;
-        let lost: Vec<_> = self.in_order_sent().filter(larger).collect();
-        for lost in &lost {
-            self.mark_lost(lost.tx);
-        }
-        lost
-    }
-
-    /// Takes back the loss of everything that still waits to be sent again: it was spurious.
-    pub(crate) fn revive_lost(&mut self) {
-        while let Some((_, &tx)) = self.lost.first_key_value() {
-            self.set_state(tx, TxState::InFlight);
-        }
-    }
-
-    fn acknowledge_below(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
-        if ack <= self.snd_una {
-            return;
-        }
-        self.snd_una = ack;
-        self.acknowledge_segments(ack, delivered);
-        self.acknowledge_runs(ack, delivered);
-        if self.runs.front().is_some_and(|run| run.first().range.start < ack) {
-            // It ends inside the next one.
-            self.spell_out(ack);
-            self.acknowledge_segments(ack, delivered);
-        }
-        self.sacked.remove_below(ack);
-        // An ACK that ends inside a segment may leave of it only what was SACKed before.
-        self.settle_if_sacked(0, delivered);
-    }
-
-    fn acknowledge_segments(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
-        while let Some(&segment) = self.segments.front() {
-            if segment.range.start >= ack {
-                break;
-            }
-            let acked = SeqRange::new(segment.range.start, segment.range.end.min(ack));
-            self.report(segment.latest, acked, true, delivered);
-            self.trim_chain(segment.latest, ack);
-            if segment.range.end <= ack {
-                self.segments.pop_front();
-            } else if let Some(front) = self.segments.front_mut() {
-                front.range.start = ack;
-            }
-        }
-        let done = self.transmissions.iter().take_while(|t| t.range.is_empty()).count();
-        self.transmissions.drain(..done);
-        self.base.0 += done as u64;
-    }
-
-    fn acknowledge_runs(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
-        while let Some(acked) = self.runs.front_mut().and_then(|run| run.acknowledge(ack)) {
-            self.base = TxNo(acked.tx.0 + 1);
-            self.in_flight_bytes -= acked.range.len();
-            delivered.push(acked);
-            if self.runs.front().is_some_and(Run::is_empty) {
-                self.runs.pop_front();
-            }
-        }
     }
 
     /// Gives all that left together and begins below `seq` a segment and a transmission of its own.
@@ -460,54 +289,6 @@ impl Board {
                 self.transmissions.push_back(sent);
             }
             self.runs.pop_front();
-        }
-    }
-
-    fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {
-        if block.is_empty() {
-            return;
-        }
-        // Almost always there is one, for which nothing is allocated.
-        let (mut fresh, mut others) = (None, Vec::new());
-        self.sacked.insert_with(block, |part| match fresh {
-            None => fresh = Some(part),
-            Some(_) => others.push(part),
-        });
-        self.spell_out(block.end);
-        for part in fresh.into_iter().chain(others) {
-            // A part may complete a segment that starts below it or ends above it.
-            let from = self.index_of(part.start).unwrap_or(self.segments.len());
-            let starts_in = |segment: &Segment| segment.range.start < part.end;
-            for index in from..self.segments.len() {
-                if !self.segments.get(index).is_some_and(starts_in) {
-                    break;
-                }
-                self.settle_if_sacked(index, delivered);
-            }
-        }
-    }
-
-    fn settle_if_sacked(&mut self, index: usize, delivered: &mut Vec<Delivered>) {
-        let covered = |segment: &&Segment| self.sacked.covers(segment.range);
-        if let Some(&segment) = self.segments.get(index).filter(covered) {
-            self.report(segment.latest, segment.range, false, delivered);
-            self.settle_sacked(segment.latest);
-        }
-    }
-
-    fn report(&self, tx: TxNo, range: SeqRange, cumulative: bool, delivered: &mut Vec<Delivered>) {
-        if let Some(t) = self.spelled(tx).filter(|t| t.state != TxState::Sacked) {
-            delivered.push(t.delivered(range, cumulative));
-        }
-    }
-
-    /// The latest transmission becomes the SACKed one; earlier ones are waited for no longer.
-    fn settle_sacked(&mut self, latest: TxNo) {
-        self.set_state(latest, TxState::Sacked);
-        let mut next = self.spelled(latest).and_then(|t| t.previous);
-        while let Some(tx) = next {
-            next = self.spelled(tx).and_then(|t| t.previous);
-            self.set_state(tx, TxState::Superseded);
         }
     }
 
@@ -614,5 +395,4 @@ impl Board {
 }
 
 #[cfg(test)]
-#[path = "board_tests.rs"]
 mod tests;

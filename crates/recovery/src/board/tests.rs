@@ -2,6 +2,7 @@ use airtcp_types::rng::Stream;
 
 use super::*;
 use crate::testkit::{FIRST, SMSS, segments, seq};
+use crate::transmission::Delivered;
 
 const NEW: SendRule = SendRule::NewData;
 const AGAIN: SendRule = SendRule::Repair;
