@@ -55,7 +55,7 @@ impl Board {
                 front.range.start = ack;
             }
         }
-        let done = self.transmissions.iter().take_while(|t| t.range.is_empty()).count();
+        let done = self.transmissions.iter().take_while(|t| t.state == TxState::Acked).count();
         self.transmissions.drain(..done);
         self.base.0 += done as u64;
     }

@@ -26,6 +26,9 @@ impl Board {
         check("in flight", self.in_flight_bytes, sum(TxState::InFlight))?;
         check("lost", self.lost_bytes, sum(TxState::Lost))?;
         check("sacked", self.sacked_bytes, sum(TxState::Sacked))?;
+        if let Some(empty) = self.in_order_sent().find(|sent| sent.range.is_empty()) {
+            return Err(format!("{empty:?} is not acknowledged, and has no bytes"));
+        }
         let mut next = self.snd_una;
         for segment in &self.segments {
             if segment.range.start != next || segment.range.is_empty() {

@@ -38,9 +38,6 @@ impl Board {
         for index in 0..self.transmissions.len() {
             let Some(&transmission) = self.transmissions.get(index) else { break };
             let (tx, state) = (transmission.tx, transmission.state);
-            if transmission.range.is_empty() {
-                continue;
-            }
             let spared = transmission.range.start > self.snd_una && spared(&transmission);
             if state == TxState::InFlight && !spared {
                 self.mark_lost(tx);

@@ -167,7 +167,7 @@ impl Board {
 
     /// All transmissions whose bytes are not cumulatively acknowledged, in the order sent.
     pub fn in_order_sent(&self) -> impl DoubleEndedIterator<Item = Transmission> {
-        let spelled = self.transmissions.iter().filter(|t| !t.range.is_empty());
+        let spelled = self.transmissions.iter().filter(|t| t.state != TxState::Acked);
         spelled.copied().chain(self.runs.iter().flat_map(Run::transmissions))
     }
 
@@ -307,18 +307,16 @@ impl Board {
         let (state, old) = (t.state, t.range);
         self.count(state, old, false);
         let new = SeqRange::new(old.start.max(start), old.end);
+        let new_state = if new.is_empty() { TxState::Acked } else { state };
         if let Some(t) = self.get_mut(tx) {
-            // An empty range is the mark of a transmission that is done with.
-            t.range = new;
+            (t.range, t.state) = (new, new_state);
         }
+        self.count(new_state, new, true);
         if state == TxState::Lost {
             self.lost.remove(&old.start);
         }
-        if !new.is_empty() {
-            self.count(state, new, true);
-            if state == TxState::Lost {
-                self.lost.insert(new.start, tx);
-            }
+        if new_state == TxState::Lost {
+            self.lost.insert(new.start, tx);
         }
     }
 
@@ -346,7 +344,7 @@ impl Board {
             TxState::InFlight => &mut self.in_flight_bytes,
             TxState::Lost => &mut self.lost_bytes,
             TxState::Sacked => &mut self.sacked_bytes,
-            TxState::Superseded => return,
+            TxState::Superseded | TxState::Acked => return,
         };
         if enters {
             *total += range.len();
@@ -357,7 +355,9 @@ impl Board {
 
     fn get_mut(&mut self, tx: TxNo) -> Option<&mut Transmission> {
         let index = tx.0.checked_sub(self.base.0)?;
-        self.transmissions.get_mut(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+        self.transmissions
+            .get_mut(usize::try_from(index).ok()?)
+            .filter(|t| t.state != TxState::Acked)
     }
 
     /// The number after those that have a transmission of their own.
@@ -367,7 +367,9 @@ impl Board {
 
     fn spelled(&self, tx: TxNo) -> Option<&Transmission> {
         let index = tx.0.checked_sub(self.base.0)?;
-        self.transmissions.get(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+        self.transmissions
+            .get(usize::try_from(index).ok()?)
+            .filter(|t| t.state != TxState::Acked)
     }
 
     fn latest_of(&self, segment: &Segment) -> Option<&Transmission> {
