@@ -11,23 +11,19 @@
 //! All of them have a priority in the same range, the same table and the same protocol number, by which they are found and
 //! removed, also those of a process that was killed. Nothing else is changed: no sysctl, no firewall, no route of others.
 
+mod kernel;
+mod message;
+
 use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::pin;
 
 use airtcp_testbed::Cidr;
-use anyhow::{Context, anyhow, bail};
-use futures_util::TryStreamExt;
+use anyhow::{Context, bail};
 use nix::net::if_::if_nametoindex;
-use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
-};
-use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
-use rtnetlink::packet_route::{AddressFamily, IpProtocol};
-use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
+use rtnetlink::packet_route::route::RouteType;
 
 use crate::output::Mistake;
+use kernel::{Found, Kernel, explain};
 
 /// The number of the routing table, and of the mark of packets that do not use it.
 pub(super) const TABLE: u32 = 51877;
@@ -321,111 +317,6 @@ fn check(found: &[Found]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A route in the table.
-struct Found {
-    route: Route,
-    is_ours: bool,
-}
-
-/// A connection to the kernel.
-struct Kernel(Handle);
-
-impl Kernel {
-    fn open() -> anyhow::Result<Self> {
-        let (connection, handle, _) =
-            rtnetlink::new_connection().context("asking the kernel for its routes")?;
-        // It ends by itself when the handle is dropped.
-        tokio::spawn(connection);
-        Ok(Self(handle))
-    }
-
-    /// Our rules; `None` where another version made them, in a form that this one does not know.
-    async fn rules(&self) -> anyhow::Result<Vec<(Option<Rule>, RuleMessage)>> {
-        let mut rules = Vec::new();
-        for version in [IpVersion::V4, IpVersion::V6] {
-            let mut found = pin!(self.0.rule().get(version).execute());
-            loop {
-                match found.try_next().await {
-                    Ok(Some(rule)) if is_ours(&rule) => rules.push((Rule::of(&rule), rule)),
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(to_io(error)).context("listing the routing rules"),
-                }
-            }
-        }
-        Ok(rules)
-    }
-
-    /// The routes of the table.
-    async fn routes(&self) -> anyhow::Result<Vec<Found>> {
-        let mut routes = Vec::new();
-        let messages = [
-            RouteMessageBuilder::<Ipv4Addr>::new().build(),
-            RouteMessageBuilder::<Ipv6Addr>::new().build(),
-        ];
-        for message in messages {
-            let mut found = pin!(self.0.route().get(message).execute());
-            loop {
-                match found.try_next().await {
-                    Ok(Some(route)) if table(&route) == TABLE => {
-                        let is_ours = route.header.protocol == RouteProtocol::Other(PROTOCOL);
-                        routes.push(Found { route: Route::of(&route), is_ours });
-                    }
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(error) if is_without_ipv6(&error) => break,
-                    Err(error) => return Err(to_io(error)).context("listing the routes"),
-                }
-            }
-        }
-        Ok(routes)
-    }
-
-    async fn remove_rule(&self, message: RuleMessage) -> anyhow::Result<()> {
-        let shown = format!("rule del priority {}", priority(&message).unwrap_or(FIRST));
-        explain(self.0.rule().del(message).execute().await, || shown)
-    }
-
-    async fn remove_route(&self, route: &Route) -> anyhow::Result<()> {
-        // Whatever its device was.
-        let mut message = route.message(0);
-        message.header.scope = RouteScope::NoWhere;
-        message.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Oif(_)));
-        explain(self.0.route().del(message).execute().await, || {
-            format!("route del {} table {TABLE}", route.to)
-        })
-    }
-}
-
-fn is_without_ipv6(error: &rtnetlink::Error) -> bool {
-    let unsupported = [nix::errno::Errno::EAFNOSUPPORT, nix::errno::Errno::EOPNOTSUPP];
-    matches!(error, rtnetlink::Error::NetlinkError(message)
-        if unsupported.iter().any(|errno| message.raw_code() == -(*errno as i32)))
-}
-
-fn to_io(error: rtnetlink::Error) -> io::Error {
-    match error {
-        rtnetlink::Error::NetlinkError(message) => message.to_io(),
-        other => io::Error::other(other.to_string()),
-    }
-}
-
-/// Says what the kernel refused, in the words of `ip`.
-fn explain(
-    outcome: Result<(), rtnetlink::Error>,
-    words: impl FnOnce() -> String,
-) -> anyhow::Result<()> {
-    outcome.map_err(|error| {
-        let error = to_io(error);
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => ": run this as root, or with CAP_NET_ADMIN",
-            _ => "",
-        };
-        anyhow!("`ip {}`: {error}{hint}", words())
-    })
-}
-
 fn version(is_ipv6: bool) -> &'static str {
     if is_ipv6 { "-6" } else { "-4" }
 }
@@ -462,93 +353,6 @@ impl Rule {
     const fn looks_up(&self) -> bool {
         matches!(self.action, Action::Lookup { .. })
     }
-
-    fn message(&self) -> RuleMessage {
-        let mut message = RuleMessage::default();
-        let header = &mut message.header;
-        header.family = if self.is_ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
-        let attributes = &mut message.attributes;
-        attributes.push(RuleAttribute::Priority(self.priority));
-        attributes.push(RuleAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
-        attributes.extend(self.mark.map(RuleAttribute::FwMark));
-        if let Some(to) = self.to {
-            header.dst_len = to.prefix;
-            // A network of all addresses has no attribute of its own.
-            attributes.extend((to.prefix > 0).then_some(RuleAttribute::Destination(to.address)));
-        }
-        if let Some(port) = self.port {
-            attributes.push(RuleAttribute::IpProtocol(IpProtocol::Udp));
-            let ports = RulePortRange { start: port, end: port };
-            attributes.push(RuleAttribute::DestinationPortRange(ports));
-        }
-        header.action = match self.action {
-            Action::Lookup { table, suppress } => {
-                attributes.push(RuleAttribute::Table(table));
-                if suppress != NEVER {
-                    attributes.push(RuleAttribute::SuppressPrefixLen(suppress));
-                }
-                RuleAction::ToTable
-            }
-            Action::Goto(priority) => {
-                attributes.push(RuleAttribute::Goto(priority));
-                RuleAction::Goto
-            }
-            Action::Nop => RuleAction::Nop,
-        };
-        message
-    }
-
-    /// Reads a rule; `None` if it is of none of the forms above.
-    fn of(message: &RuleMessage) -> Option<Self> {
-        let is_ipv6 = message.header.family == AddressFamily::Inet6;
-        let mut rule = Self {
-            is_ipv6,
-            priority: priority(message)?,
-            mark: None,
-            to: None,
-            port: None,
-            action: Action::Nop,
-        };
-        let (mut table, mut suppress, mut target) = (message.header.table.into(), NEVER, None);
-        for attribute in &message.attributes {
-            match attribute {
-                RuleAttribute::FwMark(mark) => rule.mark = Some(*mark),
-                RuleAttribute::Destination(address) => {
-                    rule.to = Some(Cidr { address: *address, prefix: message.header.dst_len });
-                }
-                RuleAttribute::DestinationPortRange(ports) => rule.port = Some(ports.start),
-                RuleAttribute::Table(number) => table = *number,
-                RuleAttribute::SuppressPrefixLen(bits) => suppress = *bits,
-                RuleAttribute::Goto(priority) => target = Some(*priority),
-                _ => {}
-            }
-        }
-        rule.action = match message.header.action {
-            RuleAction::ToTable => {
-                let everything = EVERYTHING[usize::from(is_ipv6)];
-                rule.to = rule.to.or(Some(everything));
-                Action::Lookup { table, suppress }
-            }
-            RuleAction::Goto => Action::Goto(target?),
-            RuleAction::Nop => Action::Nop,
-            _ => return None,
-        };
-        Some(rule)
-    }
-}
-
-fn priority(message: &RuleMessage) -> Option<u32> {
-    message.attributes.iter().find_map(|attribute| match attribute {
-        RuleAttribute::Priority(priority) => Some(*priority),
-        _ => None,
-    })
-}
-
-/// Whether a gateway made the rule.
-fn is_ours(message: &RuleMessage) -> bool {
-    let protocol = RuleAttribute::Protocol(RouteProtocol::Other(PROTOCOL));
-    message.attributes.contains(&protocol)
-        && priority(message).is_some_and(|priority| (FIRST..=LAST).contains(&priority))
 }
 
 impl Route {
@@ -569,61 +373,7 @@ impl Route {
             "{version} route {verb} {kind}{to}{through} metric {metric} table {TABLE} protocol {PROTOCOL}"
         )
     }
-
-    fn message(&self, index: u32) -> RouteMessage {
-        let prefix = self.to.prefix;
-        let mut message = match self.to.address {
-            IpAddr::V4(address) => {
-                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(address, prefix).build()
-            }
-            IpAddr::V6(address) => {
-                RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(address, prefix).build()
-            }
-        };
-        message.header.table = 0;
-        message.header.protocol = RouteProtocol::Other(PROTOCOL);
-        message.header.kind = self.kind;
-        message.attributes.push(RouteAttribute::Table(TABLE));
-        message.attributes.push(RouteAttribute::Priority(self.metric));
-        if self.kind == RouteType::Unicast {
-            message.attributes.push(RouteAttribute::Oif(index));
-            // Without a router, as `ip` sets it.
-            if self.to.address.is_ipv4() {
-                message.header.scope = RouteScope::Link;
-            }
-        }
-        message
-    }
-
-    fn of(message: &RouteMessage) -> Self {
-        let is_ipv6 = message.header.address_family == AddressFamily::Inet6;
-        let mut to = EVERYTHING[usize::from(is_ipv6)];
-        to.prefix = message.header.destination_prefix_length;
-        let mut metric = 0;
-        for attribute in &message.attributes {
-            match attribute {
-                RouteAttribute::Destination(RouteAddress::Inet(address)) => {
-                    to.address = (*address).into();
-                }
-                RouteAttribute::Destination(RouteAddress::Inet6(address)) => {
-                    to.address = (*address).into();
-                }
-                RouteAttribute::Priority(number) => metric = *number,
-                _ => {}
-            }
-        }
-        Self { to, kind: message.header.kind, metric }
-    }
-}
-
-fn table(message: &RouteMessage) -> u32 {
-    let number = message.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Table(number) => Some(*number),
-        _ => None,
-    });
-    number.unwrap_or(message.header.table.into())
 }
 
 #[cfg(test)]
-#[path = "routes_tests.rs"]
 mod tests;
