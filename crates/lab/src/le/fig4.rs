@@ -106,7 +106,7 @@ fn curve(
             repairs: watched.repairs,
             single: watched.is_single(),
         };
-        let runs = simulate::watched(run, scenario, || Recovery::new(SENDER))?;
+        let runs = simulate::watched(run, scenario, |_| Recovery::new(SENDER))?;
         let records: Vec<_> = runs.iter().map(record).collect();
         for record in &records {
             findings.record(record)?;

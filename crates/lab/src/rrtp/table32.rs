@@ -173,7 +173,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let (mut wireless, mut congestive, mut both) = (Vec::new(), Vec::new(), Vec::new());
             let mut fewest = LOSSES;
             for (result, judgements) in
-                simulate::watched(run, |_| scenario.clone(), Judgements::default)?
+                simulate::watched(run, |_| scenario.clone(), |_| Judgements::default())?
             {
                 let [(many, one, first), (count, other, second)] =
                     [true, false].map(|of| judgements.wrong(of));

@@ -24,7 +24,6 @@ const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 
 pub(super) struct Builder<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) link_events: bool,
     pub(super) hosts: u64,
     pub(super) network: Network,
 }
@@ -194,7 +193,7 @@ impl Builder<'_> {
         let seed = own.wrapping_add(config.radio.seed);
         let radio = RadioSpec { seed, ..config.radio.clone() };
         let config = StationConfig { radio, ..config.clone() };
-        let base = Base::new(&config, self.link_events).map_err(senseless)?;
+        let base = Base::new(&config).map_err(senseless)?;
         let id = self.add(name, NodeKind::BaseStation, Element::BaseStation(Box::new(base)), None);
         self.network.bases.push(id);
         Ok(id)
@@ -216,9 +215,8 @@ impl Builder<'_> {
                 .cloned()
                 .ok_or_else(|| "the scenario does not contain this trace".to_owned())
         };
-        let mut link = Link::with_traces(&forth, &back, read)
+        let link = Link::with_traces(&forth, &back, read)
             .map_err(|source| SimError::Link { name: name.clone(), source })?;
-        link.set_events(self.link_events);
         let id = self.add(name, NodeKind::Link, Element::Link(Box::new(link)), None);
         self.network.links.push((id, [forth.has_rate(), back.has_rate()]));
         Ok(id)

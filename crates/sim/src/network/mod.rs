@@ -50,10 +50,9 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(scenario: &Scenario, link_events: bool) -> Result<Self, SimError> {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, SimError> {
         let builder = Builder {
             scenario,
-            link_events,
             hosts: 0,
             network: Self {
                 world: World::new(),
@@ -70,6 +69,18 @@ impl Network {
                 builder.dumbbell(access, bottleneck, Some((station, *radios)))
             }
             Topology::Chain { wires } => builder.chain(wires),
+        }
+    }
+
+    /// Has links and base stations make events.
+    pub(crate) fn make_events(&mut self) {
+        let links = self.links.iter().map(|(link, _)| *link);
+        for node in links.chain(self.bases.iter().copied()) {
+            match self.world.node_mut(node) {
+                Some(Element::Link(link)) => link.set_events(true),
+                Some(Element::BaseStation(base)) => base.make_events(),
+                _ => {}
+            }
         }
     }
 
