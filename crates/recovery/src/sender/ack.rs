@@ -138,7 +138,7 @@ impl Sender {
         // 14. Timers and pacing.
         if acked > ByteCount::ZERO {
             self.renew_waits();
-            self.core.timeouts_in_row = 0;
+            self.core.rto.on_advance();
             self.idle.on_advance(now, self.core.board.is_empty());
             if self.core.board.is_empty() {
                 self.core.rtt.on_all_acked();

@@ -311,18 +311,17 @@ impl Sender {
     /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
     pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
-            self.core.rto_at = None;
+            self.core.rto.stop();
             return false;
         }
         self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
-        let first = self.core.timeouts_in_row == 0;
+        let first = self.core.rto.timeouts() == 0;
         let point = self.core.board.snd_nxt();
         self.core.rtt.back_off();
-        self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
+        let backoff = self.core.rto.on_timeout();
         self.stats.timeouts += 1;
         self.reduced = true;
-        let backoff = self.core.timeouts_in_row;
         self.events.add(|| EventKind::Timeout { backoff });
         if first {
             self.watch_for_spurious_timeout();
@@ -355,7 +354,7 @@ impl Sender {
     /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
     /// back-off again. Without a time-out since the last such word nothing happens.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
-        if self.core.timeouts_in_row == 0 || self.core.rtt.backoff() == 0 {
+        if self.core.rto.timeouts() == 0 || self.core.rtt.backoff() == 0 {
             return;
         }
         self.core.rtt.end_backoff();

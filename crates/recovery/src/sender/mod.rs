@@ -12,6 +12,7 @@ mod probe;
 mod prr;
 mod reordering;
 mod resize;
+mod rto;
 mod send;
 mod special_ack;
 mod strategies;
@@ -51,6 +52,7 @@ use losses::Recovery;
 use probe::TailProbes;
 use prr::Prr;
 use reordering::Reordering;
+use rto::RtoTimer;
 use strategies::Strategies;
 use undo::{Refill, Undo};
 use validation::WindowValidation;
@@ -128,10 +130,7 @@ struct Core {
     /// Whether the detection goes by SACK.
     sack: bool,
     dup_thresh: u8,
-    rto_at: Option<Instant>,
-    /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
-    /// timer lasts longer: until there is a sample (RFC 6298 section 5).
-    timeouts_in_row: u32,
+    rto: RtoTimer,
 }
 
 impl Core {
@@ -146,8 +145,7 @@ impl Core {
             deferred: Deferred::default(),
             sack,
             dup_thresh: dup_thresh.max(1),
-            rto_at: None,
-            timeouts_in_row: 0,
+            rto: RtoTimer::default(),
         }
     }
 
@@ -168,7 +166,7 @@ impl Core {
             sack: self.sack,
             dup_thresh: self.dup_thresh.into(),
             rtt: &self.rtt,
-            rto_left: self.rto_at.map(|at| at.since(now)),
+            rto_left: self.rto.expires_at().map(|at| at.since(now)),
             deferred: &self.deferred,
         }
     }
@@ -362,7 +360,7 @@ impl Sender {
 
     /// How often the retransmission timer ran out since SND.UNA last advanced.
     pub const fn backoff(&self) -> u32 {
-        self.core.timeouts_in_row
+        self.core.rto.timeouts()
     }
 
     /// The last delivery rate, and whether the application limited it.
@@ -417,7 +415,8 @@ impl Sender {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let detection = self.strategies.detection().next_timer();
         let deferred = self.core.deferred.next_at();
-        [self.core.rto_at, self.pacer.wakes_at(), self.probes.next_at(), detection, deferred]
+        let rto = self.core.rto.expires_at();
+        [rto, self.pacer.wakes_at(), self.probes.next_at(), detection, deferred]
             .into_iter()
             .flatten()
             .min()
@@ -434,7 +433,7 @@ impl Sender {
             self.scratch = Some(scratch);
         }
         self.on_probe_timeout(now);
-        let timed_out = self.core.rto_at.is_some_and(|at| at <= now) && self.on_rto(now);
+        let timed_out = self.core.rto.is_due(now) && self.on_rto(now);
         self.update_pacing(now);
         self.report_window();
         timed_out
@@ -480,8 +479,13 @@ impl Sender {
         }
     }
 
+    /// Restarts the retransmission timer, or stops it if nothing is outstanding.
     fn restart_rto(&mut self, now: Instant) {
-        self.core.rto_at = (!self.core.board.is_empty()).then(|| now + self.core.rtt.rto());
+        if self.core.board.is_empty() {
+            self.core.rto.stop();
+        } else {
+            self.core.rto.restart(now, self.core.rtt.rto());
+        }
     }
 
     fn update_pacing(&mut self, now: Instant) {

@@ -109,7 +109,7 @@ impl TailProbes {
         let single = board.flight_size() <= core.smss + ByteCount(1);
         let delay = if single { MAX_ACK_DELAY } else { Duration::ZERO };
         let timeout = core.rtt.srtt().map_or(UNMEASURED, |srtt| srtt * 2 + delay);
-        let at = core.rto_at.map_or(now + timeout, |rto| rto.min(now + timeout));
+        let at = core.rto.expires_at().map_or(now + timeout, |rto| rto.min(now + timeout));
         let probe = self.probe.get_or_insert_default();
         (probe.at, probe.due) = (Some(at), false);
     }

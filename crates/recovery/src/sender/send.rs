@@ -176,7 +176,7 @@ impl Sender {
         let board = &self.core.board;
         self.core.recovery.is_none()
             && self.core.deferred.is_empty()
-            && self.core.rto_at.is_some()
+            && self.core.rto.is_running()
             && self.prr.is_none()
             && self.immediate.is_none()
             && !self.idle.is_on()
@@ -291,7 +291,7 @@ impl Sender {
         let restarts = has_its_own && self.restarts_rto() && !is_late;
         // As does that of a segment at SND.UNA that the peer reported (HACK 3.3): it may report
         // others for ever.
-        if self.core.rto_at.is_none() || restarts || reported_head {
+        if !self.core.rto.is_running() || restarts || reported_head {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
