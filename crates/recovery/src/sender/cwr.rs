@@ -3,7 +3,7 @@
 use airtcp_types::{ExtSeq, Instant, SeqNumber};
 
 use super::Sender;
-use super::losses::Recovery;
+use super::recovery::Recovery;
 use crate::judge::Cause;
 
 /// The round trips in which a control that answers marks itself heard of one: the peer expects CWR

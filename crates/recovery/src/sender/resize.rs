@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::Sender;
-use super::losses::Recovery;
+use super::recovery::Recovery;
 use crate::control::NoticeKind;
 use crate::judge::Cause;
 use crate::transmission::Transmission;

@@ -13,7 +13,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, Se
 
 use super::Sender;
 use super::f_rto::{FRto, Outcome};
-use super::losses::Recovery;
+use super::recovery::Recovery;
 use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
