@@ -183,7 +183,7 @@ impl Sender {
     /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
     /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>) {
-        if self.core.recovery.is_none() {
+        if !self.core.recovery.is_on() {
             self.prr = None;
         }
         let (pipe, ssthresh, smss) = (self.pipe(), self.control_window(), self.core.smss);

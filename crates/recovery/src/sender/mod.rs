@@ -51,7 +51,7 @@ use events::Events;
 use idle::Idle;
 use probe::TailProbes;
 use prr::Prr;
-use recovery::Recovery;
+use recovery::RecoveryState;
 use reordering::Reordering;
 use rto::RtoTimer;
 use strategies::Strategies;
@@ -123,10 +123,7 @@ struct Core {
     board: Board,
     rtt: RttEstimator,
     smss: ByteCount,
-    recovery: Option<Recovery>,
-    /// The first transmission after the last reduction or time-out, which answers losses of all before it; that of the one
-    /// before, once the last is taken back.
-    answered: TxNo,
+    recovery: RecoveryState,
     deferred: Deferred,
     /// Whether the detection goes by SACK.
     sack: bool,
@@ -141,8 +138,7 @@ impl Core {
             board: Board::new(first),
             rtt,
             smss,
-            recovery: None,
-            answered: TxNo(0),
+            recovery: RecoveryState::default(),
             deferred: Deferred::default(),
             sack,
             dup_thresh: dup_thresh.max(1),
@@ -151,7 +147,7 @@ impl Core {
     }
 
     fn phase(&self) -> Phase {
-        self.recovery.as_ref().map_or(Phase::Open, Recovery::phase)
+        self.recovery.phase()
     }
 
     fn view(&self, now: Instant, control: &dyn CongestionControl) -> View<'_> {
@@ -159,7 +155,7 @@ impl Core {
             now,
             board: &self.board,
             phase: self.phase(),
-            in_recovery: self.recovery.as_ref().is_some_and(|recovery| !recovery.is_over(now)),
+            in_recovery: self.recovery.is_running(now),
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,

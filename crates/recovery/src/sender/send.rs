@@ -174,7 +174,7 @@ impl Sender {
     /// Whether something has just left, nothing is missing, and nobody waits to be told.
     fn has_only_windows_to_heed(&self) -> bool {
         let board = &self.core.board;
-        self.core.recovery.is_none()
+        !self.core.recovery.is_on()
             && self.core.deferred.is_empty()
             && self.core.rto.is_running()
             && self.prr.is_none()
@@ -212,7 +212,7 @@ impl Sender {
     ) -> Decision {
         let data = data(range, supply);
         let beyond = self.core.board.flight_size() + data > self.cwnd();
-        let limited_transmit = beyond && self.core.recovery.is_none();
+        let limited_transmit = beyond && !self.core.recovery.is_on();
         if data > room || (limited_transmit && !self.profile.limited_transmit) {
             self.cwnd_use.on_limited(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);
@@ -279,8 +279,8 @@ impl Sender {
             self.strategies.on_sent(&transmission);
             is_head = again && transmission.range.start == board.snd_una();
             reported_head = is_head && self.strategies.was_reported(&transmission);
-            is_late = self.core.recovery.is_none()
-                && transmission.previous().is_some_and(|tx| tx < self.core.answered);
+            is_late = !self.core.recovery.is_on()
+                && transmission.previous().is_some_and(|tx| self.core.recovery.answers(tx));
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. As in Linux, the repair of each

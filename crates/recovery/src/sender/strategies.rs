@@ -144,7 +144,7 @@ impl Strategies {
     ) -> Option<Ruling> {
         let mut view = core.view(now, &*self.control);
         // What left before the last reduction is of its event of losses, also where the clock has ended that recovery.
-        view.in_recovery |= lost.tx < core.answered;
+        view.in_recovery |= core.recovery.answers(lost.tx);
         self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
 
