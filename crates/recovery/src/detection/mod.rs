@@ -173,12 +173,17 @@ pub trait LossDetection: Debug + Send {
 
     /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not
     /// been on its way for long enough (RFC 8985 section 6.3).
+    ///
+    /// The answer depends on the reordering window of the detection, which only its state has.
     fn survives_timeout(&self, now: Instant, sent: &Transmission) -> bool {
         let _ = (now, sent);
         false
     }
 
-    /// Whether the ACK of a tail loss probe tells it something (RFC 8985 section 7).
+    /// Whether the ACK of a tail loss probe is evidence of loss for it (RFC 8985 section 7).
+    ///
+    /// Only `rack` wants probes, and others would send as no paper says with them. One method with a
+    /// default is less than a field in every registry entry.
     fn wants_probes(&self) -> bool {
         false
     }

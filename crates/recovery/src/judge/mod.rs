@@ -139,6 +139,9 @@ pub trait LossJudge: Debug + Send {
 
     /// Hears that a transmission of the segment at `seq` arrived with a good header and corrupted
     /// data (HACK 3.3).
+    ///
+    /// A special ACK acknowledges nothing, so that [`on_ack`](Self::on_ack) and the order of work do
+    /// not apply to it.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let _ = (seq, view, out);
     }
@@ -164,6 +167,8 @@ pub trait LossJudge: Debug + Send {
     }
 
     /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
+    ///
+    /// The parameter of a judge sets it (`rr:K`), so that no registry entry can state it.
     fn rto_variances(&self) -> Option<u32> {
         None
     }
