@@ -15,7 +15,7 @@
 //! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
 //!                settle.rs    `transmit` asks that connection
 //! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
-//!                paths.rs     what connections have learned of their paths, for the next ones
+//!                paths/       what connections have learned of their paths, for the next ones
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!

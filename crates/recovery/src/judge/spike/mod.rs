@@ -320,5 +320,4 @@ impl LossJudge for Spike {
 }
 
 #[cfg(test)]
-#[path = "spike_tests.rs"]
 mod tests;
