@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, Packet};
 
 use crate::Occupancy;
-use crate::channel::{Draw, Channel, Passage};
+use crate::channel::{Channel, Draw, Passage};
 use crate::delay::{DelayLine, Delays, Drawn, Entry, earlier};
 use crate::ledger::{DropCause, Ledger};
 use crate::occupancy;

@@ -33,7 +33,7 @@ pub(crate) enum Draw {
 }
 
 impl Draw {
-    /// Room for causes to come without moving those that are there.
+    /// Room for draws to come without moving those that are there.
     const PER_WAY: u64 = 64;
 
     pub(crate) fn stream(self, seed: u64, way: Way) -> Stream {
