@@ -91,7 +91,8 @@ pub(crate) fn epoll_wait(
     timeout: i32,
 ) -> Result<i32, Errno> {
     let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(Errno::EINVAL)?;
-    let reported = target.wait(patience(timeout), |world| world.take_events(epoll, most.min(MAX)))?;
+    let reported =
+        target.wait(patience(timeout), |world| world.take_events(epoll, most.min(MAX)))?;
     let reported = reported.unwrap_or_default();
     for (at, (events, data)) in reported.iter().enumerate() {
         table.at(at * EVENT).write(&events.to_ne_bytes())?;

@@ -135,7 +135,9 @@ impl<'s> Simulation<'s> {
             .flows
             .iter()
             .zip(watch.measure.flows.into_iter().zip(before))
-            .map(|(placed, (counts, before))| flow_result(scenario, &network, placed, counts, before))
+            .map(|(placed, (counts, before))| {
+                flow_result(scenario, &network, placed, counts, before)
+            })
             .collect();
         let goodput: Vec<f64> = flows.iter().map(|flow| flow.goodput).collect();
         Ok(RunResult {

@@ -15,8 +15,8 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_link::Trace;
-use airtcp_sim::{Scenario, Simulation};
 use airtcp_sim::toml::{Setting, Source, Template};
+use airtcp_sim::{Scenario, Simulation};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

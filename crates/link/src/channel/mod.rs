@@ -88,9 +88,7 @@ impl Channel {
                 .biterror
                 .filter(|rate| *rate > 0.0)
                 .map(|rate| BitErrors::new(rate, stream(Draw::BitError))),
-            corruption: spec
-                .corrupt
-                .map(|corrupt| Corruption::new(corrupt, stream(Draw::Corrupt))),
+            corruption: spec.corrupt.map(|corrupt| Corruption::new(corrupt, stream(Draw::Corrupt))),
         };
         let clean = channel.loss.is_none()
             && channel.bursts.is_none()

@@ -367,9 +367,7 @@ impl Board {
 
     fn spelled(&self, tx: TxNo) -> Option<&Transmission> {
         let index = tx.0.checked_sub(self.base.0)?;
-        self.transmissions
-            .get(usize::try_from(index).ok()?)
-            .filter(|t| t.state != TxState::Acked)
+        self.transmissions.get(usize::try_from(index).ok()?).filter(|t| t.state != TxState::Acked)
     }
 
     fn latest_of(&self, segment: &Segment) -> Option<&Transmission> {

@@ -30,9 +30,8 @@ fn the_judge_of_the_default_goes_with_its_control() {
         assert!(error.contains(" ``: use one of "), "{error}");
     }
     let cubic = Choice::plain(&crate::control::CUBIC).unwrap();
-    let with_cubic = |text: &str| {
-        text.parse::<Combination>().unwrap().with_control(cubic.clone()).to_string()
-    };
+    let with_cubic =
+        |text: &str| text.parse::<Combination>().unwrap().with_control(cubic.clone()).to_string();
     assert_eq!(with_cubic("le/bbr3/spike"), "le/cubic");
     assert_eq!(with_cubic("le/reno/spike"), "le/cubic/spike");
     let mut combination = Combination::default();

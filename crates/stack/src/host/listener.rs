@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_ends_makes_room_wherever_it_is() {
         let (mut listener, [first, second, third]) = (at_port_80(3), ids());
-        [first, second, third].map(|id| listener.add_half_open(id));
+        [first, second, third].into_iter().for_each(|id| listener.add_half_open(id));
         listener.complete(first);
         listener.complete(third);
         for (gone, left) in [(third, vec![second, first]), (second, vec![first]), (first, vec![])] {
@@ -195,7 +195,9 @@ mod tests {
         assert!(!listener.expects_cookies(now));
         assert!(listener.on_cookie_sent(now));
         let last = now + cookie::LIFETIME - Duration::from_nanos(1);
-        assert!(listener.expects_cookies(last) && !listener.expects_cookies(now + cookie::LIFETIME));
+        assert!(
+            listener.expects_cookies(last) && !listener.expects_cookies(now + cookie::LIFETIME)
+        );
         assert!(!listener.on_cookie_sent(last), "one was out");
         assert!(listener.expects_cookies(now + cookie::LIFETIME));
         assert!(listener.on_cookie_sent(last + cookie::LIFETIME));

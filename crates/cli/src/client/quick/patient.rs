@@ -137,7 +137,8 @@ mod tests {
     async fn what_the_client_says_of_the_network_reaches_the_sender() {
         let (_client, server) = ends().await;
         let reported = Arc::new(OnceLock::new());
-        let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), reported.clone());
+        let mut patient =
+            Patient::new(Line::Rrtp(server), Duration::from_secs(60), reported.clone());
         patient.write_all(b"before").await.unwrap();
         reported.set("edge".parse().unwrap()).unwrap();
         patient.write_all(b"after").await.unwrap();

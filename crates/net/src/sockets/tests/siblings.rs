@@ -10,8 +10,8 @@ use airtcp_types::Packet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-use super::{addr, pattern, start, within};
 use super::{Sibling, Stack, TcpListener};
+use super::{addr, pattern, start, within};
 
 /// A client, and stacks that are one server. What the client sends goes to the first `asked` of them in turn, whatever it
 /// is.

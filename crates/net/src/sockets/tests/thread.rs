@@ -11,8 +11,8 @@ use airtcp_stack::host::HostConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use super::{addr, start, within};
 use super::{Stack, StackThread};
+use super::{addr, start, within};
 
 /// A stack on a thread, and the other end of its device.
 fn on_thread() -> (StackThread, Memory) {
