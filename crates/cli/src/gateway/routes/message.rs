@@ -10,7 +10,7 @@ use rtnetlink::packet_route::route::{
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use rtnetlink::packet_route::{AddressFamily, IpProtocol};
 
-use super::{Action, EVERYTHING, FIRST, LAST, NEVER, PROTOCOL, Route, Rule};
+use super::{Action, EVERYTHING, FIRST, LAST, NEVER, PROTOCOL, Route, Rule, TABLE};
 
 impl Rule {
     pub(super) fn message(&self) -> RuleMessage {
