@@ -221,11 +221,11 @@ fn nanos(combination: &Combination, work: Work, segments: u32) -> f64 {
 
 /// A control that brings its own window gets the one that the others are left with.
 fn with_window(combination: &Combination, segments: u32) -> Combination {
-    let name = combination.congestion().entry().name;
+    let name = combination.control().entry().name;
     let entry = controls().iter().find(|entry| entry.name == name).expect("it is in the registry");
     let window = (2 * segments).to_string();
     match Choice::new(entry, Some(&window)) {
-        Ok(choice) => combination.clone().with_congestion(choice),
+        Ok(choice) => combination.clone().with_control(choice),
         Err(_) => combination.clone(),
     }
 }

@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
     let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
     let (address, mut tcp) = ("10.0.0.1:7".parse()?, TcpConfig::default());
-    tcp.sender.combination = tcp.sender.combination.with_congestion(Choice::new(&GENTLE, None)?);
+    tcp.sender.combination = tcp.sender.combination.with_control(Choice::new(&GENTLE, None)?);
     let listener = server.listen(address, 1)?;
     let mut stream = client.connect_with(address, tcp).await?;
     let (mut accepted, _) = listener.accept().await?;

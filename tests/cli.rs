@@ -179,7 +179,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         (&["quickget", "airtcp://10.0.0.1/f", "-o", "f"], 2, "requires --tun and --address"),
         (&["quickget", "tcp://a/f", "-o", "f", "--tun", "t"], 2, "are only for airtcp://: remove"),
         (&["quickget", "tcp://127.0.0.1:1/f", "-o", "no/f"], 1, "the directory no does not exist"),
-        (&["demo", "--congestion", ""], 2, "no congestion ``: use one of reno"),
+        (&["demo", "--congestion", ""], 2, "no congestion control ``: use one of reno"),
     ];
     for (line, code, what) in cases {
         let output = airtcp(line).current_dir(&directory).output()?;

@@ -124,7 +124,7 @@ impl World {
     fn new(combination: Combination, profile: Profile, granted: WireNeeds, pacing: bool) -> Self {
         RECOVERY.set(false);
         let proportional = profile.proportional_rate_reduction;
-        let rules_recovery = combination.congestion().entry().takes_over.recovery;
+        let rules_recovery = combination.control().entry().takes_over.recovery;
         let floor = ByteCount(if rules_recovery { 4 * SMSS } else { 0 });
         let config = SenderConfig { combination, profile, pacing, events: false };
         let now = Instant::from_millis(1_000);
@@ -535,7 +535,7 @@ fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
     let watches = WATCHES.iter().find(|watches| watches.takes_over == entry.takes_over);
     let watched = Choice::new(watches.expect("one for each set"), None);
     let plain: Combination = "rack/reno".parse().expect("a combination");
-    plain.with_congestion(watched.expect("it is laid down"))
+    plain.with_control(watched.expect("it is laid down"))
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
@@ -573,7 +573,7 @@ proptest! {
         for combination in Combination::all() {
             for judges in if full { Combination::judge_sets() } else { vec![drawn.clone()] } {
                 let combination = combination.clone().with_judges(judges.clone());
-                let watched = watch(combination.congestion().entry())
+                let watched = watch(combination.control().entry())
                     .with_detection(combination.detection().clone())
                     .with_judges(judges);
                 let world = World::new(watched, profile.clone(), granted, pacing);

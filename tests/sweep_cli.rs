@@ -190,7 +190,7 @@ fn keys_of_a_scenario_are_varied() -> Outcome {
     assert_eq!(csv.lines().count(), 5);
     let error = refused(airtcp(&directory, "sweep plan s.toml --vary flow.0.congestion=cubci"), 2)?;
     assert!(
-        error.starts_with("--vary `flow.0.congestion=cubci`: no congestion `cubci`"),
+        error.starts_with("--vary `flow.0.congestion=cubci`: no congestion control `cubci`"),
         "{error}"
     );
     let error = refused(airtcp(&directory, "sweep plan s.toml --vary mtu"), 2)?;

@@ -171,9 +171,9 @@ pub mod sim {
         Aggregate, App, Change, FlowAggregate, FlowDirection, FlowResult, FlowSpec, Interval,
         LinkAggregate, LinkResult, NodeKind, Policy, QueueState, RadioAggregate, RadioResult,
         Radios, Router, RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender,
-        SenderError, SenderState, SimError, State, StationAggregate, StationConfig, StationMemory,
-        StationResult, Stuck, Summary, Topology, Wire, World, jain, nodes, run, run_seeds,
-        run_with_states, toml,
+        SenderError, SenderState, SimError, Simulation, State, StationAggregate, StationConfig,
+        StationMemory, StationResult, Stuck, Summary, Topology, Wire, World, jain, nodes, run,
+        run_seeds, run_with_states, toml,
     };
 }
 

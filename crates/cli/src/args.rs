@@ -470,9 +470,9 @@ mod tests {
     fn a_bad_value_is_one_line_with_what_is_allowed_and_an_example() {
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --congestion tahoe echo:7"),
-            "error: invalid value 'tahoe' for '--congestion <NAME>': no congestion `tahoe`: use one \
-             of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3; for \
-             example --congestion cubic"
+            "error: invalid value 'tahoe' for '--congestion <NAME>': no congestion control \
+             `tahoe`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, \
+             bbr, bbr3; for example --congestion cubic"
         );
         assert_eq!(
             error("airtcp demo --detection rack/cubic/hack"),

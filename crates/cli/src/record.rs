@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_device::{Clock, Device, Watch};
 use airtcp_net::Stack;
-use airtcp_sim::Scenario;
+use airtcp_sim::Simulation;
 use airtcp_stack::HostConfig;
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, Written};
 use airtcp_types::{NodeId, Observer};
@@ -30,20 +30,17 @@ pub(crate) fn stack<D: Device>(
     }
 }
 
-/// The nodes of a scenario, as a trace has them.
-///
-/// # Errors
-/// What is senseless about the scenario.
-pub(crate) fn nodes(scenario: &Scenario) -> anyhow::Result<Vec<NodeInfo>> {
-    let info = |(name, kind)| {
+/// The nodes of a simulation, as a trace has them.
+pub(crate) fn nodes(simulation: &Simulation<'_>) -> Vec<NodeInfo> {
+    let info = |(name, kind): &(String, airtcp_sim::NodeKind)| {
         let kind = match kind {
             airtcp_sim::NodeKind::Host => NodeKind::Host,
             airtcp_sim::NodeKind::Link => NodeKind::Link,
             airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::BaseStation => NodeKind::Other,
         };
-        NodeInfo { name, kind }
+        NodeInfo { name: name.clone(), kind }
     };
-    Ok(airtcp_sim::nodes(scenario)?.into_iter().map(info).collect())
+    simulation.nodes().iter().map(info).collect()
 }
 
 /// A trace that is being recorded in real time.

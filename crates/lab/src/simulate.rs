@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::time::Duration;
 
-use airtcp_sim::{RunResult, Scenario, SimError};
+use airtcp_sim::{RunResult, Scenario, SimError, Simulation};
 use airtcp_types::Observer;
 use airtcp_types::rng::Stream;
 use rayon::prelude::*;
@@ -22,7 +22,7 @@ pub(crate) fn seeds(
     spread(run, run.seeds as usize, |job| once(scenario(job as u64 + 1), job as u64 + 1))
 }
 
-/// The same, with an observer for each run.
+/// The same, with an observer for each run, which is made for its nodes.
 ///
 /// # Errors
 ///
@@ -30,10 +30,10 @@ pub(crate) fn seeds(
 pub(crate) fn watched<O: Observer + Send>(
     run: &Run,
     scenario: impl Fn(u64) -> Scenario + Sync,
-    observer: impl Fn() -> O + Sync,
+    observer: impl Fn(&Simulation<'_>) -> O + Sync,
 ) -> Result<Vec<(RunResult, O)>, LabError> {
     spread(run, run.seeds as usize, |job| {
-        once_watched(scenario(job as u64 + 1), job as u64 + 1, observer())
+        once_watched(scenario(job as u64 + 1), job as u64 + 1, &observer)
     })
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError>
     Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
 }
 
-/// The same, with an observer.
+/// The same, with an observer, which is made for its nodes.
 ///
 /// # Errors
 ///
@@ -73,9 +73,12 @@ pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError>
 pub(crate) fn once_watched<O: Observer>(
     scenario: Scenario,
     seed: u64,
-    mut observer: O,
+    observer: impl FnOnce(&Simulation<'_>) -> O,
 ) -> Result<(RunResult, O), LabError> {
-    let result = airtcp_sim::run(&Scenario { seed, ..scenario }, Some(&mut observer))?;
+    let scenario = Scenario { seed, ..scenario };
+    let simulation = Simulation::new(&scenario)?;
+    let mut observer = observer(&simulation);
+    let result = simulation.run(Some(&mut observer))?;
     Ok((result, observer))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, Packet};
 
 use crate::Occupancy;
-use crate::channel::{Cause, Channel, Passage};
+use crate::channel::{Channel, Draw, Passage};
 use crate::delay::{DelayLine, Delays, Drawn, Entry, earlier};
 use crate::ledger::{DropCause, Ledger};
 use crate::occupancy;
@@ -53,10 +53,10 @@ pub(crate) struct Direction {
 
 impl Direction {
     pub(crate) fn new(spec: &LinkSpec, way: Way, serialiser: Serialiser, shared_air: bool) -> Self {
-        let stream = |cause: Cause| cause.stream(spec.seed, way);
+        let stream = |draw: Draw| draw.stream(spec.seed, way);
         let delays = |jitter, delayed| Delays::new(spec, stream(jitter), stream(delayed));
         let channel = Channel::new(spec, way).map(Box::new);
-        let first_delays = delays(Cause::Jitter, Cause::Delayed);
+        let first_delays = delays(Draw::Jitter, Draw::Delayed);
         // CoDel drops as a frame begins, which is when another ends; on shared air that may be the other way's.
         let silent = channel.is_none()
             && !shared_air
@@ -67,7 +67,7 @@ impl Direction {
             );
         Self {
             policer: spec.police.map(|police| Box::new(Policer::new(police))),
-            queue: Queue::new(&spec.queue, serialiser.slot(), stream(Cause::Queue)),
+            queue: Queue::new(&spec.queue, serialiser.slot(), stream(Draw::Queue)),
             serialiser,
             frame: None,
             last_done: None,
@@ -78,7 +78,7 @@ impl Direction {
             delays: first_delays,
             copy_delays: spec
                 .duplicate
-                .map(|_| Box::new(delays(Cause::CopyJitter, Cause::CopyDelayed))),
+                .map(|_| Box::new(delays(Draw::CopyJitter, Draw::CopyDelayed))),
             line: DelayLine::new(spec.delay.in_order, spec.aggregate),
             entered: 0,
             out_next: 0,

@@ -42,7 +42,9 @@ impl FromStr for Flags {
                 "detection" | "recovery" => {
                     tcp.sender.combination = parts(Some(value), None, None)?
                 }
-                "congestion" => tcp.sender.combination = parts(None, Some(value), None)?,
+                "congestion" | "control" => {
+                    tcp.sender.combination = parts(None, Some(value), None)?
+                }
                 "judge" => tcp.sender.combination = parts(None, None, Some(value))?,
                 "profile" => tcp.sender.profile = value.parse::<Profile>().map_err(text_of)?,
                 "byte_counting_limit" => {
@@ -100,6 +102,7 @@ mod tests {
         assert_eq!(combination("").to_string(), LINUX);
         // The old name.
         assert_eq!(combination("recovery=le").to_string(), "le/cubic");
+        assert_eq!(combination("control=reno").to_string(), "rack/reno");
     }
 
     #[test]

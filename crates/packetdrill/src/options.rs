@@ -197,7 +197,7 @@ impl World {
             (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => return Ok(Vec::new()),
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
                 // `TCP_CA_NAME_MAX` bytes, as Linux.
-                let mut text = config.sender.combination.congestion().to_string().into_bytes();
+                let mut text = config.sender.combination.control().to_string().into_bytes();
                 text.resize(16, 0);
                 return Ok(text);
             }

@@ -62,24 +62,24 @@ pub(crate) fn poll(
     }
     let fds: Vec<[u8; POLLFD]> =
         (0..count).map(|at| table.at(at * POLLFD).array()).collect::<Result<_, _>>()?;
-    let mut told = vec![0u16; count];
+    let mut reported = vec![0u16; count];
     target.wait(patience(timeout), |world| {
-        for (fd, told) in fds.iter().zip(&mut told) {
+        for (fd, reported) in fds.iter().zip(&mut reported) {
             let [a, b, c, d, e, f, ..] = *fd;
             let (fd, events) = (i32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]));
             let wanted = u32::from(events) | ALWAYS;
-            *told = match world.events(fd) {
+            *reported = match world.events(fd) {
                 Ok(ready) => (ready & wanted) as u16,
                 Err(_) if fd < 0 => 0,
                 Err(_) => libc::POLLNVAL as u16,
             };
         }
-        Ok(told.iter().any(|told| *told != 0).then_some(()))
+        Ok(reported.iter().any(|reported| *reported != 0).then_some(()))
     })?;
-    for (at, told) in told.iter().enumerate() {
-        table.at(at * POLLFD + 6).write(&told.to_ne_bytes())?;
+    for (at, reported) in reported.iter().enumerate() {
+        table.at(at * POLLFD + 6).write(&reported.to_ne_bytes())?;
     }
-    Ok(told.iter().filter(|told| **told != 0).count() as i32)
+    Ok(reported.iter().filter(|reported| **reported != 0).count() as i32)
 }
 
 /// epoll_wait(2).
@@ -91,13 +91,14 @@ pub(crate) fn epoll_wait(
     timeout: i32,
 ) -> Result<i32, Errno> {
     let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(Errno::EINVAL)?;
-    let told = target.wait(patience(timeout), |world| world.take_events(epoll, most.min(MAX)))?;
-    let told = told.unwrap_or_default();
-    for (at, (events, data)) in told.iter().enumerate() {
+    let reported =
+        target.wait(patience(timeout), |world| world.take_events(epoll, most.min(MAX)))?;
+    let reported = reported.unwrap_or_default();
+    for (at, (events, data)) in reported.iter().enumerate() {
         table.at(at * EVENT).write(&events.to_ne_bytes())?;
         table.at(at * EVENT + DATA).write(data)?;
     }
-    Ok(told.len() as i32)
+    Ok(reported.len() as i32)
 }
 
 /// Milliseconds; a negative number is for ever.
@@ -149,9 +150,9 @@ impl World {
         let mut news: Vec<(u64, i32)> =
             epoll.watched.iter().filter_map(|(fd, watched)| Some((watched.news?, *fd))).collect();
         news.sort_unstable();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (_, fd) in news {
-            let Some(watched) = epoll.watched.get_mut(&fd).filter(|_| told.len() < most) else {
+            let Some(watched) = epoll.watched.get_mut(&fd).filter(|_| reported.len() < most) else {
                 break;
             };
             let ready = watched.seen.ready & (watched.events | ALWAYS);
@@ -159,7 +160,7 @@ impl World {
                 watched.news = None;
                 continue;
             }
-            told.push((ready, watched.data));
+            reported.push((ready, watched.data));
             if watched.events & libc::EPOLLONESHOT as u32 != 0 {
                 watched.events = 0;
                 watched.news = None;
@@ -170,7 +171,7 @@ impl World {
                 watched.news = Some(epoll.count);
             }
         }
-        Ok((!told.is_empty()).then_some(told))
+        Ok((!reported.is_empty()).then_some(reported))
     }
 
     /// Notes what has happened to what is watched.

@@ -74,11 +74,11 @@ impl Run {
     pub(crate) fn acknowledge(&mut self, ack: ExtSeq) -> Option<Delivered> {
         let count = self.whole_below(ack).min(self.count);
         let last = self.nth(count.checked_sub(1)?);
-        let mut told = self.first.delivered(self.first.range, true);
-        (told.tx, told.range.end, told.snapshot) = (last.tx, last.range.end, last.snapshot);
+        let mut acked = self.first.delivered(self.first.range, true);
+        (acked.tx, acked.range.end, acked.snapshot) = (last.tx, last.range.end, last.snapshot);
         self.first = self.nth(count);
         self.count -= count;
-        Some(told)
+        Some(acked)
     }
 
     /// Whether none is left.
@@ -144,9 +144,9 @@ mod tests {
     fn what_an_ack_covers_whole_is_taken_off() {
         let mut run = run(0, 4);
         assert!(run.acknowledge(seq(1) - 1).is_none());
-        let told = run.acknowledge(seq(3) + SMSS / 2).unwrap();
-        assert_eq!(told.transmissions().map(|tx| tx.0).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!((told.range, told.size.0, told.cumulative), (segments(0, 3), SMSS, true));
+        let acked = run.acknowledge(seq(3) + SMSS / 2).unwrap();
+        assert_eq!(acked.transmissions().map(|tx| tx.0).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((acked.range, acked.size.0, acked.cumulative), (segments(0, 3), SMSS, true));
         assert_eq!((run.first().tx, run.range()), (TxNo(3), segments(3, 4)));
         assert!(run.acknowledge(seq(9)).is_some() && run.is_empty());
         assert!(run.acknowledge(seq(9)).is_none());

@@ -15,6 +15,8 @@ pub enum TxState {
     Sacked,
     /// A later transmission of the same bytes decides what becomes of them.
     Superseded,
+    /// All of its bytes are cumulatively acknowledged. The board no longer shows it.
+    Acked,
 }
 
 /// One sending of one byte range.

@@ -42,12 +42,12 @@ fn an_added_strategy_is_listed_parsed_and_meant() {
 
     let combination: Combination = "sack/constant/hack".parse().unwrap();
     assert_eq!(combination.to_string(), "sack/constant/hack");
-    assert_eq!(combination.congestion().entry().source, "this test");
+    assert_eq!(combination.control().entry().source, "this test");
     let all = Combination::all();
     assert_eq!(all.len(), registry::detections().len() * registry::controls().len());
     assert!(all.contains(&"rack/constant".parse().unwrap()));
     let parts = Combination::from_parts(Some("le"), Some("constant"), None).unwrap();
-    assert_eq!(parts.congestion(), &Choice::plain(&CONSTANT).unwrap());
+    assert_eq!(parts.control(), &Choice::plain(&CONSTANT).unwrap());
 
     let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
     assert!(error("rack/constnat").ends_with("bbr3, constant; did you mean `constant`?"));

@@ -15,10 +15,12 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    pub(crate) fn new(config: &StationConfig, events: bool) -> Result<Self, StationError> {
-        let mut station = Station::new(config)?;
-        station.set_events(events);
-        Ok(Self { station, most: StationMemory::default() })
+    pub(crate) fn new(config: &StationConfig) -> Result<Self, StationError> {
+        Ok(Self { station: Station::new(config)?, most: StationMemory::default() })
+    }
+
+    pub(crate) fn make_events(&mut self) {
+        self.station.set_events(true);
     }
 
     pub(crate) const fn station(&self) -> &Station {

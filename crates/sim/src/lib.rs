@@ -2,7 +2,7 @@
 //!
 //! The input of [`run`] is a [`Scenario`]: a network, flows with their applications, a duration and a seed. The output is a
 //! [`RunResult`], the same byte for byte for the same scenario. An [`Observer`](airtcp_types::Observer) can watch the
-//! packets and events, and [`run_with_states`] samples windows and queues.
+//! packets and events, and [`run_with_states`] samples windows and queues. A [`Simulation`] names its nodes before it runs.
 //!
 //! Hosts and links are the state machines that also run in real time; routers exist only here. All are
 //! [`Node`](airtcp_types::Node)s in a [`World`] that moves from deadline to deadline. The applications are those of [`App`]:
@@ -78,7 +78,7 @@ pub use result::{
     StationResult, Summary, jain,
 };
 pub use router::{Router, RouterCounters};
-pub use run::{NodeKind, nodes, run, run_with_states};
+pub use run::{NodeKind, Simulation, nodes, run, run_with_states};
 pub use runner::run_seeds;
 pub use scenario::{App, Change, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
 pub use sender::{Rrtp, Sender, SenderError};

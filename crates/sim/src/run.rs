@@ -30,106 +30,169 @@ pub enum NodeKind {
     BaseStation,
 }
 
-/// Runs a scenario. An observer sees all packets and events, and does not change the result.
+/// A scenario that is built and has not run yet.
+///
+/// ```
+/// # use airtcp_sim::{FlowSpec, Scenario, Simulation, Topology, Wire};
+/// # let wire = Wire::both("rate 10mbit delay 10ms limit 17".parse()?);
+/// # let scenario = Scenario {
+/// #     flows: vec![FlowSpec::new("sack/reno".parse()?)],
+/// #     ..Scenario::new("one flow", Topology::Chain { wires: vec![wire] })
+/// # };
+/// let simulation = Simulation::new(&scenario)?;
+/// assert_eq!(simulation.nodes()[0].0, "left");
+/// assert!(simulation.run(None)?.flows[0].goodput > 9e6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Simulation<'s> {
+    scenario: &'s Scenario,
+    network: Network,
+}
+
+impl<'s> Simulation<'s> {
+    /// Builds the network of a scenario.
+    ///
+    /// # Errors
+    ///
+    /// What is senseless about the scenario.
+    pub fn new(scenario: &'s Scenario) -> Result<Self, SimError> {
+        check(scenario)?;
+        Ok(Self { scenario, network: Network::new(scenario)? })
+    }
+
+    /// The name and kind of every node, each at the place of its [`NodeId`].
+    pub fn nodes(&self) -> &[(String, NodeKind)] {
+        &self.network.nodes
+    }
+
+    /// Runs it. An observer sees all packets and events, and does not change the result.
+    ///
+    /// # Errors
+    ///
+    /// What goes wrong in the run: an application that was refused, or that read other data than was sent.
+    pub fn run(self, observer: Option<&mut dyn Observer>) -> Result<RunResult, SimError> {
+        self.run_to_end(observer, None)
+    }
+
+    /// Runs it as [`run`](Self::run) does, with the same result, and gives the state of every sender and queue after each
+    /// `interval` of virtual time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run), or an interval of zero.
+    pub fn run_with_states(
+        self,
+        observer: Option<&mut dyn Observer>,
+        interval: Duration,
+        on_state: &mut dyn FnMut(&State),
+    ) -> Result<RunResult, SimError> {
+        if interval.is_zero() {
+            return Err(SimError::Senseless {
+                place: "scenario".to_owned(),
+                what: "the sampling interval of states must be above zero".to_owned(),
+            });
+        }
+        self.run_to_end(observer, Some(Series { interval, on_state }))
+    }
+
+    fn run_to_end(
+        self,
+        observer: Option<&mut dyn Observer>,
+        mut series: Option<Series<'_>>,
+    ) -> Result<RunResult, SimError> {
+        let Self { scenario, mut network } = self;
+        if observer.is_some() {
+            network.make_events();
+        }
+        let first_flows = std::mem::take(&mut network.first_flows);
+        let measure = Measure::new(network.flows.len(), first_flows, scenario.samples);
+        let mut watch = Watch { measure, packets: 0, last: Instant::ZERO, other: observer };
+        let mut next = Instant::ZERO;
+        let mut advance = |network: &mut Network, watch: &mut Watch<'_>, end| {
+            if let Some(Series { interval, on_state }) = &mut series {
+                while next + *interval <= end {
+                    next += *interval;
+                    network.world.run_until(next, watch)?;
+                    report(network, &scenario.flows, on_state);
+                }
+            }
+            network.world.run_until(end, watch)
+        };
+        let before = match scenario.warm_up.checked_sub(Duration::from_nanos(1)) {
+            None => vec![0; network.flows.len()],
+            Some(before) => {
+                advance(&mut network, &mut watch, Instant::ZERO + before)?;
+                network.flows.iter().map(|flow| network.unread(flow)).collect()
+            }
+        };
+        let at_warm_up = link_counters(&mut network);
+        advance(&mut network, &mut watch, Instant::ZERO + scenario.duration)?;
+        let links = link_results(scenario, &mut network, &at_warm_up);
+        let station = station_result(scenario, &network);
+        check_applications(scenario, &network, &links, station.as_ref())?;
+        let flows: Vec<FlowResult> = network
+            .flows
+            .iter()
+            .zip(watch.measure.flows.into_iter().zip(before))
+            .map(|(placed, (counts, before))| {
+                flow_result(scenario, &network, placed, counts, before)
+            })
+            .collect();
+        let goodput: Vec<f64> = flows.iter().map(|flow| flow.goodput).collect();
+        Ok(RunResult {
+            name: scenario.name.clone(),
+            seed: scenario.seed,
+            flows,
+            links,
+            station,
+            jain: jain(&goodput),
+            events: network.world.touches(),
+            packets: watch.packets,
+            end: watch.last.as_secs_f64(),
+        })
+    }
+}
+
+/// Builds and runs a scenario, as [`Simulation::run`] does.
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario.
+/// What is senseless about the scenario, or goes wrong in the run.
 pub fn run(
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
 ) -> Result<RunResult, SimError> {
-    run_to_end(scenario, observer, None)
+    Simulation::new(scenario)?.run(observer)
 }
 
-/// Runs a scenario as [`run`] does, with the same result, and gives the state of every sender and queue after each
-/// `interval` of virtual time.
+/// Builds and runs a scenario, as [`Simulation::run_with_states`] does.
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario, or an interval of zero.
+/// What is senseless about the scenario, or goes wrong in the run; an interval of zero.
 pub fn run_with_states(
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
     interval: Duration,
     on_state: &mut dyn FnMut(&State),
 ) -> Result<RunResult, SimError> {
-    if interval.is_zero() {
-        return Err(SimError::Senseless {
-            place: "scenario".to_owned(),
-            what: "the sampling interval of states must be above zero".to_owned(),
-        });
-    }
-    run_to_end(scenario, observer, Some(Series { interval, on_state }))
+    Simulation::new(scenario)?.run_with_states(observer, interval, on_state)
+}
+
+/// The nodes of a scenario that is not run, as [`Simulation::nodes`] gives them.
+///
+/// # Errors
+///
+/// What is senseless about the scenario.
+pub fn nodes(scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
+    Ok(Simulation::new(scenario)?.network.nodes)
 }
 
 /// Who is given states, and how often.
 struct Series<'a> {
     interval: Duration,
     on_state: &'a mut dyn FnMut(&State),
-}
-
-fn run_to_end(
-    scenario: &Scenario,
-    observer: Option<&mut dyn Observer>,
-    mut series: Option<Series<'_>>,
-) -> Result<RunResult, SimError> {
-    check(scenario)?;
-    let mut network = Network::new(scenario, observer.is_some())?;
-    let first_flows = std::mem::take(&mut network.first_flows);
-    let measure = Measure::new(network.flows.len(), first_flows, scenario.samples);
-    let mut watch = Watch { measure, packets: 0, last: Instant::ZERO, other: observer };
-    let mut next = Instant::ZERO;
-    let mut advance = |network: &mut Network, watch: &mut Watch<'_>, end| {
-        if let Some(Series { interval, on_state }) = &mut series {
-            while next + *interval <= end {
-                next += *interval;
-                network.world.run_until(next, watch)?;
-                report(network, &scenario.flows, on_state);
-            }
-        }
-        network.world.run_until(end, watch)
-    };
-    let before = match scenario.warm_up.checked_sub(Duration::from_nanos(1)) {
-        None => vec![0; network.flows.len()],
-        Some(before) => {
-            advance(&mut network, &mut watch, Instant::ZERO + before)?;
-            network.flows.iter().map(|flow| network.unread(flow)).collect()
-        }
-    };
-    let at_warm_up = link_counters(&mut network);
-    advance(&mut network, &mut watch, Instant::ZERO + scenario.duration)?;
-    let links = link_results(scenario, &mut network, &at_warm_up);
-    let station = station_result(scenario, &network);
-    check_applications(scenario, &network, &links, station.as_ref())?;
-    let flows: Vec<FlowResult> = network
-        .flows
-        .iter()
-        .zip(watch.measure.flows.into_iter().zip(before))
-        .map(|(placed, (counts, before))| flow_result(scenario, &network, placed, counts, before))
-        .collect();
-    let goodput: Vec<f64> = flows.iter().map(|flow| flow.goodput).collect();
-    Ok(RunResult {
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        flows,
-        links,
-        station,
-        jain: jain(&goodput),
-        events: network.world.touches(),
-        packets: watch.packets,
-        end: watch.last.as_secs_f64(),
-    })
-}
-
-/// The nodes of a scenario, each at the place of its [`NodeId`].
-///
-/// # Errors
-///
-/// What is senseless about the scenario.
-pub fn nodes(scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
-    check(scenario)?;
-    Ok(Network::new(scenario, false)?.nodes)
 }
 
 /// Shows everything to who measures, and to who else wants to see it.

@@ -102,7 +102,7 @@ fn calm_asks_the_round_trip() {
 fn the_laws_hold() {
     let combine = |text: &str| text.parse::<Combination>().unwrap();
     let tolerant = combine("rack/reno").with_detection(Choice::plain(&tolerant::ENTRY).unwrap());
-    let gentle = combine("sack/reno").with_congestion(Choice::plain(&gentle::ENTRY).unwrap());
+    let gentle = combine("sack/reno").with_control(Choice::plain(&gentle::ENTRY).unwrap());
     let calm = combine("rack/cubic").with_judges(vec![Choice::plain(&calm::ENTRY).unwrap()]);
     for profile in [Profile::modern(), Profile::paper()] {
         for combination in [&tolerant, &gentle] {

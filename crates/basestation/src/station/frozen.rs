@@ -137,7 +137,7 @@ impl Station {
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
         let pause = flow.rtt().map_or(TELL_AGAIN, |rtt| rtt.clamp(TELL_AGAIN, FIRST_WAIT));
-        let is_due = flow.frozen.is_none_or(|told| now.since(told) >= pause);
+        let is_due = flow.frozen.is_none_or(|at| now.since(at) >= pause);
         // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no
         // window. Who could not be told to go on is not told to stop.
         if asks

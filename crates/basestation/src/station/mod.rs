@@ -77,7 +77,7 @@ pub struct Station {
     /// There while somebody watches.
     events: Option<VecDeque<Event>>,
     /// The radio's next event.
-    heard: Option<Event>,
+    radio_event: Option<Event>,
 }
 
 impl Station {
@@ -105,7 +105,7 @@ impl Station {
             made: VecDeque::new(),
             counters: StationCounters::default(),
             events: None,
-            heard: None,
+            radio_event: None,
         })
     }
 
@@ -116,7 +116,7 @@ impl Station {
             events @ Some(_) if on => events,
             _ => on.then(VecDeque::new),
         };
-        self.heard = self.heard.take().filter(|_| on);
+        self.radio_event = self.radio_event.take().filter(|_| on);
     }
 
     /// The radio.
@@ -455,14 +455,14 @@ impl Node for Station {
 
     /// In the order of time.
     fn poll_event(&mut self) -> Option<Event> {
-        if self.heard.is_none() {
-            self.heard = self.radio.poll_event();
+        if self.radio_event.is_none() {
+            self.radio_event = self.radio.poll_event();
         }
         let own = self.events.as_mut()?;
-        let is_own = match (own.front(), &self.heard) {
-            (Some(own), Some(heard)) => own.at < heard.at,
+        let is_own = match (own.front(), &self.radio_event) {
+            (Some(own), Some(radio)) => own.at < radio.at,
             (own, _) => own.is_some(),
         };
-        if is_own { own.pop_front() } else { self.heard.take() }
+        if is_own { own.pop_front() } else { self.radio_event.take() }
     }
 }

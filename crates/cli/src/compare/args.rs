@@ -105,7 +105,7 @@ pub(super) fn usual() -> Vec<Sender> {
         let is_able = ["rack", "le"].contains(&detection.entry().name);
         for control in controls().iter().filter(|control| is_able || control.name == "cubic") {
             if let Ok(control) = Choice::new(control, None) {
-                list.push(cubic().with_detection(detection.clone()).with_congestion(control));
+                list.push(cubic().with_detection(detection.clone()).with_control(control));
             }
         }
     }

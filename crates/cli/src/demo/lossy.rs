@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use airtcp_link::{Link, Way};
 use airtcp_recovery::Combination;
-use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
+use airtcp_sim::{FlowSpec, RunResult, Scenario, Simulation, Topology, Wire};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Bulk, requirements};
 use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
@@ -221,9 +221,10 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
             flows: vec![flow],
             ..Scenario::new("lossy", Topology::Chain { wires: vec![Wire { forth, back }] })
         };
+        let simulation = Simulation::new(&scenario)?;
         let recorder = match index {
             0 => {
-                let nodes = record::nodes(&scenario)?;
+                let nodes = record::nodes(&simulation);
                 let title = report.title(&scenario.flows[0].name);
                 let recorder = Recorder::create(directory, &title, &nodes, Duration::ZERO)?;
                 Some(Arc::new(Mutex::new(recorder)))
@@ -232,7 +233,7 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
         };
         let other = recorder.clone().map(|recorder| recorder as Arc<Mutex<dyn Observer + Send>>);
         let mut meter = Meter::new(other);
-        let result = airtcp_sim::run(&scenario, Some(&mut meter))?;
+        let result = simulation.run(Some(&mut meter))?;
         report.rows.push(Row::simulated(&result, &meter));
         drop(meter);
         if let Some(recorder) = recorder.and_then(Arc::into_inner) {

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp_sim::{RunResult, Scenario, toml};
+use airtcp_sim::{RunResult, Scenario, Simulation, toml};
 use airtcp_trace::Recorder;
 use airtcp_types::Observer;
 use anyhow::Context;
@@ -66,12 +66,13 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
 
 /// Runs the scenario with its own seed, and writes what its packets did and how senders and queues stood.
 fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
-    let recorder = args.trace.as_deref().map(|directory| recorder(directory, scenario));
+    let simulation = Simulation::new(scenario)?;
+    let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));
     let mut recorder = recorder.transpose()?;
     let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
     let run = match &args.state {
-        Some(file) => with_states(file, args.every, scenario, observer)?,
-        None => airtcp_sim::run(scenario, observer)?,
+        Some(file) => with_states(file, args.every, simulation, observer)?,
+        None => simulation.run(observer)?,
     };
     if let (Some(recorder), Some(directory)) = (recorder, &args.trace) {
         let written = recorder.finish().with_context(|| trace_flag(directory))?;
@@ -82,8 +83,12 @@ fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
     Ok(run)
 }
 
-fn recorder(directory: &Path, scenario: &Scenario) -> anyhow::Result<Recorder> {
-    let nodes = record::nodes(scenario)?;
+fn recorder(
+    directory: &Path,
+    scenario: &Scenario,
+    simulation: &Simulation<'_>,
+) -> anyhow::Result<Recorder> {
+    let nodes = record::nodes(simulation);
     let title = format!("{}, seed {}", scenario.name, scenario.seed);
     // Virtual time begins with the epoch: a trace is the same whenever it is made.
     Recorder::create(directory, &title, &nodes, Duration::ZERO)
@@ -98,14 +103,14 @@ fn trace_flag(directory: &Path) -> String {
 fn with_states(
     path: &Path,
     every: Duration,
-    scenario: &Scenario,
+    simulation: Simulation<'_>,
     observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<RunResult> {
     let context = || format!("--state {}", path.display());
     let made = File::create(path).map_err(|error| file::not_made(path, error));
     let mut lines = BufWriter::new(made.with_context(context)?);
     let mut written = Ok(());
-    let run = airtcp_sim::run_with_states(scenario, observer, every, &mut |state| {
+    let run = simulation.run_with_states(observer, every, &mut |state| {
         if written.is_ok() {
             let line = serde_json::to_string(state).map_err(io::Error::from);
             written = line.and_then(|line| writeln!(lines, "{line}"));

@@ -58,9 +58,9 @@ pub(super) fn is_tun(socket: &impl AsRawFd, name: &str) -> bool {
     request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
     // SAFETY: the kernel reads the name, and writes no more than the structure that the command
     // names, which `info` is as long as.
-    let told = unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) };
+    let answer = unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) };
     let (driver, bus) = (&info[4..], &info[4 + 3 * 32..]);
-    told.is_ok() && driver.starts_with(b"tun\0") && bus.starts_with(b"tun\0")
+    answer.is_ok() && driver.starts_with(b"tun\0") && bus.starts_with(b"tun\0")
 }
 
 fn request(name: &str) -> libc::ifreq {

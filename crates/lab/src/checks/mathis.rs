@@ -56,7 +56,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let scenario = scenario(point, run.is_small)?;
         let counted = (scenario.duration - scenario.warm_up).as_secs_f64();
         let progress = Progress::new(SENDER, scenario.warm_up);
-        let (result, progress) = simulate::once_watched(scenario, seed, progress)?;
+        let (result, progress) = simulate::once_watched(scenario, seed, |_| progress)?;
         let flow = &result.flows[0];
         let (rtt, share) = (flow.rtt.mean, point.number("loss") / 100.0);
         let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());

@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_sim::Scenario;
+use airtcp_sim::Simulation;
 use airtcp_types::{Crossing, Event, EventKind, ExtSeq, Instant, NodeId, Observer, Packet};
 use airtcp_wire::tcp::View;
 
-use crate::LabError;
-
 /// The hosts of one side of a dumbbell, and the place of each one's flow in the results.
-fn hosts(scenario: &Scenario, side: &str) -> Result<BTreeMap<NodeId, usize>, LabError> {
-    let nodes = airtcp_sim::nodes(scenario)?;
+fn hosts(dumbbell: &Simulation<'_>, side: &str) -> BTreeMap<NodeId, usize> {
     let number = |name: &str| name.strip_prefix(side)?.parse::<usize>().ok()?.checked_sub(1);
     let host = |(id, (name, _)): (u32, &(String, _))| Some((NodeId(id), number(name)?));
-    Ok((0..).zip(&nodes).filter_map(host).collect())
+    (0..).zip(dumbbell.nodes()).filter_map(host).collect()
 }
 
 /// How long every segment takes from its first transmission until it arrives.
@@ -47,10 +44,10 @@ pub(super) struct Delivered {
 }
 
 impl Delivery {
-    pub(super) fn new(scenario: &Scenario) -> Result<Self, LabError> {
-        let (senders, receivers) = (hosts(scenario, "left-")?, hosts(scenario, "right-")?);
+    pub(super) fn new(dumbbell: &Simulation<'_>) -> Self {
+        let (senders, receivers) = (hosts(dumbbell, "left-"), hosts(dumbbell, "right-"));
         let flows = vec![Segments::default(); senders.len()];
-        Ok(Self { senders, receivers, flows })
+        Self { senders, receivers, flows }
     }
 }
 
@@ -94,13 +91,9 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(
-        scenario: &Scenario,
-        first: usize,
-        stretch: Duration,
-    ) -> Result<Self, LabError> {
-        let receivers = hosts(scenario, "right-")?;
-        Ok(Self { receivers, first, stretch, stretches: Vec::new() })
+    pub(super) fn new(dumbbell: &Simulation<'_>, first: usize, stretch: Duration) -> Self {
+        let receivers = hosts(dumbbell, "right-");
+        Self { receivers, first, stretch, stretches: Vec::new() }
     }
 
     /// The end of each stretch in seconds, and the mean rates in bit/s over the `count` stretches before it.
@@ -129,6 +122,7 @@ impl Observer for Arrivals {
 #[cfg(test)]
 mod tests {
     use airtcp_recovery::Profile;
+    use airtcp_sim::Scenario;
 
     use super::super::table16::{Setup, network};
     use super::*;
@@ -144,8 +138,7 @@ mod tests {
     #[test]
     fn a_segment_takes_the_path_and_the_queue_and_one_sent_again_longer() {
         let scenario = scenario();
-        let delivery = Delivery::new(&scenario).unwrap();
-        let (result, delivery) = simulate::once_watched(scenario, 1, delivery).unwrap();
+        let (result, delivery) = simulate::once_watched(scenario, 1, Delivery::new).unwrap();
         for (flow, segments) in result.flows.iter().zip(&delivery.flows) {
             let again = segments.delivered.iter().filter(|segment| segment.is_again);
             let missing = flow.retransmissions - flow.spurious;
@@ -162,8 +155,9 @@ mod tests {
     #[test]
     fn what_arrives_is_counted_by_side_and_time() {
         let scenario = scenario();
-        let arrivals = Arrivals::new(&scenario, 1, Duration::from_millis(500)).unwrap();
-        let (result, arrivals) = simulate::once_watched(scenario, 1, arrivals).unwrap();
+        let halves =
+            |dumbbell: &Simulation<'_>| Arrivals::new(dumbbell, 1, Duration::from_millis(500));
+        let (result, arrivals) = simulate::once_watched(scenario, 1, halves).unwrap();
         let rates: Vec<_> = arrivals.rates(10).collect();
         let [(end, whole)] = rates[..] else { panic!("{rates:?}") };
         assert_eq!(end, 5.0);

@@ -36,7 +36,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 claim_over(&mut findings, place, "more (above 1.1)", curve, beside);
             }
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
-            let told = outcomes.last().map(Outcome::describe).unwrap_or_default();
+            let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
             findings.claim(
                 format!(
                     "{}: goodput at the longest delay over that at the shortest",
@@ -44,7 +44,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 ),
                 "degrades significantly (below 0.5)",
                 theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, || format!("at that delay it has {told}")),
+                theory::below(&share, 0.5, || format!("at that delay it has {described}")),
             );
         } else {
             let share = theory::show(&share, 1.0, 2);
@@ -68,7 +68,7 @@ fn kept(outcomes: &[Outcome]) -> Option<Interval> {
 
 /// DCR 4.1: more robust in the face of large delays.
 fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], share: &Interval) {
-    let told = outcomes.last().map(Outcome::describe).unwrap_or_default();
+    let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
     findings.claim(
         format!("{}: goodput at the longest delay over that at the shortest", sender.name()),
         "robust (0.9 or more)",
@@ -76,7 +76,7 @@ fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], 
         theory::above(share, 0.9, || {
             let twice = 10_000 / (ERROR * ERROR);
             format!(
-                "at that delay it has {told}; hypothesis: without a queue on the radio the wait of one round trip \
+                "at that delay it has {described}; hypothesis: without a queue on the radio the wait of one round trip \
                  allows one repair, and one frame in {twice} is lost twice"
             )
         }),

@@ -84,8 +84,7 @@ fn one(
     let network = network(&senders, &profile, Setup::RandomWait)?;
     let duration = Duration::from_secs(if run.is_small { 5 } else { 200 });
     let scenario = Scenario { duration, samples: true, ..network };
-    let delivery = Delivery::new(&scenario)?;
-    simulate::once_watched(simulate::staggered(&scenario, seed), seed, delivery)
+    simulate::once_watched(simulate::staggered(&scenario, seed), seed, Delivery::new)
 }
 
 fn judge(findings: &mut Findings, paper: &Slice<'_>) {

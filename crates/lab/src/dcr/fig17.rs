@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_sim::Scenario;
+use airtcp_sim::{Scenario, Simulation};
 use airtcp_trace::figure::{Figure, Style};
 
 use super::delivery::Arrivals;
@@ -88,7 +88,7 @@ fn one(run: &Run, profile: &str, first: &str, seed: u64) -> Result<Arrivals, Lab
     let half = scenario.flows.len() / 2;
     scenario.flows[half..].iter_mut().for_each(|flow| flow.start = joined(run));
     scenario.duration = joined(run) + Duration::from_secs(if run.is_small { 4 } else { 20 });
-    let arrivals = Arrivals::new(&scenario, half, STRETCH)?;
     let scenario: Scenario = simulate::staggered(&scenario, seed);
+    let arrivals = |dumbbell: &Simulation<'_>| Arrivals::new(dumbbell, half, STRETCH);
     Ok(simulate::once_watched(scenario, seed, arrivals)?.1)
 }

@@ -56,8 +56,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut series = Vec::new();
     for sender in [SACK, DCR] {
         let scenario = scenario(run, "paper", sender)?;
-        let arrivals = Arrivals::new(&scenario, LONG as usize, Duration::from_secs(1))?;
-        let (_, arrivals) = simulate::once_watched(scenario, 1, arrivals)?;
+        let (_, arrivals) = simulate::once_watched(scenario, 1, |dumbbell| {
+            Arrivals::new(dumbbell, LONG as usize, Duration::from_secs(1))
+        })?;
         for (side, name) in SIDES.iter().enumerate() {
             let points = arrivals.rates(1).map(|(end, rates)| draw::point(end, rates[side] * 1e-6));
             let name = format!("{name}, ftp with {sender}");

@@ -23,21 +23,21 @@ const SWEEP: Sweep = Sweep {
 
 /// Why it keeps less, by what the same sender keeps without timestamps, where it was run so.
 fn why(curve: &Curve, bare: Option<&Curve>) -> String {
-    let told = curve.describe(|_| true);
+    let described = curve.describe(|_| true);
     let repairs = "hypothesis: recoveries, in which nothing is delayed, and slow start retransmit late packets";
     let Some(bare) = bare else {
-        return format!("{told}; {repairs}; not run without timestamps");
+        return format!("{described}; {repairs}; not run without timestamps");
     };
     let (with, without) = (curve.least(|_| true), bare.least(|_| true));
     let shown = theory::show(&without, 1.0, 2);
     if without.bounds().0 > with.bounds().1 {
         format!(
-            "{told}; without timestamps it keeps {shown}. Hypothesis of how: a needless repair raises TS.Recent, and PAWS \
+            "{described}; without timestamps it keeps {shown}. Hypothesis of how: a needless repair raises TS.Recent, and PAWS \
              (RFC 7323 5.3) then refuses the late originals that were sent before it"
         )
     } else {
         format!(
-            "{told}; not timestamps: without them it keeps {shown}, no more than by chance; {repairs}"
+            "{described}; not timestamps: without them it keeps {shown}, no more than by chance; {repairs}"
         )
     }
 }

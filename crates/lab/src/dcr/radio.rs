@@ -207,7 +207,7 @@ impl Sender {
         };
         let scenario = timed(scenario, run.is_small);
         let staggered = |seed| simulate::staggered(&scenario, seed);
-        let results = simulate::watched(run, staggered, || Room::new(scenario.warm_up))?;
+        let results = simulate::watched(run, staggered, |_| Room::new(scenario.warm_up))?;
         let records: Vec<_> = results
             .iter()
             .filter_map(|(result, room)| {

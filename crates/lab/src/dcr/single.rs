@@ -136,7 +136,7 @@ impl Sweep {
             };
             let scenario = simulate::staggered(&timed(scenario, run.is_small), seed);
             let room = Room::new(scenario.warm_up);
-            let (result, room) = simulate::once_watched(scenario, seed, room)?;
+            let (result, room) = simulate::once_watched(scenario, seed, |_| room)?;
             let flow = &result.flows[0];
             let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
             Ok(Fields::default()

@@ -62,7 +62,7 @@ impl Row {
         let Tcp::Ours(combination, _) = &self.tcp else { return false };
         let text = combination.to_string();
         let is_rr = text.split(['/', '+']).skip(2).any(|judge| judge == "rr");
-        combination.congestion().entry().name != "fixed" && !is_rr
+        combination.control().entry().name != "fixed" && !is_rr
     }
 
     fn points(&self) -> Vec<airtcp_trace::figure::Point> {

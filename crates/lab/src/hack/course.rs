@@ -144,7 +144,7 @@ impl Course {
         findings: &mut Findings,
     ) -> Result<(Outcome, Vec<Trail>), LabError> {
         let scenario = self.scenario(run, sender, profile)?;
-        let runs = simulate::watched(run, |_| scenario.clone(), Trail::default)?;
+        let runs = simulate::watched(run, |_| scenario.clone(), |_| Trail::default())?;
         let bits = self.size(run).0 as f64 * 8.0;
         let records: Vec<_> = runs
             .iter()

@@ -106,7 +106,7 @@ fn curve(
             repairs: watched.repairs,
             single: watched.is_single(),
         };
-        let runs = simulate::watched(run, scenario, || Recovery::new(SENDER))?;
+        let runs = simulate::watched(run, scenario, |_| Recovery::new(SENDER))?;
         let records: Vec<_> = runs.iter().map(record).collect();
         for record in &records {
             findings.record(record)?;
@@ -164,7 +164,7 @@ fn combination(sender: &str) -> Combination {
             .with_detection(Choice::plain(&SACK1_OF_NS2).expect("it takes no parameter")),
         named => combine(named),
     };
-    combination.with_congestion(clamped::control())
+    combination.with_control(clamped::control())
 }
 
 fn scenario(sender: &str, profile: &Profile, wire: Wire) -> Scenario {

@@ -155,7 +155,7 @@ pub(super) fn named(sender: &str) -> &'static str {
         NEW_RENO => "NewReno",
         VEGAS => "Vegas",
         WESTWOOD => "Westwood",
-        told if told.contains('+') => "RRTP, seeded",
+        name if name.contains('+') => "RRTP, seeded",
         _ => "RRTP, native",
     }
 }

@@ -144,7 +144,7 @@ impl Judgements {
         let judged = self.lost.iter().filter(|(_, truth)| *truth == congestive);
         let judged = judged.filter_map(|(key, _)| Some((*key, self.known[key]?)));
         let judged: Vec<_> = judged.take(LOSSES).collect();
-        let wrong: Vec<_> = judged.iter().filter(|(_, told)| *told != congestive).collect();
+        let wrong: Vec<_> = judged.iter().filter(|(_, found)| *found != congestive).collect();
         let is_other = |key: &(u64, u32)| self.lost.contains(&(*key, !congestive));
         let beside = wrong.iter().filter(|((id, number), _)| {
             is_other(&(*id, number.wrapping_sub(1))) || is_other(&(*id, number.wrapping_add(1)))
@@ -173,7 +173,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let (mut wireless, mut congestive, mut both) = (Vec::new(), Vec::new(), Vec::new());
             let mut fewest = LOSSES;
             for (result, judgements) in
-                simulate::watched(run, |_| scenario.clone(), Judgements::default)?
+                simulate::watched(run, |_| scenario.clone(), |_| Judgements::default())?
             {
                 let [(many, one, first), (count, other, second)] =
                     [true, false].map(|of| judgements.wrong(of));

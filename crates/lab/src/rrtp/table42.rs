@@ -151,7 +151,7 @@ fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     let mut claim = |what: String, more: &Interval, less: &Interval| {
         let ratio = theory::ratio(more, less);
         let shown = theory::show(&ratio, 1.0, 3);
-        let told = || {
+        let explain = || {
             let [more, less] = [more, less].map(|of| theory::show(of, 1.0, 1));
             let carries = environment.carries(TCP_HEADER, Duration::from_secs(60));
             format!(
@@ -159,8 +159,8 @@ fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
             )
         };
         let (claimed, verdict) = match is_lan {
-            true => ("0.95 to 1.05", theory::within(&ratio, (0.95, 1.05), told)),
-            false => ("1 or more", theory::above(&ratio, 1.0, told)),
+            true => ("0.95 to 1.05", theory::within(&ratio, (0.95, 1.05), explain)),
+            false => ("1 or more", theory::above(&ratio, 1.0, explain)),
         };
         findings.claim(format!("{}: {what}", environment.name), claimed, shown, verdict);
     };

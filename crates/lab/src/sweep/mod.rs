@@ -15,8 +15,8 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_link::Trace;
-use airtcp_sim::Scenario;
 use airtcp_sim::toml::{Setting, Source, Template};
+use airtcp_sim::{Scenario, Simulation};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -224,7 +224,7 @@ impl<'s> Sweep<'s> {
     ) -> Result<(), LabError> {
         let points = || (0..self.points()).map(Ok);
         // Mistakes are reported before anything is written.
-        let check = |index: u64| Ok(_ = airtcp_sim::nodes(&self.case(index)?.scenario)?);
+        let check = |index: u64| Ok(_ = Simulation::new(&self.case(index)?.scenario)?);
         in_order(threads, points(), check, |()| Ok(()))?;
         let of_point = |index: u64| {
             let mut lines = String::new();

@@ -7,6 +7,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use airtcp_sim::Simulation;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -186,7 +187,7 @@ impl Sweep<'_> {
             is_random |= scenario.is_random();
             match &mut reader {
                 Some(reader) => _ = reader.expect(&cell)?,
-                None => _ = airtcp_sim::nodes(scenario)?,
+                None => _ = Simulation::new(scenario)?,
             }
         }
         let earlier = match &mut reader {

@@ -135,8 +135,11 @@ impl Course {
         findings: &mut Findings,
     ) -> Result<(Outcome, Vec<Progress>), LabError> {
         let scenario = self.scenario(run, sender, policy)?;
-        let nodes = airtcp_sim::nodes(&scenario)?;
-        let results = simulate::watched(run, |_| scenario.clone(), || Progress::new(&nodes))?;
+        let results = simulate::watched(
+            run,
+            |_| scenario.clone(),
+            |simulation| Progress::new(simulation.nodes()),
+        )?;
         let (results, progress): (Vec<_>, Vec<_>) = results.into_iter().unzip();
         Ok((self.outcome(&results, sender, policy, findings)?, progress))
     }

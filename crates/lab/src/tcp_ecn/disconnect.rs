@@ -12,7 +12,7 @@ use airtcp_trace::figure::{Point, Style};
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
-use super::fixed_host::{Left, Told, Watcher};
+use super::fixed_host::{Left, SsFields, Watcher};
 use super::real_path::{Middle, Mobile, Path, in_time, is_in_time, radio, side_by_side};
 use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw};
 
@@ -101,9 +101,9 @@ struct Record {
     timeouts: u64,
     loss_probes: u64,
     /// Of the sender, before, while the mobile is gone, and once the rate is back.
-    before: Told,
-    gone: Told,
-    after: Told,
+    before: SsFields,
+    gone: SsFields,
+    after: SsFields,
     /// Segments that left the sender while the mobile was gone: new ones, repeated ones, and probes.
     sent_new: u64,
     sent_again: u64,
@@ -371,8 +371,8 @@ impl Case {
         let mut arrivals = Arrivals::of(&stream);
         follow(&mut stream, &mut arrivals, before).await?;
         let rate = arrivals.rate(Duration::ZERO, arrivals.now());
-        let told_before = Told::of(sender)?;
-        let rto = Duration::from_secs_f64(told_before.number("rto").unwrap_or(0.0) / 1e3);
+        let ss_before = SsFields::of(sender)?;
+        let rto = Duration::from_secs_f64(ss_before.number("rto").unwrap_or(0.0) / 1e3);
         if let Stop::Idle(_) = self.stop {
             stream.set_going(false);
             // The send buffer is emptied at the radio's rate.
@@ -405,7 +405,7 @@ impl Case {
             away -= PAUSED;
         }
         follow(&mut stream, &mut arrivals, away.saturating_sub(LOOK)).await?;
-        let told_gone = Told::of(sender)?;
+        let ss_gone = SsFields::of(sender)?;
         follow(&mut stream, &mut arrivals, LOOK).await?;
         let back = dumbbell.act(|middle, now| {
             middle.far.reconnect(now);
@@ -423,7 +423,7 @@ impl Case {
             let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
             sender_back_after = watcher.has_rate_after(back, former, now);
         }
-        let told_after = Told::of(sender)?;
+        let ss_after = SsFields::of(sender)?;
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
         let radio = &status.radio[Way::Forth as usize];
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
@@ -438,9 +438,9 @@ impl Case {
             retransmissions: sender.retransmissions().map_err(LabError::Transfer)? - again,
             timeouts: sender.timeouts().map_err(LabError::Transfer)? - timeouts,
             loss_probes: counter("TCPLossProbes")? - loss_probes,
-            before: told_before,
-            gone: told_gone,
-            after: told_after,
+            before: ss_before,
+            gone: ss_gone,
+            after: ss_after,
             sent_new: 0,
             sent_again: 0,
             probes: 0,

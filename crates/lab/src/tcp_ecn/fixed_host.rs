@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// What is kept of what `ss` tells; the names are its own.
+/// What is kept of what `ss` prints; the names are its own.
 const NAMES: [&str; 10] =
     ["timer", "rto", "backoff", "rtt", "cwnd", "ssthresh", "unacked", "retrans", "lost", "snd_wnd"];
 
-/// Some of what `ss -tino` tells of a connection.
+/// Some of what `ss -tino` prints about a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Told(BTreeMap<String, String>);
+pub(super) struct SsFields(BTreeMap<String, String>);
 
-impl Told {
+impl SsFields {
     /// Of the connection of a namespace that has one.
     ///
     /// # Errors
@@ -128,10 +128,10 @@ mod tests {
     fn what_ss_tells_is_found_by_its_names() {
         let text = "ESTAB 0 64 10.80.0.1:40 10.80.0.2:50 timer:(persist,1.2sec,3)\n\
                     \t cubic wscale:7,7 rto:241 backoff:3 rtt:40.1/2 cwnd:20 snd_wnd:0";
-        let told = Told::read(text);
-        assert_eq!(told.text("timer"), "(persist,1.2sec,3)");
-        assert_eq!((told.number("rto"), told.number("cwnd")), (Some(241.0), Some(20.0)));
-        assert_eq!((told.text("rtt"), told.text("lost")), ("40.1/2", "-"));
+        let fields = SsFields::read(text);
+        assert_eq!(fields.text("timer"), "(persist,1.2sec,3)");
+        assert_eq!((fields.number("rto"), fields.number("cwnd")), (Some(241.0), Some(20.0)));
+        assert_eq!((fields.text("rtt"), fields.text("lost")), ("40.1/2", "-"));
     }
 
     #[test]

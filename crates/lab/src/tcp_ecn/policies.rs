@@ -207,7 +207,7 @@ impl Point {
         let rtt = 2e-3 * f64::from(self.course.delay);
         let agrees = |law: &f64| (ecn.goodput.mean / law - 1.0).abs() < NEAR;
         let law = self.sender.law(ecn.lost.mean / 100.0, rtt).filter(agrees);
-        let told = match law.filter(|_| one == Policy::TcpEcn && ecn.lost.mean >= NOTHING) {
+        let verdict = match law.filter(|_| one == Policy::TcpEcn && ecn.lost.mean >= NOTHING) {
             Some(law) => format!(
                 "TCP-ECN cannot repair frames that link retransmission gives up: at the remaining loss Mathis' law allows {:.3} \
                  Mbit/s, and it has {:.3}",
@@ -224,7 +224,7 @@ impl Point {
             ),
             None => "The cause was not determined".to_owned(),
         };
-        format!("{radio}; {sent}. {told}")
+        format!("{radio}; {sent}. {verdict}")
     }
 }
 

@@ -14,9 +14,9 @@ use corrupt::{BitErrors, Corruption};
 use loss::{Bursts, Drops, RandomLoss};
 pub(crate) use outage::Outages;
 
-/// What draws at random in a direction: each cause has a stream of its own.
+/// What draws at random in a direction: each draw has a stream of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cause {
+pub(crate) enum Draw {
     Queue,
     Loss,
     Burst,
@@ -32,8 +32,8 @@ pub(crate) enum Cause {
     LinkAck,
 }
 
-impl Cause {
-    /// Room for causes to come without moving those that are there.
+impl Draw {
+    /// Room for draws to come without moving those that are there.
     const PER_WAY: u64 = 64;
 
     pub(crate) fn stream(self, seed: u64, way: Way) -> Stream {
@@ -68,7 +68,7 @@ pub(crate) struct Channel {
 impl Channel {
     /// The channel that `spec` describes; `None` if everything comes through, once and as it was.
     pub(crate) fn new(spec: &LinkSpec, way: Way) -> Option<Self> {
-        let stream = |cause: Cause| cause.stream(spec.seed, way);
+        let stream = |draw: Draw| draw.stream(spec.seed, way);
         let channel = Self {
             only_payload: spec.only.payload,
             unharmed: spec.only.way.is_some_and(|only| only != way),
@@ -76,21 +76,19 @@ impl Channel {
             // begins.
             loss: spec.losses().next().map(|_| {
                 let first = spec.loss.unwrap_or(LossSpec::Random(Share::NONE));
-                RandomLoss::new(first, stream(Cause::Loss))
+                RandomLoss::new(first, stream(Draw::Loss))
             }),
             bursts: spec.burst.map(|(share, length)| {
-                Bursts::new(share.probability(), length, stream(Cause::Burst))
+                Bursts::new(share.probability(), length, stream(Draw::Burst))
             }),
             drops: spec.drop.clone().map(Drops::new),
             outages: Outages::new(spec.duty, &spec.down),
-            duplicates: spec.duplicate.map(|share| (share.probability(), stream(Cause::Duplicate))),
+            duplicates: spec.duplicate.map(|share| (share.probability(), stream(Draw::Duplicate))),
             bit_errors: spec
                 .biterror
                 .filter(|rate| *rate > 0.0)
-                .map(|rate| BitErrors::new(rate, stream(Cause::BitError))),
-            corruption: spec
-                .corrupt
-                .map(|corrupt| Corruption::new(corrupt, stream(Cause::Corrupt))),
+                .map(|rate| BitErrors::new(rate, stream(Draw::BitError))),
+            corruption: spec.corrupt.map(|corrupt| Corruption::new(corrupt, stream(Draw::Corrupt))),
         };
         let clean = channel.loss.is_none()
             && channel.bursts.is_none()

@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, Instant, Packet};
 
 use super::air::{CW_MAX, CW_MIN};
 use super::{AirCounters, FrameNo};
-use crate::channel::Cause;
+use crate::channel::Draw;
 use crate::ip;
 use crate::ledger::{DropCause, Ledger};
 use crate::queue::ControlLaw;
@@ -60,7 +60,7 @@ pub(super) struct End {
 
 impl End {
     pub(super) fn new(seed: u64, way: Way) -> Self {
-        let stream = |cause: Cause| cause.stream(seed, way);
+        let stream = |draw: Draw| draw.stream(seed, way);
         Self {
             queue: VecDeque::new(),
             aside: VecDeque::new(),
@@ -69,12 +69,12 @@ impl End {
             cw: CW_MIN,
             ready: Instant::ZERO,
             highest: None,
-            backoff: stream(Cause::Backoff),
+            backoff: stream(Draw::Backoff),
             fortune: Fortune {
-                announcement: stream(Cause::Announcement),
-                data: stream(Cause::Loss),
-                ack: stream(Cause::LinkAck),
-                damage: stream(Cause::Corrupt),
+                announcement: stream(Draw::Announcement),
+                data: stream(Draw::Loss),
+                ack: stream(Draw::LinkAck),
+                damage: stream(Draw::Corrupt),
             },
             ledger: Ledger::default(),
             counters: AirCounters::default(),

@@ -126,9 +126,9 @@ pub struct Repair {
 /// 8. **Notices** to the control, finding by finding: the loss, then the reduction, so that it
 ///    reduces from the window that the losses happened in, and not from one that this ACK has
 ///    already grown. A recovery whose time is over ends before the loss.
-/// 9. **Probe verdict**: an ACK that ends the episode of a tail loss probe may show that the probe
-///    repaired a loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC
-///    8985 section 7.4.2).
+/// 9. **Probe verdict**: an ACK that ends a tail loss probe may show that the probe repaired a
+///    loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC 8985 section
+///    7.4.2).
 /// 10. **End of the recovery**, if the ACK reaches it. It comes after detection, so that losses of
 ///     the old window do not start a new recovery.
 /// 11. **The control hears the ACK** and may grow the window.
@@ -173,12 +173,17 @@ pub trait LossDetection: Debug + Send {
 
     /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not
     /// been on its way for long enough (RFC 8985 section 6.3).
+    ///
+    /// The answer depends on the reordering window of the detection, which only its state has.
     fn survives_timeout(&self, now: Instant, sent: &Transmission) -> bool {
         let _ = (now, sent);
         false
     }
 
-    /// Whether the ACK of a tail loss probe tells it something (RFC 8985 section 7).
+    /// Whether the ACK of a tail loss probe is evidence of loss for it (RFC 8985 section 7).
+    ///
+    /// Only `rack` wants probes, and others would send as no paper says with them. One method with a
+    /// default is less than a field in every registry entry.
     fn wants_probes(&self) -> bool {
         false
     }

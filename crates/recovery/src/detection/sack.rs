@@ -28,13 +28,13 @@ pub struct Sack {
     dup_acks: u32,
     /// Everything below it has been examined by IsLost.
     examined: ExtSeq,
-    recovery: Option<Recovery>,
+    recovery: Option<LossRecovery>,
     /// What was SACKed below it is no evidence of loss: it had misled once.
     evidence_from: ExtSeq,
 }
 
 #[derive(Debug)]
-struct Recovery {
+struct LossRecovery {
     point: ExtSeq,
     /// HighRxt: the end of the highest retransmission.
     high_rxt: ExtSeq,
@@ -70,7 +70,7 @@ impl Sack {
             && (self.dup_acks >= view.dup_thresh
                 || below.is_some_and(|seq| first.range.start < seq))
         {
-            self.recovery = Some(Recovery {
+            self.recovery = Some(LossRecovery {
                 point: board.snd_nxt(),
                 high_rxt: board.snd_una(),
                 rescued: false,

@@ -33,7 +33,7 @@ const DUP_THRESH: u64 = 3;
 struct Sack1 {
     dup_acks: u64,
     smss: ByteCount,
-    recovery: Option<Recovery>,
+    recovery: Option<FastRecovery>,
     /// Holes below it were reported, each once.
     examined: ExtSeq,
     /// After a time-out nothing sent before it is in flight, arrived or not.
@@ -41,7 +41,7 @@ struct Sack1 {
 }
 
 #[derive(Debug)]
-struct Recovery {
+struct FastRecovery {
     point: ExtSeq,
     pipe: ByteCount,
 }
@@ -56,7 +56,7 @@ impl Sack1 {
         let board = view.board;
         if let Some(first) = board.first().filter(|_| self.dup_acks == DUP_THRESH) {
             let pipe = board.flight_size() - view.smss * DUP_THRESH;
-            self.recovery = Some(Recovery { point: board.snd_nxt(), pipe });
+            self.recovery = Some(FastRecovery { point: board.snd_nxt(), pipe });
             out.lost_immediate(first.tx);
             self.examined = self.examined.max(first.range.end);
         }

@@ -58,9 +58,9 @@ impl Sweep {
 ///
 /// Only what the ACK covers cumulatively has its time stamp echoed: above a hole a receiver goes on
 /// echoing that of the last segment in order (RFC 7323 section 4.3).
-pub(crate) fn earlier_arrived(told: &Delivered, ack: &AckView<'_>, view: &View<'_>) -> bool {
-    let stamp = || Instant::from_millis(told.sent_at.as_millis());
-    let older_stamp = || told.cumulative && ack.echo.is_some_and(|echo| echo < stamp());
-    let too_soon = || view.rtt.min().is_some_and(|min| ack.now.since(told.sent_at) < min);
-    told.resent > 0 && (older_stamp() || too_soon())
+pub(crate) fn earlier_arrived(acked: &Delivered, ack: &AckView<'_>, view: &View<'_>) -> bool {
+    let stamp = || Instant::from_millis(acked.sent_at.as_millis());
+    let older_stamp = || acked.cumulative && ack.echo.is_some_and(|echo| echo < stamp());
+    let too_soon = || view.rtt.min().is_some_and(|min| ack.now.since(acked.sent_at) < min);
+    acked.resent > 0 && (older_stamp() || too_soon())
 }

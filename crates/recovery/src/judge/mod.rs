@@ -139,6 +139,9 @@ pub trait LossJudge: Debug + Send {
 
     /// Hears that a transmission of the segment at `seq` arrived with a good header and corrupted
     /// data (HACK 3.3).
+    ///
+    /// A special ACK acknowledges nothing, so that [`on_ack`](Self::on_ack) and the order of work do
+    /// not apply to it.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let _ = (seq, view, out);
     }
@@ -156,14 +159,16 @@ pub trait LossJudge: Debug + Send {
         again: bool,
     ) -> Option<Ruling>;
 
-    /// Whether `repair` sends again what this judge was told of by word of its own, and not by what others tell: at
-    /// SND.UNA it starts the retransmission timer anew.
-    fn was_told_of(&self, repair: &Transmission) -> bool {
+    /// Whether the peer reported the loss that `repair` repairs to this judge alone, by a special
+    /// ACK. At SND.UNA such a repair restarts the retransmission timer.
+    fn was_reported(&self, repair: &Transmission) -> bool {
         let _ = repair;
         false
     }
 
     /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
+    ///
+    /// The parameter of a judge sets it (`rr:K`), so that no registry entry can state it.
     fn rto_variances(&self) -> Option<u32> {
         None
     }

@@ -54,7 +54,7 @@ impl Sender {
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
-        self.full_arrived |= newly.iter().any(|told| told.size == self.core.smss);
+        self.full_arrived |= newly.iter().any(|acked| acked.size == self.core.smss);
 
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);
@@ -138,7 +138,7 @@ impl Sender {
         // 14. Timers and pacing.
         if acked > ByteCount::ZERO {
             self.renew_waits();
-            self.core.timeouts_in_row = 0;
+            self.core.rto.on_advance();
             self.idle.on_advance(now, self.core.board.is_empty());
             if self.core.board.is_empty() {
                 self.core.rtt.on_all_acked();
@@ -183,7 +183,7 @@ impl Sender {
     /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
     /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>) {
-        if self.core.recovery.is_none() {
+        if !self.core.recovery.is_on() {
             self.prr = None;
         }
         let (pipe, ssthresh, smss) = (self.pipe(), self.control_window(), self.core.smss);
@@ -215,7 +215,7 @@ impl Sender {
         let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
         let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
         // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent again or not.
-        let echoed = newly.iter().find(|told| told.resent > 0 && ack.echoed == Some(told.tx));
+        let echoed = newly.iter().find(|acked| acked.resent > 0 && ack.echoed == Some(acked.tx));
         let (oldest, newest) = if let Some(repair) = echoed {
             (Some(repair.sent_at), Some(repair.sent_at))
         } else if clean {

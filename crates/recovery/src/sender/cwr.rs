@@ -3,7 +3,7 @@
 use airtcp_types::{ExtSeq, Instant, SeqNumber};
 
 use super::Sender;
-use super::losses::Recovery;
+use super::recovery::Recovery;
 use crate::judge::Cause;
 
 /// The round trips in which a control that answers marks itself heard of one: the peer expects CWR
@@ -35,11 +35,7 @@ impl Sender {
         }
         // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
         self.undo.stop();
-        let goes_on =
-            |recovery: &Recovery| !recovery.is_over(now) && !recovery.is_of_mark_before(una);
-        // A recovery that ends by the clock may be over before the peer has received anything sent after the reduction.
-        let is_answered = self.core.board.oldest_tx() < self.core.answered;
-        if !is_answered && !self.core.recovery.as_ref().is_some_and(goes_on) {
+        if !self.core.recovery.answers_mark(now, una, self.core.board.oldest_tx()) {
             let recovery = Recovery::of_mark(self.core.board.snd_nxt());
             self.begin_reduction(now, Cause::Mark, recovery);
         }

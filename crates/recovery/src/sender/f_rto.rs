@@ -58,8 +58,8 @@ impl FRto {
             }
             // Step 3 b, and by SACK section 3.1's.
             Self::Probing { recover } => {
-                let original = |told: &crate::transmission::Delivered| {
-                    told.resent == 0 && told.range.start < recover
+                let original = |acked: &crate::transmission::Delivered| {
+                    acked.resent == 0 && acked.range.start < recover
                 };
                 if ack.newly.iter().any(original) { Outcome::Spurious } else { Outcome::Ends }
             }

@@ -5,65 +5,17 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 
 use super::prr::Prr;
+use super::recovery::{Answer, Recovery};
 use super::{Core, Sender};
 use crate::board::Board;
 use crate::control::{Loss, NoticeKind};
-use crate::detection::{Certainty, Finding, Findings, RecoveryEnd};
+use crate::detection::{Certainty, Finding, Findings};
 use crate::judge::{Cause, Raised, Ruling, When};
 use crate::transmission::{Delivered, Transmission, TxState};
-use crate::view::{AckView, Phase};
+use crate::view::AckView;
 
 /// A judge that waits for no time at all would be asked for ever at one instant.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-
-/// The time in which the window is reduced only once.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Recovery {
-    /// SND.NXT when it began.
-    point: ExtSeq,
-    /// The last instant at which it is on, where it ends by the clock instead.
-    until: Option<Instant>,
-    phase: Phase,
-    /// Whether the window may grow again from the first ACK that advances.
-    opens_early: bool,
-}
-
-impl Recovery {
-    /// Everything below `point` is sent again, and it ends when that is acknowledged.
-    pub(super) const fn of_repeating(point: ExtSeq) -> Self {
-        Self { point, until: None, phase: Phase::Loss, opens_early: false }
-    }
-
-    /// Nothing is missing, and the window was reduced for a mark in what lies below `point`.
-    pub(super) const fn of_mark(point: ExtSeq) -> Self {
-        Self { point, until: None, phase: Phase::Cwr, opens_early: false }
-    }
-
-    pub(super) const fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Whether the clock has ended it.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until < now)
-    }
-
-    /// Whether it is for a mark in what left before `seq` did.
-    pub(super) fn is_of_mark_before(&self, seq: ExtSeq) -> bool {
-        self.phase == Phase::Cwr && self.point < seq
-    }
-
-    /// Whether it goes on with everything below `una` acknowledged.
-    pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
-        match (self.until, self.phase) {
-            (Some(until), _) => now <= until,
-            // As Linux: until the peer has something from after the reduction, which told it of that. ECE on what came
-            // before is an old echo.
-            (None, Phase::Cwr) => una <= self.point,
-            (None, _) => una < self.point,
-        }
-    }
-}
 
 impl Sender {
     /// Has the judges rule on each finding, and does what they say.
@@ -226,15 +178,12 @@ impl Sender {
         tx: Option<TxNo>,
     ) -> bool {
         let recovery = self.recovery_of_loss(now);
-        match &mut self.core.recovery {
-            Some(before) if before.phase == Phase::Cwr && before.point > lost => {
-                *before = recovery;
-                return true;
-            }
-            Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
-            _ => {}
+        match self.core.recovery.on_loss(now, lost, recovery) {
+            Answer::Begins => return true,
+            Answer::Continues => return false,
+            Answer::Nothing => {}
         }
-        if tx.is_some_and(|tx| tx < self.core.answered) {
+        if tx.is_some_and(|tx| self.core.recovery.answers(tx)) {
             // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair still
             // leaves at once: if the window is full of losses that are not found yet, nothing else would cause an ACK.
             let first = self.core.board.first_lost();
@@ -249,20 +198,14 @@ impl Sender {
     /// The recovery that a loss found now begins.
     pub(super) fn recovery_of_loss(&self, now: Instant) -> Recovery {
         let end = self.strategies.recovery_end(&self.core, now);
-        let (until, phase) = match end {
-            RecoveryEnd::After(time) => (Some(now + time), Phase::Open),
-            RecoveryEnd::RecoveryPoint | RecoveryEnd::FirstAdvance => (None, Phase::Recovery),
-        };
-        let opens_early = end == RecoveryEnd::FirstAdvance;
-        Recovery { point: self.core.board.snd_nxt(), until, phase, opens_early }
+        Recovery::of_loss(now, self.core.board.snd_nxt(), end)
     }
 
     /// Reduces the window for all of a recovery, in the place of one that the clock has ended.
     pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, recovery: Recovery) {
-        if self.core.recovery.replace(recovery).is_some() {
+        if self.core.recovery.begin(recovery, self.core.board.next_tx()) {
             self.notify(now, NoticeKind::RecoveryOver);
         }
-        self.core.answered = self.core.board.next_tx();
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
         self.reduced = true;
@@ -282,47 +225,39 @@ impl Sender {
     /// Ends a recovery whose time is over, so that the control takes a loss found now for the first
     /// of a new recovery.
     fn end_expired_recovery(&mut self, now: Instant) {
-        if self.core.recovery.is_some_and(|recovery| recovery.is_over(now)) {
+        if self.core.recovery.is_over(now) {
             self.finish_recovery(now);
         }
     }
 
     fn finish_recovery(&mut self, now: Instant) {
-        self.core.recovery = None;
+        self.core.recovery.finish();
         self.undo.end_later(self.core.board.snd_nxt());
         self.notify(now, NoticeKind::RecoveryOver);
     }
 
     /// Ends the recovery if this ACK does.
     pub(super) fn end_recovery(&mut self, ack: &AckView<'_>) {
-        let Some(recovery) = &mut self.core.recovery else { return };
-        // With nothing outstanding there is nothing that old echoes could come for.
-        let marked_and_done = recovery.phase == Phase::Cwr && self.core.board.is_empty();
-        if marked_and_done || !recovery.lasts(ack.now, ack.ack) {
+        let (advances, is_all_acked) = (ack.acked > ByteCount::ZERO, self.core.board.is_empty());
+        if self.core.recovery.on_ack(ack.now, ack.ack, advances, is_all_acked) {
             self.finish_recovery(ack.now);
-        } else if recovery.opens_early
-            && recovery.phase == Phase::Recovery
-            && ack.acked > ByteCount::ZERO
-        {
-            recovery.phase = Phase::Open;
         }
     }
 
     /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
     pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
-            self.core.rto_at = None;
+            self.core.rto.stop();
             return false;
         }
         self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
-        let first = self.core.timeouts_in_row == 0;
+        let first = self.core.rto.timeouts() == 0;
         let point = self.core.board.snd_nxt();
         self.core.rtt.back_off();
-        self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
+        let backoff = self.core.rto.on_timeout();
         self.stats.timeouts += 1;
         self.reduced = true;
-        let backoff = self.core.timeouts_in_row;
         self.events.add(|| EventKind::Timeout { backoff });
         if first {
             self.watch_for_spurious_timeout();
@@ -338,8 +273,7 @@ impl Sender {
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
         self.strategies.on_timeout(&self.core, now);
-        self.core.recovery = Some(Recovery::of_repeating(point));
-        self.core.answered = self.core.board.next_tx();
+        self.core.recovery.begin(Recovery::of_repeating(point), self.core.board.next_tx());
         for lost in &lost {
             self.notify_lost(now, lost, Cause::Timeout);
         }
@@ -355,7 +289,7 @@ impl Sender {
     /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
     /// back-off again. Without a time-out since the last such word nothing happens.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
-        if self.core.timeouts_in_row == 0 || self.core.rtt.backoff() == 0 {
+        if self.core.rto.timeouts() == 0 || self.core.rtt.backoff() == 0 {
             return;
         }
         self.core.rtt.end_backoff();

@@ -10,8 +10,10 @@ mod inherit;
 mod losses;
 mod probe;
 mod prr;
+mod recovery;
 mod reordering;
 mod resize;
+mod rto;
 mod send;
 mod special_ack;
 mod strategies;
@@ -47,10 +49,11 @@ use cwnd_use::CwndUse;
 use cwr::MarkAnswers;
 use events::Events;
 use idle::Idle;
-use losses::Recovery;
 use probe::TailProbes;
 use prr::Prr;
+use recovery::RecoveryState;
 use reordering::Reordering;
+use rto::RtoTimer;
 use strategies::Strategies;
 use undo::{Refill, Undo};
 use validation::WindowValidation;
@@ -120,18 +123,12 @@ struct Core {
     board: Board,
     rtt: RttEstimator,
     smss: ByteCount,
-    recovery: Option<Recovery>,
-    /// The first transmission after the last reduction or time-out, which answers losses of all before it; that of the one
-    /// before, once the last is taken back.
-    answered: TxNo,
+    recovery: RecoveryState,
     deferred: Deferred,
     /// Whether the detection goes by SACK.
     sack: bool,
     dup_thresh: u8,
-    rto_at: Option<Instant>,
-    /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
-    /// timer lasts longer: until there is a sample (RFC 6298 section 5).
-    timeouts_in_row: u32,
+    rto: RtoTimer,
 }
 
 impl Core {
@@ -141,18 +138,16 @@ impl Core {
             board: Board::new(first),
             rtt,
             smss,
-            recovery: None,
-            answered: TxNo(0),
+            recovery: RecoveryState::default(),
             deferred: Deferred::default(),
             sack,
             dup_thresh: dup_thresh.max(1),
-            rto_at: None,
-            timeouts_in_row: 0,
+            rto: RtoTimer::default(),
         }
     }
 
     fn phase(&self) -> Phase {
-        self.recovery.as_ref().map_or(Phase::Open, Recovery::phase)
+        self.recovery.phase()
     }
 
     fn view(&self, now: Instant, control: &dyn CongestionControl) -> View<'_> {
@@ -160,7 +155,7 @@ impl Core {
             now,
             board: &self.board,
             phase: self.phase(),
-            in_recovery: self.recovery.as_ref().is_some_and(|recovery| !recovery.is_over(now)),
+            in_recovery: self.recovery.is_running(now),
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,
@@ -168,7 +163,7 @@ impl Core {
             sack: self.sack,
             dup_thresh: self.dup_thresh.into(),
             rtt: &self.rtt,
-            rto_left: self.rto_at.map(|at| at.since(now)),
+            rto_left: self.rto.expires_at().map(|at| at.since(now)),
             deferred: &self.deferred,
         }
     }
@@ -362,7 +357,7 @@ impl Sender {
 
     /// How often the retransmission timer ran out since SND.UNA last advanced.
     pub const fn backoff(&self) -> u32 {
-        self.core.timeouts_in_row
+        self.core.rto.timeouts()
     }
 
     /// The last delivery rate, and whether the application limited it.
@@ -417,7 +412,8 @@ impl Sender {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let detection = self.strategies.detection().next_timer();
         let deferred = self.core.deferred.next_at();
-        [self.core.rto_at, self.pacer.wakes_at(), self.probes.next_at(), detection, deferred]
+        let rto = self.core.rto.expires_at();
+        [rto, self.pacer.wakes_at(), self.probes.next_at(), detection, deferred]
             .into_iter()
             .flatten()
             .min()
@@ -434,7 +430,7 @@ impl Sender {
             self.scratch = Some(scratch);
         }
         self.on_probe_timeout(now);
-        let timed_out = self.core.rto_at.is_some_and(|at| at <= now) && self.on_rto(now);
+        let timed_out = self.core.rto.is_due(now) && self.on_rto(now);
         self.update_pacing(now);
         self.report_window();
         timed_out
@@ -480,8 +476,13 @@ impl Sender {
         }
     }
 
+    /// Restarts the retransmission timer, or stops it if nothing is outstanding.
     fn restart_rto(&mut self, now: Instant) {
-        self.core.rto_at = (!self.core.board.is_empty()).then(|| now + self.core.rtt.rto());
+        if self.core.board.is_empty() {
+            self.core.rto.stop();
+        } else {
+            self.core.rto.restart(now, self.core.rtt.rto());
+        }
     }
 
     fn update_pacing(&mut self, now: Instant) {

@@ -109,7 +109,7 @@ impl TailProbes {
         let single = board.flight_size() <= core.smss + ByteCount(1);
         let delay = if single { MAX_ACK_DELAY } else { Duration::ZERO };
         let timeout = core.rtt.srtt().map_or(UNMEASURED, |srtt| srtt * 2 + delay);
-        let at = core.rto_at.map_or(now + timeout, |rto| rto.min(now + timeout));
+        let at = core.rto.expires_at().map_or(now + timeout, |rto| rto.min(now + timeout));
         let probe = self.probe.get_or_insert_default();
         (probe.at, probe.due) = (Some(at), false);
     }
@@ -137,8 +137,8 @@ impl TailProbes {
         Some((range, rule))
     }
 
-    /// RFC 8985 section 7.4.2: whether the ACK ends the probe's episode, and whether the probe has
-    /// repaired a loss that nobody noticed.
+    /// RFC 8985 section 7.4.2: whether the ACK ends the probe, and whether the probe has repaired a
+    /// loss that nobody noticed.
     fn on_ack(&mut self, ack: &AckView<'_>) -> Option<Repaired> {
         let probe = self.probe.as_mut()?;
         let sent = probe.outstanding.filter(|sent| ack.ack >= sent.end)?;

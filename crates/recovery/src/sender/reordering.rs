@@ -17,8 +17,8 @@ impl Reordering {
     /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was
     /// overtaken.
     pub(super) fn on_ack(&mut self, fack: ExtSeq, newly: &[Delivered], smss: ByteCount) {
-        let late = newly.iter().filter(|told| told.resent == 0 && told.first_end() < fack);
-        let Some(first) = late.map(|told| told.range.start).min() else { return };
+        let late = newly.iter().filter(|acked| acked.resent == 0 && acked.first_end() < fack);
+        let Some(first) = late.map(|acked| acked.range.start).min() else { return };
         self.seen = self.seen.saturating_add(1);
         let extent = fack.since(first).0.div_ceil(smss.0);
         self.extent = self.extent.max(u16::try_from(extent).unwrap_or(u16::MAX));

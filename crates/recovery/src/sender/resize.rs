@@ -3,11 +3,9 @@
 use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::Sender;
-use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::judge::Cause;
 use crate::transmission::Transmission;
-use crate::view::Phase;
 
 impl Sender {
     /// Has no segment be larger than `smss` from now on; never makes them larger.
@@ -61,9 +59,7 @@ impl Sender {
         self.probes.cancel();
         self.undo.stop();
         self.strategies.on_repeat(&self.core, now);
-        if self.core.phase() != Phase::Loss {
-            self.core.recovery = Some(Recovery::of_repeating(self.core.board.snd_nxt()));
-        }
+        self.core.recovery.repeat(self.core.board.snd_nxt());
         for lost in lost {
             self.notify_lost(now, lost, Cause::TooBig);
         }

@@ -174,9 +174,9 @@ impl Sender {
     /// Whether something has just left, nothing is missing, and nobody waits to be told.
     fn has_only_windows_to_heed(&self) -> bool {
         let board = &self.core.board;
-        self.core.recovery.is_none()
+        !self.core.recovery.is_on()
             && self.core.deferred.is_empty()
-            && self.core.rto_at.is_some()
+            && self.core.rto.is_running()
             && self.prr.is_none()
             && self.immediate.is_none()
             && !self.idle.is_on()
@@ -212,7 +212,7 @@ impl Sender {
     ) -> Decision {
         let data = data(range, supply);
         let beyond = self.core.board.flight_size() + data > self.cwnd();
-        let limited_transmit = beyond && self.core.recovery.is_none();
+        let limited_transmit = beyond && !self.core.recovery.is_on();
         if data > room || (limited_transmit && !self.profile.limited_transmit) {
             self.cwnd_use.on_limited(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);
@@ -274,13 +274,13 @@ impl Sender {
         }
         let again = transmit.rule.is_retransmission();
         let board = &self.core.board;
-        let (mut told_head, mut is_head, mut is_late) = (false, false, false);
+        let (mut reported_head, mut is_head, mut is_late) = (false, false, false);
         if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
             self.strategies.on_sent(&transmission);
             is_head = again && transmission.range.start == board.snd_una();
-            told_head = is_head && self.strategies.were_told_of(&transmission);
-            is_late = self.core.recovery.is_none()
-                && transmission.previous().is_some_and(|tx| tx < self.core.answered);
+            reported_head = is_head && self.strategies.was_reported(&transmission);
+            is_late = !self.core.recovery.is_on()
+                && transmission.previous().is_some_and(|tx| self.core.recovery.answers(tx));
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. As in Linux, the repair of each
@@ -289,8 +289,9 @@ impl Sender {
         let has_its_own = transmit.rule == SendRule::FastRetransmit
             || (is_head && transmit.rule == SendRule::Repair);
         let restarts = has_its_own && self.restarts_rto() && !is_late;
-        // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
-        if self.core.rto_at.is_none() || restarts || told_head {
+        // As does that of a segment at SND.UNA that the peer reported (HACK 3.3): it may report
+        // others for ever.
+        if !self.core.rto.is_running() || restarts || reported_head {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;

@@ -75,12 +75,12 @@ impl Strategies {
 
     /// The tasks of the sender that the control has taken over.
     pub(super) fn taken_over(&self) -> TakesOver {
-        self.combination.congestion().entry().takes_over
+        self.combination.control().entry().takes_over
     }
 
-    /// Whether a judge was told of what `repair` sends again.
-    pub(super) fn were_told_of(&self, repair: &Transmission) -> bool {
-        self.judges.iter().any(|judge| judge.was_told_of(repair))
+    /// Whether the peer reported to a judge the loss that `repair` repairs.
+    pub(super) fn was_reported(&self, repair: &Transmission) -> bool {
+        self.judges.iter().any(|judge| judge.was_reported(repair))
     }
 
     /// What the retransmission time-out is to be above SRTT, where a judge has a say.
@@ -144,7 +144,7 @@ impl Strategies {
     ) -> Option<Ruling> {
         let mut view = core.view(now, &*self.control);
         // What left before the last reduction is of its event of losses, also where the clock has ended that recovery.
-        view.in_recovery |= lost.tx < core.answered;
+        view.in_recovery |= core.recovery.answers(lost.tx);
         self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
 

@@ -35,10 +35,9 @@ impl Sender {
         self.undo.stop();
         let wants_probes = self.strategies.detection().wants_probes();
         self.probes.restart(self.profile.tail_loss_probe && self.core.sack && wants_probes);
-        // A timer that began anew could be kept from running out for ever.
-        let began = self.core.rto_at.map(|at| at - self.core.rtt.rto());
+        let before = self.core.rtt.rto();
         self.core.rtt.set_variances(self.strategies.rto_variances());
-        self.core.rto_at = began.map(|began| began + self.core.rtt.rto());
+        self.core.rto.change(before, self.core.rtt.rto());
         self.notify(now, NoticeKind::TakeOver { cwnd, ssthresh });
         self.strategies.on_undo(&self.core, now);
         self.judge_anew(now, &deferred);

@@ -13,7 +13,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, Se
 
 use super::Sender;
 use super::f_rto::{FRto, Outcome};
-use super::losses::Recovery;
+use super::recovery::Recovery;
 use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
@@ -207,7 +207,7 @@ impl Refill {
 impl Sender {
     pub(super) fn watch_for_spurious(&mut self) {
         self.refill = Refill::OFF;
-        self.undo.begin(self.profile.undo, self.core.answered);
+        self.undo.begin(self.profile.undo, self.core.recovery.answered());
     }
 
     /// A time-out is about to take the place of the recovery that is on, if one is.
@@ -216,9 +216,9 @@ impl Sender {
         // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
         let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
         let (una, recover) = (self.snd_una(), self.snd_nxt());
-        let interrupted = self.core.recovery.filter(|recovery| recovery.phase() != Phase::Loss);
+        let interrupted = self.core.recovery.interrupted();
         let f_rto = finds.then(|| FRto::new(una, recover));
-        self.undo.begin(self.profile.undo, self.core.answered);
+        self.undo.begin(self.profile.undo, self.core.recovery.answered());
         self.undo.is_of_timeout(f_rto, interrupted);
     }
 
@@ -250,8 +250,7 @@ impl Sender {
     fn take_back(&mut self, now: Instant) {
         let una = self.core.board.snd_una();
         let (interrupted, answered) = self.undo.take_before();
-        self.core.recovery = interrupted.filter(|recovery| recovery.lasts(now, una));
-        self.core.answered = answered;
+        self.core.recovery.restore(now, una, interrupted, answered);
         self.undo.undone_at = self.core.board.next_tx();
         self.prr = None;
         self.probes.cancel();
@@ -260,7 +259,7 @@ impl Sender {
         self.core.rtt.end_backoff();
         self.stats.undos += 1;
         self.strategies.on_undo(&self.core, now);
-        let resumes = self.core.recovery.is_some();
+        let resumes = self.core.recovery.is_on();
         self.notify(now, NoticeKind::Undo { resumes });
         self.restart_rto(now);
         self.events.add(|| EventKind::Undo);

@@ -136,10 +136,11 @@ impl Scene {
         self.board.acknowledge(seq(upto), sack, &mut newly);
         let acked = self.board.snd_una().since(una);
         // Karn: of what was sent twice, which sending arrived is not known.
-        let newest = newly.iter().filter(|told| told.resent == 0).map(|told| told.sent_at).max();
+        let originals = newly.iter().filter(|acked| acked.resent == 0);
+        let newest = originals.map(|acked| acked.sent_at).max();
         let rtt = newest.map(|sent_at| self.now.since(sent_at));
         rtt.into_iter().for_each(|rtt| self.rtt.on_sample(rtt));
-        let delivered = newly.iter().map(|told| told.range.len()).sum();
+        let delivered = newly.iter().map(|acked| acked.range.len()).sum();
         self.delivered += delivered;
         let ack = AckView {
             ack: self.board.snd_una(),

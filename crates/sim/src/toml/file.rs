@@ -121,7 +121,7 @@ pub(super) struct FlowFile {
     pub(super) strategies: Option<Spanned<Whole>>,
     #[serde(default, alias = "recovery", deserialize_with = "some_word")]
     pub(super) detection: Option<Detection>,
-    #[serde(default, deserialize_with = "some_word")]
+    #[serde(default, alias = "control", deserialize_with = "some_word")]
     pub(super) congestion: Option<Congestion>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) judge: Option<Judge>,

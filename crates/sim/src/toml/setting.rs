@@ -20,9 +20,8 @@ pub struct Setting {
 
 /// What takes the place of several keys, and these.
 const WHOLE: &str = "strategies";
-const PARTS: [&str; 4] = ["detection", OLD, "congestion", "judge"];
-/// Another name of `detection`, of before.
-const OLD: &str = "recovery";
+/// Each with its other name.
+const PARTS: [&[&str]; 3] = [&["detection", "recovery"], &["congestion", "control"], &["judge"]];
 
 /// A setting that is not `path=value`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -81,15 +80,10 @@ impl Setting {
         }
         match here {
             DeValue::Table(inner) => {
-                if *last == WHOLE {
-                    for part in PARTS {
-                        inner.remove(part);
+                for names in PARTS.iter().filter(|part| *last == WHOLE || part.contains(last)) {
+                    for name in *names {
+                        inner.remove(*name);
                     }
-                }
-                // A key and its old name are one.
-                if ["detection", OLD].contains(last) {
-                    inner.remove("detection");
-                    inner.remove(OLD);
                 }
                 inner.insert(key(last), value);
             }

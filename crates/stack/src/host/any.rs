@@ -74,10 +74,8 @@ impl Host {
         listener: SocketId,
     ) -> Result<Option<(SocketId, FlowId)>, HostError> {
         self.socket(listener)?;
-        let queue = self.listener(listener).filter(|queue| queue.is_any());
-        let queue = queue.ok_or(HostError::WrongKind)?;
-        let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
-        queue.half_open.insert(id);
+        let queue = self.listener_mut(listener).filter(|queue| queue.is_any());
+        let Some(id) = queue.ok_or(HostError::WrongKind)?.next_syn() else { return Ok(None) };
         self.report_readiness(listener);
         Ok(self.pending(id).map(|pending| {
             pending.is_taken = true;
@@ -168,8 +166,8 @@ impl Host {
         if let Some(Socket { kind: Kind::Pending(pending), .. }) = self.sockets.get_mut(held) {
             self.timers.set(held, &mut pending.armed, Some(now + PATIENCE));
         }
-        if let Some(listener) = self.listener(id) {
-            listener.waiting.push_back(held);
+        if let Some(listener) = self.listener_mut(id) {
+            listener.add_syn(held);
         }
         self.report_readiness(id);
     }
@@ -220,12 +218,8 @@ impl Host {
         self.forget_flow(id, pending.flow);
         self.peers.end_half_open(pending.peer);
         self.peers.leave(pending.peer);
-        if let Some(listener) = self.listener(pending.listener) {
-            listener.half_open.remove(&id);
-            // The oldest, as a rule.
-            if let Some(place) = listener.waiting.iter().position(|waiting| *waiting == id) {
-                listener.waiting.remove(place);
-            }
+        if let Some(listener) = self.listener_mut(pending.listener) {
+            listener.remove(id);
             self.report_readiness(pending.listener);
         }
         Some(*pending)

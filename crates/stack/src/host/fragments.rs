@@ -90,7 +90,7 @@ enum Fit {
 pub(super) struct Fragments {
     /// By the order in which they began.
     packets: BTreeMap<u64, Partial>,
-    begun: u64,
+    started: u64,
     places: HashMap<Key, u64, Keyed>,
     sources: HashMap<IpAddr, Source, Keyed>,
     deadlines: BTreeSet<(Instant, u64)>,
@@ -101,7 +101,7 @@ impl Fragments {
     pub(super) fn new(keyed: Keyed) -> Self {
         Self {
             packets: BTreeMap::new(),
-            begun: 0,
+            started: 0,
             places: HashMap::with_hasher(keyed.clone()),
             sources: HashMap::with_hasher(keyed),
             deadlines: BTreeSet::new(),
@@ -191,8 +191,8 @@ impl Fragments {
             return number;
         }
         let patience = if key.src.is_ipv4() { PATIENCE_V4 } else { PATIENCE_V6 };
-        let (number, until) = (self.begun, now + patience);
-        self.begun += 1;
+        let (number, until) = (self.started, now + patience);
+        self.started += 1;
         self.places.insert(key, number);
         self.deadlines.insert((until, number));
         self.sources.entry(network(key.src)).or_default().packets.insert(number);

@@ -1,4 +1,4 @@
-//! Listeners: passive opens.
+//! A port that takes connections, apart from the host.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -8,26 +8,54 @@ use airtcp_types::Instant;
 use crate::tcp::TcpConfig;
 
 use super::bindings::ANY;
-use super::{Host, HostError, Kind, Owner, Socket, SocketId};
+use super::{SocketId, cookie};
 
 /// A port that takes connections.
+///
+/// Each of its connections is half-open, or waits to be accepted.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) local: SocketAddr,
+    local: SocketAddr,
     backlog: usize,
     /// What its connections start from, if not from the host's settings.
-    pub(super) config: Option<Box<TcpConfig>>,
+    config: Option<Box<TcpConfig>>,
     /// Connections whose handshake goes on.
-    pub(super) half_open: BTreeSet<SocketId>,
+    half_open: BTreeSet<SocketId>,
     /// Connections that wait to be accepted, the oldest first.
-    pub(super) waiting: VecDeque<SocketId>,
+    waiting: VecDeque<SocketId>,
     /// Until when a cookie that was sent may come back.
-    pub(super) cookies_until: Option<Instant>,
+    cookies_until: Option<Instant>,
 }
 
 impl Listener {
-    /// Whether it listens at every address and port. SYNs then wait in place of connections: `waiting` has those that
-    /// the program has not seen, `half_open` those that it has neither accepted nor refused.
+    /// At most `backlog` connections, at least one, are half-open or wait.
+    pub(super) fn new(local: SocketAddr, backlog: usize, config: Option<Box<TcpConfig>>) -> Self {
+        Self {
+            local,
+            backlog: backlog.max(1),
+            config,
+            half_open: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            cookies_until: None,
+        }
+    }
+
+    pub(super) const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The settings of its connections; `default` are the host's.
+    pub(super) fn config<'c>(&'c self, default: &'c TcpConfig) -> &'c TcpConfig {
+        self.config.as_deref().unwrap_or(default)
+    }
+
+    /// Sets the settings of future connections.
+    pub(super) fn set_config(&mut self, config: TcpConfig) {
+        self.config = Some(Box::new(config));
+    }
+
+    /// Whether it listens at every address and port. SYNs then wait in place of connections, and those that the program
+    /// has seen and neither accepted nor refused are half-open.
     pub(super) fn is_any(&self) -> bool {
         self.local == ANY
     }
@@ -42,126 +70,144 @@ impl Listener {
         self.waiting.len() >= self.backlog
     }
 
+    /// Whether a connection waits to be accepted.
     pub(super) fn is_readable(&self) -> bool {
         !self.waiting.is_empty()
     }
+
+    /// Adds a half-open connection.
+    pub(super) fn add_half_open(&mut self, id: SocketId) {
+        self.half_open.insert(id);
+    }
+
+    /// Adds a SYN that waits for the program.
+    pub(super) fn add_syn(&mut self, id: SocketId) {
+        self.waiting.push_back(id);
+    }
+
+    /// The handshake of a half-open connection is done: it waits to be accepted.
+    pub(super) fn complete(&mut self, id: SocketId) {
+        self.half_open.remove(&id);
+        self.waiting.push_back(id);
+    }
+
+    /// Removes a connection or a SYN.
+    pub(super) fn remove(&mut self, id: SocketId) {
+        if self.half_open.remove(&id) {
+            return;
+        }
+        // The oldest, as a rule.
+        if let Some(place) = self.waiting.iter().position(|waiting| *waiting == id) {
+            self.waiting.remove(place);
+        }
+    }
+
+    /// Takes the oldest connection that waits.
+    pub(super) fn accept(&mut self) -> Option<SocketId> {
+        self.waiting.pop_front()
+    }
+
+    /// The oldest SYN that waits, which is half-open from here on.
+    pub(super) fn next_syn(&mut self) -> Option<SocketId> {
+        let id = self.waiting.pop_front()?;
+        self.half_open.insert(id);
+        Some(id)
+    }
+
+    /// A cookie was sent, which may come back for [`cookie::LIFETIME`]. Gives whether none was out.
+    pub(super) fn on_cookie_sent(&mut self, now: Instant) -> bool {
+        let is_first = !self.expects_cookies(now);
+        self.cookies_until = Some(now + cookie::LIFETIME);
+        is_first
+    }
+
+    /// Whether a cookie may still come back.
+    pub(super) fn expects_cookies(&self, now: Instant) -> bool {
+        self.cookies_until > Some(now)
+    }
+
+    /// All its connections and SYNs: the half-open ones, then those that wait.
+    pub(super) fn into_children(self) -> impl Iterator<Item = SocketId> {
+        self.half_open.into_iter().chain(self.waiting)
+    }
 }
 
-impl Host {
-    /// Takes connections to `local`. At most `backlog` of them, half-open or not yet accepted, wait
-    /// at a time. SYNs beyond that are answered by cookies (RFC 4987), of which nothing is kept; where
-    /// `backlog` connections wait to be accepted they are dropped, and the peer tries again.
-    ///
-    /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
-    /// a listener at the very address goes before one at all. Port zero is any free one.
-    pub fn tcp_listen(&mut self, local: SocketAddr, backlog: usize) -> Result<SocketId, HostError> {
-        self.listen(local, backlog, None)
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::slab::Slab;
+    use super::*;
+
+    fn at_port_80(backlog: usize) -> Listener {
+        Listener::new("10.0.0.1:80".parse().unwrap(), backlog, None)
     }
 
-    /// As [`tcp_listen`](Self::tcp_listen), with settings of their own for its connections.
-    pub fn tcp_listen_with(
-        &mut self,
-        local: SocketAddr,
-        backlog: usize,
-        config: TcpConfig,
-    ) -> Result<SocketId, HostError> {
-        let config = self.config.fitted(config);
-        self.listen(local, backlog, Some(Box::new(config)))
+    fn ids<const N: usize>() -> [SocketId; N] {
+        let mut slab = Slab::new();
+        [(); N].map(|()| slab.insert(()))
     }
 
-    fn listen(
-        &mut self,
-        local: SocketAddr,
-        backlog: usize,
-        config: Option<Box<TcpConfig>>,
-    ) -> Result<SocketId, HostError> {
-        let local = self.free_address(local)?;
-        Ok(self.add_listener(local, backlog, config))
+    #[test]
+    fn a_connection_is_half_open_then_waits_then_is_accepted() {
+        let (mut listener, [first, second]) = (at_port_80(2), ids());
+        listener.add_half_open(first);
+        listener.add_half_open(second);
+        assert!(listener.is_full() && !listener.is_unattended() && !listener.is_readable());
+        listener.complete(second);
+        listener.complete(first);
+        assert!(listener.is_full() && listener.is_unattended() && listener.is_readable());
+        assert_eq!([(); 3].map(|()| listener.accept()), [Some(second), Some(first), None]);
+        assert!(!listener.is_full() && !listener.is_readable());
     }
 
-    /// Listens at an address that nobody has.
-    pub(super) fn add_listener(
-        &mut self,
-        local: SocketAddr,
-        backlog: usize,
-        config: Option<Box<TcpConfig>>,
-    ) -> SocketId {
-        let backlog = backlog.clamp(1, self.config.backlog.max(1));
-        let listener = Listener {
-            local,
-            backlog,
-            config,
-            half_open: BTreeSet::new(),
-            waiting: VecDeque::new(),
-            cookies_until: None,
-        };
-        let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
-        self.bindings.add_listener(local, id);
-        id
-    }
-
-    /// The listener `id`.
-    pub(super) fn listener(&mut self, id: SocketId) -> Option<&mut Listener> {
-        match &mut self.sockets.get_mut(id)?.kind {
-            Kind::Listener(listener) => Some(listener),
-            _ => None,
+    #[test]
+    fn what_ends_makes_room_wherever_it_is() {
+        let (mut listener, [first, second, third]) = (at_port_80(3), ids());
+        [first, second, third].into_iter().for_each(|id| listener.add_half_open(id));
+        listener.complete(first);
+        listener.complete(third);
+        for (gone, left) in [(third, vec![second, first]), (second, vec![first]), (first, vec![])] {
+            listener.remove(gone);
+            listener.remove(gone);
+            assert!(!listener.is_full());
+            let (half_open, waiting) = (listener.half_open.clone(), listener.waiting.clone());
+            let children = Listener { half_open, waiting, ..at_port_80(3) }.into_children();
+            assert_eq!(children.collect::<Vec<_>>(), left);
         }
     }
 
-    /// Sets the settings of future connections of a listener.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError::WrongKind`]: it is no listener.
-    pub fn tcp_set_listener_config(
-        &mut self,
-        listener: SocketId,
-        config: TcpConfig,
-    ) -> Result<(), HostError> {
-        self.socket(listener)?;
-        let config = self.config.fitted(config);
-        let listener = self.listener(listener).ok_or(HostError::WrongKind)?;
-        listener.config = Some(Box::new(config));
-        Ok(())
+    #[test]
+    fn a_syn_that_the_program_has_seen_still_takes_its_place() {
+        let (mut listener, [syn]) = (Listener::new(ANY, 0, None), ids());
+        assert!(listener.is_any() && !listener.is_full(), "a backlog of none is one of one");
+        listener.add_syn(syn);
+        assert!(listener.is_readable());
+        assert_eq!((listener.next_syn(), listener.next_syn()), (Some(syn), None));
+        assert!(!listener.is_readable() && listener.is_full());
+        listener.remove(syn);
+        assert!(!listener.is_full());
     }
 
-    /// Accepts the oldest waiting connection, with its peer; `None` if none waits.
-    ///
-    /// It may have ended since: reading from it then says so.
-    pub fn tcp_accept(
-        &mut self,
-        now: Instant,
-        listener: SocketId,
-    ) -> Result<Option<(SocketId, SocketAddr)>, HostError> {
-        self.socket(listener)?;
-        let queue = self.listener(listener).filter(|queue| !queue.is_any());
-        let queue = queue.ok_or(HostError::WrongKind)?;
-        let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
-        self.report_readiness(listener);
-        let Some(tcp) = self.tcp_socket(id) else { return Ok(None) };
-        tcp.owner = Owner::Application;
-        let remote = tcp.connection.flow().remote;
-        if let Some(socket) = self.sockets.get_mut(id) {
-            socket.known.forget();
-        }
-        self.look_at(now, id);
-        Ok(Some((id, remote)))
+    #[test]
+    fn cookies_may_come_back_for_their_lifetime() {
+        let (mut listener, now) = (at_port_80(1), Instant::from_millis(5));
+        assert!(!listener.expects_cookies(now));
+        assert!(listener.on_cookie_sent(now));
+        let last = now + cookie::LIFETIME - Duration::from_nanos(1);
+        assert!(
+            listener.expects_cookies(last) && !listener.expects_cookies(now + cookie::LIFETIME)
+        );
+        assert!(!listener.on_cookie_sent(last), "one was out");
+        assert!(listener.expects_cookies(now + cookie::LIFETIME));
+        assert!(listener.on_cookie_sent(last + cookie::LIFETIME));
     }
 
-    /// Removes a listener. Connections that nobody accepted are reset.
-    pub(super) fn close_listener(&mut self, now: Instant, id: SocketId) {
-        self.withdraw_readiness(id);
-        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.remove(id) else {
-            return;
-        };
-        self.bindings.remove_listener(listener.local);
-        for child in listener.half_open.into_iter().chain(listener.waiting) {
-            self.refuse_pending(child);
-            self.hand_over(child, Owner::Nobody);
-            if let Some(tcp) = self.tcp_socket(child) {
-                tcp.connection.abort(now);
-                self.touch(now, child);
-            }
-        }
+    #[test]
+    fn its_settings_go_before_the_hosts() {
+        let (mut listener, host) = (at_port_80(1), TcpConfig { mtu: 1400, ..TcpConfig::default() });
+        assert_eq!(listener.config(&host).mtu, 1400);
+        listener.set_config(TcpConfig { mtu: 1300, ..TcpConfig::default() });
+        assert_eq!(listener.config(&host).mtu, 1300);
     }
 }

@@ -8,14 +8,14 @@
 //!                  astray.rs  but of several hosts with the same addresses, the others are asked before
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full; any.rs, listeners for
 //!                             every destination
-//! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
+//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs (to a listener.rs), udp.rs: what applications call
 //! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
 //! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
 //! touch          settle.rs    after everything that is done to a connection: it may send, and others must know its memory and state
 //! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
 //!                settle.rs    `transmit` asks that connection
 //! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
-//!                paths.rs     what connections have learned of their paths, for the next ones
+//!                paths/       what connections have learned of their paths, for the next ones
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!
@@ -37,6 +37,7 @@ mod error;
 mod fragments;
 mod icmp;
 mod input;
+mod listen;
 mod listener;
 mod listing;
 mod outbox;
@@ -311,7 +312,7 @@ impl Host {
     pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         Ok(match &self.socket(socket)?.kind {
             Kind::Bound(bound) => bound.local,
-            Kind::Listener(listener) => listener.local,
+            Kind::Listener(listener) => listener.local(),
             Kind::Pending(pending) => pending.flow.local,
             Kind::Tcp(tcp) => tcp.connection.flow().local,
             Kind::TimeWait(socket) => socket.wait.flow().local,

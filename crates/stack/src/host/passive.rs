@@ -69,8 +69,7 @@ impl Host {
         // been faster than the clock of the ISNs. The distance is Linux's.
         let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
-        let Kind::Listener(listener) = &self.sockets.get(id)?.kind else { return None };
-        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let config = self.listener(id)?.config(&self.config.tcp);
         Some(Connection::accept(now, flow, isn, ts_offset, config, syn))
     }
 
@@ -151,8 +150,8 @@ impl Host {
     /// A half-open connection at the listener `id`.
     fn take_in(&mut self, now: Instant, id: SocketId, connection: Connection) -> SocketId {
         let child = self.begin_passive(now, connection, Owner::HalfOpen(id));
-        if let Some(listener) = self.listener(id) {
-            listener.half_open.insert(child);
+        if let Some(listener) = self.listener_mut(id) {
+            listener.add_half_open(child);
         }
         child
     }
@@ -181,11 +180,10 @@ impl Host {
         let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) else {
             return;
         };
-        if listener.cookies_until.is_none_or(|until| until <= now) {
-            debug!(local = %listener.local, "the backlog is full: cookies are sent");
+        if listener.on_cookie_sent(now) {
+            debug!(local = %listener.local(), "the backlog is full: cookies are sent");
         }
-        listener.cookies_until = Some(now + cookie::LIFETIME);
-        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let config = listener.config(&self.config.tcp);
         let packet = handshake::syn_ack(now, flow, number, ts_offset, config, syn);
         if self.queue(packet) {
             self.counters.tcp_out_segs += 1;
@@ -219,10 +217,8 @@ impl Host {
             return true;
         }
         let ts_offset = self.secret.timestamp_offset(&flow);
-        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get(id) else {
-            return true;
-        };
-        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let Some(listener) = self.listener(id) else { return true };
+        let config = listener.config(&self.config.tcp);
         let connection = Connection::accept_cookie(now, flow, ts_offset, config, mss, segment);
         let child = self.take_in(now, id, connection);
         if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(child) {
@@ -233,8 +229,8 @@ impl Host {
     }
 
     /// Whether one that the listener `id` sent may still come back.
-    pub(super) fn sends_cookies(&mut self, now: Instant, id: SocketId) -> bool {
-        self.listener(id).is_some_and(|listener| listener.cookies_until > Some(now))
+    pub(super) fn sends_cookies(&self, now: Instant, id: SocketId) -> bool {
+        self.listener(id).is_some_and(|listener| listener.expects_cookies(now))
     }
 
     pub(super) fn read_cookie(
@@ -267,8 +263,8 @@ impl Host {
         debug!(remote = %flow.remote, "a cookie came back late: the half-open connection makes way");
         self.counters.tcp_ext_syncookies_late += 1;
         self.remove(id);
-        if let Some(listener) = self.listener(listener) {
-            listener.half_open.remove(&id);
+        if let Some(listener) = self.listener_mut(listener) {
+            listener.remove(id);
         }
         self.on_cookie(now, listener, flow, segment)
     }

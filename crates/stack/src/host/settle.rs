@@ -150,10 +150,10 @@ impl Host {
             _ => return,
         };
         self.hand_over(id, owner);
-        if let Some(queue) = self.listener(listener) {
-            queue.half_open.remove(&id);
-            if owner != Owner::Nobody {
-                queue.waiting.push_back(id);
+        if let Some(queue) = self.listener_mut(listener) {
+            match owner {
+                Owner::Nobody => queue.remove(id),
+                _ => queue.complete(id),
             }
         }
         self.report_readiness(listener);

@@ -126,7 +126,7 @@ impl Connection {
             now,
             &Ack {
                 ack,
-                window_changed: window.changed,
+                window_changed: window.resized,
                 window_opened: window.opened,
                 has_payload: segment.len() > 0,
                 sack: reports.blocks(),

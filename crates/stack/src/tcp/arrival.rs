@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ecn::News;
-use super::receive::{Fate, Taken};
+use super::receive::{AckFate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
@@ -114,7 +114,7 @@ impl Connection {
             clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent());
         }
         if let Some(extensions) = &mut self.extensions {
-            extensions.hear(&segment.options);
+            extensions.on_segment(&segment.options);
         }
         let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
@@ -349,12 +349,12 @@ impl Connection {
         let nxt = self.receive.nxt();
         let (reserved, fin) = (segment.reserved, segment.flags.fin);
         let fate = withholding.on_data(now, &Taken { before, nxt, arrival, reserved, fin });
-        if fate == Fate::Told {
+        if fate == AckFate::Reported {
             // One more follows, for the segment itself.
             self.report_hole(2, counters);
         }
-        counters.tcp_ext_dup_acks_withheld += u64::from(fate == Fate::Withheld);
-        fate == Fate::Withheld
+        counters.tcp_ext_dup_acks_withheld += u64::from(fate == AckFate::Withheld);
+        fate == AckFate::Withheld
     }
 
     pub(super) fn on_withholding_timeout(&mut self, now: Instant, counters: &mut Counters) {

@@ -113,7 +113,7 @@ impl Connection {
 
     /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
-        let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
+        let echo = self.extensions.as_ref().and_then(|extensions| extensions.received());
         let reported = self.ecn.report();
         self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }

@@ -136,10 +136,11 @@ mod tests {
     #[tokio::test]
     async fn what_the_client_says_of_the_network_reaches_the_sender() {
         let (_client, server) = ends().await;
-        let told = Arc::new(OnceLock::new());
-        let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), told.clone());
+        let reported = Arc::new(OnceLock::new());
+        let mut patient =
+            Patient::new(Line::Rrtp(server), Duration::from_secs(60), reported.clone());
         patient.write_all(b"before").await.unwrap();
-        told.set("edge".parse().unwrap()).unwrap();
+        reported.set("edge".parse().unwrap()).unwrap();
         patient.write_all(b"after").await.unwrap();
         let Line::Rrtp(stream) = &patient.line else { panic!("it is of RRTP") };
         let info = stream.info().unwrap();

@@ -82,14 +82,14 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
             room: Arc::new(Semaphore::new(args.connections)),
             served: Arc::default(),
         };
-        let is_told = url.scheme() == Scheme::Rrtp && args.profile.is_none();
+        let is_reported = url.scheme() == Scheme::Rrtp && args.profile.is_none();
         output::note(format_args!("listening on {}", place.url));
         sockets.push(listener.socket());
         let accepting = {
             let (place, stop) = (place.clone(), stop.clone());
             let files = files.clone();
             accept(listener, stop.clone(), PATIENCE, move |line| {
-                handle(line, files.clone(), is_told, stop.clone(), place.clone())
+                handle(line, files.clone(), is_reported, stop.clone(), place.clone())
             })
         };
         running.spawn_on(accepting, &threads.of(url.scheme()));
@@ -287,7 +287,7 @@ impl Place {
     }
 }
 
-async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: Place) {
+async fn handle(mut line: Line, files: Files, is_reported: bool, stop: Stop, place: Place) {
     let (start, peer) = (Instant::now(), line.peer_addr().ok());
     let Ok(_room) = place.room.clone().try_acquire_owned() else {
         if place.served.refused.fetch_add(1, Relaxed) == 0 {
@@ -300,10 +300,10 @@ async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: 
         return;
     };
     place.served.connections.fetch_add(1, Relaxed);
-    let told = Arc::new(OnceLock::new());
-    let files = if is_told { files.with_network(told.clone()) } else { files };
+    let reported = Arc::new(OnceLock::new());
+    let files = if is_reported { files.with_network(reported.clone()) } else { files };
     let served = match line.tune(PAUSE) {
-        Ok(()) => serve_files(&files, &mut Patient::new(line, PAUSE, told), stop).await,
+        Ok(()) => serve_files(&files, &mut Patient::new(line, PAUSE, reported), stop).await,
         Err(error) => Err(error),
     };
     let duration = start.elapsed();

@@ -110,11 +110,11 @@ impl Files {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        if let Some((told, value)) = self.network.as_ref().zip(request.headers().get(&NETWORK)) {
+        if let Some((first, value)) = self.network.as_ref().zip(request.headers().get(&NETWORK)) {
             // Not the field itself, which would keep the head of the request that it is a part of.
             match Network::of_field(value) {
                 Some(network) => {
-                    told.get_or_init(|| network);
+                    first.get_or_init(|| network);
                 }
                 None => tracing::info!(?value, "not understood of the network"),
             }

@@ -17,7 +17,7 @@ const LOSS_THRESH: f64 = 0.02;
 
 /// What the sender does about losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Recovery {
+pub(super) enum RecoveryMode {
     None,
     /// A loss was reported; the start of recovery follows at the same instant.
     Begins(Instant),
@@ -25,7 +25,7 @@ pub(super) enum Recovery {
     Timeout,
 }
 
-impl Recovery {
+impl RecoveryMode {
     /// InLossRecovery.
     pub(super) const fn is_on(self) -> bool {
         matches!(self, Self::Fast | Self::Timeout)
@@ -38,7 +38,7 @@ impl Recovery {
 
 /// The state to return to if the losses prove spurious.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Undo {
+pub(super) struct Saved {
     /// BBR.undo_state.
     state: Option<State>,
     /// BBR.undo_bw_shortterm and BBR.undo_inflight_shortterm.
@@ -86,14 +86,14 @@ impl Machine {
             return;
         }
         let begins = match self.recovery {
-            Recovery::None => true,
-            Recovery::Begins(at) => at != now,
-            Recovery::Fast => loss.cause == Cause::Timeout,
-            Recovery::Timeout => false,
+            RecoveryMode::None => true,
+            RecoveryMode::Begins(at) => at != now,
+            RecoveryMode::Fast => loss.cause == Cause::Timeout,
+            RecoveryMode::Timeout => false,
         };
         if begins {
             self.save_state_upon_loss();
-            self.recovery = Recovery::Begins(now);
+            self.recovery = RecoveryMode::Begins(now);
         }
         // NoteLoss
         self.congestion.note(self.delivered);
@@ -133,18 +133,18 @@ impl Machine {
             self.undo = None;
             return;
         }
-        if self.recovery == Recovery::None {
+        if self.recovery == RecoveryMode::None {
             self.save_state_upon_loss();
         }
-        self.recovery = Recovery::Fast;
+        self.recovery = RecoveryMode::Fast;
     }
 
     /// OnEnterRTO. Only the first of several in a row saves the state.
     pub(super) fn on_enter_rto(&mut self, inflight: ByteCount, first: bool) {
-        if first && !matches!(self.recovery, Recovery::Begins(_)) {
+        if first && !matches!(self.recovery, RecoveryMode::Begins(_)) {
             self.save_state_upon_loss();
         }
-        self.recovery = Recovery::Timeout;
+        self.recovery = RecoveryMode::Timeout;
         self.cwnd = inflight + self.smss;
     }
 
@@ -152,13 +152,13 @@ impl Machine {
         if self.recovery.is_on() {
             self.restore_cwnd();
         }
-        self.recovery = Recovery::None;
+        self.recovery = RecoveryMode::None;
     }
 
     /// SaveStateUponLoss.
     fn save_state_upon_loss(&mut self) {
         self.save_cwnd();
-        self.undo = Some(Undo {
+        self.undo = Some(Saved {
             state: None,
             short_term: self.congestion.short_term,
             inflight_longterm: self.cycle.inflight_longterm,
@@ -174,8 +174,8 @@ impl Machine {
 
     /// HandleSpuriousLossDetection.
     pub(super) fn handle_spurious_loss_detection(&mut self) {
-        let was_on = self.recovery != Recovery::None;
-        self.recovery = Recovery::None;
+        let was_on = self.recovery != RecoveryMode::None;
+        self.recovery = RecoveryMode::None;
         let Some(undo) = self.undo.take() else {
             // Marks have changed the model since: it stays, and the recovery is over all the same.
             if was_on {

@@ -73,7 +73,7 @@ use self::congestion::{Congestion, NO_BOUND};
 use self::cycle::Cycle;
 use self::extra_acked::{Acked, ExtraAcked};
 use self::full_bw::FullBw;
-use self::losses::{Recovery, Undo};
+use self::losses::{RecoveryMode, Saved};
 use self::max_bw::MaxBw;
 use self::min_rtt::MinRtt;
 use self::probe_rtt::ProbeRtt;
@@ -157,11 +157,11 @@ struct Machine {
     drain_start_round: u64,
     /// BBR.idle_restart.
     idle_restart: bool,
-    recovery: Recovery,
+    recovery: RecoveryMode,
     /// BBR.prior_cwnd.
     prior_cwnd: ByteCount,
     /// Set from the first loss of a recovery on.
-    undo: Option<Undo>,
+    undo: Option<Saved>,
 }
 
 impl Machine {
@@ -190,7 +190,7 @@ impl Machine {
             probe_rtt: ProbeRtt::default(),
             drain_start_round: 0,
             idle_restart: false,
-            recovery: Recovery::None,
+            recovery: RecoveryMode::None,
             prior_cwnd: ByteCount::ZERO,
             undo: None,
         };
@@ -309,7 +309,7 @@ impl Machine {
                 self.handle_spurious_loss_detection();
                 if resumes {
                     // Its state was saved when it began, and is not saved again for its losses.
-                    self.recovery = Recovery::Fast;
+                    self.recovery = RecoveryMode::Fast;
                 }
             }
             NoticeKind::Idle { app_limited, .. } => {

@@ -49,22 +49,27 @@ impl Departures {
     }
 
     /// Counts what arrived; `rtt` is `None` where it is not known which transmission arrived.
-    pub(super) fn on_delivered(&mut self, told: &Delivered, rtt: Option<Duration>, srtt: Duration) {
-        let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
+    pub(super) fn on_delivered(
+        &mut self,
+        delivered: &Delivered,
+        rtt: Option<Duration>,
+        srtt: Duration,
+    ) {
+        let segments = delivered.transmissions().count().try_into().unwrap_or(u32::MAX);
         let is_new = self.groups.back().is_none_or(|last| {
             let end = last.start + srtt / PER_ROUND;
-            last.sent >= FEWEST && told.sent_at >= end && told.sent_at > last.start
+            last.sent >= FEWEST && delivered.sent_at >= end && delivered.sent_at > last.start
         });
         if is_new {
             let before = self.groups.iter().rev();
-            let lately = before.take_while(|group| told.sent_at < group.start + srtt);
+            let lately = before.take_while(|group| delivered.sent_at < group.start + srtt);
             let load = lately.map(|group| group.in_flight).max().unwrap_or_default();
             let in_flight = ByteCount::ZERO;
-            let start = told.sent_at;
+            let start = delivered.sent_at;
             self.groups.push_back(Group { start, sent: 0, lost: 0, rtt: None, in_flight, load });
         }
-        let in_flight = self.in_flight(told.sent_at, told.snapshot.tx_in_flight);
-        let group = self.at(told.sent_at).and_then(|index| self.groups.get_mut(index));
+        let in_flight = self.in_flight(delivered.sent_at, delivered.snapshot.tx_in_flight);
+        let group = self.at(delivered.sent_at).and_then(|index| self.groups.get_mut(index));
         if let Some(group) = group {
             group.sent = group.sent.saturating_add(segments);
             group.see(in_flight);

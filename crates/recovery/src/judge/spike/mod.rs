@@ -207,9 +207,9 @@ impl Spike {
         self.open
     }
 
-    /// Asks for a low load while the gate is closed and more losses there would open it; after a
+    /// Requests a low load while the gate is closed and more losses there would open it; after a
     /// while in vain, it waits before it asks again.
-    fn ask(&mut self, now: Instant, srtt: Duration) {
+    fn request_low_load(&mut self, now: Instant, srtt: Duration) {
         self.asks = !self.open && self.baseline.is_in_doubt();
         let longest = (srtt * ASKED_ROUNDS).max(ASKED);
         let asked = now.since(*self.asked_since.get_or_insert(now));
@@ -244,13 +244,13 @@ impl LossJudge for Spike {
         if view.slow_start && view.ssthresh.is_none_or(|ssthresh| view.cwnd < ssthresh) {
             self.departures.on_slow_start(view.now);
         }
-        for told in ack.newly {
-            if !earlier_arrived(told, ack, view) {
-                let rtt = (told.resent == 0).then(|| ack.now.since(told.sent_at));
-                self.departures.on_delivered(told, rtt, ack.srtt);
+        for acked in ack.newly {
+            if !earlier_arrived(acked, ack, view) {
+                let rtt = (acked.resent == 0).then(|| ack.now.since(acked.sent_at));
+                self.departures.on_delivered(acked, rtt, ack.srtt);
                 // Where it is not known whether a transmission waited, its loss uses up nothing, either.
-                if let Some(with_queue) = self.waited(told.sent_at, base) {
-                    let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
+                if let Some(with_queue) = self.waited(acked.sent_at, base) {
+                    let segments = acked.transmissions().count().try_into().unwrap_or(u32::MAX);
                     self.earn(segments, with_queue);
                 }
             }
@@ -266,7 +266,7 @@ impl LossJudge for Spike {
             self.close();
             self.disproved = false;
         }
-        self.ask(view.now, ack.srtt);
+        self.request_low_load(view.now, ack.srtt);
     }
 
     fn rule(
@@ -320,5 +320,4 @@ impl LossJudge for Spike {
 }
 
 #[cfg(test)]
-#[path = "spike_tests.rs"]
 mod tests;

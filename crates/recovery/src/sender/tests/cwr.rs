@@ -22,7 +22,7 @@ fn ten_out(combination: &Combination, profile: Profile) -> Sender {
 
 /// Of every combination whose control leaves the answer to the sender.
 fn every() -> impl Iterator<Item = (Combination, Sender)> {
-    let answers = |all: &Combination| !all.congestion().entry().takes_over.marks;
+    let answers = |all: &Combination| !all.control().entry().takes_over.marks;
     Combination::all().into_iter().filter(answers).map(|combination| {
         let profile = Profile { initial_window: 10, ..Profile::modern() };
         let sender = ten_out(&combination, profile);
@@ -43,7 +43,7 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
         sender.on_ack(ms(112), &marked(ack(10, &[])));
         let stats = sender.stats();
         assert_eq!((stats.reductions, stats.segments_lost), (1, 0), "{combination}");
-        let is_fixed = combination.congestion().entry().name == "fixed";
+        let is_fixed = combination.control().entry().name == "fixed";
         let window = sender.control_window();
         assert!(is_fixed || window < before, "{combination}: {window} after {before}");
 
@@ -188,7 +188,7 @@ fn nothing_of_a_reduction_outlives_what_was_outstanding() {
         // The restart after an idle time has the last word on the window.
         let hour = ms(3_600_000);
         let (sent, _) = pump(&mut sender, hour, &supply(100));
-        let is_fixed = combination.congestion().entry().name == "fixed";
+        let is_fixed = combination.control().entry().name == "fixed";
         assert!(is_fixed || sent.len() <= 10, "{combination}: {}", sent.len());
     }
 }

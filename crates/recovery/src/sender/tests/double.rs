@@ -225,7 +225,7 @@ pub(super) fn sender(judges: usize) -> Sender {
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
         .with_detection(Choice::new(&DETECTION, None).unwrap())
-        .with_congestion(Choice::new(&CONTROL, None).unwrap())
+        .with_control(Choice::new(&CONTROL, None).unwrap())
         .with_judges((0..judges).map(|_| judge()).collect());
     crate::testkit::sender_of(combination, Profile::modern())
 }
@@ -241,7 +241,7 @@ pub(super) fn with_judge(combination: &str) -> Sender {
 pub(super) fn with_detection(name: &str) -> Sender {
     let combination: Combination = format!("{name}/reno").parse().unwrap();
     let recording = combination
-        .with_congestion(Choice::new(&CONTROL, None).unwrap())
+        .with_control(Choice::new(&CONTROL, None).unwrap())
         .with_judges(vec![Choice::new(&JUDGE, None).unwrap()]);
     crate::testkit::sender_of(recording, Profile::modern())
 }

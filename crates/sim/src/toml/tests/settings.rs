@@ -129,16 +129,23 @@ fn strategies_that_are_set_take_the_place_of_all_parts() {
 }
 
 #[test]
-fn the_detection_has_an_old_name_too() {
-    let old = EXAMPLE.replace("detection = ", "recovery = ");
-    assert!(old != EXAMPLE);
+fn detection_and_congestion_have_another_name() {
     let of =
         |text: &str, settings: &[&str]| read_with(text, settings).unwrap().flows[0].clone().sender;
-    assert_eq!(of(&old, &[]), of(EXAMPLE, &[]));
-    for setting in ["flow.0.detection=le", "flow.0.recovery=le"] {
-        assert_eq!(of(&old, &[setting]), of(EXAMPLE, &["flow.0.detection=le"]), "{setting}");
-        assert_eq!(of(EXAMPLE, &[setting]), of(&old, &[setting]), "{setting}");
-        assert!(of(EXAMPLE, &[setting]).to_string().starts_with("le/"), "{setting}");
+    for (name, other, value, sender) in
+        [("detection", "recovery", "le", "le/"), ("congestion", "control", "vegas", "/vegas")]
+    {
+        let text = EXAMPLE.replace(&format!("{name} = "), &format!("{other} = "));
+        assert!(text != EXAMPLE);
+        assert_eq!(of(&text, &[]), of(EXAMPLE, &[]));
+        for key in [name, other] {
+            let setting = &*format!("flow.0.{key}={value}");
+            let changed = of(EXAMPLE, &[setting]);
+            assert_eq!(of(&text, &[setting]), changed, "{setting}");
+            assert!(changed.to_string().contains(sender), "{setting}: {changed}");
+        }
+        let whole = of(&text, &["flow.0.strategies=rack/cubic"]);
+        assert_eq!(whole.to_string(), "rack/cubic", "{other}");
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! mode.rs         the setting: what is asked for, and what is granted
-//! negotiation.rs  the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
+//! negotiation/    the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
 //! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
 //! accurate.rs     RFC 9768: AccECN on a connection
 //! received.rs     RFC 9768: the counters of what arrived, and how they are reported
-//! delivered.rs    RFC 9768: the counters of what was sent, from what the peer tells
+//! delivered/      RFC 9768: the counters of what was sent, from what the peer tells
 //! ```
 
 mod accurate;

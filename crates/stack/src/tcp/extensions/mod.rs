@@ -47,8 +47,8 @@ pub(super) struct Extensions {
     corrupted: VecDeque<ExtSeq>,
     /// Transmissions are numbered.
     numbered: bool,
-    /// The last number heard.
-    heard: Option<NonZeroU32>,
+    /// The last number received.
+    received: Option<NonZeroU32>,
 }
 
 impl Extensions {
@@ -93,18 +93,18 @@ impl Extensions {
         options.hack = self.hack.filter(|_| has_data).map(|form| Hack { form, checksum: 0 });
         options.tx_numbers = self
             .numbered
-            .then(|| TxNumbers { number: NonZeroU32::new(on_wire(tx)), echo: self.heard });
+            .then(|| TxNumbers { number: NonZeroU32::new(on_wire(tx)), echo: self.received });
     }
 
     /// The number that an ACK which is due now echoes.
-    pub(super) const fn heard(&self) -> Option<NonZeroU32> {
-        self.heard
+    pub(super) const fn received(&self) -> Option<NonZeroU32> {
+        self.received
     }
 
     /// Takes the number of an acceptable segment.
-    pub(super) fn hear(&mut self, options: &TcpOptions) {
+    pub(super) fn on_segment(&mut self, options: &TcpOptions) {
         if self.numbered {
-            self.heard = options.tx_numbers.and_then(|numbers| numbers.number).or(self.heard);
+            self.received = options.tx_numbers.and_then(|numbers| numbers.number).or(self.received);
         }
     }
 

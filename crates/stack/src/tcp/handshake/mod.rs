@@ -94,8 +94,8 @@ impl Connection {
         let Some(handshake) = &mut self.handshake else { return };
         let theirs = &syn.options;
         let agreed = handshake.negotiate(syn);
-        let told = theirs.window_scale.filter(|_| agreed.scales.is_some());
-        if let Some(shift) = told.filter(|shift| *shift > 14) {
+        let offered = theirs.window_scale.filter(|_| agreed.scales.is_some());
+        if let Some(shift) = offered.filter(|shift| *shift > 14) {
             // RFC 7323 section 2.3.
             debug!(remote = %self.flow.remote, shift, "a window scale above 14");
         }

@@ -15,7 +15,7 @@ use airtcp_wire::payload::Payload;
 pub(super) use ack_policy::{AckPolicy, DueAck};
 pub use buffer::Chunk;
 pub use withhold::MarkAware;
-pub(super) use withhold::{Fate, Taken, Withholding};
+pub(super) use withhold::{AckFate, Taken, Withholding};
 
 use buffer::ReceiveBuffer;
 use growth::Growth;

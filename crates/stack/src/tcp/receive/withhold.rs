@@ -5,8 +5,8 @@
 //! repair it too. The paper's section 6.3.4 has the two cases the wrong way round; its text, figures 1 to 4 and 7.1.1
 //! have them as here.
 //!
-//! Nothing is withheld for ever. RCV.NXT moves on, a marked segment, a FIN or the end of patience have the peer told, and
-//! until RCV.NXT moves on nothing is withheld again.
+//! Nothing is withheld for ever. A marked segment, a FIN and the end of patience report the hole to the peer; then nothing
+//! is withheld until RCV.NXT moves on, which itself ends the withholding.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ pub(in crate::tcp) struct Withholding {
     aware: MarkAware,
     /// When patience ends, if a duplicate ACK is withheld.
     until: Option<Instant>,
-    /// RCV.NXT when the peer was told of the hole there.
-    told: Option<ExtSeq>,
+    /// RCV.NXT when the hole there was reported to the peer.
+    reported: Option<ExtSeq>,
 }
 
 /// A segment with data or a FIN that was taken in.
@@ -53,20 +53,20 @@ pub(in crate::tcp) struct Taken<'a> {
     pub(in crate::tcp) fin: bool,
 }
 
-/// What becomes of its ACK.
+/// What happens to the ACK of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::tcp) enum Fate {
+pub(in crate::tcp) enum AckFate {
     /// It leaves as any other.
     Free,
     /// It waits.
     Withheld,
-    /// It leaves, and the peer is told of the hole for which ACKs were withheld.
-    Told,
+    /// It leaves, and duplicate ACKs report the hole for which ACKs were withheld.
+    Reported,
 }
 
 impl Withholding {
     pub(in crate::tcp) const fn new(aware: MarkAware) -> Self {
-        Self { aware, until: None, told: None }
+        Self { aware, until: None, reported: None }
     }
 
     /// When patience ends, if a duplicate ACK is withheld.
@@ -74,12 +74,12 @@ impl Withholding {
         self.until
     }
 
-    /// Gives what becomes of the ACK of a segment.
-    pub(in crate::tcp) fn on_data(&mut self, now: Instant, taken: &Taken<'_>) -> Fate {
+    /// Decides about the ACK of a segment.
+    pub(in crate::tcp) fn on_data(&mut self, now: Instant, taken: &Taken<'_>) -> AckFate {
         let &Taken { before, nxt, arrival, reserved, fin } = taken;
         if nxt != before {
             self.until = None;
-            return Fate::Free;
+            return AckFate::Free;
         }
         // Anything else is for the peer to know: DSACKs, what had no room, a second answer to old data.
         let is_gap = arrival.out_of_order
@@ -88,21 +88,22 @@ impl Withholding {
             && !arrival.dropped
             && !fin;
         let is_marked = reserved & self.aware.bits != 0;
-        if is_gap && !is_marked && self.told != Some(nxt) {
+        if is_gap && !is_marked && self.reported != Some(nxt) {
             self.until.get_or_insert(now + self.aware.patience);
-            return Fate::Withheld;
+            return AckFate::Withheld;
         }
-        if (fin || (is_gap && is_marked)) && self.end(nxt) { Fate::Told } else { Fate::Free }
+        let ends = fin || (is_gap && is_marked);
+        if ends && self.end(nxt) { AckFate::Reported } else { AckFate::Free }
     }
 
-    /// Whether patience ends now: the peer is to be told of the hole at `nxt`.
+    /// Whether patience ends now: the hole at `nxt` is to be reported.
     pub(in crate::tcp) fn on_timeout(&mut self, now: Instant, nxt: ExtSeq) -> bool {
         self.until.is_some_and(|until| until <= now) && self.end(nxt)
     }
 
-    /// The peer is told of the hole at `nxt`; gives whether something was withheld.
+    /// The hole at `nxt` is reported; gives whether something was withheld.
     fn end(&mut self, nxt: ExtSeq) -> bool {
-        self.told = Some(nxt);
+        self.reported = Some(nxt);
         self.until.take().is_some()
     }
 }
@@ -138,13 +139,13 @@ mod tests {
         let mut withholding = withholding();
         let end = Instant::ZERO + MarkAware::default().patience;
         let later = Instant::from_millis(7);
-        assert_eq!(withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP)), Fate::Withheld);
-        assert_eq!(withholding.on_data(later, &behind_the_hole(&GAP)), Fate::Withheld);
+        assert_eq!(withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP)), AckFate::Withheld);
+        assert_eq!(withholding.on_data(later, &behind_the_hole(&GAP)), AckFate::Withheld);
         assert_eq!(withholding.deadline(), Some(end));
         assert!(!withholding.on_timeout(later, HOLE));
         assert!(withholding.on_timeout(end, HOLE));
         assert_eq!(withholding.deadline(), None);
-        assert_eq!(withholding.on_data(end, &behind_the_hole(&GAP)), Fate::Free);
+        assert_eq!(withholding.on_data(end, &behind_the_hole(&GAP)), AckFate::Free);
     }
 
     #[test]
@@ -152,23 +153,23 @@ mod tests {
         let mut withholding = withholding();
         withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP));
         let repaired = Taken { nxt: HOLE + 20, ..behind_the_hole(&GAP) };
-        assert_eq!(withholding.on_data(Instant::ZERO, &repaired), Fate::Free);
+        assert_eq!(withholding.on_data(Instant::ZERO, &repaired), AckFate::Free);
         assert_eq!(withholding.deadline(), None);
         let next = Taken { before: HOLE + 20, ..repaired };
-        assert_eq!(withholding.on_data(Instant::ZERO, &next), Fate::Withheld);
+        assert_eq!(withholding.on_data(Instant::ZERO, &next), AckFate::Withheld);
     }
 
     #[test]
-    fn a_mark_or_a_fin_has_the_peer_told_of_what_was_withheld() {
+    fn a_mark_or_a_fin_reports_the_hole_for_which_acks_were_withheld() {
         let marked = Taken { reserved: TCP_ECN_MARK, ..behind_the_hole(&GAP) };
         let last = Taken { fin: true, ..behind_the_hole(&GAP) };
         for ends in [marked, last] {
             let fate = withholding().on_data(Instant::ZERO, &ends);
-            assert_eq!(fate, Fate::Free, "nothing waits");
+            assert_eq!(fate, AckFate::Free, "nothing waits");
             let mut withholding = withholding();
             withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP));
-            assert_eq!(withholding.on_data(Instant::ZERO, &ends), Fate::Told);
-            assert_eq!(withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP)), Fate::Free);
+            assert_eq!(withholding.on_data(Instant::ZERO, &ends), AckFate::Reported);
+            assert_eq!(withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP)), AckFate::Free);
         }
     }
 
@@ -182,7 +183,7 @@ mod tests {
             Arrival { dropped: true, ..GAP },
         ] {
             let fate = withholding().on_data(Instant::ZERO, &behind_the_hole(&arrival));
-            assert_eq!(fate, Fate::Free, "{arrival:?}");
+            assert_eq!(fate, AckFate::Free, "{arrival:?}");
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) struct SendHalf {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct WindowNews {
     /// Its size.
-    pub(super) changed: bool,
+    pub(super) resized: bool,
     /// It opened; what time-outs sent into it while it was closed was thrown away.
     pub(super) opened: bool,
     /// Its end moved left.
@@ -290,13 +290,13 @@ impl SendHalf {
     /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it changed.
     pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> WindowNews {
         let (was_closed, edge) = (self.window.size() == ByteCount::ZERO, self.window.edge());
-        let changed = self.window.update(self.una(), (seq, ack), window);
-        if changed {
+        let resized = self.window.update(self.una(), (seq, ack), window);
+        if resized {
             self.persist.stop();
         }
         // What rounding to the scale takes back is nothing.
         let shrunk = self.window.edge() + (1u64 << self.window.scale()) <= edge;
-        WindowNews { changed, opened: changed && was_closed && self.persist.forgiven() > 0, shrunk }
+        WindowNews { resized, opened: resized && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
     /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it was taken back.

@@ -70,9 +70,9 @@ fn an_older_segment_does_not_change_the_window_and_a_newer_one_may_shrink_it() {
     let mut send = offered(5000);
     assert_eq!(send.on_window(ExtSeq(0), FIRST, ByteCount(9000)), WindowNews::default());
     assert_eq!((send.window(), send.window.edge()), (ByteCount(5000), FIRST + 5000));
-    let shrunk = WindowNews { changed: true, opened: false, shrunk: true };
+    let shrunk = WindowNews { resized: true, opened: false, shrunk: true };
     assert_eq!(send.on_window(ExtSeq(2), FIRST, ByteCount(2000)), shrunk);
-    assert!(!send.on_window(ExtSeq(2), FIRST, ByteCount(2000)).changed, "nothing changes");
+    assert!(!send.on_window(ExtSeq(2), FIRST, ByteCount(2000)).resized, "nothing changes");
     write(&mut send, 4000);
     let (sent, limit) = drain(&mut send, NOW);
     assert_eq!(sent.last().unwrap().end, FIRST + 2000);
@@ -101,7 +101,7 @@ fn a_closed_window_is_probed_at_pauses_that_double() {
     assert_eq!((send.probes_unanswered(), send.silence()), (0, 0));
     send.on_persist_timeout(send.deadline().unwrap());
     let news = send.on_window(ExtSeq(2), FIRST, ByteCount(5000));
-    assert!(news.changed && !news.opened, "no time-out sent into it");
+    assert!(news.resized && !news.opened, "no time-out sent into it");
     assert!(!send.take_probe(), "it has opened");
     assert_eq!(drain(&mut send, now).0, [SeqRange::new(FIRST, FIRST + 100)]);
 }

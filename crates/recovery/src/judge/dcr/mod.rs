@@ -1,0 +1,144 @@
+//! `dcr:timer` and `dcr:count`: the response to a loss waits for one round trip (TCP-DCR).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::{Cause, LossJudge, Raised, Ruling, When};
+use crate::detection::{Certainty, Finding};
+use crate::registry::{Entry, TakesOver, WireNeeds};
+use crate::transmission::Transmission;
+use crate::view::{AckView, View};
+
+pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
+    name: "dcr:timer",
+    parameter: "[:K]",
+    example: Some("0.5"),
+    summary: "delays the response to a loss by K smoothed RTTs (1) after the first duplicate ACK, for reordering",
+    source: "Bhandarkar, Reddy 2004",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    takes_over: TakesOver::NONE,
+    uses_seed: false,
+    make: |parameter, _| Dcr::new(false, parameter).map(|dcr| Box::new(dcr) as _),
+};
+
+pub(crate) const DCR_COUNT: Entry<dyn LossJudge> = Entry {
+    name: "dcr:count",
+    summary: "`dcr:timer` with a delay of K windows of duplicate ACKs, bounded by the retransmission timer",
+    make: |parameter, _| Dcr::new(true, parameter).map(|dcr| Box::new(dcr) as _),
+    ..DCR_TIMER
+};
+
+/// The wait ends so long before the retransmission timer at the latest.
+const BEFORE_RTO: Duration = Duration::from_millis(1);
+/// Never fewer duplicates than without it.
+const FEWEST: u64 = 3;
+
+/// Delayed congestion response, in congestion avoidance only. What the window does meanwhile, and
+/// that each ACK releases no more than what it tells to have arrived, is the sender's.
+#[derive(Clone, Debug)]
+pub struct Dcr {
+    counts: bool,
+    /// tau in smoothed round trips.
+    round_trips: f64,
+    wait: Option<Wait>,
+    /// When SND.UNA last moved, which starts the retransmission timer anew once the ACK is worked.
+    advanced_at: Option<Instant>,
+}
+
+/// From the first duplicate ACK for the hole at SND.UNA.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    until: Instant,
+    /// Duplicates that are still to come, where they are counted.
+    left: u64,
+}
+
+impl Dcr {
+    fn new(counts: bool, round_trips: Option<&str>) -> Result<Self, String> {
+        let round_trips = round_trips.map_or(Some(1.0), |k| k.parse().ok());
+        match round_trips.filter(|k| (0.1..=10.0).contains(k)) {
+            Some(round_trips) => Ok(Self { counts, round_trips, wait: None, advanced_at: None }),
+            None => Err("it takes 0.1 to 10 round trips, as in `dcr:timer:0.5`".to_owned()),
+        }
+    }
+
+    /// A wait with `rto` left until the retransmission timer runs out.
+    fn begin(&self, view: &View<'_>, rto: Duration) -> Wait {
+        let srtt = view.rtt.srtt().unwrap_or_default();
+        // DCR 2.1: the timer must not run out.
+        let tau = srtt.mul_f64(self.round_trips).min(rto.saturating_sub(BEFORE_RTO));
+        // DCR 2.2: the window in segments, scaled to last for tau.
+        let latest = view.rtt.latest().unwrap_or(srtt).as_secs_f64();
+        let scale = if latest > 0.0 { srtt.as_secs_f64() / latest } else { 1.0 };
+        let window = view.cwnd.scale(scale * self.round_trips).0 / view.smss.0.max(1);
+        Wait { until: view.now + tau, left: window.max(FEWEST) }
+    }
+}
+
+impl LossJudge for Dcr {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
+        if ack.acked > ByteCount::ZERO {
+            // The hole is filled; the next one has a wait of its own.
+            self.wait = None;
+            self.advanced_at = Some(view.now);
+            return;
+        }
+        if (!ack.duplicate && ack.delivered == ByteCount::ZERO)
+            || view.slow_start
+            || view.in_recovery
+        {
+            return;
+        }
+        if self.wait.is_none() {
+            self.wait = Some(self.begin(view, view.rtt.rto()));
+            // The response comes a round trip from here, and the ACK of the repair another one
+            // later.
+            out.restart_rto();
+        }
+        let segments = ack.delivered.0.div_ceil(view.smss.0.max(1)).max(1);
+        if let Some(wait) = self.wait.as_mut().filter(|wait| self.counts && wait.left > 0) {
+            wait.left = wait.left.saturating_sub(segments);
+            if wait.left == 0 {
+                out.judge_again();
+            }
+        }
+    }
+
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        lost: &Transmission,
+        view: &View<'_>,
+        again: bool,
+    ) -> Option<Ruling> {
+        // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing waits twice.
+        if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery || again {
+            return None;
+        }
+        // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.
+        let is_first = lost.range.start == view.board.snd_una();
+        let wait = self.wait.filter(|_| is_first).unwrap_or_else(|| {
+            let restarts = self.advanced_at == Some(view.now);
+            let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
+            self.begin(view, left)
+        });
+        if is_first {
+            self.wait = Some(wait);
+        }
+        let left = wait.until.since(view.now);
+        if left.is_zero() || (self.counts && wait.left == 0) {
+            return None;
+        }
+        let later = When::After(left);
+        Some(Ruling { repair: later, reduce: later, cause: Cause::Reordering })
+    }
+
+    fn on_timeout(&mut self, _: &View<'_>) {
+        self.wait = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

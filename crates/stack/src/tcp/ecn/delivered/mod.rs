@@ -1,0 +1,240 @@
+//! Feedback of the peer: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
+//!
+//! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes modulo 2^24, now and then.
+//! Where an ACK acknowledges eight packets or more ACE alone is ambiguous. What is assumed then:
+//!
+//! ```text
+//! an option with ECEB    the number of packets nearest to what these bytes would be   A.2.2
+//! none                   the largest number that ACE and the ACK allow                A.2.1
+//! none, from a peer that acknowledges many packets at once as a rule:  the smallest   A.2.1
+//! ```
+
+use airtcp_types::ByteCount;
+use airtcp_wire::options::AccEcn;
+
+use super::received::{FIRST_BYTES, FIRST_CEP};
+
+/// ACE is modulo this.
+const CYCLE: u64 = 8;
+/// Packets per ACK. If the average is above this, an ACK of many packets does not mean that ACKs were lost (RFC 9768
+/// appendix A.2.1: the average is to be well below eight). The number is that of Linux.
+const FEW: u64 = 4;
+/// An ACK weighs one part in this number in that average.
+const WEIGHT: u64 = 64;
+/// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
+const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
+
+/// What an ACK reports of marks, and which data it is the first to report.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Feedback {
+    /// The field ACE.
+    pub(in crate::tcp) ace: u8,
+    pub(in crate::tcp) option: Option<AccEcn>,
+    /// Whether it advances SND.UNA: then no ACK that came before is newer.
+    pub(in crate::tcp) advances: bool,
+    /// Its time stamp shows that it is later than any before.
+    pub(in crate::tcp) is_later: bool,
+    /// Nothing was outstanding when it came.
+    pub(in crate::tcp) is_idle: bool,
+    /// Bytes that it is the first to report, and the packets that they left in.
+    pub(in crate::tcp) bytes: ByteCount,
+    pub(in crate::tcp) packets: u64,
+    /// Bytes in flight of which no ACK has reported that they arrived.
+    pub(in crate::tcp) unreported: ByteCount,
+    /// Payload bytes of a full segment.
+    pub(in crate::tcp) smss: ByteCount,
+}
+
+/// What is known of the peer's options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Options {
+    Unseen,
+    Good,
+    /// Their counters came as zero, which they cannot have been.
+    Zeroed,
+}
+
+/// The counters of what was sent: s.cep, s.e0b, s.ceb and s.e1b of RFC 9768.
+#[derive(Debug)]
+pub(super) struct DeliveredMarks {
+    cep: u64,
+    e0b: u64,
+    /// Estimated since the last option with ECEB, by ACE.
+    ceb: u64,
+    e1b: u64,
+    /// s.cep and s.ceb at that option, and the packets that ACKs have reported since.
+    at_option: (u64, u64),
+    reported_since: u64,
+    /// Bytes acknowledged by ACKs without an option since the last option.
+    bytes_since: u64,
+    options: Options,
+    /// Packets to an ACK, on average, times [`WEIGHT`].
+    per_ack: u64,
+    /// Whether the feedback of the peer counts.
+    responds: bool,
+    /// No ACE has been read since the handshake.
+    is_first: bool,
+    /// What was reported contradicts itself: marked bytes without a marked packet.
+    contradicts: bool,
+}
+
+impl DeliveredMarks {
+    pub(super) const fn new() -> Self {
+        Self {
+            cep: FIRST_CEP,
+            e0b: FIRST_BYTES,
+            ceb: 0,
+            e1b: FIRST_BYTES,
+            at_option: (FIRST_CEP, 0),
+            reported_since: 0,
+            bytes_since: 0,
+            options: Options::Unseen,
+            per_ack: 0,
+            responds: true,
+            is_first: true,
+            contradicts: false,
+        }
+    }
+
+    /// Takes ACE from the ACK of a SYN-ACK (RFC 9768 table 4).
+    pub(super) fn on_handshake(&mut self, code: u8) {
+        match code {
+            0b000 => self.responds = false,
+            0b110 => self.cep = FIRST_CEP + 1,
+            _ => {}
+        }
+        self.at_option.0 = self.cep;
+    }
+
+    /// Takes an option for what it shows of the path; its counters count with the ACK they came on.
+    pub(super) fn on_option(&mut self, option: &AccEcn) {
+        // RFC 9768 section 3.2.3.2.4.
+        if self.options == Options::Unseen && !option.counters().is_empty() {
+            let is_zeroed = option.e0b() == Some(0) || option.e1b() == Some(0);
+            self.options = if is_zeroed { Options::Zeroed } else { Options::Good };
+        }
+    }
+
+    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section 3.2.2.4). If it is zero and
+    /// cannot be a count, the path clears the field, and feedback no longer has an effect.
+    fn check_first_ace(&mut self, ace: u8, packets: u64) {
+        if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
+            self.responds = false;
+        }
+    }
+
+    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
+    pub(super) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
+        let &Feedback { ace, option, advances, bytes, packets, unreported, smss, .. } = feedback;
+        if let Some(option) = &option {
+            self.on_option(option);
+        }
+        // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
+        if packets == 0 && !feedback.is_later {
+            // Nothing that this end has sent can have changed the count.
+            if feedback.is_idle {
+                self.check_first_ace(ace, packets);
+            }
+            return ByteCount::ZERO;
+        }
+        self.check_first_ace(ace, packets);
+        if !self.responds {
+            return ByteCount::ZERO;
+        }
+        let option = option.filter(|_| self.options == Options::Good);
+        if !advances && option.is_some_and(|option| self.is_behind(&option)) {
+            // Another ACK has overtaken it all the same: what it newly tells is above a hole.
+            return ByteCount::ZERO;
+        }
+        if packets > 0 {
+            let before = if self.per_ack == 0 { packets * WEIGHT } else { self.per_ack };
+            self.per_ack = before - before / WEIGHT + packets;
+        }
+        if let Some(e0b) = option.and_then(|option| option.e0b()) {
+            // Since the last option more than half a cycle of the counter may have arrived.
+            self.e0b = nearest(self.e0b + self.bytes_since, e0b);
+            self.bytes_since = 0;
+        } else {
+            self.bytes_since += bytes.0;
+        }
+        if let Some(e1b) = option.and_then(|option| option.e1b()) {
+            self.e1b = nearest(self.e1b, e1b);
+        }
+        let least = u64::from(ace.wrapping_sub(self.cep as u8)) % CYCLE;
+        // RFC 9768 appendix A.2.1: dSafer.cep.
+        let most = least + packets.saturating_sub(least) / CYCLE * CYCLE;
+        let size = if packets > 0 { bytes.0.div_ceil(packets) } else { smss.0 }.max(1);
+        let before = self.ceb;
+        match option.and_then(|option| option.ceb()) {
+            Some(ceb) => {
+                let ceb = nearest(self.ceb, ceb);
+                let (cep_then, ceb_then) = self.at_option;
+                let marked = ceb.saturating_sub(ceb_then);
+                let by_ace = (self.cep - cep_then + least) % CYCLE;
+                // What a SACK option had no room for may have arrived, too.
+                let most = self.reported_since + packets + unreported.0.div_ceil(size);
+                self.cep = cep_then + likely(by_ace, most, marked, size);
+                self.reported_since = 0;
+                self.contradicts |= marked > 0 && self.cep == cep_then;
+                self.ceb = ceb;
+                self.at_option = (self.cep, ceb);
+            }
+            None => {
+                self.reported_since += packets;
+                let newly = if self.per_ack > FEW * WEIGHT { least } else { most };
+                self.cep += newly;
+                self.ceb += (newly * size).min(bytes.0.max(least * size));
+            }
+        }
+        ByteCount(self.ceb.saturating_sub(before))
+    }
+
+    /// Whether a counter of an option is lower than the last one that was read.
+    fn is_behind(&self, option: &AccEcn) -> bool {
+        let known = [self.e0b, self.at_option.1, self.e1b];
+        let counters = [option.e0b(), option.ceb(), option.e1b()];
+        let mut pairs = known.into_iter().zip(counters);
+        pairs.any(|(known, field)| field.is_some_and(|field| nearest(known, field) < known))
+    }
+
+    /// Whether the congestion window answers what the peer tells.
+    pub(super) const fn responds(&self) -> bool {
+        self.responds
+    }
+
+    /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768 section 3.2.3.2.5).
+    pub(super) const fn is_sound(&self) -> bool {
+        self.responds && !self.contradicts
+    }
+
+    /// Packets that arrived with CE, as far as is known.
+    pub(super) const fn packets(&self) -> u64 {
+        self.cep - FIRST_CEP
+    }
+
+    /// Bytes that arrived with ECT(0), CE and ECT(1), as far as is known.
+    pub(super) const fn bytes(&self) -> [u64; 3] {
+        let [e0b, e1b] = [self.e0b, self.e1b];
+        [e0b.saturating_sub(FIRST_BYTES), self.ceb, e1b.saturating_sub(FIRST_BYTES)]
+    }
+}
+
+/// Of the numbers of packets that ACE allows, `by_ace` and those by a multiple of [`CYCLE`] above it, and of which no more than
+/// `most` can have arrived, the one that is nearest to what `marked` bytes are in packets of `size` bytes.
+fn likely(by_ace: u64, most: u64, marked: u64, size: u64) -> u64 {
+    let estimate = marked.div_ceil(size);
+    let cycles = (estimate.saturating_sub(by_ace) + CYCLE / 2) / CYCLE;
+    // Marked bytes have come in one packet at least.
+    let cycles = if by_ace == 0 && marked > 0 { cycles.max(1) } else { cycles };
+    by_ace + cycles.min(most.saturating_sub(by_ace) / CYCLE) * CYCLE
+}
+
+/// The number nearest to `near` whose lower 24 bits are `field`.
+fn nearest(near: u64, field: u32) -> u64 {
+    const HALF: u64 = 1 << 23;
+    let forward = (u64::from(field).wrapping_sub(near)) % (2 * HALF);
+    if forward < HALF { near + forward } else { (near + forward).saturating_sub(2 * HALF) }
+}
+
+#[cfg(test)]
+mod tests;
