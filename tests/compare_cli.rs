@@ -353,7 +353,7 @@ fn a_link_without_a_rate_is_refused_at_once() -> Outcome {
 #[test]
 fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
     let name = refused(&compare(&["--with", "rack/cubic,sack/vega"])?, 2);
-    assert!(name.contains("no congestion `vega`: use one of reno, cubic"), "{name}");
+    assert!(name.contains("no congestion control `vega`: use one of reno, cubic"), "{name}");
     let judge = refused(&compare(&["--with", "rack/cubic/dcr"])?, 2);
     assert!(judge.contains("no judge `dcr`: use one of hack"), "{judge}");
     for with in ["rack/cubic,,", "", "rack//hack", "rack/cubic/"] {

@@ -42,6 +42,7 @@ mod compare;
 mod control;
 mod demo;
 mod device;
+mod example;
 mod file;
 mod gateway;
 mod generate;

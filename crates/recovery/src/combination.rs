@@ -193,7 +193,7 @@ impl Combination {
         }
         Ok(Self {
             detection: Choice::find("detection", registry::detections(), detection)?,
-            congestion: Choice::find("congestion", registry::controls(), congestion)?,
+            congestion: Choice::find("congestion control", registry::controls(), congestion)?,
             judges,
         })
     }
@@ -542,7 +542,7 @@ mod tests {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
         assert_eq!(
             error("sack/illinois"),
-            "no congestion `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
+            "no congestion control `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
         );
         for (text, name) in
             [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]

@@ -189,7 +189,7 @@ fn mistakes_have_their_place_and_say_what_would_be_right() {
             "s.toml:12:13: unknown placeholder `time`, expected one of `sender`, `loss`",
         ),
         ("10mbit delay", "10mbps delay", "s.toml:13:9: `10mbps`: expected a rate"),
-        ("sack/cubic", "sack/cubci", "s.toml:17:14: no congestion `cubci`"),
+        ("sack/cubic", "sack/cubci", "s.toml:17:14: no congestion control `cubci`"),
         (
             "name = \"bulk\"",
             "nome = \"bulk\"",

@@ -428,7 +428,7 @@ fn mistakes_say_where_they_are_and_what_would_be_right() {
         error(Sweep::read("g.toml", &GRID.replace(from, to), None, no_trace))
     };
     assert!(of("goodput\"", "goodputt\"").starts_with("g.toml:2:13: unknown measure `goodputt`"));
-    assert!(of("sack/cubic", "sack/cubci").contains("no congestion `cubci`"));
+    assert!(of("sack/cubic", "sack/cubci").contains("no congestion control `cubci`"));
     assert!(of("bulk\"]", "web\"]").contains("not every scenario has a flow `web`"));
     let hash = of("loss", "hash");
     assert!(hash.starts_with("axis `hash`: records have a field of that name"), "{hash}");
