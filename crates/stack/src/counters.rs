@@ -17,6 +17,12 @@ macro_rules! counters {
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)+].into_iter()
             }
+
+            /// Every counter's name, and its meaning in one sentence, in the order of
+            /// [`iter`](Self::iter).
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                [$(($name, concat!($($doc),+).trim_ascii()),)+].into_iter()
+            }
         }
 
         /// What several hosts have counted together.
@@ -362,6 +368,9 @@ mod tests {
         assert_eq!(names.len(), counters.iter().count());
         let seven: Vec<_> = counters.iter().filter(|(_, value)| *value == 7).collect();
         assert_eq!(seven, [("TcpInSegs", 7)]);
+        assert!(Counters::meanings().map(|(name, _)| name).eq(counters.iter().map(|(name, _)| name)));
+        let is_sentence = |meaning: &str| meaning.ends_with('.') && !meaning.contains("  ");
+        assert!(Counters::meanings().all(|(_, meaning)| is_sentence(meaning)));
     }
 
     #[test]

@@ -16,6 +16,9 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(test)]
+pub(crate) use report::exported;
+
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 
