@@ -3,6 +3,7 @@
 mod book;
 mod capabilities;
 mod commands;
+mod gateways;
 mod hosts;
 mod link_page;
 mod links;
