@@ -1,4 +1,4 @@
-//! What the README and the pages say is what the code does.
+//! Checks that the README and the pages describe what the code does.
 
 mod book;
 mod capabilities;

@@ -1,4 +1,4 @@
-//! What the commands print.
+//! Prints results, notes and errors.
 
 use std::error::Error;
 use std::fmt::{self, Display};
