@@ -239,6 +239,17 @@ TIME-WAIT 0      0      10.0.0.2:80        10.0.0.1:4
     }
 
     #[test]
+    fn the_sockets_of_the_units_are_found() {
+        for directory in OF_UNITS {
+            let unit = directory.strip_prefix("/run/").unwrap();
+            let path = format!("{}/../../contrib/{unit}.service", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(text.contains(&format!(" --control {directory}/ctl.sock ")), "{unit}");
+            assert!(directories().contains(Path::new(directory)));
+        }
+    }
+
+    #[test]
     fn json_says_everything_once() {
         let mut answer = answer();
         without_tokens(&mut answer);
