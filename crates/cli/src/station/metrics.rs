@@ -88,7 +88,7 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
 /// The meaning of a counter of a status, by its name with the prefix of its part.
 fn help_of(name: &str) -> &'static str {
     let known = HELPS.iter().find(|(known, _)| *known == name);
-    known.map_or("A counter of ctl status", |(_, help)| help)
+    known.map_or("A counter of ctl status", |(_, help)| *help)
 }
 
 const HELPS: [(&str, &str); 44] = [
