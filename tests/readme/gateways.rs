@@ -7,7 +7,8 @@ use crate::capabilities::help_of;
 /// Whether the code has what the row names.
 pub(crate) fn has(row: &str) -> bool {
     match row {
-        "Gateway: TCP and UDP of unmodified programs by SOCKS5, TCP by HTTP CONNECT and by forwarded ports in both directions" => {
+        "Gateway: TCP and UDP of unmodified programs by SOCKS5, TCP by HTTP CONNECT and by forwarded ports in both directions" =>
+        {
             let flags = ["--socks5", "--http-connect", "--forward", "--remote-forward"];
             has_flags("near", &flags) && has_flags("far", &["--permit-listen"])
         }
@@ -23,7 +24,8 @@ pub(crate) fn has(row: &str) -> bool {
         }
         "Gateway: a control socket, a settings file, Prometheus metrics, a check of the link" => {
             let flags = ["--control", "--config", "--metrics"];
-            ["near", "far"].iter().all(|end| has_flags(end, &flags)) && has_flags("check", &["--key"])
+            ["near", "far"].iter().all(|end| has_flags(end, &flags))
+                && has_flags("check", &["--key"])
         }
         row => panic!("no check for the row `{row}`: add one here"),
     }

@@ -60,7 +60,8 @@ fn the_pages_and_the_help_use_the_words_of_the_field() {
     let crates = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/crates")).unwrap();
     let crates = crates.map(|one| one.unwrap().file_name().into_string().unwrap());
     // The shared library for packetdrill has none.
-    let readmes = crates.filter(|name| name != "packetdrill").map(|name| format!("crates/{name}/README.md"));
+    let readmes =
+        crates.filter(|name| name != "packetdrill").map(|name| format!("crates/{name}/README.md"));
     let pages = pages.chain(readmes).chain(["README.md", "SECURITY.md"].map(str::to_owned));
     let of_page = |text: &str| prose(text).collect::<Vec<_>>().join("\n");
     let mut texts: Vec<_> = pages

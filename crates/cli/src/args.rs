@@ -442,7 +442,10 @@ mod tests {
         let unknown = error("airtcp frobnicate");
         assert!(unknown.contains("; all commands: serve, get, put, "), "{unknown}");
         let below = error("airtcp gateway frobnicate");
-        assert!(below.ends_with("; all commands: keygen, pubkey, far, near, check, ctl"), "{below}");
+        assert!(
+            below.ends_with("; all commands: keygen, pubkey, far, near, check, ctl"),
+            "{below}"
+        );
         assert!(!error("airtcp serv").contains("all commands"));
     }
 

@@ -166,6 +166,9 @@ mod tests {
         assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("larger than 1 MiB".to_owned()));
         assert_eq!(why(&[0xff]), Err("not UTF-8 text".to_owned()));
         let missing = link_trace(Path::new("/no/such/file")).unwrap_err();
-        assert!(missing.starts_with("No such file or directory; give a mahimahi trace"), "{missing}");
+        assert!(
+            missing.starts_with("No such file or directory; give a mahimahi trace"),
+            "{missing}"
+        );
     }
 }

@@ -253,7 +253,8 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
 fn own(path: &Path) -> anyhow::Result<Study> {
     let name = path.display().to_string();
     let text = file::read(path, LONGEST_FILE).map_err(|error| {
-        let advice = "give an experiment file, such as examples/lab.toml, or a name of `airtcp lab list`";
+        let advice =
+            "give an experiment file, such as examples/lab.toml, or a name of `airtcp lab list`";
         output::if_missing(error.context(format!("reading {name}")), advice)
     })?;
     // A trace is looked for beside the file that names it.

@@ -128,7 +128,9 @@ fn the_page_of_metrics_has_every_metric_with_its_meaning() {
         let mut table: Vec<_> = texts.iter().flat_map(|text| rows(text)).collect();
         let mut known = std::collections::BTreeSet::new();
         table.retain(|row| known.insert(row.clone()));
-        assert!(table.len() > 10 && !table.iter().any(|row| row.contains("A counter of ctl status")));
+        assert!(
+            table.len() > 10 && !table.iter().any(|row| row.contains("A counter of ctl status"))
+        );
         let heading = format!("\n## {section}\n");
         let begin = page.find(&heading).expect("the section") + heading.len();
         let end = page[begin..].find("\n## ").map_or(page.len(), |end| begin + end);

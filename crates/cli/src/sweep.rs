@@ -188,9 +188,9 @@ fn as_mistake(error: LabError) -> anyhow::Error {
         }
         error @ (LabError::Axis { .. }
         | LabError::Sweep(_)
-        | LabError::Sim(SimError::File { .. } | SimError::Senseless { .. } | SimError::Link { .. })) => {
-            Mistake::new(error.to_string()).into()
-        }
+        | LabError::Sim(
+            SimError::File { .. } | SimError::Senseless { .. } | SimError::Link { .. },
+        )) => Mistake::new(error.to_string()).into(),
         error => error.into(),
     }
 }

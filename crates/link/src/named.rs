@@ -224,7 +224,10 @@ mod tests {
             error(" lte  loss 1% rate 1mbit"),
             format!("at byte 14, `rate`: expected {NOT_OF_THE_LINK}")
         );
-        assert_eq!(error("lte loss 1% loss 2%"), "at byte 12, `loss`: expected this part only once");
+        assert_eq!(
+            error("lte loss 1% loss 2%"),
+            "at byte 12, `loss`: expected this part only once"
+        );
         let expected = "expected a share from 0% to 100%, such as `1%`";
         assert_eq!(error("lte  loss"), format!("at byte 9, the end: {expected}"));
         assert_eq!(error("edge loss 2"), format!("at byte 10, `2`: {expected}"));

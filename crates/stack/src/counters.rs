@@ -368,7 +368,9 @@ mod tests {
         assert_eq!(names.len(), counters.iter().count());
         let seven: Vec<_> = counters.iter().filter(|(_, value)| *value == 7).collect();
         assert_eq!(seven, [("TcpInSegs", 7)]);
-        assert!(Counters::meanings().map(|(name, _)| name).eq(counters.iter().map(|(name, _)| name)));
+        assert!(
+            Counters::meanings().map(|(name, _)| name).eq(counters.iter().map(|(name, _)| name))
+        );
         let is_sentence = |meaning: &str| meaning.ends_with('.') && !meaning.contains("  ");
         assert!(Counters::meanings().all(|(_, meaning)| is_sentence(meaning)));
     }

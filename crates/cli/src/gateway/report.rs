@@ -190,20 +190,41 @@ fn put_datagrams(
     dropped: u64,
 ) -> fmt::Result {
     let open = ConstGauge::new(associations as u64);
-    put(encoder, "gateway_associations", "UDP sockets of programs whose datagrams are carried", &open)?;
+    put(
+        encoder,
+        "gateway_associations",
+        "UDP sockets of programs whose datagrams are carried",
+        &open,
+    )?;
     for (name, help, value) in [
         ("gateway_datagrams_sent", "Datagrams sent to the other gateway", counters.sent),
-        ("gateway_datagrams_received", "Datagrams received from the other gateway", counters.received),
+        (
+            "gateway_datagrams_received",
+            "Datagrams received from the other gateway",
+            counters.received,
+        ),
         (
             "gateway_datagrams_dropped",
             "Datagrams dropped by this gateway: full queues, rules, unknown names, filtering",
             dropped + counters.dropped_full,
         ),
-        ("gateway_frames_sent", "Frames sent, which carry datagrams and repairs", counters.frames_sent),
+        (
+            "gateway_frames_sent",
+            "Frames sent, which carry datagrams and repairs",
+            counters.frames_sent,
+        ),
         ("gateway_frames_lost", "Frames of the other gateway that the link lost", counters.lost),
-        ("gateway_frames_recovered", "Lost frames of the other gateway that repairs recovered", counters.recovered),
+        (
+            "gateway_frames_recovered",
+            "Lost frames of the other gateway that repairs recovered",
+            counters.recovered,
+        ),
         ("gateway_repairs_sent", "Frames with repairs sent", counters.repairs_sent),
-        ("gateway_repair_bytes_sent", "Bytes of the frames with repairs sent", counters.repair_bytes_sent),
+        (
+            "gateway_repair_bytes_sent",
+            "Bytes of the frames with repairs sent",
+            counters.repair_bytes_sent,
+        ),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }
@@ -217,7 +238,12 @@ fn put_near(
     spare: usize,
 ) -> fmt::Result {
     let connected = ConstGauge::new(u64::from(is_connected));
-    put(encoder, "gateway_connected", "1 if the far gateway answers, otherwise 0; only at a near gateway", &connected)?;
+    put(
+        encoder,
+        "gateway_connected",
+        "1 if the far gateway answers, otherwise 0; only at a near gateway",
+        &connected,
+    )?;
     let help = "Connections to the far gateway opened ahead of programs; only at a near gateway";
     put(encoder, "gateway_spare", help, &ConstGauge::new(spare as u64))?;
     let rtt = rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64());
@@ -233,11 +259,20 @@ fn put_carried(
     received: u64,
     refused: &BTreeMap<&'static str, u64>,
 ) -> fmt::Result {
-    put(encoder, "gateway_open", "Connections that are carried now", &ConstGauge::new(open as u64))?;
+    put(
+        encoder,
+        "gateway_open",
+        "Connections that are carried now",
+        &ConstGauge::new(open as u64),
+    )?;
     for (name, help, value) in [
         ("gateway_opened", "Connections carried since the start", opened),
         ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", sent),
-        ("gateway_received_bytes", "Bytes of connections received from the other gateway", received),
+        (
+            "gateway_received_bytes",
+            "Bytes of connections received from the other gateway",
+            received,
+        ),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }

@@ -300,9 +300,10 @@ impl FarSettings {
     pub(super) fn plan(self) -> Result<FarPlan, Mistake> {
         let (Some(key), Some(peers)) = (self.key, self.peers.filter(|peers| !peers.is_empty()))
         else {
-            return Err(Mistake::new(
-                format!("a far gateway needs a key and at least one peer; for example: {}", example::FAR),
-            ));
+            return Err(Mistake::new(format!(
+                "a far gateway needs a key and at least one peer; for example: {}",
+                example::FAR
+            )));
         };
         carrier::check(self.strategies.as_ref())?;
         let address = self.address.unwrap_or_else(|| local(1));
@@ -394,9 +395,9 @@ impl NearSettings {
     /// As [`plan`](Self::plan).
     pub(super) fn link(self, example: &str) -> Result<NearPlan, Mistake> {
         let (Some(key), Some(peer), Some(endpoint)) = (self.key, self.peer, self.endpoint) else {
-            return Err(Mistake::new(
-                format!("a near gateway needs a key, a peer and an endpoint; for example: {example}"),
-            ));
+            return Err(Mistake::new(format!(
+                "a near gateway needs a key, a peer and an endpoint; for example: {example}"
+            )));
         };
         carrier::check(self.strategies.as_ref())?;
         let forwards = self.forwards.unwrap_or_default();

@@ -25,7 +25,8 @@ pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
     } else {
         let name = path.display().to_string();
         let text = file::read(path, LONGEST_SCENARIO).map_err(|error| {
-            let advice = "give a scenario file; `airtcp sim init > scenario.toml` writes an example";
+            let advice =
+                "give a scenario file; `airtcp sim init > scenario.toml` writes an example";
             output::if_missing(error.context(format!("reading {name}")), advice)
         })?;
         (name, text)

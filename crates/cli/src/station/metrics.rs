@@ -94,7 +94,10 @@ fn help_of(name: &str) -> &'static str {
 const HELPS: [(&str, &str); 44] = [
     ("received_packets", "Packets received from the device, by side"),
     ("received_bytes", "Bytes received from the device, by side"),
-    ("dropped_not_ip", "Packets dropped by a bridge because they do not begin with an IP header, by side"),
+    (
+        "dropped_not_ip",
+        "Packets dropped by a bridge because they do not begin with an IP header, by side",
+    ),
     ("sent_packets", "Packets sent to the device, by side"),
     ("sent_bytes", "Bytes sent to the device, by side"),
     ("sent_dropped_full", "Packets dropped because the device was full for too long, by side"),
@@ -111,12 +114,27 @@ const HELPS: [(&str, &str); 44] = [
     ("probes", "Probes and keep-alives that arrived while the mobile was out of reach"),
     ("held_dropped", "Packets dropped because the pool was full or the mobile stayed away"),
     ("let_go", "Flows released because the mobile stayed away for longer than absence"),
-    ("out_of_window_data", "Segments with sequence numbers outside the receiver's window (RFC 9293 section 3.10.7.4)"),
-    ("out_of_window_acks", "Segments that acknowledge data that was not sent, or nothing (RFC 5961 section 5)"),
+    (
+        "out_of_window_data",
+        "Segments with sequence numbers outside the receiver's window (RFC 9293 section 3.10.7.4)",
+    ),
+    (
+        "out_of_window_acks",
+        "Segments that acknowledge data that was not sent, or nothing (RFC 5961 section 5)",
+    ),
     ("out_of_window_syns", "SYNs on an established flow (RFC 5961 section 4)"),
-    ("out_of_window_rsts", "RSTs without the number that the receiver expects (RFC 5961 section 3)"),
-    ("spoofed_sources", "Packets of the wireless side dropped because their source is not in mobiles"),
-    ("link_local_sources", "Packets of the wireless side dropped because of a link-local or unspecified source"),
+    (
+        "out_of_window_rsts",
+        "RSTs without the number that the receiver expects (RFC 5961 section 3)",
+    ),
+    (
+        "spoofed_sources",
+        "Packets of the wireless side dropped because their source is not in mobiles",
+    ),
+    (
+        "link_local_sources",
+        "Packets of the wireless side dropped because of a link-local or unspecified source",
+    ),
     ("missed_events", "Events for a trace that found no room"),
     ("radio_received", "Packets that entered the radio, by way"),
     ("radio_forwarded", "Packets that the radio delivered, by way"),
@@ -179,7 +197,11 @@ pub(crate) fn exported() -> [String; 2] {
     station.radio[0].policed = 1;
     [Some(station), None].map(|station| {
         let dropped_not_ip = station.is_none().then_some(0);
-        let side = || SideReport { dropped_not_ip, ..SideReport::default() };
+        let side = || {
+            let mut side = SideReport::default();
+            side.dropped_not_ip = dropped_not_ip;
+            side
+        };
         crate::metrics::text(Report { seconds: 0.0, wired: side(), wireless: side(), station })
             .unwrap()
     })

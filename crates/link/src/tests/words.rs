@@ -16,10 +16,7 @@ fn what_is_wrong_is_pointed_at() {
             "delay 5",
             "at byte 6, `5`: expected a time with its unit (s, ms, us or ns), such as `5ms`",
         ),
-        (
-            "rate 0mbit",
-            "at byte 5, `0mbit`: expected a rate above zero, such as `10mbit`",
-        ),
+        ("rate 0mbit", "at byte 5, `0mbit`: expected a rate above zero, such as `10mbit`"),
         ("seed 1 seed 2", "at byte 7, `seed`: expected this part only once"),
         (
             "trace up.txt rate 5mbit",

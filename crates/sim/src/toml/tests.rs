@@ -393,7 +393,8 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
     assert!(flow("judge = \"x\"").starts_with("s.toml:8:9: no judge `x`"));
     let whole = |text: &str| error(&SMALL.replace("congestion = \"reno\"", text));
     assert!(
-        whole("strategies = \"rack/vega\"").starts_with("s.toml:6:14: no congestion control `vega`: use")
+        whole("strategies = \"rack/vega\"")
+            .starts_with("s.toml:6:14: no congestion control `vega`: use")
     );
     assert!(whole("strategies = \"rack//hack\"").starts_with("s.toml:6:14: `rack//hack` is not a"));
     assert_eq!(
