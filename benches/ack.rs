@@ -1,4 +1,4 @@
-//! What working an ACK costs the sender, in order, behind one hole and behind many, as a ratio to `sack/reno`; and how
+//! The sender's cost of an ACK, in order, behind one hole and behind many, as a ratio to `sack/reno`; and how
 //! it grows from 1,000 to 10,000 segments in flight: no faster than their logarithm, it is to be.
 //!
 //! Each combination takes turns with the reference, and of each the least counts: whatever else the machine does can only

@@ -1,4 +1,4 @@
-//! What a packet through an emulated link costs: the link alone, driven by its own deadlines as the
+//! The cost of a packet through an emulated link: the link alone, driven by its own deadlines as the
 //! simulator drives it, with packets that are used again so that no allocation is measured.
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! How fast the simulator is: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; what an event
+//! The speed of the simulator: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; what an event
 //! costs, and a flow takes of memory, where many flows share that link; and what an event costs beside idle flows.
 
 use std::time::{Duration, Instant};

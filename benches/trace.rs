@@ -1,4 +1,4 @@
-//! What being watched costs the engine: two hosts back to back, nobody watching, events made and thrown away, and
+//! The cost of observers for the engine: two hosts back to back, nobody watching, events made and thrown away, and
 //! everything written to a disk.
 //!
 //! The runs take turns, and what is told are ratios within a turn: how fast the machine is meanwhile cancels out.

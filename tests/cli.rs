@@ -146,7 +146,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
     std::fs::create_dir(directory.path().join("dir"))?;
     let tun = ["--tun", "tun0", "--address", "10.0.0.2/24"];
     let url = "http://10.0.0.1/f";
-    let cases: [(&[&str], i32, &str); 25] = [
+    let cases: [(&[&str], i32, &str); 38] = [
         (&["serv"], 2, "'serv'; a similar subcommand exists: 'serve'; for example: "),
         (&["--color", "maybe", "names"], 2, "for example: airtcp names --json"),
         (&["demo", "--link", "lte"], 2, "airtcp demo --lossy --link "),
@@ -167,11 +167,48 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
             1,
             "the directory no does not exist: create",
         ),
-        (&["compare", "trace no.up"], 1, "trace no.up: No such file"),
+        (&["compare", "trace no.up"], 1, "no.up: No such file or directory; give a mahimahi trace"),
+        (
+            &["compare", "trace /x rate 5mbit"],
+            2,
+            "expected either rate or trace, not both: remove one",
+        ),
+        (&["compare", "rate 0mbit"], 2, "expected a rate above zero, such as `10mbit`"),
+        (
+            &["plot", "a.csv"],
+            1,
+            "specify a directory written by --trace, its events.sqlog, or a .pcap",
+        ),
+        (&["plot", "no"], 1, "no: No such file or directory; specify a directory written by"),
+        (
+            &["sweep", "no.toml", "--out", "d"],
+            1,
+            "give an experiment file, such as examples/sweep.toml",
+        ),
+        (&["sweep", "merge", "no.toml", "--out", "d"], 1, "give an experiment file, such as"),
+        (
+            &["report", "no"],
+            1,
+            "give a directory with results or a trace, or a single file of them",
+        ),
+        (&["gateway", "near", "--config", "no"], 1, "give --config a TOML file, whose keys are"),
+        (&["gateway", "check"], 2, "for example: airtcp gateway check --key near.key --peer"),
+        (&["gateway", "far", "--no"], 2, "for example: airtcp gateway far --key far.key --peer"),
+        (
+            &["frobnicate"],
+            2,
+            "commands: serve, get, put, connect, quickserve, quickget, gateway, ss,",
+        ),
+        (&["help", "basestation"], 2, "the base station is a separate program: type "),
         (
             &["quickserve", "a.csv", "--listen", "tcp://127.0.0.1:1"],
             2,
             "is not a directory: create",
+        ),
+        (
+            &["quickserve", "dir", "--listen", "rrtp://127.0.0.1:0"],
+            2,
+            "for example rrtp://127.0.0.1:8000/",
         ),
         (&["quickserve", "dir", "--listen", "tcp://a:1"], 2, "write an IP address of this machine"),
         (&["quickserve", "dir", "--listen", "tcp://127.0.0.1:1/b"], 2, "remove the path"),
@@ -195,6 +232,8 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         let output = airtcp(&["get", url, "-o", "f"]).args(tun).output()?;
         assert!(stderr(&output).contains(what), "{url}: {}", stderr(&output));
     }
+    let ss = airtcp(&["ss", "--help"]).output()?;
+    assert!(String::from_utf8(ss.stdout)?.contains("running servers and gateways"));
     let port = airtcp(&["connect", "10.0.0.1:0"]).args(tun).output()?;
     assert!(stderr(&port).contains("with a port from 1 to 65535"), "{}", stderr(&port));
     let put = airtcp(&["put", "dir", url]).args(tun).current_dir(&directory).output()?;

@@ -113,7 +113,10 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
 
     let (code, _, said) = lab(&["results", "nothing"])?;
     assert_eq!(code, Some(1));
-    assert!(said.contains("nothing: No such file"), "{said}");
+    assert!(
+        said.ends_with("nothing: No such file or directory; give a directory that `airtcp lab run --out DIR` wrote\n"),
+        "{said}"
+    );
     let (code, _, said) = lab(&["run", "self/half-duplex", "--resume"])?;
     assert_eq!(code, Some(2));
     assert!(said.contains("--out"), "{said}");
@@ -150,11 +153,27 @@ fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -
     fs::write(&path, example.replace("\"timeouts\"", "\"timeout\""))?;
     let path = path.display().to_string();
     let (code, table, said) = run(&path)?;
-    assert_eq!((code, table.as_str()), (Some(1), ""));
+    assert_eq!((code, table.as_str()), (Some(2), ""));
     assert!(said.contains(&format!("{path}:8:")), "{said}");
     assert!(
         said.contains("unknown measure `timeout`") && said.contains("mean `timeouts`?"),
         "{said}"
     );
+    // A file of the other command.
+    let scenario = dir.path().join("scenario.toml").display().to_string();
+    fs::write(&scenario, airtcp_sim::toml::EXAMPLE)?;
+    let (code, _, said) = run(&scenario)?;
+    assert_eq!(code, Some(2), "{said}");
+    let advice = format!("; to run a scenario file, type airtcp sim run {scenario}\n");
+    assert!(said.ends_with(&advice), "{said}");
+    let experiment = Command::new(AIRTCP).args(["sim", "run", "examples/lab.toml"]);
+    let experiment = experiment.current_dir(root).output()?;
+    assert_eq!(experiment.status.code(), Some(2));
+    let said = text(&experiment.stderr);
+    let advice = "; to run an experiment file, type airtcp lab run examples/lab.toml\n";
+    assert!(said.ends_with(advice), "{said}");
+    let (code, _, said) = run("nosuch.toml")?;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.ends_with("or a name of `airtcp lab list`\n"), "{said}");
     Ok(())
 }

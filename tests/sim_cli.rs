@@ -208,7 +208,23 @@ fn a_mistake_in_the_file_is_one_line_with_its_place() -> Outcome {
             "trace up.txt",
             ":3:16: trace up.txt: line 17: expected a time in whole milliseconds, such as `17`",
         ),
-        ("rate 5mbit", "trace down.txt", ":3:16: trace down.txt: No such file or directory"),
+        (
+            "rate 5mbit",
+            "trace down.txt",
+            ":3:16: trace down.txt: No such file or directory; give a mahimahi trace: a file with a \
+             time in whole milliseconds on each line",
+        ),
+        (
+            "[[flow]]",
+            "[[flow]]\nstart = \"2s\"",
+            ":6:9: flow `rack/reno`: a copy starts after the end of the run: start it earlier",
+        ),
+        (
+            "loss 1%",
+            "loss 1% at 3s rate 1mbit",
+            ":1:12: link `bottleneck`: it changes at 3s, and the run ends at 2s: change it earlier, \
+             or run longer",
+        ),
         (
             "[[flow]]",
             "[flow]",
@@ -218,7 +234,7 @@ fn a_mistake_in_the_file_is_one_line_with_its_place() -> Outcome {
     for (right, wrong, expected) in cases {
         let path = scenario(&directory, &SMALL.replace(right, wrong))?;
         let output = airtcp(&["sim", "run"]).arg(&path).output()?;
-        assert_eq!(refused(&output, 1), format!("{}{expected}", path.display()));
+        assert_eq!(refused(&output, 2), format!("{}{expected}", path.display()));
     }
     Ok(())
 }
@@ -226,7 +242,11 @@ fn a_mistake_in_the_file_is_one_line_with_its_place() -> Outcome {
 #[test]
 fn a_file_that_cannot_be_read_is_one_line() -> Outcome {
     let missing = airtcp(&["sim", "run", "/no/such.toml"]).output()?;
-    assert_eq!(refused(&missing, 1), "reading /no/such.toml: No such file or directory");
+    assert_eq!(
+        refused(&missing, 1),
+        "reading /no/such.toml: No such file or directory; give a scenario file; `airtcp sim init > scenario.toml` \
+         writes an example"
+    );
     let long = fed(&["sim", "run", "-"], &" ".repeat((1 << 20) + 1))?;
     assert_eq!(refused(&long, 1), "reading stdin: larger than 1 MiB");
     Ok(())

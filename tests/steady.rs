@@ -1,4 +1,4 @@
-//! What data that flows asks of the allocator: next to nothing per segment, and no more memory the longer it flows.
+//! Allocations while data flows: next to nothing per segment, and no more memory the longer it flows.
 //!
 //! The kernel's TCP at the other end of a TUN device, plain and offloading, in both directions, as fast as it goes.
 //! `AIRTCP_STEADY=60 cargo test --release --test steady -- --nocapture` goes on for a minute each way, and shows the figures.

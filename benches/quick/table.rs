@@ -1,4 +1,4 @@
-//! What came of it.
+//! Prints the results as a table.
 
 use std::fmt::Write;
 

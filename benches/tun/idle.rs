@@ -1,4 +1,4 @@
-//! What connections take that are open and silent.
+//! The cost of open and silent connections.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

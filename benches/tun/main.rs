@@ -1,4 +1,4 @@
-//! What a stack on a TUN device does, with the kernel at the other end: `airtcp serve` with its defaults beside a bare
+//! Measures a stack on a TUN device, with the kernel at the other end: `airtcp serve` with its defaults beside a bare
 //! smoltcp poll loop and beside the kernel itself, pair by pair in one run, because only ratios mean anything on a shared
 //! machine.
 //!

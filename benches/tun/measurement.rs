@@ -1,4 +1,4 @@
-//! What a measurement is.
+//! The type of a measurement.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What every stack under test serves: two sinks, a source and an echo. `airtcp serve` has its own.
+//! The services of every stack under test: two sinks, a source and an echo. `airtcp serve` has its own.
 
 use std::io;
 

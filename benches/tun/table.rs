@@ -1,4 +1,4 @@
-//! What comes out: lines of a table, and the same as JSON.
+//! Prints the results: lines of a table, and the same as JSON.
 
 use serde_json::{Value, json};
 

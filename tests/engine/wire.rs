@@ -1,4 +1,4 @@
-//! What is on the wire, read by another reader than the one that wrote it.
+//! Packets of the engine, read by a reader other than their writer.
 
 use airtcp_types::{Event, EventKind, ExtSeq, Packet, RangeSet, SeqNumber, SeqRange};
 use airtcp_wire::options::TcpOptions;

@@ -1,4 +1,4 @@
-//! What a fuzzer's bytes are taken to mean, piece by piece.
+//! Turns a fuzzer's bytes into values, piece by piece.
 
 /// Bytes to be used up; once there are none it gives zeros.
 pub(crate) struct Feed<'a>(pub(crate) &'a [u8]);

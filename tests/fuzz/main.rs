@@ -1,4 +1,4 @@
-//! What the fuzz targets of `fuzz/` do with bytes, and the bytes they have found worth keeping.
+//! The checks of the fuzz targets of `fuzz/`, and a replay of their corpus.
 //!
 //! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`; `cargo +nightly fuzz run
 //! NAME` looks for more, and a crash that it finds is mended and added to them.

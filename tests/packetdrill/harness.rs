@@ -1,4 +1,4 @@
-//! What packetdrill does to the table, done without it: two threads, virtual time.
+//! Calls the table of packetdrill without packetdrill: two threads, virtual time.
 
 use std::fs;
 use std::sync::atomic::{AtomicI32, Ordering};

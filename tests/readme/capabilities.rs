@@ -8,14 +8,15 @@ use std::process::Command;
 use airtcp_basestation::{Bridge, Side};
 use airtcp_device::{Clock, Device, Memory, Tun, TunOptions, memory};
 use airtcp_net::{Sibling, TcpStream, UdpSocket};
-use airtcp_recovery::registry::{Entry, controls, judges};
+use airtcp_recovery::registry::{Entry, controls, detections, judges};
 use airtcp_recovery::{Profile, Ruling, When};
 use airtcp_stack::Counters;
 use airtcp_stack::tcp::{EcnMode, TcpConfig};
+use airtcp_tunnel::Tunnel;
 use airtcp_types::{ByteCount, Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{hosts, links, sockets, worlds};
+use crate::{gateways, hosts, links, sockets, worlds};
 
 /// A row of the table.
 pub(crate) struct Row<'a> {
@@ -27,14 +28,18 @@ pub(crate) struct Row<'a> {
 
 /// Whether the code has what the row names: all of it, or nothing.
 pub(crate) fn is_there(row: &Row<'_>) -> bool {
-    let among = |known: &[&str]| {
-        let there = row.names.iter().filter(|name| known.contains(name)).count();
-        assert!(there == 0 || there == row.names.len(), "{} is half there", row.what);
-        there > 0
+    let are_all = |known: Vec<&str>| {
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        let of_row = row.names.iter().map(|name| (*name).to_owned()).collect();
+        sorted(of_row) == sorted(known.into_iter().map(str::to_owned).collect())
     };
     match row.what {
-        what if what.starts_with("Congestion control `") => among(&names(controls())),
-        what if what.starts_with("Judges `") => among(&names(judges())),
+        what if what.starts_with("Loss detection `") => are_all(names(detections())),
+        what if what.starts_with("Congestion control `") => are_all(names(controls())),
+        what if what.starts_with("Judges `") => are_all(names(judges())),
         what if what.starts_with("Commands `") => {
             let commands = commands();
             assert_eq!(row.names, commands);
@@ -101,6 +106,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             hosts::grants_accecn(EcnMode::PassiveAccurate)
                 && !hosts::grants_accecn(TcpConfig::default().ecn)
         }
+        "TCP: a new connection starts with what earlier ones to the same peer measured (RFC 9040), only if configured, as in a gateway" =>
+        {
+            let gateway = airtcp_gateway::carrier_config([], ByteCount::from_mib(1), 1);
+            !TcpConfig::default().path_memory && gateway.tcp.path_memory
+        }
         "TCP: Fast Open, urgent data out of band" => {
             hosts::syn().options.unknown > 0 || code_has("crates/stack", &["oob"])
         }
@@ -123,6 +133,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             fn is_device<D: Device>() {}
             is_device::<Tun>();
             is_device::<Memory>();
+            true
+        }
+        "Devices: WireGuard over UDP, without root (crate `airtcp-tunnel`)" => {
+            fn is_device<D: Device>() {}
+            is_device::<Tunnel>();
             true
         }
         "Devices: offload of checksums and segmentation, several queues of a TUN device" => {
@@ -153,6 +168,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                     .iter()
                     .all(|name| commands().iter().any(|one| one == name))
         }
+        what if what.starts_with("Gateway: ") => gateways::has(what),
         "HTTP: GET with ranges and PUT, on both sides" => {
             commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
         }
@@ -228,10 +244,14 @@ fn help(binary: &str) -> String {
     String::from_utf8(help.stdout).unwrap()
 }
 
-fn serve_help() -> String {
+pub(crate) fn help_of(command: &[&str]) -> String {
     let airtcp = env!("CARGO_BIN_EXE_airtcp");
-    let help = Command::new(airtcp).args(["serve", "--help"]).output().unwrap();
+    let help = Command::new(airtcp).args(command).arg("--help").output().unwrap();
     String::from_utf8(help.stdout).unwrap()
+}
+
+fn serve_help() -> String {
+    help_of(&["serve"])
 }
 
 fn counts(names: &[&str]) -> bool {

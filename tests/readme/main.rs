@@ -1,8 +1,9 @@
-//! What the README and the pages say is what the code does.
+//! Checks that the README and the pages describe what the code does.
 
 mod book;
 mod capabilities;
 mod commands;
+mod gateways;
 mod hosts;
 mod link_page;
 mod links;
@@ -83,8 +84,10 @@ fn the_commands_to_copy_are_the_two_that_are_announced() {
 fn every_file_that_is_named_is_there() {
     for name in [
         "README.md",
+        "SECURITY.md",
         "docs/architecture.md",
         "docs/basestation.md",
+        "docs/cut-a-link.md",
         "docs/deviations.md",
         "docs/experiment-files.md",
         "docs/lab.md",
@@ -95,8 +98,11 @@ fn every_file_that_is_named_is_there() {
         "docs/rfc.md",
         "docs/rrtp.md",
         "docs/scenarios.md",
+        "docs/security.md",
         "docs/simulate.md",
         "docs/strategies/README.md",
+        "docs/sweep-in-rust.md",
+        "docs/sweep-on-a-cluster.md",
         "docs/sweeps.md",
         "docs/test-a-program.md",
         "docs/tools.md",
@@ -226,20 +232,22 @@ fn the_page_of_experiment_files_has_the_example_as_it_is() {
 
 #[test]
 fn the_page_of_sweeps_has_the_examples_as_they_are() {
-    for (file, language) in [("examples/sweep.toml", "toml"), ("examples/sweep.rs", "rust")] {
+    for (name, file, language) in [
+        ("docs/sweeps.md", "examples/sweep.toml", "toml"),
+        ("docs/sweep-in-rust.md", "examples/sweep.rs", "rust"),
+    ] {
         let example = page(file);
-        assert!(
-            page("docs/sweeps.md").contains(&format!("```{language}\n{example}```\n")),
-            "{file}"
-        );
+        assert!(page(name).contains(&format!("```{language}\n{example}```\n")), "{file}");
     }
 }
 
 #[test]
 fn the_page_on_testing_a_program_has_the_tests_as_they_are() {
-    for test in ["tests/lossy_link.rs", "tests/cut_link.rs"] {
-        let example = page(test);
-        let text = page("docs/test-a-program.md");
+    for (name, test) in [
+        ("docs/test-a-program.md", "tests/lossy_link.rs"),
+        ("docs/cut-a-link.md", "tests/cut_link.rs"),
+    ] {
+        let (text, example) = (page(name), page(test));
         assert!(text.contains(&format!("```rust\n{example}```\n")), "{test}");
     }
 }

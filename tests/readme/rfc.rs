@@ -1,4 +1,4 @@
-//! Which test shows which requirement of which RFC.
+//! Checks that each requirement of an RFC names its test.
 //!
 //! The requirements are listed in `docs/rfc/`, one file for each RFC. A test names those it shows in the lines above it:
 //! `Shows:` in a comment, and their names, such as RFC9293-MUST-17. What shows what is written to `docs/rfc.md` by

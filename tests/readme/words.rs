@@ -57,13 +57,23 @@ fn manual(program: &str) -> Vec<(String, String)> {
 fn the_pages_and_the_help_use_the_words_of_the_field() {
     // Those of the results quote their sources.
     let pages = pages("docs").into_iter().filter(|name| !name.starts_with("docs/results/"));
-    let pages = pages.chain(["README.md".to_owned()]);
+    let crates = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/crates")).unwrap();
+    let crates = crates.map(|one| one.unwrap().file_name().into_string().unwrap());
+    // The shared library for packetdrill has none.
+    let readmes =
+        crates.filter(|name| name != "packetdrill").map(|name| format!("crates/{name}/README.md"));
+    let pages = pages.chain(readmes).chain(["README.md", "SECURITY.md"].map(str::to_owned));
+    let of_page = |text: &str| prose(text).collect::<Vec<_>>().join("\n");
     let mut texts: Vec<_> = pages
         .map(|name| {
-            let text = prose(&page(&name)).collect::<Vec<_>>().join("\n");
+            let text = of_page(&page(&name));
             (name, text)
         })
         .collect();
+    let changes = page("CHANGELOG.md");
+    let (_, unreleased) = changes.split_once("\n## [Unreleased]\n").unwrap();
+    let unreleased = unreleased.split("\n## ").next().unwrap();
+    texts.push(("CHANGELOG.md".to_owned(), of_page(unreleased)));
     for program in [env!("CARGO_BIN_EXE_airtcp"), env!("CARGO_BIN_EXE_basestation")] {
         texts.extend(manual(program));
     }

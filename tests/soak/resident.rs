@@ -1,4 +1,4 @@
-//! What the kernel says of this process.
+//! Reads the memory of this process from the kernel.
 
 /// The memory of this process, in bytes.
 pub(crate) fn resident() -> u64 {

@@ -1,4 +1,4 @@
-//! What an application does with a stream, of our stack or of the kernel.
+//! Applications on a stream of our stack or of the kernel.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a command does to a machine that has networks of its own, and what it says of a device that it did not make.
+//! Commands on a machine with networks of its own, and on devices that they did not create.
 
 use std::process::Command;
 

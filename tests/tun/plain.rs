@@ -1,4 +1,4 @@
-//! Whole packets between the device and the kernel.
+//! Packets without offload between the device and the kernel.
 
 use std::collections::VecDeque;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! What comes in on one side leaves by the other.
+//! A bridge: forwards packets of one side to the other.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a bridge counts.
+//! Counters of a bridge.
 
 /// What arrived on one side of a bridge, and what became of it.
 ///

@@ -1,4 +1,4 @@
-//! The base station between the wired network and a radio.
+//! A base station between a wired network and a radio that it emulates.
 //!
 //! A [`Station`] has a radio, and helps the TCP flows that go over it; see [`station`]. A [`Bridge`] forwards packets
 //! unchanged, and no more. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: packets and the time flow in,

@@ -1,4 +1,4 @@
-//! The command line: what it takes, and one line for what it does not.
+//! Parses the command line; rejects mistakes in one line with an example.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,13 +10,14 @@ use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
 use clap::builder::StyledStr;
-use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::attach::AttachArgs;
 use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::client::quick::args::{QuickGetArgs, QuickServeArgs};
 use crate::compare::CompareArgs;
+use crate::example;
 use crate::gateway::GatewayArgs;
 use crate::generate::{CompletionsArgs, ManArgs};
 use crate::global::{self, GlobalArgs};
@@ -47,9 +48,9 @@ const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
     after_help = "The base station is a separate program: basestation --help.\n\
                   RUST_LOG selects the log messages on stderr, for example RUST_LOG=airtcp=debug;\n\
                   if it is not set, -q, -v and -vv select the levels error, info and debug.\n\n\
-                  Exit codes: 0 success, 1 failure, 2 mistake on the command line; 130 (SIGINT)\n\
-                  and 143 (SIGTERM) if the signal came before the result. Commands that run\n\
-                  until Ctrl-C then end with 0."
+                  Exit codes: 0 success, 1 failure, 2 mistake on the command line or in a file of\n\
+                  settings, a scenario or an experiment; 130 (SIGINT) and 143 (SIGTERM) if the\n\
+                  signal came before the result. Commands that run until Ctrl-C then end with 0."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -76,7 +77,7 @@ pub(crate) enum Command {
     Quickget(Box<QuickGetArgs>),
     /// Carry the traffic of unmodified programs over a bad link, between two machines
     Gateway(GatewayArgs),
-    /// List the connections of a running `serve`, in the format of ss -tinm
+    /// List the connections of running servers and gateways, in the format of ss -tinm
     Ss(SsArgs),
     /// List all strategies and all named links
     Names(NamesArgs),
@@ -294,12 +295,21 @@ pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    if words.clone().find(|word| !word.starts_with('-')) == Some("basestation") {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let mut commands = words.iter().filter(|word| !word.starts_with('-') && **word != "help");
+    if commands.next() == Some(&"basestation") {
         return Err(Refusal::mistake(base_station()));
     }
-    let example = words.find_map(example).unwrap_or(EXAMPLE);
-    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example))?;
+    let cli = Cli::try_parse_from(&arguments).map_err(|error| {
+        let has_tip = error.get(ContextKind::SuggestedSubcommand).is_some();
+        let all = match error.kind() {
+            ErrorKind::InvalidSubcommand if !has_tip => {
+                format!("; all commands: {}", commands_below(&words))
+            }
+            _ => String::new(),
+        };
+        Refusal::new(&error, &format!("{}{all}", example::of(&words)))
+    })?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
         Command::Get(get) => get.check(),
@@ -314,6 +324,16 @@ pub(crate) fn parse(
         Ok(()) => Ok(cli),
         Err(text) => Err(Refusal::mistake(text)),
     }
+}
+
+/// The commands of the program, or of the command in `words` that has commands of its own.
+fn commands_below(words: &[&str]) -> String {
+    let mut command = &Cli::command();
+    for word in words {
+        let below = command.find_subcommand(word).filter(|below| below.has_subcommands());
+        command = below.unwrap_or(command);
+    }
+    command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
 }
 
 /// Where the base station's program is.
@@ -406,49 +426,6 @@ impl Refusal {
     }
 }
 
-/// A line that works, where no command is meant.
-const EXAMPLE: &str =
-    "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB";
-
-/// A line that works, of a command.
-fn example(command: &str) -> Option<&'static str> {
-    Some(match command {
-        "serve" => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7",
-        "get" => "airtcp get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/file -o file",
-        "put" => "airtcp put --tun tun0 --address 10.0.0.2/24 file http://10.0.0.1/file",
-        "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
-        "quickserve" => "airtcp quickserve . --listen rrtp://0.0.0.0:8000",
-        "quickget" => "airtcp quickget rrtp://10.0.0.1:8000/file -o file",
-        "gateway" => {
-            "airtcp gateway keygen --out near.key, or: airtcp gateway near --key near.key --peer KEY --endpoint \
-             gateway.example:51820 --socks5 127.0.0.1:1080"
-        }
-        "ss" => "airtcp ss --watch",
-        "names" => "airtcp names --json",
-        "demo" => {
-            "airtcp demo --size 64MiB, or: airtcp demo --lossy --link \"rate 20mbit delay 20ms loss 1%\", or: airtcp \
-             demo --radio \"error 20%\" --arq mac+link"
-        }
-        "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",
-        "sim" => {
-            "airtcp sim init > scenario.toml, or: airtcp sim run scenario.toml --seeds 10 --state states.jsonl"
-        }
-        "report" => "airtcp report results -o report.html",
-        "sweep" => {
-            "airtcp sweep grid.toml --out results, or: airtcp sweep scenario.toml --vary flow.0.strategies=rack/cubic,sack/reno \
-             --out results"
-        }
-        "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
-        "lab" => {
-            "airtcp lab list, or: airtcp lab run self/loss --out results, or: airtcp lab results results"
-        }
-        "completions" => "airtcp completions bash",
-        "man" => "airtcp man sim | man -l -",
-        "plot" => "airtcp plot capture.pcapng --list, or: airtcp plot capture.pcapng -o flow.svg",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,7 +433,20 @@ mod tests {
     #[test]
     fn the_other_program_is_named_where_it_is_taken_for_a_command() {
         assert!(error("airtcp basestation --wired tun0").contains("type "));
+        assert!(error("airtcp help basestation").contains("basestation --help"));
         assert!(parse(["airtcp", "help"]).unwrap_err().text.contains("basestation --help"));
+    }
+
+    #[test]
+    fn of_an_unknown_command_all_are_listed_and_of_a_misspelt_one_none() {
+        let unknown = error("airtcp frobnicate");
+        assert!(unknown.contains("; all commands: serve, get, put, "), "{unknown}");
+        let below = error("airtcp gateway frobnicate");
+        assert!(
+            below.ends_with("; all commands: keygen, pubkey, far, near, check, ctl"),
+            "{below}"
+        );
+        assert!(!error("airtcp serv").contains("all commands"));
     }
 
     fn error(arguments: &str) -> String {

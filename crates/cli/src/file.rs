@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use airtcp_link::Trace;
 use anyhow::{Context, anyhow, bail};
 
+use crate::output;
+
 /// The longest trace of a link: ten million lines.
 const LONGEST_TRACE: u64 = 128 << 20;
 
@@ -71,6 +73,12 @@ pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
+/// Whether a TOML file is an experiment, and no scenario.
+pub(crate) fn is_experiment(text: &str) -> bool {
+    let is_table = |line: &str| line.starts_with("[[axis]]") || line.starts_with("[scenario");
+    text.lines().any(|line| is_table(line.trim_start()))
+}
+
 /// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
 pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
@@ -86,7 +94,10 @@ pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
 /// # Errors
 /// Why it is none, without the file's name.
 pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
-    let text = read(path, LONGEST_TRACE).map_err(|error| format!("{error:#}"))?;
+    let text = read(path, LONGEST_TRACE).map_err(|error| {
+        let advice = "give a mahimahi trace: a file with a time in whole milliseconds on each line";
+        output::explain(&output::if_missing(error, advice))
+    })?;
     Trace::parse(&text).map_err(|error| error.to_string())
 }
 
@@ -155,6 +166,9 @@ mod tests {
         assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("larger than 1 MiB".to_owned()));
         assert_eq!(why(&[0xff]), Err("not UTF-8 text".to_owned()));
         let missing = link_trace(Path::new("/no/such/file")).unwrap_err();
-        assert!(missing.contains("No such file"), "{missing}");
+        assert!(
+            missing.starts_with("No such file or directory; give a mahimahi trace"),
+            "{missing}"
+        );
     }
 }

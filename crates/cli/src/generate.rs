@@ -1,4 +1,4 @@
-//! What is made of the command line itself: completions for shells, and pages of the manual.
+//! Generates completions for shells and manual pages from the command line.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -119,7 +119,9 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<()> {
 }
 
 fn results(args: &ResultsArgs) -> anyhow::Result<()> {
-    let results = Results::read(&args.dirs)?;
+    let results = Results::read(&args.dirs).map_err(|error| {
+        output::if_missing(error.into(), "give a directory that `airtcp lab run --out DIR` wrote")
+    })?;
     output::print(&results.table().to_text(table::width()))?;
     if let Some(dir) = &args.out {
         let files = results.write(dir)?;
@@ -250,10 +252,24 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
 /// Reads an experiment of a user's own.
 fn own(path: &Path) -> anyhow::Result<Study> {
     let name = path.display().to_string();
-    let text = file::read(path, LONGEST_FILE).with_context(|| format!("reading {name}"))?;
+    let text = file::read(path, LONGEST_FILE).map_err(|error| {
+        let advice =
+            "give an experiment file, such as examples/lab.toml, or a name of `airtcp lab list`";
+        output::if_missing(error.context(format!("reading {name}")), advice)
+    })?;
     // A trace is looked for beside the file that names it.
     let directory = path.parent().unwrap_or(Path::new(""));
-    Ok(Study::read(&name, &text, |trace| file::link_trace(&directory.join(trace)))?)
+    let study = Study::read(&name, &text, |trace| file::link_trace(&directory.join(trace)));
+    study.map_err(|error| {
+        let mistake = anyhow!(Mistake::new(error.to_string()));
+        match file::is_experiment(&text) {
+            true => mistake,
+            false => output::with_advice(
+                mistake,
+                format_args!("to run a scenario file, type airtcp sim run {name}"),
+            ),
+        }
+    })
 }
 
 fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {

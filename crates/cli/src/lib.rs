@@ -1,13 +1,10 @@
-//! The commands of `airtcp`, and `basestation`: [`main`] reads the command line and runs one, [`basestation`] is the
-//! other.
+//! The commands of the programs `airtcp` and `basestation`: [`main`] and [`basestation`] parse the command line and run
+//! one command.
 //!
-//! `serve` puts services on a TUN device, `get`, `put` and `connect` call over one, `quickserve` and `quickget` move files over RRTP too, `names` lists the strategies, `demo` sends a file both
-//! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices, `sim`
-//! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
-//! everything else to stderr.
-//! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
-//! later; either way one line on stderr says what and what to do. A command that SIGINT or SIGTERM
-//! ends before its result has 130 or 143; `serve` and others that run until then have 0.
+//! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake on the command line
+//! or in a file of settings, a scenario or an experiment, and 1 for a failure; one line on stderr says what is wrong and
+//! what to do. A command that SIGINT or SIGTERM ends before its result has 130 or 143; `serve` and others that run until
+//! then have 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -42,6 +39,7 @@ mod compare;
 mod control;
 mod demo;
 mod device;
+mod example;
 mod file;
 mod gateway;
 mod generate;

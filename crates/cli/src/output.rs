@@ -1,4 +1,4 @@
-//! What the commands print.
+//! Prints results, notes and errors.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -88,6 +88,15 @@ pub(crate) fn with_advice(error: anyhow::Error, advice: impl Display) -> anyhow:
     error.context(line)
 }
 
+/// The same error; its line says what to give if a file or directory does not exist.
+pub(crate) fn if_missing(error: anyhow::Error, advice: impl Display) -> anyhow::Error {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    match causes.any(|cause| cause.kind() == ErrorKind::NotFound) {
+        true => with_advice(error, advice),
+        false => error,
+    }
+}
+
 /// What to do about an error of the operating system whose own text does not say it.
 fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     let error = cause.downcast_ref::<io::Error>()?;
@@ -107,7 +116,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// A mistake on the command line that shows only when a file is read: the exit code is 2.
+/// A mistake on the command line, or in a file of settings, a scenario or an experiment: the exit code is 2.
 #[derive(Debug)]
 pub(crate) struct Mistake(String);
 
@@ -179,6 +188,14 @@ mod tests {
         let taken = std::net::TcpListener::bind(listener.local_addr().unwrap()).unwrap_err();
         let line = explain(&with_advice(taken.into(), "try again"));
         assert_eq!(line.matches("choose another port").count(), 1, "{line}");
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_what_to_give() {
+        let of = |code| anyhow::Error::from(io::Error::from_raw_os_error(code)).context("a.toml");
+        let missing = if_missing(of(2), "give a file");
+        assert_eq!(explain(&missing), "a.toml: No such file or directory; give a file");
+        assert_eq!(explain(&if_missing(of(13), "give a file")), "a.toml: Permission denied");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the pages tell the reader to type is understood.
+//! Checks that the pages name commands and metrics that exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,4 +93,57 @@ fn a_line_is_read_as_a_shell_does() {
     assert_eq!(words("airtcp sim init > a.toml"), ["airtcp", "sim", "init"]);
     let page = "airtcp nonsense\n```sh\nls\nsudo airtcp names\n```\nairtcp nonsense\n";
     assert_eq!(commands(page), [["airtcp", "names"]]);
+}
+
+/// The rows of a table of metrics: name, kind and meaning, as they are exported.
+fn rows(exported: &str) -> Vec<String> {
+    let fields = |line: &str, what: &str| {
+        let (name, rest) = line.strip_prefix(what)?.split_once(' ')?;
+        Some((name.to_owned(), rest.to_owned()))
+    };
+    let helps = exported.lines().filter_map(|line| fields(line, "# HELP "));
+    let kinds = exported.lines().filter_map(|line| fields(line, "# TYPE "));
+    let row = |((name, help), (_, kind)): ((String, String), (String, String))| {
+        let ending = match kind.as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        format!("| `{name}{ending}` | {kind} | {help} |")
+    };
+    helps.zip(kinds).map(row).collect()
+}
+
+#[test]
+fn the_page_of_metrics_has_every_metric_with_its_meaning() {
+    let [station, bridge] = crate::station::exported();
+    let exported = [
+        ("Stack", vec![crate::serve::exported()]),
+        ("Gateway", vec![crate::gateway::exported()]),
+        ("Base station", vec![station, bridge]),
+    ];
+    let path = root().join("docs/metrics.md");
+    let mut page = fs::read_to_string(&path).unwrap();
+    for (section, texts) in exported {
+        let mut table: Vec<_> = texts.iter().flat_map(|text| rows(text)).collect();
+        let mut known = std::collections::BTreeSet::new();
+        table.retain(|row| known.insert(row.clone()));
+        assert!(
+            table.len() > 10 && !table.iter().any(|row| row.contains("A counter of ctl status"))
+        );
+        let heading = format!("\n## {section}\n");
+        let begin = page.find(&heading).expect("the section") + heading.len();
+        let end = page[begin..].find("\n## ").map_or(page.len(), |end| begin + end);
+        let start = begin + page[begin..end].find("| --- | --- | --- |\n").expect("a table") + 20;
+        let there: Vec<_> = page[start..end].lines().filter(|line| !line.is_empty()).collect();
+        if there == table {
+            continue;
+        }
+        assert!(
+            std::env::var_os("AIRTCP_RECORD").is_some(),
+            "docs/metrics.md, {section}: AIRTCP_RECORD=1 cargo test -p airtcp-cli pages"
+        );
+        page.replace_range(start..end, &(table.join("\n") + "\n"));
+        fs::write(&path, &page).unwrap();
+    }
 }

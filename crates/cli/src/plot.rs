@@ -51,13 +51,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         check_kind(path)?;
     }
-    let trace = plot::read(&args.trace).map_err(|error| match args.trace.is_dir() {
-        true => output::with_advice(
-            error.into(),
-            "specify a directory written by --trace, or a capture",
-        ),
-        false => error.into(),
-    })?;
+    let trace = plot::read(&args.trace).map_err(|error| unread(&args.trace, error))?;
     for cut in trace.cuts() {
         output::note(format_args!("{cut}"));
     }
@@ -100,6 +94,19 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     };
     output::note(format_args!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Why a trace was not read, with the files that can be if it is none of them.
+fn unread(path: &Path, error: TraceError) -> anyhow::Error {
+    let of_plot = ["sqlog", "pcap", "pcapng"];
+    let has_name = path.extension().is_some_and(|name| of_plot.iter().any(|one| name == *one));
+    match path.is_file() && has_name {
+        true => error.into(),
+        false => output::with_advice(
+            error.into(),
+            "specify a directory written by --trace, its events.sqlog, or a .pcap or .pcapng capture",
+        ),
+    }
 }
 
 /// Refuses a name that promises a kind of picture which is not drawn.
@@ -168,6 +175,18 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_is_no_trace_the_files_that_can_be_read_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = ["s.toml", "damaged.pcap"].map(|name| directory.path().join(name));
+        let [none, damaged] = files.each_ref().map(|path| {
+            fs::write(path, "no packets").unwrap();
+            output::explain(&unread(path, plot::read(path).unwrap_err()))
+        });
+        assert!(none.ends_with("its events.sqlog, or a .pcap or .pcapng capture"), "{none}");
+        assert!(!damaged.contains("specify"), "{damaged}");
+    }
 
     #[test]
     fn only_pictures_that_are_drawn_are_promised() {

@@ -1,4 +1,4 @@
-//! What stderr shows of what takes its time: a bar on a terminal, and a line now and then anywhere else.
+//! Shows progress on stderr: a bar on a terminal, a line now and then anywhere else.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -32,7 +32,10 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if is_file {
         airtcp_report::check_output(&args.paths, path)?;
     }
-    let page = airtcp_report::html(&args.title, &args.paths)?;
+    let page = airtcp_report::html(&args.title, &args.paths).map_err(|error| {
+        let advice = "give a directory with results or a trace, or a single file of them";
+        output::if_missing(error.into(), advice)
+    })?;
     if !is_file {
         return output::print(page.trim_end());
     }

@@ -7,11 +7,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use airtcp_types::ByteCount;
-use anyhow::anyhow;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
-use crate::output::Mistake;
+use crate::output::{self, Mistake};
 use crate::{file, value};
 
 /// The longest file of settings.
@@ -23,7 +22,10 @@ const LONGEST: u64 = 1 << 20;
 /// It cannot be read, or a place in it and what is wrong there.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let name = path.display();
-    let text = file::read(path, LONGEST).map_err(|error| anyhow!("{name}: {error:#}"))?;
+    let text = file::read(path, LONGEST).map_err(|error| {
+        let advice = "give --config a TOML file, whose keys are the flags of the command";
+        output::if_missing(error.context(name.to_string()), advice)
+    })?;
     toml::from_str(&text).map_err(|error| {
         let mistake = file::mistake(&text, &error);
         let is_text = mistake.contains("expected a string");

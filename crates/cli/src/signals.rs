@@ -1,4 +1,4 @@
-//! What asks a process to end.
+//! Waits for the signals that end a process.
 
 use std::error::Error;
 use std::fmt;

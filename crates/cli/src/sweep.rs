@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use airtcp_lab::{LabError, Shard, Sweep};
 use airtcp_sim::SimError;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use crate::output::{self, Mistake};
@@ -156,7 +156,10 @@ enum Task<'a> {
 /// The file of a sweep, by its name.
 fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
     let name = args.path().display().to_string();
-    let text = file::read(args.path(), LONGEST_FILE).with_context(|| format!("reading {name}"))?;
+    let text = file::read(args.path(), LONGEST_FILE).map_err(|error| {
+        let advice = "give an experiment file, such as examples/sweep.toml, or a scenario file with --vary KEY=A,B";
+        output::if_missing(error.context(format!("reading {name}")), advice)
+    })?;
     Ok((name, text))
 }
 
@@ -170,20 +173,24 @@ fn sweep<'s>(args: &GridArgs, (name, text): &'s (String, String)) -> anyhow::Res
         axes => Sweep::vary(name, text, axes, seeds, load),
     };
     sweep.map_err(as_mistake).map_err(|error| {
-        match args.vary.is_empty() && !text.contains("[scenario") {
+        match args.vary.is_empty() && !file::is_experiment(text) {
             true => output::with_advice(error, "to sweep over a scenario file, add --vary KEY=A,B"),
             false => error,
         }
     })
 }
 
-/// An error, which may be one of the command line.
+/// An error, which is a mistake if the command line or the file is the reason.
 fn as_mistake(error: LabError) -> anyhow::Error {
     match error {
         LabError::Sim(error @ SimError::Setting { .. }) => {
             Mistake::new(format!("--vary {error}")).into()
         }
-        error @ LabError::Axis { .. } => Mistake::new(error.to_string()).into(),
+        error @ (LabError::Axis { .. }
+        | LabError::Sweep(_)
+        | LabError::Sim(
+            SimError::File { .. } | SimError::Senseless { .. } | SimError::Link { .. },
+        )) => Mistake::new(error.to_string()).into(),
         error => error.into(),
     }
 }

@@ -1,4 +1,4 @@
-//! How an upload that broke off is gone on with: what client and server say to each other.
+//! Resumes interrupted uploads: the fields and requests of client and server.
 //!
 //! Fields, media type and answers are those of draft-ietf-httpbis-resumable-upload; the digests are those of RFC 9530.
 //! Ours alone: the upload of `/name` is the resource `/name?upload`, so that a client that was killed finds it again. The

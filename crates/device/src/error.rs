@@ -1,4 +1,4 @@
-//! Why a device could not be opened, and what to type.
+//! Errors of opening a device, with what to type.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Where packets come from and go to.
+//! Devices: where a stack reads and writes packets.
 //!
 //! A [`Device`] takes and gives IP packets in batches, without link headers: a [`Tun`] shares them
 //! with the Linux kernel, a [`Memory`] with the other end of its [`pair`](memory::pair). Packets

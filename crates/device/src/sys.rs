@@ -1,4 +1,4 @@
-//! What needs a promise about a timer's descriptor.
+//! The unsafe calls on a timer's descriptor.
 #![expect(unsafe_code, reason = "the reactor takes descriptors as numbers")]
 
 use std::io;

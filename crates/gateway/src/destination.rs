@@ -1,4 +1,4 @@
-//! Where a program wants to go.
+//! The destination of a program: an address or a name, and a port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Why a connection is not carried.
+//! The reasons why a connection is not carried.
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! Which destinations the far gateway dials.
+//! Rules for the destinations that the far gateway dials.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Which near gateways have connections, and how many.
+//! Counts and limits the connections of each near gateway.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of experiments, sweeps and results.
 
 use std::io;
 use std::path::PathBuf;

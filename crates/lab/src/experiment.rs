@@ -1,4 +1,4 @@
-//! What an experiment is, and how it is run.
+//! The type of an experiment, and its run.
 
 use std::fmt::Write as _;
 use std::num::NonZero;

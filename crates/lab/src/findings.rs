@@ -1,4 +1,4 @@
-//! What an experiment found: records, a table, pictures, and its claims with their verdicts.
+//! The findings of an experiment: records, a table, pictures, and its claims with their verdicts.
 
 use std::borrow::Cow;
 use std::ops::Not;

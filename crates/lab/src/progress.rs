@@ -1,4 +1,4 @@
-//! How far a sender gets while no time-out holds it up.
+//! Measures the progress of a sender between time-outs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is shown of an experiment, and what is left of it in files.
+//! Prints an experiment, and writes its files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

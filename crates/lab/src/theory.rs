@@ -1,4 +1,4 @@
-//! What measured figures are held against, and how far from it chance may carry them.
+//! Theoretical values for measured figures, and the deviation that chance explains.
 
 use airtcp_sim::Interval;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};

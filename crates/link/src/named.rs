@@ -135,7 +135,10 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
         let read = |own: &str| {
             format!("{own} {rest}").parse::<LinkSpec>().map_err(|error: SpecError| {
                 let offset = error.offset.saturating_sub(own.len() + 1);
-                SpecError { offset: at + offset, ..error }
+                let is_wrong_alone =
+                    rest.parse::<LinkSpec>().is_err_and(|alone| alone.offset == offset);
+                let expected = if is_wrong_alone { error.expected } else { NOT_OF_THE_LINK };
+                SpecError { offset: at + offset, expected, ..error }
             })
         };
         return Ok((read(link.down)?, read(link.up)?));
@@ -149,6 +152,10 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
         Err(error) => Err(error),
     }
 }
+
+/// Expected after a name, in place of a part that the named link has.
+const NOT_OF_THE_LINK: &str = "a part that the named link does not have: to replace one, write the whole \
+                               description, which `airtcp link --help` has";
 
 /// The name of a link, or the part of a description, that is written most like `word`.
 fn nearest(word: &str) -> &'static str {
@@ -215,7 +222,11 @@ mod tests {
         }
         assert_eq!(
             error(" lte  loss 1% rate 1mbit"),
-            "at byte 14, `rate`: expected this part only once"
+            format!("at byte 14, `rate`: expected {NOT_OF_THE_LINK}")
+        );
+        assert_eq!(
+            error("lte loss 1% loss 2%"),
+            "at byte 12, `loss`: expected this part only once"
         );
         let expected = "expected a share from 0% to 100%, such as `1%`";
         assert_eq!(error("lte  loss"), format!("at byte 9, the end: {expected}"));

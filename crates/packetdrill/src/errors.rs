@@ -1,4 +1,4 @@
-//! What the stack refuses, as `errno`.
+//! Maps errors of the stack to `errno`.
 
 use airtcp_stack::HostError;
 use airtcp_stack::tcp::{TcpError, Unreachable};

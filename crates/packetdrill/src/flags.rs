@@ -1,4 +1,4 @@
-//! What `--so_flags` chooses: `key=value`, separated by commas.
+//! Parses `--so_flags`: `key=value`, separated by commas.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What an endpoint and its connections are told.
+//! Settings of an endpoint and its connections.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a server gives a client to bring back, and keeps nothing of: a keyed hash of who the client is, and of when.
+//! Cookies: keyed hashes of a client and the time, which a server verifies without state.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 
 /// Datagrams of an endpoint, and why those were refused that were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]

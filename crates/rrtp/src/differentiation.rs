@@ -1,4 +1,4 @@
-//! What a loss means: the receiver's two algorithms (thesis 3.6).
+//! Classifies losses: the receiver's two algorithms (thesis 3.6).
 //!
 //! [`Arrivals`] is fed each data packet. Biaz compares the time that a loss took with the shortest gap between
 //! packets; Spike looks at the relative one-way trip time.

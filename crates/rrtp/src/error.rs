@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! Errors of connections and endpoints.
 
 /// Why a connection ended other than gracefully.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! What is to be seen of a connection.
+//! The observable state of a connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What data that flows asks of the allocator: less than a call for ten packets, both ends together.
+//! Allocations while data flows: less than a call for ten packets, both ends together.
 //!
 //! `cargo test --release -p airtcp-rrtp --test steady -- --nocapture` also shows how much both ends work in a second.
 //!

@@ -54,12 +54,12 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     if total > most {
         return Err(of_scenario(&format!("{total} flows: at most {most} fit this topology")));
     }
-    check_changes(scenario)?;
-    scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))
+    changes(scenario)?;
+    scenario.flows.iter().try_for_each(|one| flow(scenario, one))
 }
 
-/// A link that changes when all is over is a mistake, as is a flow that begins then.
-fn check_changes(scenario: &Scenario) -> Result<(), SimError> {
+/// Rejects links that change after the end of the run.
+pub(crate) fn changes(scenario: &Scenario) -> Result<(), SimError> {
     let mut wires: Vec<(String, &Wire)> = match &scenario.topology {
         Topology::Dumbbell { access, bottleneck }
         | Topology::Wireless { access, bottleneck, .. } => {
@@ -86,7 +86,8 @@ fn check_changes(scenario: &Scenario) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
+/// Rejects settings of a flow that contradict each other or the scenario.
+pub(crate) fn flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     let refuse = |what: &str| Err(senseless(&format!("flow `{}`", flow.name), what));
     if flow.count == 0 {
         return refuse("its count is zero: remove the flow, or choose a count");

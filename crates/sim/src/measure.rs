@@ -1,4 +1,4 @@
-//! What flows did, told from the events of their hosts and from the packets that reach them. The definitions are
+//! Measures flows by the events of their hosts and by the packets that reach them. The definitions are
 //! on [the crate's page](crate#figures).
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How much of a stream had arrived when.
+//! Records how much of a stream had arrived at which time.
 
 use std::io;
 use std::time::{Duration, Instant};

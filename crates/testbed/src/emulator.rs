@@ -1,4 +1,4 @@
-//! What is between two hosts, on a thread of its own.
+//! Runs a node between two hosts on a thread of its own.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};

@@ -1,4 +1,4 @@
-//! What can go wrong in a testbed.
+//! Errors of a testbed.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What the kernel's TCP counts in a namespace, over both versions of IP.
+//! Counters of the kernel's TCP in a namespace, for both versions of IP.
 
 use std::io;
 use std::process::Command;

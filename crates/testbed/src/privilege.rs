@@ -1,4 +1,4 @@
-//! What this process may do, and how it gets to.
+//! Checks the privileges of this process, and acquires them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

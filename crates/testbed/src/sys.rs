@@ -1,4 +1,4 @@
-//! What has to be done between fork and exec.
+//! The unsafe calls between fork and exec.
 #![expect(unsafe_code, reason = "a child asks for its own death signal before it execs")]
 
 use std::os::unix::process::CommandExt;

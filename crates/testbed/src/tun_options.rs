@@ -1,4 +1,4 @@
-//! Which kind of TUN device a test is about.
+//! The kind of TUN device of a test.
 
 use airtcp_device::TunOptions;
 

@@ -1,4 +1,4 @@
-//! How many queues of a TUN device are in use, which the kernel tells by netlink alone.
+//! Counts the queues of a TUN device in use, which the kernel reports by netlink only.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a trace.
+//! Errors of traces.
 
 use std::io;
 use std::path::{Path, PathBuf};

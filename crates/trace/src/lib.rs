@@ -1,4 +1,4 @@
-//! What observers make of packets and events: captures, event logs, time-sequence graphs, pictures.
+//! Records and draws packets and events: captures, event logs, time-sequence graphs, pictures.
 //!
 //! A [`Recorder`] is an [`Observer`](airtcp_types::Observer): packets and events flow in, and files come out, a
 //! pcapng capture and a qlog-style event log as it happens, and at the end each flow's time-sequence graph.

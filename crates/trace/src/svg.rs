@@ -1,4 +1,4 @@
-//! What all pictures share: colours, units, text.
+//! The common parts of all pictures: colours, units, text.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

@@ -1,4 +1,4 @@
-//! What a tunnel is told at its start.
+//! Settings of a tunnel and its peers.
 
 use std::net::SocketAddr;
 use std::time::Duration;

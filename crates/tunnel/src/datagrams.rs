@@ -1,4 +1,4 @@
-//! What carries the datagrams of a tunnel.
+//! The trait of transports for a tunnel's datagrams, and UDP sockets as one.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Why a key, a network or a tunnel is refused.
+//! Errors of keys, networks and tunnels.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The first look at a datagram, before anything costs much: its form, its MAC, cookies, and a rate for each source.
+//! Checks a datagram before it costs much: form, MAC, cookie, and a rate for each source.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! What a program sees of a running tunnel, and changes in it.
+//! A handle that observes and changes a running tunnel.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What happened, in one vocabulary for every observer.
+//! Events, in one vocabulary for every observer.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

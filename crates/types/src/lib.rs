@@ -1,4 +1,4 @@
-//! What every airtcp crate shares.
+//! The types that all airtcp crates share.
 //!
 //! Nothing here knows a clock, a socket or a task. Time comes in as an [`Instant`], randomness as
 //! a seeded [`rng::Stream`], packets as a [`Packet`]; a state machine that takes and gives them is

@@ -1,4 +1,4 @@
-//! Whether a host accepts a packet.
+//! Decides whether a host accepts a packet.
 
 use crate::checksum::verify_transport;
 use crate::{ip, tcp, udp};

@@ -1,4 +1,4 @@
-//! Where the parts of an IP packet begin.
+//! Finds the parts of an IP packet.
 
 use crate::{Headers, ip, tcp, udp};
 

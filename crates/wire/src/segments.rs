@@ -1,5 +1,4 @@
-//! What an offloading device makes of a super-segment, for those who are to see packets of MTU
-//! size.
+//! Cuts super-segments into segments of MTU size, as an offloading device does.
 
 use airtcp_types::{Checksum, Packet};
 

@@ -1,4 +1,4 @@
-//! What a base station does.
+//! Settings of a base station.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a station counts.
+//! Counters of a station.
 
 use airtcp_link::Counters as RadioCounters;
 use airtcp_link::radio::AirCounters;

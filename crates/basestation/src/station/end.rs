@@ -1,4 +1,4 @@
-//! What one end of a flow has said, and what the other may say by it.
+//! State of one end of a flow: its window, and the numbers that the other end may use.
 
 use airtcp_types::{ExtSeq, SeqRange};
 

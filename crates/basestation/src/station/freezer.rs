@@ -1,4 +1,4 @@
-//! What waits while the mobile cannot be reached, and when senders are told to go on (TCP-ECN 6.2.2).
+//! Holds packets while the mobile is out of reach, and decides when senders continue (TCP-ECN 6.2.2).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a station does while the mobile leaves, is gone, and comes back.
+//! Freezes senders while the mobile leaves and is gone, and releases them when it returns.
 
 use airtcp_link::Way;
 use airtcp_types::{Fate, Instant, Packet};

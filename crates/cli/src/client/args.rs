@@ -1,4 +1,4 @@
-//! What `get`, `put` and `connect` take.
+//! The command lines of `get`, `put` and `connect`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a server holds of an upload that broke off, and whether it is of this file.
+//! Asks a server how much of an interrupted upload it holds, and whether it is of this file.
 
 use std::fs::File;
 use std::io::{self, Seek};

@@ -1,4 +1,4 @@
-//! What is said of a transfer that is done.
+//! Reports a finished transfer.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Where a file that comes is put: beside its place until it is complete.
+//! Writes a received file beside its target until it is complete.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -190,7 +190,10 @@ impl FromStr for Url {
             return Err(format!("the host is missing; {EXAMPLE}"));
         }
         let Some(port) = port else {
-            return Err(format!("the port must be a number from 1 to 65535; {EXAMPLE}"));
+            return Err(format!(
+                "the port must be a number from 1 to 65535; for example http://{host}:8000{}",
+                uri.path()
+            ));
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let place = Place { host: host.to_owned(), port };
@@ -243,12 +246,15 @@ mod tests {
         assert!(why("https://a.example/").contains("no TLS"));
         assert!(why("ftp://a.example/").contains("must begin with http://"));
         assert!(why("10.0.0.1/file").contains("must begin with http://"));
+        let port = "rrtp://127.0.0.1:0".parse::<QuickUrl>().unwrap_err();
+        assert!(port.ends_with("; for example rrtp://127.0.0.1:8000/"), "{port}");
         assert!(why("http://me@a.example/").contains("before @"));
         assert!(why("http://fd00::1/x").contains("in brackets: http://[fd00::1]/"));
         assert!(why("http://a.example/a b").contains("a space as %20"));
         assert!(why("http://[fd00::1/x").contains("an IPv6 address in brackets"));
         for bad in ["http://a:0/", "http://a:99999/", "http://a:80x/"] {
-            assert!(why(bad).contains("from 1 to 65535; for example"), "{bad}");
+            let why = why(bad);
+            assert!(why.ends_with("from 1 to 65535; for example http://a:8000/"), "{bad}: {why}");
         }
         for bad in ["http://", "http:///x"] {
             assert!(why(bad).contains("for example"), "{bad}");

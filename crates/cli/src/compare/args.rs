@@ -1,4 +1,4 @@
-//! What `airtcp compare` takes.
+//! The command line of `airtcp compare`.
 
 use std::num::NonZero;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Which combination the comparison recommends for the link, and what it costs other flows.
+//! Recommends a combination for the link, with its cost for other flows.
 
 use std::fmt;
 

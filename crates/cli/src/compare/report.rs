@@ -1,4 +1,4 @@
-//! What came of the comparison: its rows, ranked, and its JSON.
+//! Ranks the results of the comparison, and writes them as JSON.
 
 use airtcp_link::Counters;
 use airtcp_sim::{FlowResult, Interval, RunResult};

@@ -1,4 +1,4 @@
-//! Who asks.
+//! Sends requests to a control socket.
 
 use std::error::Error;
 use std::fmt;

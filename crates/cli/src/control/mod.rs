@@ -1,4 +1,4 @@
-//! A control socket: a Unix socket by which a running command is asked and told things.
+//! A control socket: a Unix socket that queries and changes a running command.
 //!
 //! Whoever connects writes a line of JSON for each request, `{"command": "status"}`, and reads one for its answer,
 //! `{"ok": ...}` or `{"error": "why"}`.

@@ -1,4 +1,4 @@
-//! Who is asked.
+//! Listens on a control socket, and answers requests.
 
 use std::fs;
 use std::io::ErrorKind;

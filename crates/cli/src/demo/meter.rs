@@ -1,4 +1,4 @@
-//! What packets tell of a sender, whosever it is: data segments, and round-trip times.
+//! Measures a sender, of any stack, by its packets: data segments, and round-trip times.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What `airtcp demo --radio` prints and draws.
+//! Prints and draws the results of `airtcp demo --radio`.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the demo shows: a line while it runs, a table or JSON at the end.
+//! Reports the demo: a line while it runs, a table or JSON at the end.
 
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr};

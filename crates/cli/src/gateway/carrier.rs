@@ -1,4 +1,4 @@
-//! What carries: a stack in a WireGuard tunnel over UDP, on a thread of its own.
+//! Starts the stack of a gateway: in a WireGuard tunnel over UDP, on a thread of its own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

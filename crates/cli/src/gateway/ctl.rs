@@ -1,4 +1,4 @@
-//! `airtcp gateway ctl`: asks a running gateway, and changes it.
+//! `airtcp gateway ctl`: queries and changes a running gateway.
 
 use std::collections::BTreeSet;
 use std::io;

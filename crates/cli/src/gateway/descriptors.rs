@@ -1,4 +1,4 @@
-//! How many files and sockets a gateway may open.
+//! Raises the limit of open files and sockets for a gateway.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 

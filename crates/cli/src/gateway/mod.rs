@@ -16,9 +16,13 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(test)]
+pub(crate) use report::exported;
+
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 
+use crate::example;
 use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
@@ -86,7 +90,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Check(args) => {
-            let plan = args.settings.or(of_near_file(args.config)?).link()?;
+            let plan = args.settings.or(of_near_file(args.config)?).link(example::CHECK)?;
             block_on(check::run(plan))
         }
         Command::Far(args) => {

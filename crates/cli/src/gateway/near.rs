@@ -1,4 +1,4 @@
-//! `airtcp gateway near`: takes the connections of programs.
+//! `airtcp gateway near`: accepts the connections of programs.
 
 use std::future::ready;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a gateway did.
+//! Reports what a gateway has done: status, summary at the end, metrics.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -157,7 +157,7 @@ impl Collector for Report {
         put_stacks(encoder, std::slice::from_ref(&self.stack))?;
         match self.end.status() {
             EndStatus::Near(near) => {
-                put_near(encoder, &near)?;
+                put_near(encoder, near.rtt, near.connected, near.spare)?;
                 put_carried(
                     encoder,
                     near.open,
@@ -190,33 +190,65 @@ fn put_datagrams(
     dropped: u64,
 ) -> fmt::Result {
     let open = ConstGauge::new(associations as u64);
-    put(encoder, "gateway_associations", "UDP sockets of programs that are carried", &open)?;
+    put(
+        encoder,
+        "gateway_associations",
+        "UDP sockets of programs whose datagrams are carried",
+        &open,
+    )?;
     for (name, help, value) in [
         ("gateway_datagrams_sent", "Datagrams sent to the other gateway", counters.sent),
-        ("gateway_datagrams_received", "Datagrams received from it", counters.received),
+        (
+            "gateway_datagrams_received",
+            "Datagrams received from the other gateway",
+            counters.received,
+        ),
         (
             "gateway_datagrams_dropped",
-            "Datagrams dropped by this gateway: full queues, rules, names, filtering",
+            "Datagrams dropped by this gateway: full queues, rules, unknown names, filtering",
             dropped + counters.dropped_full,
         ),
-        ("gateway_frames_sent", "Frames of datagrams sent, with repairs", counters.frames_sent),
+        (
+            "gateway_frames_sent",
+            "Frames sent, which carry datagrams and repairs",
+            counters.frames_sent,
+        ),
         ("gateway_frames_lost", "Frames of the other gateway that the link lost", counters.lost),
-        ("gateway_frames_recovered", "Those of them that repairs recovered", counters.recovered),
-        ("gateway_repairs_sent", "Repair frames sent", counters.repairs_sent),
-        ("gateway_repair_bytes_sent", "Their bytes", counters.repair_bytes_sent),
+        (
+            "gateway_frames_recovered",
+            "Lost frames of the other gateway that repairs recovered",
+            counters.recovered,
+        ),
+        ("gateway_repairs_sent", "Frames with repairs sent", counters.repairs_sent),
+        (
+            "gateway_repair_bytes_sent",
+            "Bytes of the frames with repairs sent",
+            counters.repair_bytes_sent,
+        ),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }
     Ok(())
 }
 
-fn put_near(encoder: &mut DescriptorEncoder<'_>, near: &NearStatus) -> fmt::Result {
-    let connected = ConstGauge::new(u64::from(near.connected));
-    put(encoder, "gateway_connected", "Whether the far gateway answers", &connected)?;
-    let help = "Connections to the far gateway that were opened ahead";
-    put(encoder, "gateway_spare", help, &ConstGauge::new(near.spare as u64))?;
-    let rtt = near.rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64());
-    put(encoder, "gateway_rtt_seconds", "Round trip of the last heartbeat", &ConstGauge::new(rtt))
+fn put_near(
+    encoder: &mut DescriptorEncoder<'_>,
+    rtt: Option<Duration>,
+    is_connected: bool,
+    spare: usize,
+) -> fmt::Result {
+    let connected = ConstGauge::new(u64::from(is_connected));
+    put(
+        encoder,
+        "gateway_connected",
+        "1 if the far gateway answers, otherwise 0; only at a near gateway",
+        &connected,
+    )?;
+    let help = "Connections to the far gateway opened ahead of programs; only at a near gateway";
+    put(encoder, "gateway_spare", help, &ConstGauge::new(spare as u64))?;
+    let rtt = rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64());
+    let help = "Round-trip time of the last heartbeat; only at a near gateway";
+    put(encoder, "gateway_rtt_seconds", help, &ConstGauge::new(rtt))
 }
 
 fn put_carried(
@@ -227,16 +259,25 @@ fn put_carried(
     received: u64,
     refused: &BTreeMap<&'static str, u64>,
 ) -> fmt::Result {
-    put(encoder, "gateway_open", "Connections carried now", &ConstGauge::new(open as u64))?;
+    put(
+        encoder,
+        "gateway_open",
+        "Connections that are carried now",
+        &ConstGauge::new(open as u64),
+    )?;
     for (name, help, value) in [
-        ("gateway_opened", "Connections carried", opened),
+        ("gateway_opened", "Connections carried since the start", opened),
         ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", sent),
-        ("gateway_received_bytes", "Bytes of connections received from it", received),
+        (
+            "gateway_received_bytes",
+            "Bytes of connections received from the other gateway",
+            received,
+        ),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }
     let refused = refused.iter().map(|(reason, count)| (*reason, ConstCounter::new(*count)));
-    put_by(encoder, "gateway_refused", "Connections refused by reason", "reason", refused)
+    put_by(encoder, "gateway_refused", "Connections refused, by reason", "reason", refused)
 }
 
 fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: Vec<PeerStatus>) -> fmt::Result {
@@ -259,12 +300,38 @@ fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: Vec<PeerStatus>) -> fmt
     };
     family(
         "gateway_handshake_age_seconds",
-        "Time since the last handshake of WireGuard",
+        "Time since the last handshake of WireGuard, by peer",
         MetricType::Gauge,
         &|peer| peer.seconds_since_handshake,
     )?;
-    let help = "Bytes of datagrams of the tunnel";
-    let (received, sent) = ("gateway_peer_received_bytes", "gateway_peer_sent_bytes");
-    family(received, help, MetricType::Counter, &|peer| Some(peer.received_bytes as f64))?;
-    family(sent, help, MetricType::Counter, &|peer| Some(peer.sent_bytes as f64))
+    family(
+        "gateway_peer_received_bytes",
+        "Bytes of the tunnel's datagrams received, without UDP and IP headers, by peer",
+        MetricType::Counter,
+        &|peer| Some(peer.received_bytes as f64),
+    )?;
+    family(
+        "gateway_peer_sent_bytes",
+        "Bytes of the tunnel's datagrams sent, without UDP and IP headers, by peer",
+        MetricType::Counter,
+        &|peer| Some(peer.sent_bytes as f64),
+    )
+}
+
+/// What gateways export beside the metrics of their stacks.
+#[cfg(test)]
+pub(crate) fn exported() -> String {
+    #[derive(Debug)]
+    struct Sample;
+
+    impl Collector for Sample {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            let encoder = &mut encoder;
+            put_near(encoder, None, false, 0)?;
+            put_carried(encoder, 0, 0, 0, 0, &BTreeMap::new())?;
+            put_datagrams(encoder, 0, &DatagramCounters::default(), 0)?;
+            put_peers(encoder, Vec::new())
+        }
+    }
+    crate::metrics::text(Sample).unwrap()
 }

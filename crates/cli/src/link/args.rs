@@ -1,4 +1,4 @@
-//! What `airtcp link` takes.
+//! The command line of `airtcp link`.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the link did, as a table or as a line of JSON.
+//! Reports the counters of a link, as a table or as a line of JSON.
 
 use std::fmt;
 use std::time::Duration;

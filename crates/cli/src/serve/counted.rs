@@ -1,4 +1,4 @@
-//! What stacks count, for Prometheus.
+//! Exports the counters of stacks to Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,19 +28,19 @@ impl Collector for Counted {
 /// What stacks count together.
 pub(crate) fn put_stacks(encoder: &mut DescriptorEncoder<'_>, stacks: &[Stack]) -> fmt::Result {
     let counters: Counters = stacks.iter().map(Stack::counters).sum();
-    for (name, value) in counters.iter() {
-        let help = format!("{name} of nstat");
+    for ((name, value), (_, meaning)) in counters.iter().zip(Counters::meanings()) {
+        let help = meaning.trim_end_matches('.');
         if GAUGES.contains(&name) {
-            put(encoder, name, &help, &ConstGauge::new(value))?;
+            put(encoder, name, help, &ConstGauge::new(value))?;
         } else {
-            put(encoder, name, &help, &ConstCounter::new(value))?;
+            put(encoder, name, help, &ConstCounter::new(value))?;
         }
     }
     let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();
     for (name, help, value) in [
         ("device_rx_packets", "Packets read from the device", device.rx_packets),
         ("device_rx_bytes", "Bytes read from the device", device.rx_bytes),
-        ("device_rx_errors", "Errors of reading from the device", device.rx_errors),
+        ("device_rx_errors", "Packets that could not be read from the device", device.rx_errors),
         ("device_tx_packets", "Packets written to the device", device.tx_packets),
         ("device_tx_bytes", "Bytes written to the device", device.tx_bytes),
         ("device_tx_dropped", "Packets dropped because the link was down", device.tx_dropped),
@@ -57,7 +57,13 @@ pub(crate) fn put_stacks(encoder: &mut DescriptorEncoder<'_>, stacks: &[Stack]) 
         *states.entry(state.ss_name()).or_default() += 1;
     }
     let states = states.into_iter().map(|(state, count)| (state, ConstGauge::new(count)));
-    put_by(encoder, "connections", "Connections by state of ss", "state", states)
+    put_by(encoder, "connections", "Connections, by their state in ss", "state", states)
+}
+
+/// What a stack exports.
+#[cfg(test)]
+pub(crate) fn exported() -> String {
+    crate::metrics::text(Counted(Vec::new())).unwrap()
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
 use counted::Counted;
+#[cfg(test)]
+pub(crate) use counted::exported;
 pub(crate) use counted::put_stacks;
 use engine::{Engines, Work};
 use summary::Summary;

@@ -1,4 +1,4 @@
-//! What was served, for the end.
+//! Summarises at the end what was served.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! What `serve` does with a connection. Files are served over any byte stream: this stack's, the kernel's, RRTP's.
+//! The services of `serve` on a connection. Files are served over any byte stream: this stack's, the kernel's,
+//! RRTP's.
 
 mod accept;
 mod echo;

@@ -1,4 +1,4 @@
-//! What `airtcp sim` takes.
+//! The command line of `airtcp sim`.
 
 use std::num::NonZero;
 use std::path::PathBuf;

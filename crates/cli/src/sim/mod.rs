@@ -60,19 +60,19 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
         progress.advance();
     }
     let others = airtcp_sim::run_seeds(scenario, rest, args.threads, |_| progress.advance());
-    runs.extend(others?);
+    runs.extend(others.map_err(source::as_mistake)?);
     Ok(runs)
 }
 
 /// Runs the scenario with its own seed, and writes what its packets did and how senders and queues stood.
 fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
-    let simulation = Simulation::new(scenario)?;
+    let simulation = Simulation::new(scenario).map_err(source::as_mistake)?;
     let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));
     let mut recorder = recorder.transpose()?;
     let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
     let run = match &args.state {
         Some(file) => with_states(file, args.every, simulation, observer)?,
-        None => simulation.run(observer)?,
+        None => simulation.run(observer).map_err(source::as_mistake)?,
     };
     if let (Some(recorder), Some(directory)) = (recorder, &args.trace) {
         let written = recorder.finish().with_context(|| trace_flag(directory))?;
@@ -115,7 +115,8 @@ fn with_states(
             let line = serde_json::to_string(state).map_err(io::Error::from);
             written = line.and_then(|line| writeln!(lines, "{line}"));
         }
-    })?;
+    })
+    .map_err(source::as_mistake)?;
     written.and_then(|()| lines.flush()).with_context(context)?;
     output::note(format_args!("wrote {}", path.display()));
     Ok(run)

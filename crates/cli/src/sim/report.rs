@@ -1,4 +1,4 @@
-//! What came of a scenario: tables, or JSON.
+//! Reports the results of a scenario: tables, or JSON.
 
 use std::fmt;
 use std::iter;

@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use super::args::RunArgs;
 use crate::file;
-use crate::output::Mistake;
+use crate::output::{self, Mistake};
 
 /// No scenario is longer.
 const LONGEST_SCENARIO: u64 = 1 << 20;
@@ -24,17 +24,37 @@ pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
         ("stdin".to_owned(), file::text(io::stdin(), LONGEST_SCENARIO).context("reading stdin")?)
     } else {
         let name = path.display().to_string();
-        let text = file::read(path, LONGEST_SCENARIO).with_context(|| format!("reading {name}"))?;
+        let text = file::read(path, LONGEST_SCENARIO).map_err(|error| {
+            let advice =
+                "give a scenario file; `airtcp sim init > scenario.toml` writes an example";
+            output::if_missing(error.context(format!("reading {name}")), advice)
+        })?;
         (name, text)
     };
     // A trace is looked for beside the scenario that names it.
     let directory = path.parent().unwrap_or(Path::new(""));
     let load = |trace: &str| file::link_trace(&directory.join(trace));
     let source = Source { name: &name, text: &text, settings: &args.settings };
-    let mut scenario = source.read(load).map_err(|error| match error {
-        error @ SimError::Setting { .. } => Mistake::new(format!("--set {error}")).into(),
-        error => anyhow::Error::from(error),
+    let mut scenario = source.read(load).map_err(as_mistake).map_err(|error| {
+        match file::is_experiment(&text) {
+            true => output::with_advice(
+                error,
+                format_args!("to run an experiment file, type airtcp lab run {name}"),
+            ),
+            false => error,
+        }
     })?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     Ok(scenario)
+}
+
+/// An error, which is a mistake if the scenario is the reason.
+pub(super) fn as_mistake(error: SimError) -> anyhow::Error {
+    match error {
+        error @ SimError::Setting { .. } => Mistake::new(format!("--set {error}")).into(),
+        error @ (SimError::File { .. } | SimError::Senseless { .. } | SimError::Link { .. }) => {
+            Mistake::new(error.to_string()).into()
+        }
+        error => error.into(),
+    }
 }

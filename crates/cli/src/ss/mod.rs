@@ -1,4 +1,4 @@
-//! `airtcp ss`: the connections of running stacks, as the kernel's `ss -tinm` lists its own.
+//! `airtcp ss`: lists the connections of running stacks, as the kernel's `ss -tinm` lists its own.
 
 mod served;
 
@@ -18,16 +18,19 @@ use crate::{output, value};
 
 pub(crate) use served::{Request, Served, by_default};
 
-/// Where `serve` has its socket, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
+/// Where servers and gateways have their sockets, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
 const DIRECTORY: &str = "/run/airtcp-serve";
 
-/// Clears a terminal, and goes to its begin.
+/// Where the units of gateways have theirs.
+const OF_UNITS: [&str; 2] = ["/run/airtcp-gateway-near", "/run/airtcp-gateway-far"];
+
+/// Clears a terminal and moves the cursor to its start.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// Control socket of a command [default: those of all `airtcp serve` of this user]
+    /// Control socket of a command [default: those of all `airtcp serve` and `airtcp gateway` of this user]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Repeat at this interval [default: 1] until Ctrl-C
@@ -81,8 +84,8 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
             }
             if answers.is_empty() {
                 bail!(
-                    "no `airtcp serve` of this user is running: start one, or name the control socket of another command, \
-                     for example --control get.sock"
+                    "no `airtcp serve` or `airtcp gateway` of this user is running: start one, run this as its user or with sudo, \
+                     or name the control socket of another command, for example --control get.sock"
                 );
             }
         }
@@ -193,7 +196,8 @@ fn runtime_directory() -> Option<PathBuf> {
 }
 
 fn directories() -> BTreeSet<PathBuf> {
-    std::iter::once(DIRECTORY.into()).chain(runtime_directory()).collect()
+    let fixed = [DIRECTORY].into_iter().chain(OF_UNITS).map(PathBuf::from);
+    fixed.chain(runtime_directory()).collect()
 }
 
 /// The sockets in a directory, by name.
@@ -232,6 +236,17 @@ TIME-WAIT 0      0      10.0.0.2:80        10.0.0.1:4
 \t held:0
 ";
         assert_eq!(text(&answer()), expected);
+    }
+
+    #[test]
+    fn the_sockets_of_the_units_are_found() {
+        for directory in OF_UNITS {
+            let unit = directory.strip_prefix("/run/").unwrap();
+            let path = format!("{}/../../contrib/{unit}.service", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(text.contains(&format!(" --control {directory}/ctl.sock ")), "{unit}");
+            assert!(directories().contains(Path::new(directory)));
+        }
     }
 
     #[test]

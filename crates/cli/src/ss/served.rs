@@ -1,4 +1,4 @@
-//! What a stack says of its connections, to whoever asks by its control socket.
+//! Answers `airtcp ss` at a control socket: the connections of a stack.
 
 use std::fs;
 use std::net::SocketAddr;

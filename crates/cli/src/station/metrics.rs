@@ -1,4 +1,4 @@
-//! A report for Prometheus: by the names that `status` has.
+//! Exports a report to Prometheus, by the names that `status` has.
 
 use std::fmt;
 
@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::report::Report;
+#[cfg(test)]
+use super::report::SideReport;
 use crate::metrics::{put, put_by};
 
 const REACHES: [(&str, Reach); 4] = [
@@ -27,7 +29,7 @@ impl Collector for Report {
         let mut labels =
             vec![("wired", self.wired.device.clone()), ("wireless", self.wireless.device.clone())];
         labels.extend(self.station.map(|station| ("policy", station.policy.name().to_owned())));
-        put(encoder, "basestation", "Settings", &Info::new(labels))?;
+        put(encoder, "basestation", "The devices and the policy, as labels", &Info::new(labels))?;
         let help = "Seconds since the start";
         put(encoder, "basestation_uptime_seconds", help, &ConstGauge::new(self.seconds))?;
         let sides = [("wired", counters(&self.wired)), ("wireless", counters(&self.wireless))];
@@ -38,8 +40,7 @@ impl Collector for Report {
 
 fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
     for (name, value) in counters(&status.counters) {
-        let help = format!("`{name}` of ctl status");
-        put(encoder, &format!("basestation_{name}"), &help, &ConstCounter::new(value))?;
+        put(encoder, &format!("basestation_{name}"), help_of(&name), &ConstCounter::new(value))?;
     }
     let help = "Flows evicted from the full table";
     put(encoder, "basestation_evicted", help, &ConstCounter::new(status.evicted))?;
@@ -47,14 +48,14 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     let flows =
         [("proven", status.flows), ("unproven", status.unproven), ("frozen", status.frozen)];
     let flows = flows.map(|(state, count)| (state, ConstGauge::new(count as u64)));
-    put_by(encoder, "basestation_flows", "Flows in the table", "state", flows)?;
+    put_by(encoder, "basestation_flows", "Flows in the table, by state", "state", flows)?;
     let is_so = |is_so: bool| ConstGauge::new(u64::from(is_so));
     let reaches = REACHES.map(|(name, reach)| (name, is_so(status.reach == reach)));
-    let help = "1 for the state of the mobile";
+    let help = "1 for the current state of the mobile, by reach";
     put_by(encoder, "basestation_reach", help, "reach", reaches)?;
     for (name, help, value) in [
-        ("connected", "Whether the mobile is in reach", is_so(status.connected)),
-        ("fading", "Whether the mobile will soon be out of reach", is_so(status.fading)),
+        ("connected", "1 if the mobile is in reach, otherwise 0", is_so(status.connected)),
+        ("fading", "1 if the mobile will soon be out of reach, otherwise 0", is_so(status.fading)),
         (
             "memory_bytes",
             "Memory of the flows, including copies of packets",
@@ -75,14 +76,85 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     put(encoder, "basestation_received_power_watts", help, &power)?;
 
     let queued = by_way(status.queued.map(|count| ConstGauge::new(count as u64)));
-    let help = "Packets queued for the radio or in transmission";
+    let help = "Packets queued for the radio or in transmission, by way";
     put_by(encoder, "basestation_queued_packets", help, "way", queued)?;
     put_counters(encoder, "radio_", "way", by_way(status.radio.each_ref().map(counters)))?;
     put_counters(encoder, "air_", "way", by_way(status.air.each_ref().map(counters)))?;
     let seconds = status.air.map(|air| ConstCounter::new(air.air_time.as_secs_f64()));
-    let help = "Air time, including interframe spaces and ACK frames";
+    let help = "Air time, including interframe spaces and ACK frames, by way";
     put_by(encoder, "basestation_air_time_seconds", help, "way", by_way(seconds))
 }
+
+/// The meaning of a counter of a status, by its name with the prefix of its part.
+fn help_of(name: &str) -> &'static str {
+    let known = HELPS.iter().find(|(known, _)| *known == name);
+    known.map_or("A counter of ctl status", |(_, help)| *help)
+}
+
+const HELPS: [(&str, &str); 44] = [
+    ("received_packets", "Packets received from the device, by side"),
+    ("received_bytes", "Bytes received from the device, by side"),
+    (
+        "dropped_not_ip",
+        "Packets dropped by a bridge because they do not begin with an IP header, by side",
+    ),
+    ("sent_packets", "Packets sent to the device, by side"),
+    ("sent_bytes", "Bytes sent to the device, by side"),
+    ("sent_dropped_full", "Packets dropped because the device was full for too long, by side"),
+    ("sent_dropped_link_down", "Packets dropped because the link of the device was down, by side"),
+    ("sent_errors", "Packets that the kernel refused, by side"),
+    ("not_ip", "Packets dropped because they do not begin with an IP header"),
+    ("marked", "Segments marked for the mobile"),
+    ("hidden", "Duplicate ACKs dropped because the radio or the cache repairs the loss"),
+    ("sent_again", "Segments retransmitted from the cache of snoop"),
+    ("frozen", "ACKs of the mobile whose window was closed"),
+    ("made", "ACKs generated by the station, to close and open windows"),
+    ("held", "Packets held while the mobile was out of reach, since the start"),
+    ("held_again", "Held packets dropped because an older copy was held"),
+    ("probes", "Probes and keep-alives that arrived while the mobile was out of reach"),
+    ("held_dropped", "Packets dropped because the pool was full or the mobile stayed away"),
+    ("let_go", "Flows released because the mobile stayed away for longer than absence"),
+    (
+        "out_of_window_data",
+        "Segments with sequence numbers outside the receiver's window (RFC 9293 section 3.10.7.4)",
+    ),
+    (
+        "out_of_window_acks",
+        "Segments that acknowledge data that was not sent, or nothing (RFC 5961 section 5)",
+    ),
+    ("out_of_window_syns", "SYNs on an established flow (RFC 5961 section 4)"),
+    (
+        "out_of_window_rsts",
+        "RSTs without the number that the receiver expects (RFC 5961 section 3)",
+    ),
+    (
+        "spoofed_sources",
+        "Packets of the wireless side dropped because their source is not in mobiles",
+    ),
+    (
+        "link_local_sources",
+        "Packets of the wireless side dropped because of a link-local or unspecified source",
+    ),
+    ("missed_events", "Events for a trace that found no room"),
+    ("radio_received", "Packets that entered the radio, by way"),
+    ("radio_forwarded", "Packets that the radio delivered, by way"),
+    ("radio_forwarded_bytes", "Bytes that the radio delivered, by way"),
+    ("radio_policed", "Packets dropped by a policer, by way"),
+    ("radio_queue_dropped", "Packets dropped by the queue of the radio, by way"),
+    ("radio_marked", "Packets that the queue of the radio marked with CE, by way"),
+    ("radio_channel_lost", "Packets lost after all tries of the radio, by way"),
+    ("radio_disconnected", "Packets lost because the mobile was out of reach, by way"),
+    ("radio_corrupted", "Packets with flipped bits, by way"),
+    ("radio_corrupted_header", "Packets with flipped bits in the IP or transport header, by way"),
+    ("radio_corrupted_unnoticed", "Corrupted packets whose checksums still hold, by way"),
+    ("radio_duplicated", "Packets that were delivered twice, by way"),
+    ("radio_reordered", "Packets that arrived after a packet that was sent later, by way"),
+    ("radio_overflowed", "Packets dropped because too many were in flight, by way"),
+    ("air_tries", "Frames sent, each try counted, by way"),
+    ("air_collisions", "Tries in which both ends sent at once, by way"),
+    ("air_passed_again", "Frames passed to the MAC once more after it had given up, by way"),
+    ("air_duplicates", "Frames received again because their link ACK was lost, by way"),
+];
 
 /// What a status has for the two ways over the radio.
 fn by_way<T>([to, from]: [T; 2]) -> [(&'static str, T); 2] {
@@ -98,10 +170,9 @@ fn put_counters(
 ) -> fmt::Result {
     let [(first, one), (second, other)] = both;
     for ((name, one), (_, other)) in one.into_iter().zip(other) {
-        let (name, help) =
-            (format!("basestation_{prefix}{name}"), format!("`{name}` of ctl status"));
+        let name = format!("{prefix}{name}");
         let values = [(first, ConstCounter::new(one)), (second, ConstCounter::new(other))];
-        put_by(encoder, &name, &help, by, values)?;
+        put_by(encoder, &format!("basestation_{name}"), help_of(&name), by, values)?;
     }
     Ok(())
 }
@@ -113,6 +184,29 @@ fn counters(counted: &impl Serialize) -> Vec<(String, u64)> {
     fields.into_iter().filter_map(number).filter(|(name, _)| !name.ends_with("_ns")).collect()
 }
 
+/// What a base station exports, and a bridge.
+#[cfg(test)]
+pub(crate) fn exported() -> [String; 2] {
+    let config = airtcp_basestation::StationConfig {
+        policy: airtcp_basestation::Policy::TcpEcn,
+        ..Default::default()
+    };
+    let station = airtcp_basestation::Station::new(&config).unwrap();
+    let mut station = station.status(airtcp_types::Instant::ZERO);
+    // It is left out where nothing was policed.
+    station.radio[0].policed = 1;
+    [Some(station), None].map(|station| {
+        let dropped_not_ip = station.is_none().then_some(0);
+        let side = || {
+            let mut side = SideReport::default();
+            side.dropped_not_ip = dropped_not_ip;
+            side
+        };
+        crate::metrics::text(Report { seconds: 0.0, wired: side(), wireless: side(), station })
+            .unwrap()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -122,7 +216,6 @@ mod tests {
 
     use super::*;
     use crate::metrics::text;
-    use crate::station::report::SideReport;
 
     fn side(device: &str, packets: u64) -> SideReport {
         let mut side = SideReport::default();

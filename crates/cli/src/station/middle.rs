@@ -1,4 +1,4 @@
-//! What is between the two devices.
+//! The node between the two devices: a bridge or a base station.
 
 use airtcp_basestation::{Bridge, Station, StationConfig};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};

@@ -7,6 +7,9 @@ mod report;
 mod request;
 mod settings;
 
+#[cfg(test)]
+pub(crate) use metrics::exported;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

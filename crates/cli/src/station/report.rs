@@ -1,4 +1,4 @@
-//! What a base station did.
+//! Reports the state and the counters of a base station.
 
 use airtcp_basestation::Side;
 use airtcp_basestation::station::Status;
@@ -30,7 +30,7 @@ pub(super) struct SideReport {
     received_bytes: u64,
     /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    dropped_not_ip: Option<u64>,
+    pub(super) dropped_not_ip: Option<u64>,
     sent_packets: u64,
     sent_bytes: u64,
     /// Not sent, because the device was full for too long.

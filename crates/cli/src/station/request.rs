@@ -1,4 +1,4 @@
-//! What a base station is asked and told over its control socket.
+//! Requests and answers of a base station's control socket.
 
 use airtcp_basestation::Policy;
 use airtcp_device::Tun;

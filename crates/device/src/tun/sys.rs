@@ -1,4 +1,4 @@
-//! What needs a promise about a TUN device's descriptor or a structure of the kernel's.
+//! The unsafe calls on a TUN device's descriptor and on structures of the kernel.
 #![expect(
     unsafe_code,
     reason = "the reactor takes descriptors as numbers; interfaces are asked by ioctl"

@@ -1,4 +1,4 @@
-//! How much is lost, and how many repair frames make up for it.
+//! Estimates the loss rate, and the number of repair frames that it requires.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which sequence numbers have arrived.
+//! Remembers the sequence numbers that have arrived.
 
 /// How many of the last sequence numbers are remembered. A frame that is later than that is dropped.
 const REMEMBERED: u32 = 4096;

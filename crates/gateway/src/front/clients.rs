@@ -1,4 +1,4 @@
-//! How many clients are served at a time.
+//! Limits the clients that are served at a time.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

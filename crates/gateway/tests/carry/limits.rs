@@ -1,4 +1,4 @@
-//! What the gateways bound.
+//! The limits of both gateways.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! How many packets in a row a link loses.
+//! Checks the lengths of a link's loss bursts.
 
 use airtcp_trace::figure::Style;
 use serde::Serialize;

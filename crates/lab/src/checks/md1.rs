@@ -1,4 +1,4 @@
-//! How many packets wait before a link.
+//! Checks the number of packets that wait before a link.
 
 use airtcp_link::Way;
 use airtcp_sim::Interval;

@@ -1,4 +1,4 @@
-//! When data reaches the receivers of a dumbbell.
+//! Measures when data reaches the receivers of a dumbbell.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

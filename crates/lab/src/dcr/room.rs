@@ -1,4 +1,4 @@
-//! How long a sender waits for the receiver's window.
+//! Measures how long a sender waits for the receiver's window.
 
 use std::time::Duration;
 

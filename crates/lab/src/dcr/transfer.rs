@@ -1,4 +1,4 @@
-//! What both forms of Table 20 have in common: a file over a link whose delay varies from packet to packet.
+//! The common parts of both forms of Table 20: a file over a link whose delay varies from packet to packet.
 
 use std::time::Duration;
 

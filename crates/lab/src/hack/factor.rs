@@ -1,4 +1,4 @@
-//! How many times faster one sender is than another.
+//! Computes how many times faster one sender is than another.
 
 use airtcp_sim::Interval;
 

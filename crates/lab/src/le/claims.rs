@@ -1,4 +1,4 @@
-//! What LE 3.1 says of its Fig. 4.
+//! The claims of LE 3.1 on its Fig. 4.
 
 use airtcp_sim::Interval;
 

@@ -1,4 +1,4 @@
-//! What all flows of a run did together.
+//! Sums the figures of all flows of a run.
 
 use airtcp_sim::{FlowResult, RunResult};
 

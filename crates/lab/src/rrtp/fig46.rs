@@ -1,4 +1,4 @@
-//! RRTP, Figs. 4.6 to 4.8: what it is worth to be told the rate, the round-trip time, the loss rate.
+//! RRTP, Figs. 4.6 to 4.8: the gain from knowing the rate, the round-trip time, the loss rate.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! How senders follow a link that changes, share one that holds less than a packet, and cope with ACKs
-//! and hosts that come late.
+//! Senders on a link that changes, on one that holds less than a packet, and with late ACKs and hosts.
 
 use std::time::Duration;
 

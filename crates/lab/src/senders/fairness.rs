@@ -1,4 +1,4 @@
-//! How flows of one sender share a bottleneck.
+//! Fairness: flows of one sender share a bottleneck.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What can be measured of a run, by name.
+//! The measures of a run, by name.
 
 use airtcp_sim::toml::Source;
 use airtcp_sim::{FlowResult, Interval, RunResult, Scenario, SimError};

@@ -213,12 +213,7 @@ impl Sweep<'_> {
         let numbers = shard.cells(self.cells());
         let cells = numbers.clone().count() as u64;
         let folder = dir.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(|error| {
-            let folder = folder.display();
-            LabError::Sweep(format!(
-                "creating {folder}: {error}: choose another directory with --out"
-            ))
-        })?;
+        fs::create_dir_all(&folder).map_err(write_error(&folder))?;
         let failed = write_error(&part);
         let mut options = File::options();
         options.create(true).truncate(false).write(true);

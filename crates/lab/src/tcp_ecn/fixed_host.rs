@@ -1,4 +1,4 @@
-//! What Linux does as the fixed host: what `ss` tells of its connection, and the packets that leave it.
+//! Observes Linux as the fixed host: `ss` on its connection, and the packets that leave it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How the mobiles' streams go on.
+//! Measures the progress of the mobiles' streams.
 
 use std::collections::BTreeMap;
 

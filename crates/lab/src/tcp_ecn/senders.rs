@@ -1,4 +1,4 @@
-//! Who sends in all of these experiments.
+//! The senders of all these experiments.
 
 use airtcp_basestation::Policy;
 use airtcp_recovery::Profile;

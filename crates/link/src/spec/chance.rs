@@ -1,4 +1,4 @@
-//! Whether a link uses random numbers.
+//! Decides whether a link uses random numbers.
 
 use super::{Discipline, LinkSpec, LossSpec, Share, Way};
 

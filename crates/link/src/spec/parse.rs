@@ -46,7 +46,7 @@ impl FromStr for LinkSpec {
     /// The first word that is not understood, or the end of the text where a word is missing.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let mut spec = Self::default();
-        // A rate and a trace, or two disciplines, are each other's second time.
+        // A rate and a trace, or two disciplines, exclude each other.
         let kind = |part| match part {
             "trace" => "rate",
             "fq_codel" | "red" | "mark" => "codel",

@@ -87,6 +87,11 @@ pub fn rate(word: &str) -> Option<Rate> {
     (bits > 0).then(|| Rate::from_bits_per_sec(bits))
 }
 
+/// Whether it is a rate with its unit, and zero.
+pub(crate) fn is_zero_rate(word: &str) -> bool {
+    with_unit(word, &RATE_UNITS, MAX_RATE) == Some(0)
+}
+
 pub(crate) fn size(word: &str) -> Option<ByteCount> {
     with_unit(word, &SIZE_UNITS, MAX_BYTES).map(ByteCount)
 }

@@ -14,8 +14,8 @@ pub(crate) const MAX_PACKETS: u64 = 1_000_000;
 pub(crate) const MOST: usize = 1_000;
 
 /// Reads a description part by part, up to the end or to the part `until`. A part stands at most
-/// once, but those that `add_up`; `kind` says which are each other's second time; `read` takes what
-/// belongs to a part.
+/// once, but those that `add_up`; parts of one `kind` exclude each other; `read` takes what belongs
+/// to a part.
 ///
 /// # Errors
 ///
@@ -31,11 +31,17 @@ pub(crate) fn read_parts<'a>(
     while let Some((offset, part)) = words.peek().filter(|(_, part)| Some(*part) != until) {
         words.next();
         let kind = kind(part);
-        if !add_up.contains(&kind) && seen.contains(&kind) {
-            return Err(SpecError::new(offset, part, "this part only once", ""));
+        let earlier = seen.iter().find(|(seen, _)| *seen == kind && !add_up.contains(&kind));
+        if let Some((kind, earlier)) = earlier {
+            let expected = match *kind {
+                _ if *earlier == part => "this part only once",
+                "rate" => "either rate or trace, not both: remove one",
+                _ => "one of codel, fq_codel, red and mark, and no second: remove one",
+            };
+            return Err(SpecError::new(offset, part, expected, ""));
         }
         read(offset, part, words)?;
-        seen.push(kind);
+        seen.push((kind, part));
     }
     Ok(())
 }
@@ -115,7 +121,11 @@ impl<'a> Words<'a> {
 
     /// A rate that is not zero.
     pub(crate) fn rate_value(&mut self, example: &'static str) -> Result<Rate, SpecError> {
-        self.take(value::rate, "a rate with its unit (gbit, mbit, kbit or bit)", example)
+        let expected = match self.peek() {
+            Some((_, word)) if value::is_zero_rate(word) => "a rate above zero",
+            _ => "a rate with its unit (gbit, mbit, kbit or bit)",
+        };
+        self.take(value::rate, expected, example)
     }
 
     pub(crate) fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {

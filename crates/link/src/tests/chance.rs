@@ -1,4 +1,4 @@
-//! What a description says of chance is what two seeds show.
+//! A link uses random numbers exactly if two seeds differ.
 
 use crate::named::{LINKS, NamedLink};
 use crate::spec::PARTS;

@@ -1,4 +1,4 @@
-//! What an observer is told, and how full a link was.
+//! Events for an observer, and the occupancy of a link.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What holds for every link and every list of packets.
+//! Properties of every link for every list of packets.
 
 use proptest::prelude::*;
 

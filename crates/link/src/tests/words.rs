@@ -16,7 +16,16 @@ fn what_is_wrong_is_pointed_at() {
             "delay 5",
             "at byte 6, `5`: expected a time with its unit (s, ms, us or ns), such as `5ms`",
         ),
+        ("rate 0mbit", "at byte 5, `0mbit`: expected a rate above zero, such as `10mbit`"),
         ("seed 1 seed 2", "at byte 7, `seed`: expected this part only once"),
+        (
+            "trace up.txt rate 5mbit",
+            "at byte 13, `rate`: expected either rate or trace, not both: remove one",
+        ),
+        (
+            "mark 65 codel",
+            "at byte 8, `codel`: expected one of codel, fq_codel, red and mark, and no second: remove one",
+        ),
         ("red min 5 max 5", "at byte 14, `5`: expected a count above min, such as `15`"),
         (
             "delay 5ms 1ms distribution norml",

@@ -1,4 +1,4 @@
-//! What the receiver's epochs tell: of which transmissions, and what came of them.
+//! Maps the receiver's epochs to transmissions and their fate.
 
 use crate::wire::{Counts, Feedback, expand};
 

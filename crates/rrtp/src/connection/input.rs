@@ -1,4 +1,4 @@
-//! What a packet changes.
+//! Processes a received packet.
 
 use std::time::Duration;
 

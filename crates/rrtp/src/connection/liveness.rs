@@ -1,4 +1,4 @@
-//! What happens when nothing does: nobody waits for ever.
+//! Ends connections on which nothing happens, so that no application waits for ever.
 
 use std::time::Duration;
 

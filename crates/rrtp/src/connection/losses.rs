@@ -1,4 +1,4 @@
-//! Which losses are a reason to reduce the rate.
+//! Decides which losses reduce the rate.
 
 use crate::config::NetworkKind;
 use crate::gaps::EPOCH;

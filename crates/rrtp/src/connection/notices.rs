@@ -1,4 +1,4 @@
-//! What the application is told, and what it waits for.
+//! Events for the application, and its readiness.
 
 use crate::error::ConnectionError;
 

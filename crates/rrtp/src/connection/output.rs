@@ -1,4 +1,4 @@
-//! What leaves, and when.
+//! Sends packets when they are allowed to leave.
 
 use airtcp_types::Instant;
 

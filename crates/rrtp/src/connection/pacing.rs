@@ -1,4 +1,4 @@
-//! When the next data packet may leave.
+//! Paces data packets.
 
 use std::time::Duration;
 

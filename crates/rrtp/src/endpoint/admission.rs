@@ -1,4 +1,4 @@
-//! Who gets in: nothing is kept of a stranger before it has brought a good cookie back, and no cookie is good twice.
+//! Admits clients: no state before a client has returned a valid cookie, and no cookie is valid twice.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

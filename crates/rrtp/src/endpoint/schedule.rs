@@ -1,4 +1,4 @@
-//! Whose turn it is: connections by deadline, and those that may have something to send.
+//! Schedules connections: by deadline, and by data to send.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! How fast to send (thesis 3.4), in the rules of the two kinds of network.
+//! Sending rate (thesis 3.4), by the rules of the two kinds of network.
 //!
 //! The receiver tells once per epoch how far apart packets left and how far apart they came. A rule is applied
 //! only to an epoch that was sent wholly at the rate it is to change: whoever judges older packets corrects the

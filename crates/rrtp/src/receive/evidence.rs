@@ -1,4 +1,4 @@
-//! What became of the packets that left after the sender's last reduction, and of all there were.
+//! Counts the fate of the packets sent after the sender's last reduction, and of all packets.
 
 use crate::differentiation::Loss;
 use crate::wire::Counts;

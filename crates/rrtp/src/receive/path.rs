@@ -1,4 +1,4 @@
-//! What the times of packets tell of the path: the rate at which they come, and why packets are missing.
+//! Estimates the path from the times of packets: their rate, and the causes of missing packets.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a path does to the rate: seeds, probes, shares, losses.
+//! Effects of the path on the rate: seeds, probes, shares, losses.
 
 use airtcp_types::Rate;
 

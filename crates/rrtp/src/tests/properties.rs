@@ -1,4 +1,4 @@
-//! Whatever a path does: the stream arrives intact, or both ends hear of an error in bounded time.
+//! On any path, the stream arrives intact, or both ends report an error in bounded time.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What one connection learned is given to the next (RFC 9040).
+//! Connections that inherit the measurements of earlier ones (RFC 9040).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Whole runs, short ones.
+//! Short runs of whole scenarios.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use airtcp_recovery::Combination;
 
 use super::Source;
 use super::file::{ChangeFile, FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
-use crate::check::{NOBODY_MARKS, only_for_tcp};
+use crate::check::{self, NOBODY_MARKS, only_for_tcp};
 use crate::{App, Change, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
@@ -38,10 +38,15 @@ pub(super) fn scenario(
         let what = "there are no flows: add a `[[flow]]`, with `congestion = \"reno\"` for example";
         return Err(source.refuse(source.text.trim_end().len(), what));
     }
+    let place = |flow: &Spanned<FlowFile>| match &flow.get_ref().start {
+        Some(start) if start.get_ref().0 >= duration => start.span().start,
+        _ => flow.span().start,
+    };
+    let places: Vec<_> = file.flow.iter().map(place).collect();
     let flows: Result<_, _> =
         file.flow.into_iter().map(|flow| builder.flow(flow.into_inner(), &topology)).collect();
     let flows = flows?;
-    Ok(Scenario {
+    let scenario = Scenario {
         name,
         duration,
         warm_up,
@@ -50,7 +55,13 @@ pub(super) fn scenario(
         flows,
         samples: file.samples,
         traces: builder.traces,
-    })
+    };
+    let refuse = |at, error: SimError| source.refuse(at, &error.to_string());
+    check::changes(&scenario).map_err(|error| refuse(file.duration.span().start, error))?;
+    for (flow, at) in scenario.flows.iter().zip(places) {
+        check::flow(&scenario, flow).map_err(|error| refuse(at, error))?;
+    }
+    Ok(scenario)
 }
 
 fn stem(name: &str) -> String {
@@ -236,7 +247,7 @@ impl Builder<'_> {
             profile,
             way: file.way,
             app,
-            start: file.start,
+            start: file.start.map_or(usual.start, |start| start.into_inner().0),
             stagger: file.stagger,
             stop: file.stop,
             changes,

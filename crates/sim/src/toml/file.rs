@@ -132,8 +132,7 @@ pub(super) struct FlowFile {
     pub(super) cwnd_clamp: Option<Spanned<Segments>>,
     #[serde(default, deserialize_with = "word")]
     pub(super) way: FlowDirection,
-    #[serde(default, deserialize_with = "word")]
-    pub(super) start: Duration,
+    pub(super) start: Option<Spanned<Time>>,
     #[serde(default, deserialize_with = "word")]
     pub(super) stagger: Duration,
     #[serde(default, deserialize_with = "some_word")]

@@ -1,4 +1,4 @@
-//! What connections to one peer learn of their path (RFC 9040): the part of one connection.
+//! Shares measurements of the path between connections to one peer (RFC 9040): the part of one connection.
 
 use airtcp_recovery::Learned;
 use airtcp_types::{ByteCount, Instant};

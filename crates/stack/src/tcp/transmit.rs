@@ -1,4 +1,4 @@
-//! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
+//! Transmits, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
 //! probe or a keep-alive, the last ACK.
 
 use airtcp_recovery::{Decision, Transmit};

@@ -1,4 +1,4 @@
-//! Where values stand on an axis, and which of them are written beside it.
+//! Axes: positions of values, and the values that are labelled.
 
 use super::{Axis, Scale};
 

@@ -1,4 +1,4 @@
-//! Which packet belongs to which flow.
+//! Assigns packets to flows.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

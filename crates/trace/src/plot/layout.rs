@@ -1,4 +1,4 @@
-//! How a gathered picture is laid out: three panels that share the time.
+//! Lays out a picture: three panels that share the time.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What is to be seen in a picture, gathered mark by mark in a space that does not grow.
+//! Gathers the marks of a picture in bounded space.
 
 use airtcp_types::Instant;
 

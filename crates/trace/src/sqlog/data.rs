@@ -1,4 +1,4 @@
-//! What stands in the `data` of a record, by event.
+//! The `data` of a record, by event.
 //!
 //! A field that the draft names otherwise than TCP stands there twice; TCP's is the one that is read.
 

@@ -1,4 +1,4 @@
-//! What is written, read by etherparse; what is read, whatever it is.
+//! Written packets are read by etherparse; any input is read without a panic.
 
 mod beside_etherparse;
 mod packets;

@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing is invented.
+//! For any input, the station invents nothing.
 
 use airtcp_wire::checksum;
 use airtcp_wire::options::HackForm;

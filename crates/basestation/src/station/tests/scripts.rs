@@ -1,4 +1,4 @@
-//! Which flows there are, and what passes as it is.
+//! Flows in the table, and packets that pass unchanged.
 
 use airtcp_types::{EventKind, Fate};
 

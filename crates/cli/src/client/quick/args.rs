@@ -1,4 +1,4 @@
-//! What `quickserve` and `quickget` take.
+//! The command lines of `quickserve` and `quickget`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What RRTP is told of a network: by name, or in a file.
+//! Parses the description of a network for RRTP: a name, or a file.
 
 use std::path::Path;
 use std::str::FromStr;

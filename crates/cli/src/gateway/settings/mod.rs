@@ -18,7 +18,7 @@ use super::carrier;
 use super::intercept::InterceptSettings;
 use super::peer::PeerSpec;
 use crate::output::Mistake;
-use crate::{settings, value};
+use crate::{example, settings, value};
 
 /// The UDP port of a far gateway: WireGuard's usual one.
 const LISTEN: u16 = 51_820;
@@ -300,11 +300,10 @@ impl FarSettings {
     pub(super) fn plan(self) -> Result<FarPlan, Mistake> {
         let (Some(key), Some(peers)) = (self.key, self.peers.filter(|peers| !peers.is_empty()))
         else {
-            return Err(Mistake::new(
-                "a far gateway needs a key and at least one peer; for example: airtcp gateway far --key far.key --peer \
-                 PUBLIC_KEY_OF_THE_NEAR_END"
-                    .to_owned(),
-            ));
+            return Err(Mistake::new(format!(
+                "a far gateway needs a key and at least one peer; for example: {}",
+                example::FAR
+            )));
         };
         carrier::check(self.strategies.as_ref())?;
         let address = self.address.unwrap_or_else(|| local(1));
@@ -373,7 +372,7 @@ impl NearSettings {
             || is_some(&self.remote_forwards);
         let has_way_in = has_fronts || self.intercept.is_wanted();
         let has_proxy = self.socks5.is_some() || self.http_connect.is_some();
-        let plan = self.link()?;
+        let plan = self.link(example::NEAR)?;
         if plan.login.is_some() && !has_proxy {
             return Err(Mistake::new(
                 "--login has no effect without --socks5 or --http-connect: add one, or remove --login"
@@ -390,17 +389,15 @@ impl NearSettings {
         Ok(plan)
     }
 
-    /// What is to be done, also if programs have no way in.
+    /// What is to be done, also if programs have no way in. `example` is a line of the command.
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
-    pub(super) fn link(self) -> Result<NearPlan, Mistake> {
+    pub(super) fn link(self, example: &str) -> Result<NearPlan, Mistake> {
         let (Some(key), Some(peer), Some(endpoint)) = (self.key, self.peer, self.endpoint) else {
-            return Err(Mistake::new(
-                "a near gateway needs a key, a peer and an endpoint; for example: airtcp gateway near --key near.key \
-                 --peer PUBLIC_KEY_OF_THE_FAR_END --endpoint gateway.example:51820 --socks5 127.0.0.1:1080"
-                    .to_owned(),
-            ));
+            return Err(Mistake::new(format!(
+                "a near gateway needs a key, a peer and an endpoint; for example: {example}"
+            )));
         };
         carrier::check(self.strategies.as_ref())?;
         let forwards = self.forwards.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What has come of an upload, until it is complete: in a file beside its place, by a name that no request may have.
+//! Stores an incomplete upload in a file beside its target, by a name that no request may have.
 //!
 //! Whoever writes one, or removes it, has it locked, also from other processes. In this one a later request can end an
 //! earlier one, whose client may long be gone without a word.

@@ -1,4 +1,4 @@
-//! Which part of a file is asked for.
+//! Parses the requested range of a file.
 
 use hyper::StatusCode;
 

@@ -1,4 +1,4 @@
-//! Whatever the channel does: nothing is invented, doubled or kept for ever, and time alone decides.
+//! For any channel, the radio invents, duplicates and keeps nothing, and only time decides.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What holds data and ACKs back on streams.
+//! Options that hold back data and ACKs on streams.
 
 use airtcp_device::memory;
 use airtcp_stack::host::HostConfig;

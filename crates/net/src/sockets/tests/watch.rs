@@ -1,4 +1,4 @@
-//! What an observer of stacks is shown.
+//! Packets and events that an observer of stacks sees.
 
 use std::sync::{Arc, Mutex};
 

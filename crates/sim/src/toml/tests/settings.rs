@@ -1,4 +1,4 @@
-//! What `--set` changes, and what it says where it cannot.
+//! Changes by `--set`, and its errors.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What connections learn of the paths to their peers, for the next ones (RFC 9040).
+//! Keeps measurements of the paths to peers for later connections (RFC 9040).
 //!
 //! Round-trip times and random losses are those of the connection that reported them last. The rate is that of all
 //! connections together, measured here: a connection knows only its own part, and short ones never learn what the path

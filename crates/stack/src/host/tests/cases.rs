@@ -1,4 +1,4 @@
-//! Each kind of bad input, and each limit, is counted under its name and told of, and a flow beside it goes on.
+//! Each kind of bad input, and each limit, is counted under its name and logged, and another flow continues.
 
 use airtcp_wire::udp;
 

@@ -1,4 +1,4 @@
-//! What all connections of a host share, and strangers may use up.
+//! Limits that all connections of a host share and strangers may exhaust.
 
 use airtcp_wire::checksum::checksum;
 use airtcp_wire::icmp::{Complaint, emit_error};

@@ -1,4 +1,4 @@
-//! What a peer's connections may hold, and all of them together.
+//! Limits of the memory of one peer's connections, and of all connections.
 
 use super::super::Quota;
 

@@ -1,4 +1,4 @@
-//! What connections learn of the path, for the next ones (RFC 9040).
+//! Measurements of the path that connections inherit (RFC 9040).
 
 use super::*;
 

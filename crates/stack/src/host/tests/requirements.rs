@@ -1,4 +1,4 @@
-//! What RFCs require of a host and no other test here asserts.
+//! Requirements of RFCs on a host that no other test here asserts.
 
 use crate::tcp::State;
 

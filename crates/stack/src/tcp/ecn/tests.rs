@@ -1,4 +1,4 @@
-//! ECN without a connection: what a segment changes, and what the next one tells of it.
+//! ECN without a connection: the effect of a segment, and its report in the next one.
 
 use airtcp_types::{ByteCount, ExtSeq, SeqNumber};
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};

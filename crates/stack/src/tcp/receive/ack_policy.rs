@@ -1,4 +1,4 @@
-//! When to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), as Linux decides it.
+//! Decides when to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), as Linux does.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! When and what we acknowledge.
+//! ACKs: their time and their content.
 
 use super::*;
 

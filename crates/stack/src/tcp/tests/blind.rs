@@ -1,4 +1,4 @@
-//! Who sees no packet and guesses (RFC 5961, RFC 5927): inside the window and outside it.
+//! Attackers who see no packet and guess (RFC 5961, RFC 5927): inside the window and outside it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Each kind of segment that is refused is counted under its name and told of, and the flow goes on.
+//! Each kind of segment that is refused is counted under its name and logged, and the flow continues.
 
 use airtcp_types::ExtSeq;
 

@@ -1,4 +1,4 @@
-//! What RFCs require and no other script asserts.
+//! Requirements of RFCs that no other script asserts.
 
 use super::*;
 

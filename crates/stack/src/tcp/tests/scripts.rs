@@ -1,4 +1,4 @@
-//! What packetdrill plays where there is one (`tests/packetdrill/scripts`), for those that nothing else here has.
+//! The packetdrill scripts of `tests/packetdrill/scripts` that no other test here covers, without packetdrill.
 
 use airtcp_recovery::Phase;
 

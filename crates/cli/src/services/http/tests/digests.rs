@@ -1,4 +1,4 @@
-//! Who asks for the SHA-256 of a file.
+//! Requests with and without the SHA-256 of a file.
 
 use std::fs;
 use std::time::Duration;

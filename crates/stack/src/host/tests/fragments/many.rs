@@ -1,4 +1,4 @@
-//! How much may wait for the rest, and fragments of any kind in any order.
+//! Limits of incomplete packets, and fragments of any kind in any order.
 
 use proptest::prelude::*;
 

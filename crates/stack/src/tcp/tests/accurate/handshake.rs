@@ -1,4 +1,4 @@
-//! How AccECN is agreed on, and what SYNs tell.
+//! Negotiation of AccECN, and the marks of SYNs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a receiver counts, and when it tells.
+//! A receiver's counts of AccECN, and the time of their reports.
 
 use super::*;
 

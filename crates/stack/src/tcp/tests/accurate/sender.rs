@@ -1,4 +1,4 @@
-//! What a sender makes of the counts.
+//! A sender's response to the counts of AccECN.
 
 use super::*;
 

@@ -1,0 +1,38 @@
+//! Probes the rows on the gateway in the table of capabilities.
+
+use airtcp_gateway::datagram::FarDatagramsConfig;
+
+use crate::capabilities::help_of;
+
+/// Whether the code has what the row names.
+pub(crate) fn has(row: &str) -> bool {
+    match row {
+        "Gateway: TCP and UDP of unmodified programs by SOCKS5, TCP by HTTP CONNECT and by forwarded ports in both directions" =>
+        {
+            let flags = ["--socks5", "--http-connect", "--forward", "--remote-forward"];
+            has_flags("near", &flags) && has_flags("far", &["--permit-listen"])
+        }
+        "Gateway: all TCP, UDP and pings of a machine (`gateway near --intercept`)" => {
+            has_flags("near", &["--intercept", "--route", "--exclude"])
+        }
+        "Gateway: WireGuard between the near and the far gateway, rules for destinations" => {
+            has_flags("far", &["--key", "--peer", "--allow", "--deny"])
+        }
+        "Gateway: lost datagrams of UDP repaired by redundancy that follows the loss" => {
+            FarDatagramsConfig::default().redundancy > 0
+                && ["near", "far"].iter().all(|end| has_flags(end, &["--redundancy"]))
+        }
+        "Gateway: a control socket, a settings file, Prometheus metrics, a check of the link" => {
+            let flags = ["--control", "--config", "--metrics"];
+            ["near", "far"].iter().all(|end| has_flags(end, &flags))
+                && has_flags("check", &["--key"])
+        }
+        row => panic!("no check for the row `{row}`: add one here"),
+    }
+}
+
+/// Whether a command of `airtcp gateway` has these flags.
+fn has_flags(command: &str, flags: &[&str]) -> bool {
+    let help = help_of(&["gateway", command]);
+    flags.iter().all(|flag| help.contains(flag))
+}
