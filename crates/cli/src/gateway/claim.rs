@@ -1,7 +1,7 @@
 //! Which near gateways run on this machine: two with the same key take each other's session.
 //!
-//! A gateway has a socket with the name of its key in the abstract namespace, where users see each other's names, and any of
-//! them can take any name. Whoever has it proves that it has the private key; a name without a proof says nothing.
+//! A gateway has a socket with the name of its key in the abstract namespace, where users see each other's names, and can take
+//! any name. The process that has a name proves that it has the private key. Without a proof the name is not believed.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;

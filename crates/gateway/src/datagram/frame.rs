@@ -408,7 +408,8 @@ mod tests {
             known: bool,
         ) {
             let part = part.map(|(index, count)| Part { index, count });
-            let refusal = Data { flow: flow.clone(), seq, part: None, is_refusal: true, data: b"" };
+            let refused = flow.clone();
+            let refusal = Data { flow: refused, seq, part: None, is_refusal: true, data: b"" };
             round_trip(&Frame::Data(refusal));
             round_trip(&Frame::Data(Data { flow, seq, part, is_refusal: false, data: &data }));
             let [instance, echo, lost, runs] = numbers;
