@@ -271,9 +271,9 @@ impl Outside {
         }
     }
 
-    /// Passes on which destinations have refused a datagram. The near end knows an address, if the program sent to a name.
+    /// Passes on which addresses have refused a datagram. A program that sent to a name does not know them.
     fn report(&self, place: usize) {
-        let Some(socket) = self.sockets[place].as_ref().filter(|_| place < ECHO) else { return };
+        let Some(socket) = &self.sockets[place] else { return };
         for _ in 0..TURN {
             let Ok(report) = refused::next_report(socket) else { return };
             if let Some(to) = report {

@@ -15,7 +15,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::datagram::{Channel, FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
+use crate::datagram::{
+    Channel, FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig,
+};
 use crate::{Destination, Far, FarConfig, Near, NearConfig, Refusal, Rules};
 
 /// A near gateway with its far one, and tasks that end with it.
@@ -532,8 +534,7 @@ async fn an_intercepted_datagram_is_refused_by_its_destination() {
         }
     });
     let mut gateway = Gateway::new();
-    gateway.datagrams =
-        NearDatagrams::start(&carrier, at, NearDatagramsConfig::default()).unwrap();
+    gateway.datagrams = NearDatagrams::start(&carrier, at, NearDatagramsConfig::default()).unwrap();
     let programs = intercepted(&mut gateway);
     let program = programs.udp_bind("10.1.1.1:4444".parse().unwrap()).unwrap();
     program.connect("192.0.2.1:9".parse().unwrap()).await.unwrap();

@@ -175,8 +175,7 @@ fn kind(name: &str, data: &[u8], acks: &mut Vec<AckFrame>) -> Result<EventKind, 
             EventKind::Rtt { sample, srtt, min }
         }
         METRICS => {
-            let Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth_estimate, .. } =
-                parse(data)?;
+            let Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth_estimate, .. } = parse(data)?;
             let bandwidth = bandwidth_estimate;
             EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth }
         }

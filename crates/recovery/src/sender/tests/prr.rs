@@ -1,10 +1,10 @@
 //! Proportional rate reduction (RFC 9937) by a whole sender.
 
-use airtcp_types::{ByteCount, Instant, SendRule};
+use airtcp_types::{ByteCount, Instant};
 
 use super::double::{self, rule};
-use crate::testkit::{FIRST, SMSS, ack, ms, named, pump, segments, sender_of, seq, supply};
-use crate::{Ack, Phase, Profile, Ruling, Sender, SenderConfig, Start, Supply, When, WireNeeds};
+use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender_of, supply};
+use crate::{Ack, Phase, Profile, Ruling, Sender, When};
 
 const SACK: [&str; 3] = ["sack/reno", "fack/reno", "rack/reno"];
 

@@ -84,13 +84,15 @@ fn kind() -> impl Strategy<Value = EventKind> {
             range,
             cause: "congestion"
         }),
-        (bytes(), prop::option::of(bytes()), bytes())
-            .prop_map(|(cwnd, ssthresh, pipe)| {
-                let (pacing_rate, bandwidth) = (ssthresh.map(rate), Some(rate(pipe)));
-                EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth }
-            }),
-        (duration(), duration(), duration())
-            .prop_map(|(sample, srtt, min)| EventKind::Rtt { sample, srtt, min }),
+        (bytes(), prop::option::of(bytes()), bytes()).prop_map(|(cwnd, ssthresh, pipe)| {
+            let (pacing_rate, bandwidth) = (ssthresh.map(rate), Some(rate(pipe)));
+            EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth }
+        }),
+        (duration(), duration(), duration()).prop_map(|(sample, srtt, min)| EventKind::Rtt {
+            sample,
+            srtt,
+            min
+        }),
         any::<u32>().prop_map(|backoff| EventKind::Timeout { backoff }),
         Just(EventKind::Undo),
         Just(EventKind::Reduced { cause: "congestion" }),
