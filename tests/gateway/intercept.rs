@@ -157,6 +157,35 @@ fn a_name_is_asked_for_over_udp() -> Outcome {
 }
 
 #[test]
+fn a_closed_port_of_udp_is_closed_for_the_program() -> Outcome {
+    if !has_ip() {
+        return Ok(());
+    }
+    let network = network()?;
+    let _far = network.start_far(&[])?;
+    let _near = network.start_near(endpoint(), &["--intercept"])?;
+    for address in ["192.0.2.2", "2001:db8::2"] {
+        let at = SocketAddr::new(address.parse()?, 9);
+        let refused = network.near().block_on(async move {
+            let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let client = UdpSocket::bind(any).await?;
+            client.connect(at).await?;
+            // The link loses some, and the kernels limit their ICMP errors.
+            for _ in 0..20 {
+                client.send(b"x").await?;
+                let received = timeout(Duration::from_secs(1), client.recv(&mut [0; 9])).await;
+                if let Ok(received) = received {
+                    return Ok::<_, std::io::Error>(received.map_err(|error| error.kind()));
+                }
+            }
+            Err(ErrorKind::TimedOut.into())
+        })?;
+        assert_eq!(refused, Err(ErrorKind::ConnectionRefused), "{at}");
+    }
+    Ok(())
+}
+
+#[test]
 fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcome {
     if !has_ip() {
         return Ok(());

@@ -86,6 +86,11 @@ pub struct Delivered {
 }
 
 impl Delivered {
+    /// The latest transmission of the first of these segments.
+    pub(crate) const fn first(&self) -> TxNo {
+        self.first
+    }
+
     /// The latest transmissions of these bytes, one of each segment, in the order sent.
     pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = TxNo> {
         (self.first.0..=self.tx.0).map(TxNo)

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{ByteCount, ExtSeq, Instant, Packet, SeqRange, TxNo};
+use crate::{ByteCount, ExtSeq, Instant, Packet, Rate, SeqRange, TxNo};
 
 /// The two ends of a flow, as the node that reports sees them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -138,6 +138,13 @@ pub enum EventKind {
         /// The window it offers.
         window: ByteCount,
     },
+    /// The segment of the last [`Received`](Self::Received) is the first to acknowledge these transmissions.
+    Acknowledged {
+        /// The number of the first.
+        first: TxNo,
+        /// The number of the last; those between are acknowledged, too.
+        last: TxNo,
+    },
     /// A transmission was found lost.
     Lost {
         /// Its number.
@@ -152,7 +159,7 @@ pub enum EventKind {
         /// What the loss behind it is taken to mean, or that it was a mark.
         cause: &'static str,
     },
-    /// The congestion window, the slow-start threshold or the pipe changed.
+    /// The congestion window, the slow-start threshold, the pipe or a rate changed.
     Window {
         /// The congestion window.
         cwnd: ByteCount,
@@ -160,6 +167,10 @@ pub enum EventKind {
         ssthresh: Option<ByteCount>,
         /// Bytes held to be in the network.
         pipe: ByteCount,
+        /// The rate at which data leaves, if it is paced.
+        pacing_rate: Option<Rate>,
+        /// The control's estimate of the bandwidth, if it has one.
+        bandwidth: Option<Rate>,
     },
     /// A round-trip time was measured.
     Rtt {
@@ -167,6 +178,8 @@ pub enum EventKind {
         sample: Duration,
         /// The smoothed value after it.
         srtt: Duration,
+        /// The smallest sample so far, inherited ones included.
+        min: Duration,
     },
     /// The retransmission timer ran out.
     Timeout {

@@ -15,8 +15,9 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
+use super::claim::claim;
 use super::settings::NearPlan;
-use super::{carrier, ctl, keys, near};
+use super::{carrier, keys, near};
 use crate::output;
 
 /// How long the first answer may take.
@@ -56,9 +57,8 @@ struct Found {
 /// It does not answer; the text says what to look at.
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let private_key = keys::private(&plan.key)?;
-    let key = private_key.public_key();
-    let claimed = ctl::claim(&key);
-    if claimed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+    if claim(&private_key).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+        let key = private_key.public_key();
         bail!(
             "a near gateway with this key ({key}) is running on this machine, and would lose its session to the check: type \
              `airtcp gateway ctl status` as its user, or stop it first"

@@ -1,14 +1,10 @@
 //! `airtcp gateway ctl`: queries and changes a running gateway.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::net::SocketAddr;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{self, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use airtcp_recovery::Combination;
-use airtcp_tunnel::PublicKey;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -131,16 +127,6 @@ fn mark(answer: &mut Value, spare: &[SocketAddr]) {
             connection["tokens"] = format!("spare {tokens}").into();
         }
     }
-}
-
-/// Takes a name that one process of any user of this machine can have: two near gateways with the same public key take each
-/// other's session.
-///
-/// # Errors
-/// `AddrInUse`: another one has it.
-pub(super) fn claim(key: &PublicKey) -> io::Result<UnixDatagram> {
-    let name = format!("airtcp/gateway-near/{key}");
-    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(name)?)
 }
 
 /// Asks, and prints the answer.

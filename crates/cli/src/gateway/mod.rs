@@ -2,6 +2,7 @@
 
 mod carrier;
 mod check;
+mod claim;
 mod ctl;
 mod descriptors;
 mod far;

@@ -17,11 +17,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::carrier::{self, Carrier};
+use super::claim::claim;
 use super::ctl::Controlled;
 use super::intercept::{Interception, Plan};
 use super::report::{End, Report};
 use super::settings::NearPlan;
-use super::{PATIENCE, ctl, descriptors, keys, stopping};
+use super::{PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
@@ -64,8 +65,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         }
         interception.set_mark(&socket)?;
     }
-    let claimed = ctl::claim(&private_key.public_key());
-    if claimed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+    if claim(&private_key).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
         output::note(
             "another near gateway with the key of this one is running on this machine: they take each other's session. Stop \
              one, or give it a key of its own",

@@ -72,6 +72,8 @@ pub struct Datagram {
     pub remote: Destination,
     /// Its data, at most 65,507 bytes.
     pub data: Vec<u8>,
+    /// Whether it is none: `remote` has refused a datagram (Port Unreachable).
+    pub is_refusal: bool,
 }
 
 /// One end of the datagrams between two gateways, as a state machine. The two ends are alike, but for the
@@ -189,14 +191,21 @@ impl Channel {
         };
         let room = self.max_frame - HEADER - open;
         if data.len() <= room {
-            return self.emit_data(now, flow, None, data);
+            return self.emit_data(now, flow, None, false, data);
         }
         let count = data.len().div_ceil(room - PART);
         let parts = data.chunks(data.len().div_ceil(count));
         // Equal parts may be fewer. `send` is bounded by `MAX_DATAGRAM`, and so are these by 255.
         let count = u8::try_from(parts.len()).unwrap_or(u8::MAX);
         for (index, data) in (0..count).zip(parts) {
-            self.emit_data(now, flow.clone(), Some(Part { index, count }), data);
+            self.emit_data(now, flow.clone(), Some(Part { index, count }), false, data);
+        }
+    }
+
+    /// Says that `remote` has refused a datagram of an association (Port Unreachable).
+    pub fn refuse(&mut self, now: Instant, association: u32, remote: &Destination) {
+        if let Some(flow) = self.flow(association, remote, 0) {
+            self.emit_data(now, flow, None, true, &[]);
         }
     }
 
@@ -230,9 +239,17 @@ impl Channel {
         Some(Flow::Open(flow, open))
     }
 
-    fn emit_data(&mut self, now: Instant, flow: Flow, part: Option<Part>, data: &[u8]) {
+    fn emit_data(
+        &mut self,
+        now: Instant,
+        flow: Flow,
+        part: Option<Part>,
+        is_refusal: bool,
+        data: &[u8],
+    ) {
         self.seq = self.seq.wrapping_add(1);
-        let bytes = Frame::Data(Data { flow, seq: self.seq, part, data }).to_bytes();
+        let data = Data { flow, seq: self.seq, part, is_refusal, data };
+        let bytes = Frame::Data(data).to_bytes();
         let repairs = self.encoder.on_sent(now, self.seq, &bytes);
         self.push(bytes);
         self.emit_repairs(now, repairs);
@@ -357,10 +374,11 @@ impl Channel {
                 self.parts.on_part(now, Key { first, association }, part, data.data)
             }
         };
+        let is_refusal = data.is_refusal;
         if let Some(data) = whole {
-            self.counters.received += 1;
+            self.counters.received += u64::from(!is_refusal);
             self.counters.received_bytes += data.len() as u64;
-            self.inbox.push_back(Datagram { association, remote, data });
+            self.inbox.push_back(Datagram { association, remote, data, is_refusal });
         }
     }
 

@@ -28,7 +28,7 @@ fn carry(from: &mut Channel, to: &mut Channel) -> Vec<Datagram> {
 }
 
 fn datagram(association: u32, remote: &str, data: &[u8]) -> Datagram {
-    Datagram { association, remote: to(remote), data: data.to_vec() }
+    Datagram { association, remote: to(remote), data: data.to_vec(), is_refusal: false }
 }
 
 #[test]
@@ -91,7 +91,9 @@ fn the_smallest_frames_carry_the_longest_name_and_datagram() {
     let name = Destination { host: crate::HostAddress::Name("n".repeat(255)), port: 1 };
     near.send(Instant::ZERO, 1, &name, &[7; MAX_DATAGRAM]);
     let arrived = carry(&mut near, &mut far);
-    assert_eq!(arrived, [Datagram { association: 1, remote: name, data: vec![7; MAX_DATAGRAM] }]);
+    let expected =
+        Datagram { association: 1, remote: name, data: vec![7; MAX_DATAGRAM], is_refusal: false };
+    assert_eq!(arrived, [expected]);
 }
 
 #[test]
@@ -131,6 +133,20 @@ fn a_far_end_that_was_restarted_is_told_the_flows_again() {
     }
 }
 
+#[test]
+fn a_refusal_is_that_of_an_address_and_no_datagram() {
+    let (mut near, mut far) = ends();
+    near.send(Instant::ZERO, 7, &to("192.0.2.1:9"), b"x");
+    carry(&mut near, &mut far);
+    // Of an address that the near end sent to, and of one that its name has.
+    for remote in ["192.0.2.1:9", "192.0.2.2:9"] {
+        far.refuse(Instant::ZERO, 7, &to(remote));
+        let refusal = Datagram { is_refusal: true, ..datagram(7, remote, b"") };
+        assert_eq!(carry(&mut far, &mut near), [refusal]);
+    }
+    assert_eq!((far.counters().sent, near.counters().received), (0, 0));
+}
+
 /// Parts that never become a datagram: nobody is told of their associations, and so nobody closes them.
 #[test]
 fn associations_without_a_flow_are_forgotten() {
@@ -140,7 +156,8 @@ fn associations_without_a_flow_are_forgotten() {
         let instance = if n < 1000 { 1 } else { n };
         let open = Open { instance, association: n, remote: to("192.0.2.1:53") };
         let part = Some(Part { index: 0, count: 2 });
-        let data = Data { flow: Flow::Open(1, open), seq: n, part, data: b"x" };
+        let flow = Flow::Open(1, open);
+        let data = Data { flow, seq: n, part, is_refusal: false, data: b"x" };
         far.handle_frame(Instant::ZERO, &Frame::Data(data).to_bytes());
         frames(&mut far);
         assert!(far.associations.len() <= 1 && far.yours.len() <= 1, "{n}");
@@ -302,7 +319,7 @@ proptest! {
                 near.handle_frame(Instant::ZERO, &frame);
             }
         }
-        for Datagram { association, remote, data } in at_far {
+        for Datagram { association, remote, data, .. } in at_far {
             let n = usize::from_be_bytes(*data.last_chunk().unwrap());
             let expected = sent.remove(&n);
             prop_assert_eq!(expected, Some((association, remote.clone(), data.clone())));
@@ -321,7 +338,7 @@ proptest! {
         carry(&mut near, &mut far);
         for (n, mut bytes) in all.into_iter().enumerate() {
             if let Some(first) = bytes.first_mut() {
-                *first = kind << 4 | *first & 7;
+                *first = kind << 4 | *first & 15;
             }
             far.handle_frame(Instant::from_millis(n as u64), &bytes);
             far.handle_timeout(Instant::from_millis(n as u64));

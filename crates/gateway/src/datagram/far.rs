@@ -235,7 +235,9 @@ impl FarDatagrams {
         {
             *associations -= 1;
         }
-        for Datagram { association: id, remote: to, data } in datagrams {
+        // Nobody waits for refusals at this end.
+        let datagrams = datagrams.into_iter().filter(|datagram| !datagram.is_refusal);
+        for Datagram { association: id, remote: to, data, .. } in datagrams {
             let known = peer.associations.get(&id).filter(|sender| !sender.is_closed()).cloned();
             let sender = match known {
                 Some(sender) => sender,

@@ -14,6 +14,8 @@
 //! open     instance (4) | association (4) | family: 4, 6, or 1 for a name | address, or length and name | port (2)
 //! ```
 //!
+//! A data frame with the flag for a refusal has no bytes: the address of its flow has refused a datagram (Port Unreachable).
+//!
 //! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes back is the same.
 //!
 //! Each end numbers the flows that it opens, and names an association and an address in `open` until the
@@ -36,6 +38,7 @@ pub(crate) const FLOWS: u32 = 1 << 24;
 const OPEN: u8 = 1;
 const PARTIAL: u8 = 2;
 const YOURS: u8 = 4;
+const REFUSED: u8 = 8;
 
 /// The kinds, in the high half of the first byte.
 mod kind {
@@ -57,12 +60,14 @@ pub(crate) enum Frame<'a> {
     Close(Close),
 }
 
-/// A datagram of a program, or a part of one.
+/// A datagram of a program, a part of one, or the refusal of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Data<'a> {
     pub(crate) flow: Flow,
     pub(crate) seq: u32,
     pub(crate) part: Option<Part>,
+    /// Then it is no part, and has no data.
+    pub(crate) is_refusal: bool,
     pub(crate) data: &'a [u8],
 }
 
@@ -229,7 +234,8 @@ impl<'a> Data<'a> {
             Flow::Open(flow, open) => (OPEN, *flow, Some(open)),
         };
         let partial = if self.part.is_some() { PARTIAL } else { 0 };
-        words(out, kind::DATA << 4 | flag | partial, flow, [self.seq]);
+        let refused = if self.is_refusal { REFUSED } else { 0 };
+        words(out, kind::DATA << 4 | flag | partial | refused, flow, [self.seq]);
         if let Some(part) = self.part {
             out.extend([part.index, part.count]);
         }
@@ -256,7 +262,11 @@ impl<'a> Data<'a> {
             }
             false => None,
         };
-        let flow = match (flags & !PARTIAL, flow) {
+        let is_refusal = flags & REFUSED != 0;
+        if is_refusal && part.is_some() {
+            return Err(FrameError::Kind(first));
+        }
+        let flow = match (flags & !(PARTIAL | REFUSED), flow) {
             (OPEN, flow) => Flow::Open(flow, Open::parse(&mut rest)?),
             (0 | YOURS, 0) => return Err(FrameError::NoFlow),
             (0, flow) => Flow::Mine(flow),
@@ -266,10 +276,10 @@ impl<'a> Data<'a> {
         if part.is_some() && rest.is_empty() {
             return Err(FrameError::Short);
         }
-        if rest.len() > MAX_DATAGRAM {
+        if rest.len() > MAX_DATAGRAM || (is_refusal && !rest.is_empty()) {
             return Err(FrameError::Long);
         }
-        Ok(Self { flow, seq, part, data: rest })
+        Ok(Self { flow, seq, part, is_refusal, data: rest })
     }
 }
 
@@ -398,7 +408,10 @@ mod tests {
             known: bool,
         ) {
             let part = part.map(|(index, count)| Part { index, count });
-            round_trip(&Frame::Data(Data { flow, seq, part, data: &data }));
+            let refused = flow.clone();
+            let refusal = Data { flow: refused, seq, part: None, is_refusal: true, data: b"" };
+            round_trip(&Frame::Data(refusal));
+            round_trip(&Frame::Data(Data { flow, seq, part, is_refusal: false, data: &data }));
             let [instance, echo, lost, runs] = numbers;
             round_trip(&Frame::Answer(Answer { known, flow: small, instance, echo }));
             round_trip(&Frame::Report(Report { highest: seq, hold: small, lost, runs }));
@@ -425,7 +438,8 @@ mod tests {
             cut: prop::sample::Index,
         ) {
             let part = Some(Part { index: 1, count: 2 });
-            let mut bytes = Frame::Data(Data { flow, seq: 7, part, data: b"data" }).to_bytes();
+            let data = Data { flow, seq: 7, part, is_refusal: false, data: b"data" };
+            let mut bytes = Frame::Data(data).to_bytes();
             *at.get_mut(&mut bytes) = with;
             bytes.truncate(cut.index(bytes.len() + 1));
             if let Ok(frame) = Frame::parse(&bytes) {
@@ -436,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_plain_datagram_has_a_header_of_eight_bytes() {
-        let data = Data { flow: Flow::Mine(1), seq: 2, part: None, data: b"" };
+        let data = Data { flow: Flow::Mine(1), seq: 2, part: None, is_refusal: false, data: b"" };
         let bytes = Frame::Data(data).to_bytes();
         assert_eq!(bytes, [0x10, 0, 0, 1, 0, 0, 0, 2]);
         assert_eq!(bytes.len(), HEADER);
@@ -460,7 +474,9 @@ mod tests {
         assert_eq!(refused(&[]), FrameError::Short);
         assert_eq!(refused(&[0x10, 0, 0, 1, 0, 0, 0]), FrameError::Short);
         assert_eq!(refused(&[0x00, 0, 0, 1, 0, 0, 0, 2]), FrameError::Kind(0));
-        assert_eq!(refused(&[0x18, 0, 0, 1, 0, 0, 0, 2]), FrameError::Kind(0x18));
+        assert_eq!(refused(&[0x18, 0, 0, 1, 0, 0, 0, 2, 9]), FrameError::Long);
+        assert_eq!(refused(&[0x1a, 0, 0, 1, 0, 0, 0, 2, 0, 2]), FrameError::Kind(0x1a));
+        assert_eq!(refused(&[0x1d, 0, 0, 1, 0, 0, 0, 2]), FrameError::Kind(0x1d));
         assert_eq!(refused(&[0x15, 0, 0, 1, 0, 0, 0, 2]), FrameError::Kind(0x15));
         assert_eq!(refused(&[0x10, 0, 0, 0, 0, 0, 0, 2]), FrameError::NoFlow);
         assert_eq!(refused(&[0x12, 0, 0, 1, 0, 0, 0, 2, 1, 1, 9]), FrameError::Place);

@@ -28,13 +28,14 @@ mod loss;
 mod near;
 mod outside;
 mod parts;
+mod refused;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use channel::{Channel, Datagram, DatagramCounters};
 pub use far::{FarDatagrams, FarDatagramsConfig, FarDatagramsStatus};
-pub use near::{Association, NearDatagrams, NearDatagramsConfig, NearDatagramsStatus};
+pub use near::{Answer, Association, NearDatagrams, NearDatagramsConfig, NearDatagramsStatus};
 pub use outside::{Filtering, FilteringError};
 
 const ANY_V4: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));

@@ -112,7 +112,7 @@ struct Inbox {
 
 #[derive(Debug)]
 struct Waiting {
-    datagrams: VecDeque<(SocketAddr, Vec<u8>, OwnedSemaphorePermit)>,
+    answers: VecDeque<(SocketAddr, Answer, OwnedSemaphorePermit)>,
     bytes: usize,
     last: Instant,
     ended: Option<ErrorKind>,
@@ -170,7 +170,7 @@ impl NearDatagrams {
         };
         let inbox = Arc::new(Inbox {
             waiting: Mutex::new(Waiting {
-                datagrams: VecDeque::new(),
+                answers: VecDeque::new(),
                 bytes: 0,
                 last: Instant::now(),
                 ended: None,
@@ -189,6 +189,21 @@ impl NearDatagrams {
         let table = self.0.shared.table();
         let Table { refused, dropped, .. } = *table;
         NearDatagramsStatus { associations: table.inboxes.len(), refused, dropped, counters }
+    }
+}
+
+/// What comes back to an association from an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// A datagram.
+    Datagram(Vec<u8>),
+    /// It has refused a datagram: no program has the port (Port Unreachable).
+    Refused,
+}
+
+impl Answer {
+    fn cost(&self) -> usize {
+        OVERHEAD + if let Self::Datagram(data) = self { data.len() } else { 0 }
     }
 }
 
@@ -253,15 +268,30 @@ impl Association {
     /// `TimedOut`: neither sent nor received anything for [`NearDatagramsConfig::idle`]; `NotConnected` or
     /// `NetworkDown`: the stack has ended.
     pub async fn recv(&self) -> io::Result<(Vec<u8>, SocketAddr)> {
+        loop {
+            if let (Answer::Datagram(data), from) = self.answer().await? {
+                return Ok((data, from));
+            }
+        }
+    }
+
+    /// Waits for a datagram or a refusal; gives it and the address that it came from. Many hosts and firewalls refuse
+    /// nothing, and the far gateway hears of no more refusals than the kernels between let pass.
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub async fn answer(&self) -> io::Result<(Answer, SocketAddr)> {
         coop::consume_budget().await;
         loop {
             // Before the look, so that a datagram that comes in between is heard.
             let changed = self.inbox.changed.notified();
             let idle_at = {
                 let mut waiting = self.inbox.waiting();
-                if let Some((from, data, _)) = waiting.datagrams.pop_front() {
-                    waiting.bytes -= data.len() + OVERHEAD;
-                    return Ok((data, from));
+                if let Some((from, answer, _)) = waiting.answers.pop_front() {
+                    waiting.bytes -= answer.cost();
+                    return Ok((answer, from));
                 }
                 if let Some(kind) = waiting.ended {
                     return Err(kind.into());
@@ -339,7 +369,7 @@ impl Shared {
 
     /// Puts a datagram into the queue of its association. The newest is dropped if there is no room.
     fn deliver(&self, datagram: Datagram) {
-        let Datagram { association, remote, data } = datagram;
+        let Datagram { association, remote, data, is_refusal } = datagram;
         // A far gateway names addresses only.
         let HostAddress::Ip(ip) = remote.host else { return };
         let mut table = self.table();
@@ -349,7 +379,8 @@ impl Shared {
             return self.link.with(|channel, _| channel.close(association, true));
         };
         let mut waiting = inbox.waiting();
-        let cost = data.len() + OVERHEAD;
+        let answer = if is_refusal { Answer::Refused } else { Answer::Datagram(data) };
+        let cost = answer.cost();
         let permits = u32::try_from(cost).unwrap_or(u32::MAX);
         let permit = self.room.clone().try_acquire_many_owned(permits).ok();
         let fits = waiting.bytes + cost <= self.config.association_queue;
@@ -357,9 +388,12 @@ impl Shared {
             table.dropped += 1;
             return;
         };
-        waiting.last = Instant::now();
+        // RFC 4787 REQ-12: an ICMP error does not end an association. It does not keep it either.
+        if !is_refusal {
+            waiting.last = Instant::now();
+        }
         waiting.bytes += cost;
-        waiting.datagrams.push_back((SocketAddr::new(ip, remote.port), data, permit));
+        waiting.answers.push_back((SocketAddr::new(ip, remote.port), answer, permit));
         inbox.changed.notify_waiters();
     }
 }

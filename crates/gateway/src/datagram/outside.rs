@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -17,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::link::Link;
-use super::{ANY_V4, ANY_V6, echo};
+use super::{ANY_V4, ANY_V6, echo, refused};
 use crate::dial::look_up;
 use crate::{Destination, HostAddress, Rules};
 
@@ -154,7 +155,10 @@ impl Outside {
                     Some(next) => self.send(next).await,
                     None => break,
                 },
-                place = readable(&self.sockets) => self.receive(place),
+                place = ready(&self.sockets) => {
+                    self.report(place);
+                    self.receive(place);
+                }
                 Some(Ok((name, addresses))) = self.resolving.join_next() => {
                     self.on_resolved(name, addresses).await;
                 }
@@ -257,9 +261,25 @@ impl Outside {
         if self.common.filtering == Filtering::AddressDependent {
             self.asked.insert(to.ip());
         }
-        match place < ECHO {
-            true => socket.send_to(data, to).await,
-            false => socket.send_to(&echo::request(data, to.is_ipv6()), to).await,
+        if place >= ECHO {
+            return socket.send_to(&echo::request(data, to.is_ipv6()), to).await;
+        }
+        match socket.send_to(data, to).await {
+            // Perhaps what the network reports of a datagram before, which is said once.
+            Err(_) => socket.send_to(data, to).await,
+            sent => sent,
+        }
+    }
+
+    /// Passes on which addresses have refused a datagram. A program that sent to a name does not know them.
+    fn report(&self, place: usize) {
+        let Some(socket) = &self.sockets[place] else { return };
+        for _ in 0..TURN {
+            let Ok(report) = refused::next_report(socket) else { return };
+            if let Some(to) = report {
+                debug!(%to, "the destination has no such port");
+                self.link.with(|channel, now| channel.refuse(now, self.id, &to.into()));
+            }
         }
     }
 
@@ -307,17 +327,19 @@ fn place(to: SocketAddr) -> usize {
 }
 
 async fn open(place: usize) -> io::Result<UdpSocket> {
-    match place {
-        0 => UdpSocket::bind(ANY_V4).await,
-        1 => UdpSocket::bind(ANY_V6).await,
-        _ => echo::socket(place > ECHO),
-    }
+    let socket = match place {
+        0 => UdpSocket::bind(ANY_V4).await?,
+        1 => UdpSocket::bind(ANY_V6).await?,
+        _ => return echo::socket(place > ECHO),
+    };
+    refused::keep_reports(&socket, place == 1)?;
+    Ok(socket)
 }
 
-/// Waits until something has arrived at a socket; gives its place.
-async fn readable(sockets: &[Option<UdpSocket>; 4]) -> usize {
+/// Waits until something has arrived at a socket, or was reported; gives its place.
+async fn ready(sockets: &[Option<UdpSocket>; 4]) -> usize {
     let wait = async |place: usize| match &sockets[place] {
-        Some(socket) => drop(socket.readable().await),
+        Some(socket) => drop(socket.ready(Interest::READABLE | Interest::ERROR).await),
         None => pending().await,
     };
     tokio::select! {

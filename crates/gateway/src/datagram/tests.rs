@@ -159,6 +159,33 @@ async fn all_destinations_see_one_port_and_strangers_may_answer() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_passed_on_and_loses_no_datagram() {
+    let ends = ends(everything());
+    for ip in ["127.0.0.1:0", "[::1]:0"] {
+        let server = echo(ip).await;
+        let closed = UdpSocket::bind(ip).await.unwrap().local_addr().unwrap();
+        let association = ends.near.associate(PROGRAM).unwrap();
+        for n in 0..20 {
+            for to in [closed, server] {
+                association.send_to(&[n], &to.into()).await.unwrap();
+            }
+            let mut answers = Vec::new();
+            for _ in 0..2 {
+                let answer = timeout(PATIENCE, association.answer()).await.expect("no answer");
+                answers.push(answer.unwrap());
+            }
+            answers.sort_by_key(|(answer, _)| *answer == Answer::Refused);
+            let expected = [(Answer::Datagram(vec![n]), server), (Answer::Refused, closed)];
+            assert_eq!(answers, expected, "{n}");
+        }
+        // A program behind a proxy hears of none.
+        association.send_to(b"x", &closed.into()).await.unwrap();
+        association.send_to(b"y", &server.into()).await.unwrap();
+        assert_eq!(receive(&association).await, (b"y".to_vec(), server));
+    }
+}
+
+#[tokio::test]
 async fn with_address_dependent_filtering_only_those_asked_may_answer() {
     let filtering = Filtering::AddressDependent;
     let ends = ends(FarDatagramsConfig { filtering, ..everything() });

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Clients;
-use crate::datagram::{Association, NearDatagrams};
+use crate::datagram::{Answer, Association, NearDatagrams};
 use crate::{Near, Refusal, Side, splice};
 
 /// The longest datagram of UDP.
@@ -64,8 +64,8 @@ pub fn intercept_config(mtu: u16) -> HostConfig {
 /// Carries every TCP connection, and with `datagrams` every UDP datagram, that arrives at `stack`, until the stack ends.
 ///
 /// A SYN is answered when the far gateway has connected to its destination. A refusal is answered as the network would:
-/// a RST if the destination refused, and otherwise an ICMP error (host or network unreachable, or prohibited). Without
-/// `datagrams`, UDP is answered with Port Unreachable. Pings are not answered here: see
+/// a RST if the destination refused, and otherwise an ICMP error (host or network unreachable, or prohibited). A datagram that
+/// the destination refuses is answered with Port Unreachable. Without `datagrams`, all UDP is answered with Port Unreachable. Pings are not answered here: see
 /// [`without_pings`](super::without_pings).
 ///
 /// At most `clients` connections are carried at a time; then SYNs wait in the backlog. Those of an address that has as many as
@@ -185,10 +185,14 @@ async fn carry_answers(
     source: SocketAddr,
     patience: Duration,
 ) {
-    while let Ok(Ok((data, from))) = timeout(patience, association.recv()).await {
+    while let Ok(Ok((answer, from))) = timeout(patience, association.answer()).await {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let flow = FlowId { local: from, remote: source };
         // What cannot be sent is lost; the others go on.
-        let _ = socket.send(&data, FlowId { local: from, remote: source }).await;
+        let _ = match answer {
+            Answer::Datagram(data) => socket.send(&data, flow).await.map(drop),
+            Answer::Refused => socket.refuse(flow),
+        };
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use airtcp_device::memory;
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
+use airtcp_types::Instant;
 use data_encoding::BASE64;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -14,7 +15,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::datagram::{FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig};
+use crate::datagram::{
+    Channel, FarDatagrams, FarDatagramsConfig, NearDatagrams, NearDatagramsConfig,
+};
 use crate::{Destination, Far, FarConfig, Near, NearConfig, Refusal, Rules};
 
 /// A near gateway with its far one, and tasks that end with it.
@@ -463,14 +466,15 @@ async fn an_eighth_of_the_places_is_kept_from_each_address() {
     assert!(clients.sources.lock().unwrap().is_empty());
 }
 
-/// A stack whose connections are intercepted.
+/// A stack whose connections and datagrams are intercepted.
 fn intercepted(gateway: &mut Gateway) -> Stack {
     let (left, right) = memory::pair(1420, 256);
     let programs = Stack::new(left, HostConfig::new(["10.1.1.1/24".parse().unwrap()])).unwrap();
     let stack = Stack::new(right, intercept_config(1420)).unwrap();
     let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
+    let datagrams = Some(gateway.datagrams.clone());
     gateway.tasks.spawn(async move {
-        drop(intercept(stack, near, None, clients, InterceptConfig::default()).await);
+        drop(intercept(stack, near, datagrams, clients, InterceptConfig::default()).await);
     });
     programs
 }
@@ -504,6 +508,41 @@ async fn an_intercepted_address_that_has_as_many_connections_as_it_may_is_refuse
     // The far gateway's rules do not allow it.
     let refused = programs.connect(to).await.unwrap_err();
     assert_ne!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
+async fn an_intercepted_datagram_is_refused_by_its_destination() {
+    let (left, right) = memory::pair(1420, 256);
+    let stack = |device, address: &str| {
+        Stack::new(device, HostConfig::new([address.parse().unwrap()])).unwrap()
+    };
+    let (carrier, far) = (stack(left, "10.77.0.2/24"), stack(right, "10.77.0.1/24"));
+    let at = "10.77.0.1:7077".parse().unwrap();
+    // A far gateway that refuses every datagram.
+    let socket = far.udp_bind(at).unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let (mut channel, mut buf) = (Channel::new(1392, 0, 2), [0; 1500]);
+        while let Ok((len, from)) = socket.recv_from(&mut buf).await {
+            channel.handle_frame(Instant::ZERO, &buf[..len]);
+            while let Some(datagram) = channel.poll_datagram() {
+                channel.refuse(Instant::ZERO, datagram.association, &datagram.remote);
+            }
+            while let Some(frame) = channel.poll_transmit() {
+                socket.send_to(&frame, from).await.unwrap();
+            }
+        }
+    });
+    let mut gateway = Gateway::new();
+    gateway.datagrams = NearDatagrams::start(&carrier, at, NearDatagramsConfig::default()).unwrap();
+    let programs = intercepted(&mut gateway);
+    let program = programs.udp_bind("10.1.1.1:4444".parse().unwrap()).unwrap();
+    program.connect("192.0.2.1:9".parse().unwrap()).await.unwrap();
+    for _ in 0..3 {
+        program.send(b"x").await.unwrap();
+        let refused = program.recv(&mut [0; 9]).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    }
 }
 
 /// Connects to a port that somebody is about to open.

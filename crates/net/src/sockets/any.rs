@@ -196,4 +196,13 @@ impl AnyUdpSocket {
     pub async fn send(&self, data: &[u8], flow: FlowId) -> io::Result<usize> {
         self.0.once_there_is_room(|| self.0.try_send_from(data, &flow)).await
     }
+
+    /// Answers a datagram of `flow` with an ICMP error, Port Unreachable, as a host without a socket at `flow.local` would.
+    /// A connected socket of a Linux peer then fails with `ConnectionRefused`. Errors are limited in number by the stack.
+    ///
+    /// # Errors
+    /// `NetworkUnreachable`: no host can have one of the addresses; `NotConnected` or `NetworkDown` once the stack has ended.
+    pub fn refuse(&self, flow: FlowId) -> io::Result<()> {
+        self.0.refuse(&flow)
+    }
 }

@@ -142,6 +142,13 @@ impl UdpSocket {
         })
     }
 
+    pub(super) fn refuse(&self, flow: &FlowId) -> io::Result<()> {
+        self.handle.shared().with(|core, now| {
+            core.alive()?;
+            core.host.udp_refuse(now, self.id, flow).map_err(io::Error::from)
+        })
+    }
+
     /// As [`recv`](Self::recv), without waiting.
     ///
     /// # Errors

@@ -267,4 +267,10 @@ pub trait CongestionControl: Debug + Send {
     fn path_model(&self) -> Option<PathModel> {
         None
     }
+
+    /// Its estimate of the bandwidth; `None` before the first, and if it makes none. The default is
+    /// that of [`path_model`](Self::path_model).
+    fn bandwidth(&self) -> Option<Rate> {
+        self.path_model().map(|model| model.bw).filter(|&bw| bw > Rate::ZERO)
+    }
 }

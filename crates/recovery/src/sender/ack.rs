@@ -54,6 +54,7 @@ impl Sender {
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
+        self.events.acknowledged(newly);
         self.full_arrived |= newly.iter().any(|acked| acked.size == self.core.smss);
 
         // 2. RTT, rate and round.
@@ -234,7 +235,8 @@ impl Sender {
             self.core.rtt.on_sample(sample);
             self.probes.on_rtt_sample();
             let srtt = self.core.rtt.srtt().unwrap_or(sample);
-            self.events.add(|| EventKind::Rtt { sample, srtt });
+            let min = self.core.rtt.min().unwrap_or(sample);
+            self.events.add(|| EventKind::Rtt { sample, srtt, min });
         }
         newest.map(|sent_at| now.since(sent_at))
     }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use airtcp_types::EventKind;
 
+use crate::transmission::Delivered;
+
 /// The events that nobody has taken yet, if they are on.
 #[derive(Debug)]
 #[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
@@ -21,6 +23,20 @@ impl Events {
     pub(super) fn add(&mut self, event: impl FnOnce() -> EventKind) {
         if let Some(events) = &mut self.0 {
             events.push_back(event());
+        }
+    }
+
+    /// Adds one event for each run of transmissions that left one after the other.
+    pub(super) fn acknowledged(&mut self, newly: &[Delivered]) {
+        let Some(events) = &mut self.0 else { return };
+        for delivered in newly {
+            let first = delivered.first();
+            match events.back_mut() {
+                Some(EventKind::Acknowledged { last, .. }) if last.0 + 1 == first.0 => {
+                    *last = delivered.tx;
+                }
+                _ => events.push_back(EventKind::Acknowledged { first, last: delivered.tx }),
+            }
         }
     }
 

@@ -471,8 +471,11 @@ impl Sender {
     fn report_window(&mut self) {
         if self.events.are_on() {
             let (cwnd, pipe) = (self.cwnd(), self.pipe());
-            let ssthresh = self.strategies.control().state().ssthresh;
-            self.events.add(|| EventKind::Window { cwnd, ssthresh, pipe });
+            let control = self.strategies.control();
+            let (ssthresh, bandwidth) = (control.state().ssthresh, control.bandwidth());
+            let pacing_rate = self.pacer.rate();
+            let window = EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth };
+            self.events.add(|| window);
         }
     }
 

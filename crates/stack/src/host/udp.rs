@@ -279,6 +279,33 @@ impl Host {
         data: &[u8],
         flow: &FlowId,
     ) -> Result<(), HostError> {
+        self.check_any_flow(socket, flow)?;
+        self.udp_emit(socket, flow, data)
+    }
+
+    /// Answers a datagram from `flow.remote` to `flow.local` with an ICMP error, Port Unreachable, as a host without a
+    /// socket at that port would. The socket is one for every destination. While too many errors were sent just now, the
+    /// error is not sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`udp_send_from`](Self::udp_send_from), but for [`HostError::WouldBlock`] and [`HostError::MessageSize`].
+    pub fn udp_refuse(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        flow: &FlowId,
+    ) -> Result<(), HostError> {
+        self.check_any_flow(socket, flow)?;
+        let FlowId { local, remote } = *flow;
+        let theirs = FlowId { local: remote, remote: local };
+        let quoted = udp::emit(&theirs, self.config.hop_limit, &[]);
+        self.complain(now, remote.ip(), local.ip(), Complaint::Port, &quoted.data);
+        Ok(())
+    }
+
+    /// Whether a socket for every destination may answer in a flow.
+    fn check_any_flow(&mut self, socket: SocketId, flow: &FlowId) -> Result<(), HostError> {
         if self.udp_socket(socket)?.local != ANY {
             return Err(HostError::WrongKind);
         }
@@ -292,7 +319,7 @@ impl Host {
         if !is_reachable || local.is_ipv4() != remote.is_ipv4() {
             return Err(HostError::Unroutable(remote));
         }
-        self.udp_emit(socket, flow, data)
+        Ok(())
     }
 
     fn udp_emit(&mut self, socket: SocketId, flow: &FlowId, data: &[u8]) -> Result<(), HostError> {

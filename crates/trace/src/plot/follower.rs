@@ -298,14 +298,14 @@ impl Follower {
                 out(Mark::Cwnd(cwnd.0));
                 out(Mark::Pipe((pipe + range.len()).0));
             }
-            EventKind::Window { cwnd, ssthresh, pipe } => {
+            EventKind::Window { cwnd, ssthresh, pipe, .. } => {
                 out(Mark::Cwnd(cwnd.0));
                 if let Some(ssthresh) = ssthresh.filter(|&ssthresh| ssthresh < ByteCount::MAX) {
                     out(Mark::Ssthresh(ssthresh.0));
                 }
                 out(Mark::Pipe(pipe.0));
             }
-            EventKind::Rtt { sample, srtt } => out(Mark::Rtt { sample, srtt }),
+            EventKind::Rtt { sample, srtt, .. } => out(Mark::Rtt { sample, srtt }),
             EventKind::Timeout { .. } => out(Mark::Timeout),
             _ => {}
         }

@@ -2,7 +2,7 @@
 //!
 //! A field that the draft names otherwise than TCP stands there twice; TCP's is the one that is read.
 
-use airtcp_types::{ByteCount, Checksum, Packet, SendRule};
+use airtcp_types::{ByteCount, Checksum, Packet, Rate, SendRule};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -31,6 +31,8 @@ pub(super) const LOST: &str = "recovery:packet_lost";
 pub(super) const METRICS: &str = "recovery:metrics_updated";
 pub(super) const TIMER: &str = "recovery:loss_timer_updated";
 pub(super) const CONGESTION_STATE: &str = "recovery:congestion_state_updated";
+/// The one frame that a segment of TCP is like.
+pub(super) const ACK: &str = "ack";
 /// What congestion states are entered.
 pub(super) const REDUCED: &str = "reduced";
 pub(super) const UNDONE: &str = "undone";
@@ -54,10 +56,18 @@ pub(super) struct PacketHeader {
     pub(super) packet_number: u64,
 }
 
+/// The draft's RawInfo of a segment: the sequence numbers that it takes.
+#[derive(Serialize)]
+pub(super) struct Length {
+    pub(super) length: u64,
+}
+
 /// `seq` counts on where the wire's number wraps; its low 32 bits are the wire's.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Sent {
     pub(super) header: PacketHeader,
+    #[serde(skip_deserializing)]
+    pub(super) raw: Option<Length>,
     pub(super) seq: u64,
     pub(super) len: u64,
     pub(super) rule: SendRule,
@@ -72,10 +82,28 @@ pub(super) struct Sent {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Received {
+    /// Empty: qvis reads it, and nothing numbers the packets of the peer.
+    #[serde(skip_deserializing)]
+    pub(super) header: Unnumbered,
+    #[serde(skip_deserializing)]
+    pub(super) raw: Option<Length>,
     pub(super) seq: u64,
     pub(super) len: u64,
     pub(super) ack: u64,
     pub(super) wnd: ByteCount,
+    /// What it acknowledges first, as QUIC's ACK frame.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) frames: Vec<AckFrame>,
+}
+
+#[derive(Serialize, Default)]
+pub(super) struct Unnumbered {}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct AckFrame {
+    pub(super) frame_type: String,
+    /// First and last of each run of `packet_number`.
+    pub(super) acked_ranges: Vec<[u64; 2]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,6 +124,10 @@ pub(super) struct Window {
     #[serde(skip_deserializing)]
     pub(super) bytes_in_flight: ByteCount,
     pub(super) pipe: ByteCount,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pacing_rate: Option<Rate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bandwidth_estimate: Option<Rate>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,6 +136,7 @@ pub(super) struct Rtt {
     #[serde(skip_deserializing)]
     pub(super) smoothed_rtt: Option<Millis>,
     pub(super) srtt: Millis,
+    pub(super) min_rtt: Millis,
 }
 
 /// Which of the two that are written as `METRICS` it is.

@@ -26,6 +26,8 @@ pub(crate) struct Reader {
     line: u64,
     text: Vec<u8>,
     cut: bool,
+    /// Of the last record, what it acknowledges, from the last to the first.
+    acknowledged: Vec<(NodeId, Event)>,
     pub(crate) title: String,
     pub(crate) nodes: Vec<NodeInfo>,
     /// Of [`Instant::ZERO`](airtcp_types::Instant::ZERO), since the Unix epoch.
@@ -41,6 +43,7 @@ impl Reader {
             line: 0,
             text: Vec::new(),
             cut: false,
+            acknowledged: Vec::new(),
             title: String::new(),
             nodes: Vec::new(),
             origin: Duration::ZERO,
@@ -58,10 +61,14 @@ impl Reader {
     /// The next event, and the node it happened at; `None` at the end of the file, and at a last line that is
     /// cut short.
     pub(crate) fn next(&mut self) -> Result<Option<(NodeId, Event)>, TraceError> {
+        if let Some(next) = self.acknowledged.pop() {
+            return Ok(Some(next));
+        }
         if !self.next_line()? {
             return Ok(None);
         }
-        event(&self.text, &self.nodes).map(Some).map_err(|reason| self.wrong(reason))
+        let read = event(&self.text, &self.nodes, &mut self.acknowledged);
+        read.map(Some).map_err(|reason| self.wrong(reason))
     }
 
     /// The last line, if the file ends within it: who wrote it was stopped.
@@ -107,15 +114,26 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     })
 }
 
-fn event(text: &[u8], nodes: &[NodeInfo]) -> Result<(NodeId, Event), String> {
+/// Gives the event of a record; those behind it, of what it acknowledges, are put into `acknowledged`.
+fn event(
+    text: &[u8],
+    nodes: &[NodeInfo],
+    acknowledged: &mut Vec<(NodeId, Event)>,
+) -> Result<(NodeId, Event), String> {
     let record: RawRecord<'_> = parse(text)?;
     let node = nodes.iter().position(|node| node.name == record.node);
     let node = node.ok_or_else(|| format!("no node is called {:?}", record.node))?;
     let flow = record.group_id.as_deref().map(flow).transpose()?;
     let data = record.data.get().as_bytes();
-    let kind = kind(&record.name, data).map_err(|reason| format!("{}: {reason}", record.name))?;
-    let at = record.time.instant()?;
-    Ok((NodeId(node as u32), Event { at, flow, kind }))
+    let mut frames = Vec::new();
+    let kind = kind(&record.name, data, &mut frames)
+        .map_err(|reason| format!("{}: {reason}", record.name))?;
+    let (node, at) = (NodeId(node as u32), record.time.instant()?);
+    for [first, last] in frames.iter().flat_map(|frame| &frame.acked_ranges).rev() {
+        let kind = EventKind::Acknowledged { first: TxNo(*first), last: TxNo(*last) };
+        acknowledged.push((node, Event { at, flow, kind }));
+    }
+    Ok((node, Event { at, flow, kind }))
 }
 
 fn flow(group: &str) -> Result<FlowId, String> {
@@ -129,7 +147,7 @@ fn range(seq: u64, len: u64) -> SeqRange {
     SeqRange::new(ExtSeq(seq), ExtSeq(seq) + len)
 }
 
-fn kind(name: &str, data: &[u8]) -> Result<EventKind, String> {
+fn kind(name: &str, data: &[u8], acks: &mut Vec<AckFrame>) -> Result<EventKind, String> {
     Ok(match name {
         STATE => {
             let State { old, new } = parse(data)?;
@@ -141,7 +159,8 @@ fn kind(name: &str, data: &[u8]) -> Result<EventKind, String> {
             EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd }
         }
         RECEIVED => {
-            let Received { seq, len, ack, wnd } = parse(data)?;
+            let Received { seq, len, ack, wnd, frames, .. } = parse(data)?;
+            *acks = frames;
             EventKind::Received { range: range(seq, len), ack: ExtSeq(ack), window: wnd }
         }
         LOST => {
@@ -150,12 +169,15 @@ fn kind(name: &str, data: &[u8]) -> Result<EventKind, String> {
             EventKind::Lost { tx, range, cause: word(&trigger)? }
         }
         METRICS if parse::<Metrics<'_>>(data)?.srtt.is_some() => {
-            let Rtt { latest_rtt, srtt, .. } = parse(data)?;
-            EventKind::Rtt { sample: latest_rtt.duration()?, srtt: srtt.duration()? }
+            let Rtt { latest_rtt, srtt, min_rtt, .. } = parse(data)?;
+            let (sample, srtt, min) =
+                (latest_rtt.duration()?, srtt.duration()?, min_rtt.duration()?);
+            EventKind::Rtt { sample, srtt, min }
         }
         METRICS => {
-            let Window { cwnd, ssthresh, pipe, .. } = parse(data)?;
-            EventKind::Window { cwnd, ssthresh, pipe }
+            let Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth_estimate, .. } = parse(data)?;
+            let bandwidth = bandwidth_estimate;
+            EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth }
         }
         TIMER => EventKind::Timeout { backoff: parse::<Timer>(data)?.backoff },
         CONGESTION_STATE => {

@@ -8,6 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::{NodeInfo, NodeKind, TraceError};
 
+mod made;
+
+use made::{RULES, events, rate};
+
 fn nodes() -> Vec<NodeInfo> {
     ["client", "a \"link\""]
         .map(|name| NodeInfo { name: name.to_owned(), kind: NodeKind::Host })
@@ -15,12 +19,16 @@ fn nodes() -> Vec<NodeInfo> {
 }
 
 fn write(path: &Path, events: &[(NodeId, Event)]) {
+    write_all(path, events).unwrap();
+}
+
+fn write_all(path: &Path, events: &[(NodeId, Event)]) -> Result<(), TraceError> {
     let origin = Duration::new(1_700_000_000, 1);
-    let mut writer = Writer::create(path, "a title", &nodes(), origin).unwrap();
+    let mut writer = Writer::create(path, "a title", &nodes(), origin)?;
     for (node, event) in events {
-        writer.event(*node, event).unwrap();
+        writer.event(*node, event)?;
     }
-    writer.finish().unwrap();
+    writer.finish()
 }
 
 fn read(path: &Path) -> Result<Vec<(NodeId, Event)>, TraceError> {
@@ -29,107 +37,9 @@ fn read(path: &Path) -> Result<Vec<(NodeId, Event)>, TraceError> {
     std::iter::from_fn(|| reader.next().transpose()).collect()
 }
 
-fn range() -> impl Strategy<Value = SeqRange> {
-    (any::<u64>(), any::<u64>())
-        .prop_map(|(a, b)| SeqRange::new(ExtSeq(a.min(b)), ExtSeq(a.max(b))))
-}
-
-fn bytes() -> impl Strategy<Value = ByteCount> {
-    any::<u64>().prop_map(ByteCount)
-}
-
-fn duration() -> impl Strategy<Value = Duration> {
-    (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(s, n)| Duration::new(s, n))
-}
-
-fn packet() -> impl Strategy<Value = Packet> {
-    let sum = prop_oneof![Just(Checksum::Full), Just(Checksum::Partial), Just(Checksum::Verified)];
-    (prop::collection::vec(any::<u8>(), 0..50), any::<Option<u16>>(), sum).prop_map(
-        |(data, segment_size, checksum)| Packet {
-            data,
-            segment_size,
-            checksum,
-            ..Packet::default()
-        },
-    )
-}
-
-fn fate() -> impl Strategy<Value = Fate> {
-    prop_oneof![
-        Just(Fate::Dropped { cause: "queue full" }),
-        Just(Fate::Marked { cause: "codel" }),
-        Just(Fate::Duplicated),
-        Just(Fate::Held),
-        Just(Fate::Frozen),
-        Just(Fate::Made { cause: "window open" }),
-        any::<u32>().prop_map(|pass| Fate::Retried { pass }),
-        (any::<u32>(), any::<bool>(), any::<bool>())
-            .prop_map(|(bits, header, unnoticed)| Fate::Corrupted { bits, header, unnoticed }),
-    ]
-}
-
-const RULES: [SendRule; 9] = [
-    SendRule::NewData,
-    SendRule::FastRetransmit,
-    SendRule::Repair,
-    SendRule::Unsacked,
-    SendRule::Rescue,
-    SendRule::LimitedTransmit,
-    SendRule::Probe,
-    SendRule::ProbeAgain,
-    SendRule::Timeout,
-];
-
-fn kind() -> impl Strategy<Value = EventKind> {
-    let rule = prop::sample::select(&RULES[..]);
-    prop_oneof![
-        Just(EventKind::State { from: "SYN-SENT", to: "ESTABLISHED" }),
-        (any::<u64>(), range(), rule, bytes(), bytes(), bytes()).prop_map(
-            |(tx, range, rule, pipe, cwnd, rwnd)| EventKind::Sent {
-                tx: TxNo(tx),
-                range,
-                rule,
-                pipe,
-                cwnd,
-                rwnd
-            }
-        ),
-        (range(), any::<u64>(), bytes()).prop_map(|(range, ack, window)| EventKind::Received {
-            range,
-            ack: ExtSeq(ack),
-            window
-        }),
-        (any::<u64>(), range()).prop_map(|(tx, range)| EventKind::Lost {
-            tx: TxNo(tx),
-            range,
-            cause: "congestion"
-        }),
-        (bytes(), prop::option::of(bytes()), bytes())
-            .prop_map(|(cwnd, ssthresh, pipe)| EventKind::Window { cwnd, ssthresh, pipe }),
-        (duration(), duration()).prop_map(|(sample, srtt)| EventKind::Rtt { sample, srtt }),
-        any::<u32>().prop_map(|backoff| EventKind::Timeout { backoff }),
-        Just(EventKind::Undo),
-        Just(EventKind::Reduced { cause: "congestion" }),
-        (fate(), packet()).prop_map(|(fate, packet)| EventKind::Packet { fate, packet }),
-    ]
-}
-
-fn event() -> impl Strategy<Value = (NodeId, Event)> {
-    let end = |v6| {
-        any::<(u16, [u8; 16])>().prop_map(move |(port, ip)| match v6 {
-            true => std::net::SocketAddr::from((ip, port)),
-            false => std::net::SocketAddr::from(([ip[0], ip[1], ip[2], ip[3]], port)),
-        })
-    };
-    let flow = (end(false), end(true)).prop_map(|(local, remote)| FlowId { local, remote });
-    (0..2_u32, any::<u64>(), prop::option::of(flow), kind()).prop_map(|(node, at, flow, kind)| {
-        (NodeId(node), Event { at: Instant::from_nanos(at), flow, kind })
-    })
-}
-
 proptest! {
     #[test]
-    fn events_come_back_as_they_were(events in prop::collection::vec(event(), 0..20)) {
+    fn events_come_back_as_they_were(events in events()) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.sqlog");
         write(&path, &events);
@@ -138,7 +48,7 @@ proptest! {
 
     #[test]
     fn no_bytes_panic(
-        events in prop::collection::vec(event(), 1..5),
+        events in events(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -190,8 +100,13 @@ fn a_record_has_the_names_of_both_worlds() {
         local: "10.0.0.1:40000".parse().unwrap(),
         remote: "10.0.0.2:5001".parse().unwrap(),
     };
-    let kind =
-        EventKind::Window { cwnd: ByteCount(14_480), ssthresh: None, pipe: ByteCount(1_448) };
+    let kind = EventKind::Window {
+        cwnd: ByteCount(14_480),
+        ssthresh: None,
+        pipe: ByteCount(1_448),
+        pacing_rate: Some(rate(ByteCount(12_000_000))),
+        bandwidth: None,
+    };
     let at = Instant::from_nanos(1_234_567_891);
     write(&path, &[(NodeId(0), Event { at, flow: Some(flow), kind })]);
     let text = fs::read_to_string(&path).unwrap();
@@ -204,8 +119,33 @@ fn a_record_has_the_names_of_both_worlds() {
         lines[1],
         "\u{1e}{\"time\":1234.567891,\"name\":\"recovery:metrics_updated\",\"node\":\"client\",\
          \"group_id\":\"10.0.0.1:40000-10.0.0.2:5001\",\"data\":{\"congestion_window\":14480,\
-         \"cwnd\":14480,\"bytes_in_flight\":1448,\"pipe\":1448}}"
+         \"cwnd\":14480,\"bytes_in_flight\":1448,\"pipe\":1448,\"pacing_rate\":12000000}}"
     );
+}
+
+#[test]
+fn a_segment_acknowledges_transmissions_by_their_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sqlog");
+    let range = SeqRange::new(ExtSeq(7), ExtSeq(9));
+    let (first, last) = (TxNo(2), TxNo(4));
+    let kinds = [
+        EventKind::Received { range, ack: ExtSeq(900), window: ByteCount(65_535) },
+        EventKind::Acknowledged { first, last },
+        EventKind::Acknowledged { first: TxNo(6), last: TxNo(6) },
+    ];
+    let event = |kind| (NodeId(0), Event { at: Instant::ZERO, flow: None, kind });
+    write(&path, &kinds.map(event));
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        text.lines().nth(1).unwrap(),
+        "\u{1e}{\"time\":0,\"name\":\"transport:packet_received\",\"node\":\"client\",\"data\":{\
+         \"header\":{},\"raw\":{\"length\":2},\"seq\":7,\"len\":2,\"ack\":900,\"wnd\":65535,\
+         \"frames\":[{\"frame_type\":\"ack\",\"acked_ranges\":[[2,4],[6,6]]}]}}"
+    );
+    // A number is that of a transmission: without a segment that acknowledges it, there is no record for it.
+    let orphan = write_all(&path, &[event(EventKind::Acknowledged { first, last })]);
+    assert!(matches!(orphan, Err(TraceError::UnknownEvent(_))), "{orphan:?}");
 }
 
 /// One event of each kind, with everything in it.
@@ -217,10 +157,17 @@ fn every_kind() -> Vec<EventKind> {
         EventKind::State { from: "CLOSED", to: "LISTEN" },
         EventKind::Sent { tx, range, rule: SendRule::NewData, pipe: size, cwnd: size, rwnd: size },
         EventKind::Received { range, ack: ExtSeq(1), window: size },
+        EventKind::Acknowledged { first: tx, last: tx },
         EventKind::Lost { tx, range, cause },
         EventKind::Reduced { cause },
-        EventKind::Window { cwnd: size, ssthresh: Some(size), pipe: size },
-        EventKind::Rtt { sample: time, srtt: time },
+        EventKind::Window {
+            cwnd: size,
+            ssthresh: Some(size),
+            pipe: size,
+            pacing_rate: Some(rate(size)),
+            bandwidth: Some(rate(size)),
+        },
+        EventKind::Rtt { sample: time, srtt: time, min: time },
         EventKind::Timeout { backoff: 1 },
         packet(Fate::Dropped { cause }),
         packet(Fate::Corrupted { bits: 1, header: false, unnoticed: false }),

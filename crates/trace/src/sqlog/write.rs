@@ -21,6 +21,15 @@ pub(crate) struct Writer {
     file: BufWriter<File>,
     path: std::path::PathBuf,
     nodes: Vec<String>,
+    arrived: Option<Arrived>,
+}
+
+/// A segment whose record waits for the events that follow: what it acknowledges.
+#[derive(Debug)]
+struct Arrived {
+    node: NodeId,
+    event: Event,
+    acked_ranges: Vec<[u64; 2]>,
 }
 
 impl Writer {
@@ -33,7 +42,7 @@ impl Writer {
         let file = File::create(path).map_err(TraceError::file(path))?;
         let file = BufWriter::with_capacity(1 << 16, file);
         let names = nodes.iter().map(|node| node.name.clone()).collect();
-        let mut writer = Self { file, path: path.to_owned(), nodes: names };
+        let mut writer = Self { file, path: path.to_owned(), nodes: names, arrived: None };
         writer.record(&Header::new(title, nodes, origin))?;
         // A trace that is cut short can be read if it has its header.
         writer.file.flush().map_err(TraceError::file(path))?;
@@ -41,6 +50,14 @@ impl Writer {
     }
 
     pub(crate) fn event(&mut self, node: NodeId, event: &Event) -> Result<(), TraceError> {
+        if let (EventKind::Acknowledged { first, last }, Some(arrived)) =
+            (&event.kind, &mut self.arrived)
+            && (arrived.node, arrived.event.flow) == (node, event.flow)
+        {
+            arrived.acked_ranges.push([first.0, last.0]);
+            return Ok(());
+        }
+        self.arrived()?;
         match &event.kind {
             EventKind::State { from, to } => {
                 self.put(node, event, STATE, State { old: from.to_string(), new: to.to_string() })
@@ -48,13 +65,15 @@ impl Writer {
             &EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd } => {
                 let header = PacketHeader { packet_number: tx.0 };
                 let (seq, len) = (range.start.0, range.len().0);
-                let (bytes_in_flight, congestion_window) = (pipe, cwnd);
+                let (raw, bytes_in_flight, congestion_window) =
+                    (Some(Length { length: len }), pipe, cwnd);
                 self.put(
                     node,
                     event,
                     SENT,
                     Sent {
                         header,
+                        raw,
                         seq,
                         len,
                         rule,
@@ -66,23 +85,31 @@ impl Writer {
                     },
                 )
             }
-            &EventKind::Received { range, ack, window } => {
-                let (seq, len) = (range.start.0, range.len().0);
-                self.put(node, event, RECEIVED, Received { seq, len, ack: ack.0, wnd: window })
+            EventKind::Received { .. } => {
+                let (event, acked_ranges) = (event.clone(), Vec::new());
+                self.arrived = Some(Arrived { node, event, acked_ranges });
+                Ok(())
             }
             &EventKind::Lost { tx, range, cause } => {
                 let header = PacketHeader { packet_number: tx.0 };
                 let (seq, len) = (range.start.0, range.len().0);
                 self.put(node, event, LOST, Lost { header, seq, len, trigger: cause.to_owned() })
             }
-            &EventKind::Window { cwnd, ssthresh, pipe } => {
-                let (congestion_window, bytes_in_flight) = (cwnd, pipe);
-                let window = Window { congestion_window, cwnd, ssthresh, bytes_in_flight, pipe };
+            &EventKind::Window { cwnd, ssthresh, pipe, pacing_rate, bandwidth } => {
+                let window = Window {
+                    congestion_window: cwnd,
+                    cwnd,
+                    ssthresh,
+                    bytes_in_flight: pipe,
+                    pipe,
+                    pacing_rate,
+                    bandwidth_estimate: bandwidth,
+                };
                 self.put(node, event, METRICS, window)
             }
-            &EventKind::Rtt { sample, srtt } => {
-                let srtt = srtt.into();
-                let rtt = Rtt { latest_rtt: sample.into(), smoothed_rtt: Some(srtt), srtt };
+            &EventKind::Rtt { sample, srtt, min } => {
+                let (latest_rtt, srtt, min_rtt) = (sample.into(), srtt.into(), min.into());
+                let rtt = Rtt { latest_rtt, smoothed_rtt: Some(srtt), srtt, min_rtt };
                 self.put(node, event, METRICS, rtt)
             }
             &EventKind::Timeout { backoff } => {
@@ -100,6 +127,27 @@ impl Writer {
             EventKind::Packet { fate, packet } => self.fate(node, event, *fate, packet),
             other => Err(TraceError::UnknownEvent(format!("{other:?}"))),
         }
+    }
+
+    /// Writes the record of the segment that arrived last.
+    fn arrived(&mut self) -> Result<(), TraceError> {
+        let Some(Arrived { node, event, acked_ranges }) = self.arrived.take() else {
+            return Ok(());
+        };
+        let EventKind::Received { range, ack, window } = event.kind else { return Ok(()) };
+        let (seq, len) = (range.start.0, range.len().0);
+        let frame = (!acked_ranges.is_empty())
+            .then(|| AckFrame { frame_type: ACK.to_owned(), acked_ranges });
+        let received = Received {
+            header: Unnumbered {},
+            raw: Some(Length { length: len }),
+            seq,
+            len,
+            ack: ack.0,
+            wnd: window,
+            frames: frame.into_iter().collect(),
+        };
+        self.put(node, &event, RECEIVED, received)
     }
 
     fn fate(
@@ -159,6 +207,7 @@ impl Writer {
     }
 
     pub(crate) fn finish(mut self) -> Result<(), TraceError> {
+        self.arrived()?;
         self.file.flush().map_err(TraceError::file(&self.path))
     }
 }

@@ -85,7 +85,7 @@ async fn next_ends_when_the_stack_does() {
 }
 
 #[tokio::test]
-async fn datagrams_are_answered_from_where_they_were_sent_to() {
+async fn datagrams_are_answered_or_refused_from_where_they_were_sent_to() {
     within(async {
         let (gateway, client) = gateway();
         let any = gateway.udp_bind_any().unwrap();
@@ -100,6 +100,10 @@ async fn datagrams_are_answered_from_where_they_were_sent_to() {
             assert_eq!((&buf[..len], flow.local, flow.remote), (&b"question"[..], to, from));
             any.send(b"answer", flow).await.unwrap();
             assert_eq!(socket.recv_from(&mut buf).await.unwrap(), (6, to));
+            socket.connect(to).await.unwrap();
+            any.refuse(flow).unwrap();
+            let refused = socket.recv(&mut buf).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         }
     })
     .await;

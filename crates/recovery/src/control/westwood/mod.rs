@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::reno::Reno;
 use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
@@ -212,6 +212,14 @@ impl CongestionControl for Westwood {
 
     fn state(&self) -> ControlState {
         self.aimd.state()
+    }
+
+    fn bandwidth(&self) -> Option<Rate> {
+        let bytes = match &self.estimate {
+            Estimate::PerAck(per_ack) => per_ack.filtered,
+            Estimate::PerRound(per_round) => per_round.filtered,
+        }?;
+        Some(Rate::from_bits_per_sec((bytes * 8.0) as u64))
     }
 }
 

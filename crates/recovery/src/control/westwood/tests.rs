@@ -38,6 +38,8 @@ fn steady(entry: &Entry<dyn CongestionControl>) -> (Box<dyn CongestionControl>, 
 fn the_reduction_is_to_bandwidth_times_the_smallest_round_trip() {
     for entry in [WESTWOOD, WESTWOOD_PLUS] {
         let (mut control, now) = steady(&entry);
+        let bandwidth = control.bandwidth().unwrap().bits_per_sec();
+        assert!((1_580_000..=1_620_000).contains(&bandwidth), "{entry:?}: {bandwidth} bit/s");
         let segments = reduced(&mut *control, now);
         assert!((19..=20).contains(&segments), "{entry:?}: {segments} over {RTT:?}");
         assert_eq!(control.window(), control.state().ssthresh.unwrap());

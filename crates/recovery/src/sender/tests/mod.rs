@@ -2,6 +2,7 @@
 
 mod cwr;
 mod double;
+mod events;
 mod f_rto;
 mod inherit;
 mod network;

@@ -1,10 +1,10 @@
 //! Proportional rate reduction (RFC 9937) by a whole sender.
 
-use airtcp_types::{ByteCount, EventKind, Instant, SendRule};
+use airtcp_types::{ByteCount, Instant};
 
 use super::double::{self, rule};
-use crate::testkit::{FIRST, SMSS, ack, ms, named, pump, segments, sender_of, seq, supply};
-use crate::{Ack, Phase, Profile, Ruling, Sender, SenderConfig, Start, Supply, When, WireNeeds};
+use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender_of, supply};
+use crate::{Ack, Phase, Profile, Ruling, Sender, When};
 
 const SACK: [&str; 3] = ["sack/reno", "fack/reno", "rack/reno"];
 
@@ -147,40 +147,4 @@ fn a_time_out_ends_the_reduction() {
     pump(&mut sender, rto, &supply(1_000));
     let (cwnd, pipe, sent) = step(&mut sender, ms(900), &ack(4, &[]));
     assert_eq!((cwnd, pipe, &*sent), (2, 0, "RR"));
-}
-
-#[test]
-fn an_event_tells_the_window_that_a_transmission_left_by() {
-    // RFC 6675 section 5 (C): the rescue, too, needs room in cwnd. Here a window that shrank cuts it, and the pipe
-    // is no larger after it.
-    let config = SenderConfig {
-        combination: "sack/reno".parse().unwrap(),
-        profile: Profile { initial_window: 20, ..Profile::modern() },
-        events: true,
-        ..SenderConfig::default()
-    };
-    let start = Start {
-        now: Instant::ZERO,
-        first: FIRST,
-        smss: ByteCount(SMSS),
-        granted: WireNeeds::ALL,
-        handshake_rtt: Some(crate::testkit::RTT),
-        syn_retransmitted: false,
-        seed: 0,
-    };
-    let mut sender = Sender::new(&config, &start);
-    pump(&mut sender, Instant::ZERO, &supply(20));
-    let narrow = Supply { window_edge: seq(19) + 800, ..supply(20) };
-    for upto in 2..12 {
-        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
-        pump(&mut sender, ms(100), &narrow);
-    }
-    let mut rescues = 0;
-    while let Some(event) = sender.poll_event() {
-        let EventKind::Sent { range, rule, pipe, cwnd, .. } = event else { continue };
-        rescues += u64::from(rule == SendRule::Rescue);
-        let is_within = pipe + range.len() <= cwnd;
-        assert!(is_within || rule.exceeds_cwnd(), "{rule:?} of {range:?}, {pipe} of {cwnd}");
-    }
-    assert_eq!(rescues, 1);
 }

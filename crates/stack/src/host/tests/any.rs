@@ -289,6 +289,26 @@ fn datagrams_to_any_address_are_answered_from_it() {
 }
 
 #[test]
+fn a_datagram_is_refused_in_the_name_of_its_destination() {
+    let mut pair = Pair::new();
+    let any = pair.server.udp_bind_any().unwrap();
+    for (to, from) in FAR.into_iter().zip(["10.0.0.2:5000", "[fd00::2]:5000"]) {
+        let client = pair.client.udp_bind(address(from)).unwrap();
+        pair.client.udp_connect(client, address(to)).unwrap();
+        pair.client.udp_send(client, b"question").unwrap();
+        pair.exchange();
+        let (_, flow) = pair.server.udp_recv_flow(any, &mut [0; 16]).unwrap().unwrap();
+        pair.server.udp_refuse(pair.now, any, &flow).unwrap();
+        pair.exchange();
+        let error = pair.client.udp_take_error(client).unwrap();
+        assert_eq!(error, Some(crate::tcp::Unreachable::Port), "{to}");
+        let nobody = FlowId { local: address("224.0.0.1:53"), ..flow };
+        let refused = pair.server.udp_refuse(pair.now, any, &nobody);
+        assert_eq!(refused, Err(HostError::Unroutable(nobody.local)));
+    }
+}
+
+#[test]
 fn datagrams_leave_only_from_and_to_addresses_that_hosts_have() {
     let mut host = server();
     let any = host.udp_bind_any().unwrap();

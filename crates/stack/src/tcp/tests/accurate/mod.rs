@@ -65,6 +65,17 @@ fn server_with(config: &TcpConfig) -> Script {
     s
 }
 
+/// A server with a connection that has timestamps: beside them and two SACK blocks an option has room for two counters.
+#[track_caller]
+fn server_with_timestamps() -> Script {
+    let mut s = Script::syn_received(&TcpConfig { timestamps: true, ..accurate() });
+    let first = s.take(0).unwrap();
+    assert_eq!((first.flags, first.accecn), ("SAW", counted(0, 0, 0)));
+    s.timestamps = true;
+    send!(s, 1, "A", 1, ack = 1, ace = 0b010);
+    s
+}
+
 /// A client whose SYN-ACK had these flags, and came with this field.
 #[track_caller]
 fn client(ace: u8, ecn: u8) -> Script {

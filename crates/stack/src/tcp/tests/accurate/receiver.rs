@@ -135,12 +135,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
 // Shows: RFC9768-3.2.3.3-1, RFC9768-3.2.3.3-3, RFC9768-3.2.3.3-4, RFC9768-3.2.3.3-5
 #[test]
 fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_what_changed() {
-    let config = TcpConfig { timestamps: true, ..accurate() };
-    let mut s = Script::syn_received(&config);
-    let first = s.take(0).unwrap();
-    assert_eq!((first.flags, first.accecn), ("SAW", counted(0, 0, 0)));
-    s.timestamps = true;
-    send!(s, 1, "A", 1, ack = 1, ace = 0b010);
+    let mut s = server_with_timestamps();
     let blocks = [(1001, 2001), (3001, 4001), (5001, 6001)];
     // One block, and all counters; two blocks, and two counters; of three blocks two.
     send!(s, 2, "A", 1001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_1);
@@ -172,6 +167,20 @@ fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_
     }
     send!(s, 11, "A", 8001, ack = 1, len = 1000, ace = FIRST);
     recv!(s, 11, "A", 1, ack = 11_001, ace = 6, accecn = counted(2000, 1000, 3000));
+}
+
+// Shows: RFC9768-3.2.3.3-3
+#[test]
+fn of_two_counters_that_fit_none_is_one_that_has_never_changed() {
+    for (ecn, order) in [(ECT_0, Order::Zero), (ECT_1, Order::One)] {
+        let mut s = server_with_timestamps();
+        send!(s, 2, "A", 1001, ack = 1, len = 1000, ace = FIRST, ecn = ecn);
+        s.take(2).unwrap();
+        send!(s, 3, "A", 3001, ack = 1, len = 1000, ace = FIRST, ecn = CE);
+        let option = Some(AccEcn::new(order, &[1001, 1000]));
+        let sack = [(3001, 4001), (1001, 2001)];
+        recv!(s, 3, "A", 1, ack = 1, ace = FIRST + 1, sack = sack, accecn = option);
+    }
 }
 
 #[test]
