@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
 use crate::output::Mistake;
-use crate::{file, value};
+use crate::{file, live, value};
 
 /// The longest file of settings.
 const LONGEST: u64 = 1 << 20;
@@ -102,6 +102,14 @@ where
     D: Deserializer<'de>,
 {
     text(deserializer, value::socket)
+}
+
+/// The address of a live page.
+pub(crate) fn live<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, live::address)
 }
 
 /// A number of seconds.

@@ -8,7 +8,7 @@ use airtcp_types::Observer;
 use airtcp_types::rng::Stream;
 use rayon::prelude::*;
 
-use crate::{LabError, Run};
+use crate::{LabError, Run, counted};
 
 /// Runs `scenario` of every seed. Results are in the order of the seeds.
 ///
@@ -62,7 +62,9 @@ pub(crate) fn spread<T: Send>(
 ///
 /// What is senseless about the scenario.
 pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError> {
-    Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
+    let result = airtcp_sim::run(&Scenario { seed, ..scenario }, None)?;
+    counted::count();
+    Ok(result)
 }
 
 /// The same, with an observer.
@@ -76,6 +78,7 @@ pub(crate) fn once_watched<O: Observer>(
     mut observer: O,
 ) -> Result<(RunResult, O), LabError> {
     let result = airtcp_sim::run(&Scenario { seed, ..scenario }, Some(&mut observer))?;
+    counted::count();
     Ok((result, observer))
 }
 

@@ -7,6 +7,7 @@ mod descriptors;
 mod far;
 mod intercept;
 mod keys;
+mod live;
 mod near;
 mod peer;
 mod report;
