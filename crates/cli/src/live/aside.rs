@@ -16,7 +16,11 @@ impl Aside {
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub(crate) fn show(address: SocketAddr, title: String, work: Arc<Work>) -> anyhow::Result<Self> {
+    pub(crate) fn show(
+        address: SocketAddr,
+        title: String,
+        work: Arc<Work>,
+    ) -> anyhow::Result<Self> {
         let thread = RuntimeThread::start("live").context("--live")?;
         let read = move || std::future::ready(Some(work.snapshot()));
         thread.runtime().block_on(listen(address, title, read))?;

@@ -20,7 +20,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -76,9 +77,10 @@ impl Site {
     }
 
     /// Answers one request.
-    async fn serve(&self, stream: TcpStream) {
+    pub(super) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let (moved, mut moves) = watch::channel(());
-        let service = service_fn(|request| ready(Ok::<_, Infallible>(self.answer(&request, &moved))));
+        let service =
+            service_fn(|request| ready(Ok::<_, Infallible>(self.answer(&request, &moved))));
         let mut builder = http1::Builder::new();
         builder.keep_alive(false).max_buf_size(UNSENT);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -132,7 +134,7 @@ impl Site {
         self.wanted.notify_one();
         let begin = Bytes::from_static(b"retry: 1000\n\n");
         let begin = stream::once(ready(Ok(Frame::data(begin))));
-        let all = stream::unfold((snapshots, place, moved), |mut viewer| async {
+        let all = stream::unfold((snapshots, place, moved), |mut viewer| async move {
             viewer.0.changed().await.ok()?;
             let event = viewer.0.borrow_and_update().clone();
             viewer.2.send_replace(());

@@ -72,7 +72,11 @@ impl Chart {
         title: &'static str,
         bytes: impl IntoIterator<Item = (&'static str, u64)>,
     ) -> Self {
-        Self::counters(title, "Mbit/s", bytes.into_iter().map(|(name, bytes)| (name, megabits(bytes))))
+        Self::counters(
+            title,
+            "Mbit/s",
+            bytes.into_iter().map(|(name, bytes)| (name, megabits(bytes))),
+        )
     }
 
     fn new<N: Into<Name>>(

@@ -81,7 +81,8 @@ pub(crate) fn of_stacks(stacks: &[Stack]) -> Snapshot {
     let mut snapshot = Snapshot { charts, ..Snapshot::default() };
     let names: Vec<String> =
         states.iter().map(|(name, (_, count))| format!("{name} {count}")).collect();
-    snapshot.figure("Connections", if names.is_empty() { "0".to_owned() } else { names.join(", ") });
+    snapshot
+        .figure("Connections", if names.is_empty() { "0".to_owned() } else { names.join(", ") });
     snapshot.figure("Time-outs", counters.tcp_ext_timeouts);
     snapshot.figure("Resets", counters.tcp_estab_resets);
     snapshot.figure("Segments sent", counters.tcp_out_segs + counters.tcp_retrans_segs);
@@ -140,8 +141,11 @@ fn table(mut flows: Vec<Listed>, total: usize) -> Table {
 }
 
 fn row(flow: &Listed) -> Vec<Value> {
-    let mut row: Vec<Value> =
-        vec![flow.local.to_string().into(), flow.peer.to_string().into(), flow.state.ss_name().into()];
+    let mut row: Vec<Value> = vec![
+        flow.local.to_string().into(),
+        flow.peer.to_string().into(),
+        flow.state.ss_name().into(),
+    ];
     if let Some(info) = &flow.info {
         let rate = |rate: Rate| rounded(rate.bits_per_sec() as f64 / 1e6);
         let again = info.bytes_retrans.0 as f64 / info.bytes_sent.0.max(1) as f64;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::report::Report;
 use crate::metrics::{put, put_by};
 
-const REACHES: [(&str, Reach); 4] = [
+pub(super) const REACHES: [(&str, Reach); 4] = [
     ("there", Reach::There),
     ("leaving", Reach::Leaving),
     ("gone", Reach::Gone),
