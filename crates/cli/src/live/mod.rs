@@ -63,7 +63,7 @@ pub(crate) async fn listen<F>(
     read: impl Fn() -> F + Send + 'static,
 ) -> anyhow::Result<SocketAddr>
 where
-    F: Future<Output = Option<Snapshot>> + Send,
+    F: Future<Output = Option<Snapshot>> + Send + 'static,
 {
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("--live {address}"))?;
