@@ -134,3 +134,51 @@ fn show_peers(snapshot: &mut Snapshot, peers: &[PeerStatus]) {
         snapshot.figure("Further peers", peers.len() - MOST_PEERS);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use airtcp_gateway::datagram::{NearDatagrams, NearDatagramsConfig};
+    use airtcp_gateway::{Near, NearConfig};
+    use airtcp_tunnel::{PeerConfig, PrivateKey, TunnelConfig};
+
+    use super::*;
+    use crate::gateway::carrier::{self, Carrier};
+    use crate::gateway::report::End;
+
+    #[tokio::test]
+    async fn a_near_gateway_shows_what_it_carries_and_its_peer_before_its_stack() {
+        let far: SocketAddr = "10.77.0.1:7077".parse().unwrap();
+        let key = PrivateKey::generate().public_key();
+        let peer = PeerConfig { allowed_ips: vec![far.ip().into()], ..PeerConfig::new(key) };
+        let private_key = PrivateKey::generate();
+        let config = TunnelConfig { private_key, peers: vec![peer], mtu: 1420 };
+        let socket = carrier::bind(0).await.unwrap();
+        let carrier = Carrier::start(socket, config, "10.77.0.2/24".parse().unwrap(), None);
+        let carrier = carrier.unwrap();
+        let stack = carrier.stack().clone();
+        let near = Near::start(stack.clone(), NearConfig::new(far));
+        let datagrams = NearDatagrams::start(&stack, far, NearDatagramsConfig::default()).unwrap();
+        let snapshot = Report::new(&carrier, End::Near(near, datagrams)).snapshot();
+        let titles: Vec<_> = snapshot.charts.iter().map(|chart| chart.title).collect();
+        let expected = [
+            "Data of programs",
+            "Connections of programs",
+            "Connections of programs, carried and refused",
+            "Round trip of the heartbeat",
+            "Throughput",
+        ];
+        assert_eq!(titles[..5], expected);
+        let figure = |name: &str| {
+            let found = snapshot.figures.iter().find(|(of, _)| of.starts_with(name));
+            found.unwrap_or_else(|| panic!("{name}: {:?}", snapshot.figures)).1.as_str()
+        };
+        assert!(figure("Far gateway").starts_with("10.77.0.1:7077 "), "{}", figure("Far gateway"));
+        assert_eq!((figure("Carried so far"), figure("Refused")), ("0", "none"));
+        let peer = figure(&format!("Peer {}", &key.to_string()[..8]));
+        assert!(peer.starts_with("at an unknown address: no handshake yet; "), "{peer}");
+        assert!(snapshot.table.is_some());
+        carrier.thread.join();
+    }
+}
