@@ -153,7 +153,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                     .iter()
                     .all(|name| commands().iter().any(|one| one == name))
         }
-        "A live page of `serve`, the gateways, the base station, `sim run` and `lab run` (`--live`)" => {
+        "A live page of `serve`, the gateways, the base station, `sim run` and `lab run` (`--live`)" =>
+        {
             let shows = |program: &str| help(program).contains("--live");
             serve_help().contains("--live") && shows(env!("CARGO_BIN_EXE_basestation"))
         }

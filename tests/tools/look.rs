@@ -109,7 +109,10 @@ fn connections_are_listed_and_counted_while_they_last() {
         lines.find_map(|line| Some(line.strip_prefix("data: ")?.to_owned())).unwrap()
     });
     let page: Value = serde_json::from_str(&event).unwrap();
-    assert_eq!((&page["title"], &page["table"]["total"]), (&"airtcp serve, tun0".into(), &1.into()));
+    assert_eq!(
+        (&page["title"], &page["table"]["total"]),
+        (&"airtcp serve, tun0".into(), &1.into())
+    );
     assert_eq!(page["table"]["rows"][0][1], local);
 
     drop(stream);
