@@ -24,7 +24,7 @@ use crate::output;
 pub(crate) use aside::Aside;
 use serve::Site;
 use snapshot::Message;
-pub(crate) use snapshot::{Chart, Kind, Snapshot, Table, rounded};
+pub(crate) use snapshot::{Chart, Snapshot, Table, rounded};
 pub(crate) use stacks::{MOST_FLOWS, of_stacks};
 pub(crate) use work::Work;
 

@@ -25,14 +25,14 @@ pub(crate) struct Chart {
     pub(crate) title: &'static str,
     /// Of what is drawn: of a counter, that of its rate.
     pub(crate) unit: &'static str,
-    pub(crate) kind: Kind,
+    pub(super) kind: Kind,
     /// `null` in JSON, and a gap on the page, where there is no value.
     pub(crate) series: Vec<(Name, f64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// Drawn as it is.
     Gauge,
     /// Only grows: its increase per second is drawn.

@@ -149,7 +149,7 @@ fn row(flow: &Listed) -> Vec<Value> {
     if let Some(info) = &flow.info {
         let rate = |rate: Rate| rounded(rate.bits_per_sec() as f64 / 1e6);
         let again = info.bytes_retrans.0 as f64 / info.bytes_sent.0.max(1) as f64;
-        row.extend([
+        row.extend::<[Value; 11]>([
             info.combination.as_str().into(),
             info.rtt.map(|rtt| rounded(millis(rtt))).into(),
             scaled(info.cwnd, 1e3).into(),

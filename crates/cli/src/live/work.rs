@@ -79,7 +79,9 @@ impl Work {
     }
 
     fn set(&self, experiment: usize, change: impl FnOnce(&mut Task)) {
-        self.experiments().get_mut(experiment).into_iter().for_each(change);
+        if let Some(task) = self.experiments().get_mut(experiment) {
+            change(task);
+        }
     }
 
     fn experiments(&self) -> MutexGuard<'_, Vec<Task>> {

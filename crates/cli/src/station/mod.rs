@@ -204,7 +204,7 @@ async fn look<T: Send + 'static>(
 ) -> Option<T> {
     let (reply, seen) = oneshot::channel();
     // The task that asked may have gone.
-    let look: Look = Box::new(move |driver| drop(reply.send(read(driver))));
+    let look: Look = Box::new(move |driver: &Driver<_, _>| drop(reply.send(read(driver))));
     asker.send(look).await.ok()?;
     seen.await.ok()
 }
