@@ -2,86 +2,17 @@
 //!
 //! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in that directory.
 
+mod chrome;
+
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder};
-use http::Method;
-use hyper_util::client::legacy::connect::HttpConnector;
+use chrome::{driver, log, narrow, open, requests, run, screenshot};
+use fantoccini::Client;
 use serde_json::{Value, json};
-use url::{ParseError, Url};
-
-/// Ends the driver, and the browser with it.
-struct Driver(Child);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts the driver on a free port.
-fn driver() -> (Driver, String) {
-    let mut command = Command::new("chromedriver");
-    command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("apt-get install chromium chromium-driver");
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let driver = Driver(child);
-    let port = lines.map_while(Result::ok).find_map(|line| {
-        let port = line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned();
-        Some(port)
-    });
-    (driver, format!("http://127.0.0.1:{}", port.expect("chromedriver names its port")))
-}
-
-async fn open(driver: &str) -> Client {
-    let options = json!({
-        "goog:chromeOptions": { "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] },
-        "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
-    });
-    let Value::Object(options) = options else { unreachable!() };
-    ClientBuilder::new(HttpConnector::new()).capabilities(options).connect(driver).await.unwrap()
-}
-
-/// A command that only Chromium has.
-#[derive(Debug)]
-struct Chrome(&'static str, Value);
-
-impl WebDriverCompatibleCommand for Chrome {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
-        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(self.1.to_string()))
-    }
-}
-
-async fn log(client: &Client, kind: &str) -> Vec<Value> {
-    let log = client.issue_cmd(Chrome("se/log", json!({ "type": kind }))).await.unwrap();
-    log.as_array().unwrap().clone()
-}
-
-/// What the page requested: nothing but itself, and what is in it.
-async fn requests(client: &Client) -> Vec<String> {
-    let mut urls = Vec::new();
-    for entry in log(client, "performance").await {
-        let message: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();
-        if message["message"]["method"] == "Network.requestWillBeSent" {
-            urls.push(message["message"]["params"]["request"]["url"].as_str().unwrap().to_owned());
-        }
-    }
-    urls
-}
-
-async fn run(client: &Client, script: &str) -> Value {
-    client.execute(script, Vec::new()).await.unwrap()
-}
+use url::Url;
 
 /// Results of real runs in a directory, and their page.
 fn results(directory: &Path) -> Url {
@@ -107,12 +38,6 @@ fn results(directory: &Path) -> Url {
     .unwrap();
     shell("airtcp report run -o report.html --title 'A <b>report</b>'");
     Url::from_file_path(directory.join("report.html")).unwrap()
-}
-
-async fn screenshot(client: &Client, name: &str) {
-    let Some(directory) = std::env::var_os("AIRTCP_SCREENSHOTS") else { return };
-    let picture = client.screenshot().await.unwrap();
-    fs::write(Path::new(&directory).join(name), picture).unwrap();
 }
 
 /// The lines of a file with these fields.
@@ -229,16 +154,7 @@ async fn the_page_draws_the_records_and_zooms_and_loads_nothing() {
     screenshot(&client, "sequence-dark-1280.png").await;
 
     // On a telephone nothing is wider than the screen.
-    client
-        .issue_cmd(Chrome(
-            "goog/cdp/execute",
-            json!({
-                "cmd": "Emulation.setDeviceMetricsOverride",
-                "params": { "width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": true },
-            }),
-        ))
-        .await
-        .unwrap();
+    narrow(&client).await;
     client.goto(page.as_str()).await.unwrap();
     let width = run(&client, "return document.documentElement.scrollWidth").await;
     assert!(width.as_u64().unwrap() <= 400, "{width}");

@@ -169,6 +169,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                     .all(|name| commands().iter().any(|one| one == name))
         }
         what if what.starts_with("Gateway: ") => gateways::has(what),
+        "A live page of `serve`, the gateways, the base station, `sim run` and `lab run` (`--live`)" =>
+        {
+            let shows = |program: &str| help(program).contains("--live");
+            serve_help().contains("--live") && shows(env!("CARGO_BIN_EXE_basestation"))
+        }
         "HTTP: GET with ranges and PUT, on both sides" => {
             commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
         }

@@ -1,7 +1,7 @@
-//! `ss`, `--metrics`, and what is made of the command line itself.
+//! `ss`, `--metrics`, `--live`, and what is made of the command line itself.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,7 +37,7 @@ fn connections_are_listed_and_counted_while_they_last() {
     let namespace = Namespace::new().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("serve.sock").display().to_string();
-    let line = "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 --metrics 127.0.0.1:9464 echo:7 --control";
+    let line = "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 --metrics 127.0.0.1:9464 --live 9470 echo:7 --control";
     let line: Vec<_> = line.split(' ').chain([socket.as_str()]).collect();
     let serve = Running::serve(&namespace, &line);
     let stream = namespace
@@ -101,6 +101,19 @@ fn connections_are_listed_and_counted_while_they_last() {
     for line in ["airtcp_TcpPassiveOpens_total 1", "airtcp_connections{state=\"ESTAB\"} 1"] {
         assert!(metrics.lines().any(|one| one == line), "{metrics}");
     }
+
+    let event = namespace.run(|| {
+        let mut viewer = TcpStream::connect("127.0.0.1:9470").unwrap();
+        viewer.write_all(b"GET /events HTTP/1.1\r\nhost: localhost:9470\r\n\r\n").unwrap();
+        let mut lines = BufReader::new(viewer).lines().map(Result::unwrap);
+        lines.find_map(|line| Some(line.strip_prefix("data: ")?.to_owned())).unwrap()
+    });
+    let page: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(
+        (&page["title"], &page["table"]["total"]),
+        (&"airtcp serve, tun0".into(), &1.into())
+    );
+    assert_eq!(page["table"]["rows"][0][1], local);
 
     drop(stream);
     serve.signal("INT");

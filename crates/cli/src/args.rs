@@ -23,6 +23,7 @@ use crate::generate::{CompletionsArgs, ManArgs};
 use crate::global::{self, GlobalArgs};
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
+use crate::live;
 use crate::output;
 use crate::plot::PlotArgs;
 use crate::report::ReportArgs;
@@ -176,6 +177,10 @@ pub(crate) struct ServeArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
+    /// Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    pub(crate) live: Option<SocketAddr>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
     /// source:PORT or http:PORT:DIR (GET, HEAD and PUT)
     #[arg(value_name = "SERVICE", required = true, value_parser = value::service)]

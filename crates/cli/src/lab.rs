@@ -1,7 +1,9 @@
 //! `airtcp lab`: experiments by name.
 
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_lab::{
@@ -13,8 +15,9 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use crate::live::{Aside, Work};
 use crate::output::{self, Mistake};
-use crate::{file, table, value};
+use crate::{file, live, table, value};
 
 /// No experiment's file is longer.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -74,6 +77,9 @@ struct RunArgs {
     /// [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
+    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or ADDRESS:PORT. Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    live: Option<SocketAddr>,
 }
 
 /// `airtcp lab results`.
@@ -291,6 +297,10 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
             "note: a single run has no confidence interval: use --seeds 2 or more for claims with random elements",
         );
     }
+    let work = todo.iter().map(|job| (job.name().to_owned(), job.about(&plan)));
+    let work = Arc::new(Work::of_experiments(work));
+    let show = |address| Aside::show(address, "airtcp lab run".to_owned(), work.clone());
+    let _page = args.live.map(show).transpose()?;
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, job) in todo.iter().enumerate() {
         let name = job.name();
@@ -300,16 +310,19 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
                 seconds.map_or(String::new(), |seconds| format!(", about {}", duration(seconds)));
             output::note(format_args!("{name} ({} of {of}{seconds})", number + 1));
         }
+        work.begin(number);
         // One that this machine cannot run keeps no other from running.
         let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
                 output::tell(format_args!("NOT RUN: {name}: {error}"));
                 unfit.push(name);
+                work.end(number, None);
                 continue;
             }
             Err(error) => return Err(anyhow!(error).context(name.to_owned())),
         };
+        work.end(number, Some(&report.findings.claims));
         if report.is_failed_check() {
             failed.push(name);
         }

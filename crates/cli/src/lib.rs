@@ -46,6 +46,7 @@ mod generate;
 mod global;
 mod lab;
 mod link;
+mod live;
 mod metrics;
 mod names;
 mod output;

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
 use crate::output::{self, Mistake};
-use crate::{file, value};
+use crate::{file, live, value};
 
 /// The longest file of settings.
 const LONGEST: u64 = 1 << 20;
@@ -104,6 +104,14 @@ where
     D: Deserializer<'de>,
 {
     text(deserializer, value::socket)
+}
+
+/// The address of a live page.
+pub(crate) fn live<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, live::address)
 }
 
 /// A number of seconds.

@@ -28,6 +28,7 @@
 
 mod bottleneck;
 mod checks;
+mod counted;
 mod dcr;
 mod draw;
 mod error;
@@ -55,6 +56,7 @@ mod theory;
 mod timeline;
 mod westwood;
 
+pub use counted::runs;
 pub use error::LabError;
 pub use experiment::{Experiment, Ground, Kind, Plan, Run};
 pub use findings::{Claim, Findings, Picture, Verdict};

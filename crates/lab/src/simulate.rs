@@ -8,7 +8,7 @@ use airtcp_types::Observer;
 use airtcp_types::rng::Stream;
 use rayon::prelude::*;
 
-use crate::{LabError, Run};
+use crate::{LabError, Run, counted};
 
 /// Runs `scenario` of every seed. Results are in the order of the seeds.
 ///
@@ -62,7 +62,9 @@ pub(crate) fn spread<T: Send>(
 ///
 /// What is senseless about the scenario.
 pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError> {
-    Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
+    let result = airtcp_sim::run(&Scenario { seed, ..scenario }, None)?;
+    counted::count();
+    Ok(result)
 }
 
 /// The same, with an observer, which is made for its nodes.
@@ -79,6 +81,7 @@ pub(crate) fn once_watched<O: Observer>(
     let simulation = Simulation::new(&scenario)?;
     let mut observer = observer(&simulation);
     let result = simulation.run(Some(&mut observer))?;
+    counted::count();
     Ok((result, observer))
 }
 

@@ -15,7 +15,7 @@ use super::settings::FarPlan;
 use super::{CLIENTS, PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
-use crate::{metrics, output};
+use crate::{live, metrics, output};
 
 /// Serves until it is told to stop. A second signal stops at once.
 ///
@@ -48,6 +48,10 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     if let Some(address) = plan.metrics {
         let report = report.clone();
         metrics::listen(address, move || ready(Some(report.clone()))).await?;
+    }
+    if let Some(address) = plan.live {
+        let report = report.clone();
+        live::listen(address, "airtcp gateway far", move || ready(Some(report.snapshot()))).await?;
     }
     for (spec, address) in &plan.peers {
         tracing::info!(key = %spec.key, %address, "peer");

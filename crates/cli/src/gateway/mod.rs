@@ -8,6 +8,7 @@ mod descriptors;
 mod far;
 mod intercept;
 mod keys;
+mod live;
 mod near;
 mod peer;
 mod report;

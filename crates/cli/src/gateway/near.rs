@@ -25,7 +25,7 @@ use super::settings::NearPlan;
 use super::{PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
-use crate::{metrics, output};
+use crate::{live, metrics, output};
 
 /// How long a far gateway may be silent until its name is resolved and a session is begun again, and how often.
 const RESOLVED: Duration = Duration::from_secs(5);
@@ -92,6 +92,10 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     if let Some(address) = plan.metrics {
         let report = report.clone();
         metrics::listen(address, move || ready(Some(report.clone()))).await?;
+    }
+    if let Some(address) = plan.live {
+        let report = report.clone();
+        live::listen(address, "airtcp gateway near", move || ready(Some(report.snapshot()))).await?;
     }
     let clients = Clients::new(plan.clients);
     let mark = interception.as_ref().and_then(Plan::mark);

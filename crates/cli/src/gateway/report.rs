@@ -27,9 +27,9 @@ use crate::serve::put_stacks;
 /// Where it is read from, whenever somebody asks.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
-    stack: Stack,
-    tunnel: TunnelHandle,
-    end: End,
+    pub(super) stack: Stack,
+    pub(super) tunnel: TunnelHandle,
+    pub(super) end: End,
 }
 
 /// Which gateway it is.
@@ -54,14 +54,14 @@ pub(super) struct Status {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum EndStatus {
+pub(super) enum EndStatus {
     Near(NearStatus),
     Far(FarStatus),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum DatagramsStatus {
+pub(super) enum DatagramsStatus {
     Near(NearDatagramsStatus),
     Far(FarDatagramsStatus),
 }
@@ -123,14 +123,14 @@ impl Report {
 }
 
 impl End {
-    fn status(&self) -> EndStatus {
+    pub(super) fn status(&self) -> EndStatus {
         match self {
             Self::Near(near, _) => EndStatus::Near(near.status()),
             Self::Far(far, _) => EndStatus::Far(far.status()),
         }
     }
 
-    fn datagrams(&self) -> DatagramsStatus {
+    pub(super) fn datagrams(&self) -> DatagramsStatus {
         match self {
             Self::Near(_, datagrams) => DatagramsStatus::Near(datagrams.status()),
             Self::Far(_, datagrams) => DatagramsStatus::Far(datagrams.status()),

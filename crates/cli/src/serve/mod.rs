@@ -20,7 +20,7 @@ use crate::record::Recording;
 use crate::services::{Files, Service, Stop};
 use crate::signals::Signals;
 use crate::ss::Served;
-use crate::{metrics, output};
+use crate::{live, metrics, output};
 use counted::Counted;
 #[cfg(test)]
 pub(crate) use counted::exported;
@@ -86,6 +86,11 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     if let Some(address) = args.metrics {
         let stacks = stacks.clone();
         metrics::listen(address, move || ready(Some(Counted(stacks.clone())))).await?;
+    }
+    if let Some(address) = args.live {
+        let stacks = stacks.clone();
+        let read = move || ready(Some(live::of_stacks(&stacks)));
+        live::listen(address, format!("airtcp serve, {name}"), read).await?;
     }
     output::note("ready");
 

@@ -1,5 +1,6 @@
 //! The command line of `airtcp sim`.
 
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use airtcp_sim::toml::Setting;
 use clap::{Args, Subcommand};
 
-use crate::value;
+use crate::{live, value};
 
 /// `airtcp sim`.
 #[derive(Args, Debug)]
@@ -56,4 +57,7 @@ pub(crate) struct RunArgs {
     /// Simulated time between two samples of --state
     #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) every: Duration,
+    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or ADDRESS:PORT. Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    pub(crate) live: Option<SocketAddr>,
 }

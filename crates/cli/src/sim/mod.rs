@@ -7,6 +7,7 @@ mod source;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_sim::{RunResult, Scenario, Simulation, toml};
@@ -14,6 +15,7 @@ use airtcp_trace::Recorder;
 use airtcp_types::Observer;
 use anyhow::Context;
 
+use crate::live::{Aside, Work};
 use crate::output::{self, Mistake};
 use crate::progress::Progress;
 use crate::{file, record};
@@ -52,14 +54,22 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
         )
     })?;
     let progress = Progress::start(seeds);
+    let work = Arc::new(Work::of_runs(seeds));
+    let title = || format!("airtcp sim run, {}", scenario.name);
+    let show = |address| Aside::show(address, title(), work.clone());
+    let _page = args.live.map(show).transpose()?;
+    let advance = || {
+        progress.advance();
+        work.advance();
+    };
     let mut runs = Vec::new();
     let mut rest = scenario.seed..end;
     if args.trace.is_some() || args.state.is_some() {
         runs.push(watched(args, scenario)?);
         rest.start += 1;
-        progress.advance();
+        advance();
     }
-    let others = airtcp_sim::run_seeds(scenario, rest, args.threads, |_| progress.advance());
+    let others = airtcp_sim::run_seeds(scenario, rest, args.threads, |_| advance());
     runs.extend(others.map_err(source::as_mistake)?);
     Ok(runs)
 }

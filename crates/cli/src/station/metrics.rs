@@ -16,7 +16,7 @@ use super::report::Report;
 use super::report::SideReport;
 use crate::metrics::{put, put_by};
 
-const REACHES: [(&str, Reach); 4] = [
+pub(super) const REACHES: [(&str, Reach); 4] = [
     ("there", Reach::There),
     ("leaving", Reach::Leaving),
     ("gone", Reach::Gone),

@@ -1,6 +1,7 @@
 //! `basestation`: a base station, or a plain bridge, between two TUN devices.
 
 mod ctl;
+mod live;
 mod metrics;
 mod middle;
 mod report;
@@ -150,9 +151,15 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         driver.watch(recording.watch(NodeId(1)));
         driver.watch_host(1, recording.watch(NodeId(2)));
     }
-    let (scraper, mut scrapes) = mpsc::channel::<oneshot::Sender<Report>>(1);
+    let (asker, mut looks) = mpsc::channel::<Look>(1);
     if let Some(address) = plan.metrics {
-        crate::metrics::listen(address, move || scrape(scraper.clone())).await?;
+        let asker = asker.clone();
+        crate::metrics::listen(address, move || look(asker.clone(), Report::of)).await?;
+    }
+    if let Some(address) = plan.live {
+        let title = format!("basestation, {wired} and {wireless}");
+        let asker = asker.clone();
+        crate::live::listen(address, title, move || look(asker.clone(), live::snapshot)).await?;
     }
     if plan.persist {
         // Only now: what does not start leaves nothing behind.
@@ -181,8 +188,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
                 let answer = request::answer(ask.request, &mut driver);
                 ask.answer(answer);
             }
-            // Whoever asked may have gone.
-            Some(scrape) = scrapes.recv() => drop(scrape.send(Report::of(&driver))),
+            Some(look) = looks.recv() => look(&driver),
         }
     };
     let outcome = outcome.and(Report::of(&driver).print(plan.json));
@@ -191,11 +197,19 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     outcome.and(recorded.map(drop))
 }
 
-/// Asks for a report; the station has ended if none comes.
-async fn scrape(scraper: mpsc::Sender<oneshot::Sender<Report>>) -> Option<Report> {
-    let (reply, report) = oneshot::channel();
-    scraper.send(reply).await.ok()?;
-    report.await.ok()
+/// Looks at the station, for another task.
+type Look = Box<dyn FnOnce(&Driver<Middle, Tun>) + Send>;
+
+/// Has the station looked at; it has ended if nothing comes.
+async fn look<T: Send + 'static>(
+    asker: mpsc::Sender<Look>,
+    read: fn(&Driver<Middle, Tun>) -> T,
+) -> Option<T> {
+    let (reply, seen) = oneshot::channel();
+    // The task that asked may have gone.
+    let look: Look = Box::new(move |driver: &Driver<_, _>| drop(reply.send(read(driver))));
+    asker.send(look).await.ok()?;
+    seen.await.ok()
 }
 
 /// The directory, or the first below it that has no trace yet: a station that is started again under running flows has

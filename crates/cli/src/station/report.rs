@@ -27,18 +27,18 @@ pub(super) struct Report {
 pub(super) struct SideReport {
     pub(super) device: String,
     pub(super) received_packets: u64,
-    received_bytes: u64,
+    pub(super) received_bytes: u64,
     /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dropped_not_ip: Option<u64>,
     sent_packets: u64,
-    sent_bytes: u64,
+    pub(super) sent_bytes: u64,
     /// Not sent, because the device was full for too long.
-    sent_dropped_full: u64,
+    pub(super) sent_dropped_full: u64,
     /// Not sent, because its link was down.
-    sent_dropped_link_down: u64,
+    pub(super) sent_dropped_link_down: u64,
     /// Not sent, because the kernel refused them.
-    sent_errors: u64,
+    pub(super) sent_errors: u64,
 }
 
 impl Report {

@@ -15,7 +15,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use crate::output::Mistake;
-use crate::{settings, value};
+use crate::{live, settings, value};
 
 /// The most flows that a flag takes.
 const FLOWS: usize = 1_000_000_000;
@@ -90,6 +90,11 @@ pub(super) struct Settings {
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     #[serde(deserialize_with = "settings::socket")]
     metrics: Option<SocketAddr>,
+    /// Show flows, rates and the radio on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
+    /// Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    #[serde(deserialize_with = "settings::live")]
+    live: Option<SocketAddr>,
     /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
@@ -109,6 +114,7 @@ pub(super) struct Plan {
     pub(super) persist: bool,
     pub(super) control: Option<PathBuf>,
     pub(super) metrics: Option<SocketAddr>,
+    pub(super) live: Option<SocketAddr>,
     pub(super) trace: Option<PathBuf>,
     pub(super) json: bool,
 }
@@ -135,6 +141,7 @@ impl Settings {
             persist: self.persist || other.persist,
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
+            live: self.live.or(other.live),
             trace: self.trace.or(other.trace),
             json: self.json || other.json,
         }
@@ -205,8 +212,8 @@ impl Settings {
         let devices = [wired, wireless];
         // A station marks and loses single packets.
         let offload = self.offload.unwrap_or(station.is_none() && !self.no_offload);
-        let Self { persist, control, metrics, trace, json, .. } = self;
-        Ok(Plan { devices, station, offload, persist, control, metrics, trace, json })
+        let Self { persist, control, metrics, live, trace, json, .. } = self;
+        Ok(Plan { devices, station, offload, persist, control, metrics, live, trace, json })
     }
 }
 
@@ -256,6 +263,7 @@ mod tests {
         persist = true
         control = "/run/a.sock"
         metrics = "127.0.0.1:9465"
+        live = "8080"
         trace = "dir"
         json = true
     "#;
@@ -276,6 +284,7 @@ mod tests {
         assert_eq!((plan.offload, plan.persist, plan.json), (true, true, true));
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
+        assert_eq!(plan.live, Some(SocketAddr::from(([127, 0, 0, 1], 8080))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
     }
 
@@ -325,6 +334,10 @@ mod tests {
         assert!(mobiles.contains("`192.0.2.1` is not a network"), "{mobiles}");
         let port = refused("metrics = \"9465\"");
         assert!(port.contains(":1:11: expected ADDRESS:PORT"), "{port}");
+        let live = refused("live = \"0.0.0.0:80\"");
+        assert!(live.contains(":1:8: 0.0.0.0:80 is every address of this machine"), "{live}");
+        let number = refused("live = 8080");
+        assert!(number.contains("write live = \"8080\""), "{number}");
         let bare = refused("hold = 4 # MiB");
         assert!(bare.contains("expected a text in quotes; write hold = \"4\""), "{bare}");
         let word = refused("\npolicy = tcp-ecn");

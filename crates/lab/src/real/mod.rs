@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::bottleneck::{Bottleneck, Sent};
 use crate::timeline::Timeline;
-use crate::{Ground, LabError, Run, Verdict, feed};
+use crate::{Ground, LabError, Run, Verdict, counted, feed};
 
 /// The warm-up and the end of a small form.
 pub(crate) const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
@@ -249,6 +249,7 @@ impl Course {
             dumbbell.act(|node, _| (node.counters(), node.sent(), node.timeline()));
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
+        counted::count();
         let flows = received.iter().zip(sent).map(|(received, sent)| self.flow(received, &sent));
         Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
     }
@@ -302,6 +303,7 @@ impl Course {
         let scenario = Scenario { flows, warm_up, duration, seed, samples: true, ..named };
         let mut timeline = Timeline::default();
         let result = airtcp_sim::run(&scenario, Some(&mut timeline))?;
+        counted::count();
         for samples in result.flows.iter().filter_map(|flow| flow.samples.as_ref()) {
             samples.rtt.iter().for_each(|(at, rtt)| timeline.on_rtt(*at, *rtt));
         }

@@ -11,7 +11,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, counted, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/real",
@@ -359,6 +359,7 @@ impl Case {
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
+        counted::count();
         let forth = &status.radio[Way::Forth as usize];
         Ok(Record {
             seed,

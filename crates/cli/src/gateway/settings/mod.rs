@@ -18,7 +18,7 @@ use super::carrier;
 use super::intercept::InterceptSettings;
 use super::peer::PeerSpec;
 use crate::output::Mistake;
-use crate::{example, settings, value};
+use crate::{example, live, settings, value};
 
 /// The UDP port of a far gateway: WireGuard's usual one.
 const LISTEN: u16 = 51_820;
@@ -141,6 +141,11 @@ pub(super) struct FarSettings {
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
+    /// Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    #[serde(deserialize_with = "settings::live")]
+    live: Option<SocketAddr>,
     /// Print the status as JSON on stdout at exit
     #[arg(long)]
     json: bool,
@@ -223,6 +228,11 @@ pub(super) struct NearSettings {
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
+    /// Without login
+    #[arg(long, value_name = "ADDR", value_parser = live::address)]
+    #[serde(deserialize_with = "settings::live")]
+    live: Option<SocketAddr>,
     /// Print the status as JSON on stdout at exit
     #[arg(long)]
     json: bool,
@@ -243,6 +253,7 @@ pub(super) struct FarPlan {
     pub(super) mtu: u16,
     pub(super) control: Option<PathBuf>,
     pub(super) metrics: Option<SocketAddr>,
+    pub(super) live: Option<SocketAddr>,
     pub(super) json: bool,
 }
 
@@ -269,6 +280,7 @@ pub(super) struct NearPlan {
     pub(super) mtu: Option<u16>,
     pub(super) control: Option<PathBuf>,
     pub(super) metrics: Option<SocketAddr>,
+    pub(super) live: Option<SocketAddr>,
     pub(super) json: bool,
 }
 
@@ -289,6 +301,7 @@ impl FarSettings {
             mtu: self.mtu.or(other.mtu),
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
+            live: self.live.or(other.live),
             json: self.json || other.json,
         }
     }
@@ -327,6 +340,7 @@ impl FarSettings {
             mtu: self.mtu.unwrap_or(carrier::mtu(true)),
             control: self.control,
             metrics: self.metrics,
+            live: self.live,
             json: self.json,
         })
     }
@@ -354,6 +368,7 @@ impl NearSettings {
             mtu: self.mtu.or(other.mtu),
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
+            live: self.live.or(other.live),
             json: self.json || other.json,
         }
     }
@@ -443,6 +458,7 @@ impl NearSettings {
             mtu: self.mtu,
             control: self.control,
             metrics: self.metrics,
+            live: self.live,
             json: self.json,
         })
     }

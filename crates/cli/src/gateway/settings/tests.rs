@@ -67,6 +67,7 @@ fn a_far_gateways_file_has_the_keys_of_its_flags() {
         strategies = "rack/cubic"
         mtu = 1300
         metrics = "127.0.0.1:9466"
+        live = "[::1]:8080"
         json = true
         "#
     );
@@ -83,6 +84,7 @@ fn a_far_gateways_file_has_the_keys_of_its_flags() {
     assert_eq!(plan.far.permit_listen[0].to_string(), "127.0.0.1/32:8000-8999");
     assert_eq!(plan.udp_filtering, Some(Filtering::AddressDependent));
     assert!(plan.json && plan.metrics.is_some() && plan.redundancy == Some(10));
+    assert_eq!(plan.live, Some("[::1]:8080".parse().unwrap()));
 }
 
 #[test]
@@ -104,6 +106,7 @@ fn a_near_gateways_file_has_the_keys_of_its_flags() {
         strategies = "le/westwood/dcr:timer"
         mtu = 1300
         metrics = "127.0.0.1:9466"
+        live = "[::1]:8080"
         json = true
         "#,
         key()
@@ -122,6 +125,7 @@ fn a_near_gateways_file_has_the_keys_of_its_flags() {
     assert_eq!((plan.forwards.len(), plan.mtu), (2, Some(1300)));
     assert_eq!((plan.hold, plan.redundancy), (Some(Duration::from_secs(30)), Some(0)));
     assert!(plan.json && plan.metrics.is_some());
+    assert_eq!(plan.live, Some("[::1]:8080".parse().unwrap()));
 }
 
 #[test]

@@ -1,0 +1,184 @@
+//! What a gateway does, for the live page: its carrier stack, and what it carries.
+
+use std::collections::BTreeMap;
+
+use airtcp_gateway::datagram::DatagramCounters;
+use airtcp_tunnel::PeerStatus;
+
+use super::report::{DatagramsStatus, EndStatus, Report};
+use crate::live::{Chart, Snapshot, of_stacks};
+use crate::output;
+
+/// The most peers that are listed.
+const MOST_PEERS: usize = 20;
+
+/// Of connections, at either end.
+struct Carried {
+    open: usize,
+    opened: u64,
+    sent: u64,
+    received: u64,
+    refused: BTreeMap<&'static str, u64>,
+}
+
+impl Report {
+    /// How it stands now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let mut snapshot = of_stacks(std::slice::from_ref(&self.stack));
+        let of_stack = std::mem::take(&mut snapshot.figures);
+        let (carried, rtt) = match self.end.status() {
+            EndStatus::Near(near) => {
+                let state = match (near.connected, near.reason) {
+                    (true, _) => "answers".to_owned(),
+                    (false, reason) => reason.unwrap_or_else(|| "is not heard yet".to_owned()),
+                };
+                let since = near.since.as_secs();
+                snapshot.figure("Far gateway", format!("{} {state}, for {since} s", near.far));
+                snapshot.figure("Connections opened ahead", near.spare);
+                let (open, opened, refused) = (near.open, near.opened, near.refused);
+                let carried =
+                    Carried { open, opened, sent: near.sent, received: near.received, refused };
+                (carried, Some(near.rtt))
+            }
+            EndStatus::Far(far) => {
+                snapshot.figure("Near gateways", far.nears);
+                snapshot.figure("Connections without a destination yet", far.pending);
+                let (open, opened, refused) = (far.open, far.opened, far.refused);
+                let carried =
+                    Carried { open, opened, sent: far.sent, received: far.received, refused };
+                (carried, None)
+            }
+        };
+        let mut charts = carried.show(&mut snapshot);
+        if let Some(rtt) = rtt {
+            let rtt = rtt.map_or(f64::NAN, |rtt| rtt.as_secs_f64() * 1e3);
+            charts.push(Chart::gauges("Round trip of the heartbeat", "ms", [("last", rtt)]));
+        }
+        charts.extend(match self.end.datagrams() {
+            DatagramsStatus::Near(near) => {
+                show_datagrams(&mut snapshot, near.associations, &near.counters, near.dropped)
+            }
+            DatagramsStatus::Far(far) => {
+                let refused = [far.not_allowed, far.unresolved, far.unsendable, far.filtered];
+                let dropped = far.dropped + refused.iter().sum::<u64>();
+                show_datagrams(&mut snapshot, far.associations, &far.counters, dropped)
+            }
+        });
+        charts.append(&mut snapshot.charts);
+        snapshot.charts = charts;
+        show_peers(&mut snapshot, &self.tunnel.peers());
+        snapshot.figures.extend(of_stack);
+        snapshot
+    }
+}
+
+impl Carried {
+    fn show(&self, snapshot: &mut Snapshot) -> Vec<Chart> {
+        let refused: Vec<String> = self
+            .refused
+            .iter()
+            .map(|(reason, count)| format!("{} {count}", reason.replace('_', " ")))
+            .collect();
+        snapshot.figure("Carried so far", self.opened);
+        snapshot.figure(
+            "Refused",
+            if refused.is_empty() { "none".to_owned() } else { refused.join(", ") },
+        );
+        let all: u64 = self.refused.values().sum();
+        vec![
+            Chart::rates("Data of programs", [("received", self.received), ("sent", self.sent)]),
+            Chart::gauges("Connections of programs", "", [("open", self.open as f64)]),
+            Chart::counters(
+                "Connections of programs, carried and refused",
+                "1/s",
+                [("carried", self.opened as f64), ("refused", all as f64)],
+            ),
+        ]
+    }
+}
+
+fn show_datagrams(
+    snapshot: &mut Snapshot,
+    associations: usize,
+    counters: &DatagramCounters,
+    dropped: u64,
+) -> Option<Chart> {
+    // Most gateways carry none.
+    if counters.sent + counters.received == 0 {
+        return None;
+    }
+    snapshot.figure("UDP sockets of programs", associations);
+    let series = [
+        ("sent", counters.sent),
+        ("received", counters.received),
+        ("lost by the link", counters.lost),
+        ("recovered", counters.recovered),
+        ("repairs sent", counters.repairs_sent),
+        ("dropped", dropped + counters.dropped_full),
+    ];
+    let series = series.map(|(name, count)| (name, count as f64));
+    Some(Chart::counters("Datagrams", "1/s", series))
+}
+
+fn show_peers(snapshot: &mut Snapshot, peers: &[PeerStatus]) {
+    for peer in peers.iter().take(MOST_PEERS) {
+        let handshake = peer.last_handshake.map(|age| format!("handshake {} s ago", age.as_secs()));
+        let handshake = handshake.unwrap_or_else(|| "no handshake yet".to_owned());
+        let at = peer.endpoint.map_or("an unknown address".to_owned(), |at| at.to_string());
+        let (sent, received) = (output::bytes(peer.tx_bytes), output::bytes(peer.rx_bytes));
+        let key: String = peer.public_key.to_string().chars().take(8).collect();
+        let text = format!("at {at}: {handshake}; {sent} sent, {received} received");
+        snapshot.figure(format!("Peer {key}…"), text);
+    }
+    if peers.len() > MOST_PEERS {
+        snapshot.figure("Further peers", peers.len() - MOST_PEERS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use airtcp_gateway::datagram::{NearDatagrams, NearDatagramsConfig};
+    use airtcp_gateway::{Near, NearConfig};
+    use airtcp_tunnel::{PeerConfig, PrivateKey, TunnelConfig};
+
+    use super::*;
+    use crate::gateway::carrier::{self, Carrier};
+    use crate::gateway::report::End;
+
+    #[tokio::test]
+    async fn a_near_gateway_shows_what_it_carries_and_its_peer_before_its_stack() {
+        let far: SocketAddr = "10.77.0.1:7077".parse().unwrap();
+        let key = PrivateKey::generate().public_key();
+        let peer = PeerConfig { allowed_ips: vec![far.ip().into()], ..PeerConfig::new(key) };
+        let private_key = PrivateKey::generate();
+        let config = TunnelConfig { private_key, peers: vec![peer], mtu: 1420 };
+        let socket = carrier::bind(0).await.unwrap();
+        let carrier = Carrier::start(socket, config, "10.77.0.2/24".parse().unwrap(), None);
+        let carrier = carrier.unwrap();
+        let stack = carrier.stack().clone();
+        let near = Near::start(stack.clone(), NearConfig::new(far));
+        let datagrams = NearDatagrams::start(&stack, far, NearDatagramsConfig::default()).unwrap();
+        let snapshot = Report::new(&carrier, End::Near(near, datagrams)).snapshot();
+        let titles: Vec<_> = snapshot.charts.iter().map(|chart| chart.title).collect();
+        let expected = [
+            "Data of programs",
+            "Connections of programs",
+            "Connections of programs, carried and refused",
+            "Round trip of the heartbeat",
+            "Throughput",
+        ];
+        assert_eq!(titles[..5], expected);
+        let figure = |name: &str| {
+            let found = snapshot.figures.iter().find(|(of, _)| of.starts_with(name));
+            found.unwrap_or_else(|| panic!("{name}: {:?}", snapshot.figures)).1.as_str()
+        };
+        assert!(figure("Far gateway").starts_with("10.77.0.1:7077 "), "{}", figure("Far gateway"));
+        assert_eq!((figure("Carried so far"), figure("Refused")), ("0", "none"));
+        let peer = figure(&format!("Peer {}", &key.to_string()[..8]));
+        assert!(peer.starts_with("at an unknown address: no handshake yet; "), "{peer}");
+        assert!(snapshot.table.is_some());
+        carrier.thread.join();
+    }
+}
