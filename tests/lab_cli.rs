@@ -166,8 +166,9 @@ fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -
     assert_eq!(code, Some(2), "{said}");
     let advice = format!("; to run a scenario file, type airtcp sim run {scenario}\n");
     assert!(said.ends_with(&advice), "{said}");
-    let experiment = Command::new(AIRTCP).args(["sim", "run", "examples/lab.toml"]);
-    let experiment = experiment.current_dir(root).output()?;
+    let mut command = Command::new(AIRTCP);
+    let experiment =
+        command.args(["sim", "run", "examples/lab.toml"]).current_dir(root).output()?;
     assert_eq!(experiment.status.code(), Some(2));
     let said = text(&experiment.stderr);
     let advice = "; to run an experiment file, type airtcp lab run examples/lab.toml\n";

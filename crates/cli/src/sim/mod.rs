@@ -120,13 +120,14 @@ fn with_states(
     let made = File::create(path).map_err(|error| file::not_made(path, error));
     let mut lines = BufWriter::new(made.with_context(context)?);
     let mut written = Ok(());
-    let run = simulation.run_with_states(observer, every, &mut |state| {
-        if written.is_ok() {
-            let line = serde_json::to_string(state).map_err(io::Error::from);
-            written = line.and_then(|line| writeln!(lines, "{line}"));
-        }
-    })
-    .map_err(source::as_mistake)?;
+    let run = simulation
+        .run_with_states(observer, every, &mut |state| {
+            if written.is_ok() {
+                let line = serde_json::to_string(state).map_err(io::Error::from);
+                written = line.and_then(|line| writeln!(lines, "{line}"));
+            }
+        })
+        .map_err(source::as_mistake)?;
     written.and_then(|()| lines.flush()).with_context(context)?;
     output::note(format_args!("wrote {}", path.display()));
     Ok(run)
