@@ -149,7 +149,10 @@ mod tests {
         let change = link(&["rate 10mbit at 5s limit 9"]).unwrap_err();
         assert!(change.contains("at byte 18, `limit`: expected rate, delay or loss"), "{change}");
         let named = link(&["lte rate 1mbit"]).unwrap_err();
-        assert!(named.contains("at byte 4, `rate`: expected this part only once"), "{named}");
+        assert!(
+            named.contains("at byte 4, `rate`: expected a part that the named link does not have"),
+            "{named}"
+        );
         let back = link(&["rate 10mbit", "loss 1"]).unwrap_err();
         assert!(back.contains("[SPEC BACK]") && back.contains("at byte 5, `1`"), "{back}");
         let name = link(&["weak4g"]).unwrap_err();

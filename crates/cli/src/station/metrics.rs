@@ -29,7 +29,7 @@ impl Collector for Report {
         let mut labels =
             vec![("wired", self.wired.device.clone()), ("wireless", self.wireless.device.clone())];
         labels.extend(self.station.map(|station| ("policy", station.policy.name().to_owned())));
-        put(encoder, "basestation", "The devices and the policy, as labels", &Info::new(labels))?;
+        put(encoder, "basestation", "Settings, as labels", &Info::new(labels))?;
         let help = "Seconds since the start";
         put(encoder, "basestation_uptime_seconds", help, &ConstGauge::new(self.seconds))?;
         let sides = [("wired", counters(&self.wired)), ("wireless", counters(&self.wireless))];
