@@ -156,21 +156,23 @@ impl ReceivedMarks {
     }
 
     /// The option that reports `current` in `room` bytes: all three counters as Linux orders them, or two with those that have
-    /// changed since the last option; `None` where that is too little (RFC 9768 section 3.2.3.3). It leaves.
+    /// changed since the last option, and else those that have ever changed; `None` where that is too little (RFC 9768
+    /// section 3.2.3.3). It leaves.
     pub(super) fn take_option(
         &mut self,
         current: &ReportedCounters,
         room: usize,
     ) -> Option<AccEcn> {
         let last = self.last_option.unwrap_or(ReportedCounters::FIRST);
-        let option = match (last.e0b != current.e0b, last.e1b != current.e1b) {
-            _ if room >= AccEcn::len_of(3) => {
-                AccEcn::new(Order::One, &[current.e1b, current.ceb, current.e0b])
-            }
-            _ if room < AccEcn::len_of(2) => return None,
-            (true, true) => return None,
-            (false, true) => AccEcn::new(Order::One, &[current.e1b, current.ceb]),
-            (_, false) => AccEcn::new(Order::Zero, &[current.e0b, current.ceb]),
+        let (e0b, e1b) = (last.e0b != current.e0b, last.e1b != current.e1b);
+        let option = if room >= AccEcn::len_of(3) {
+            AccEcn::new(Order::One, &[current.e1b, current.ceb, current.e0b])
+        } else if room < AccEcn::len_of(2) || e0b && e1b {
+            return None;
+        } else if e1b || self.e0b == FIRST_BYTES {
+            AccEcn::new(Order::One, &[current.e1b, current.ceb])
+        } else {
+            AccEcn::new(Order::Zero, &[current.e0b, current.ceb])
         };
         self.last_option = Some(*current);
         Some(option)
