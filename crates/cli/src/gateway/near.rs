@@ -95,7 +95,8 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     }
     if let Some(address) = plan.live {
         let report = report.clone();
-        live::listen(address, "airtcp gateway near", move || ready(Some(report.snapshot()))).await?;
+        live::listen(address, "airtcp gateway near", move || ready(Some(report.snapshot())))
+            .await?;
     }
     let clients = Clients::new(plan.clients);
     let mark = interception.as_ref().and_then(Plan::mark);
