@@ -1,7 +1,7 @@
 "use strict";
 // Shows what the server sends four times a second, and keeps what it sent in the last two minutes.
 (() => {
-  const KEPT = 120, SILENT = 3000, HEIGHT = 150, LEFT = 52, RIGHT = 8, TOP = 8, BOTTOM = 20;
+  const KEPT = 120, SHORTEST = 15, SILENT = 3000, HEIGHT = 150, LEFT = 52, RIGHT = 8, TOP = 8, BOTTOM = 20;
   const by = (id) => document.getElementById(id);
   const element = (name, attributes, parent, text) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -74,17 +74,19 @@
         else one.points.push([at, drawn]);
         while (one.points[0][0] < at - KEPT) one.points.shift();
       }
+      this.first ??= at;
       this.at = at;
     }
     draw() {
       const { svg, at } = this;
+      const span = Math.min(KEPT, Math.max(SHORTEST, at - this.first));
       const whole = svg.clientWidth || 400, width = whole - LEFT - RIGHT, inner = HEIGHT - TOP - BOTTOM;
       let high = 0;
       for (const { points } of this.series.values()) for (const [, value] of points) if (value > high) high = value;
       const raw = (high || 1) / 3, power = 10 ** Math.floor(Math.log10(raw));
       const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw * 0.999);
       const top = Math.max(step, Math.ceil(high / step - 1e-9) * step);
-      const px = (time) => LEFT + (1 - (at - time) / KEPT) * width;
+      const px = (time) => LEFT + (1 - (at - time) / span) * width;
       const py = (value) => TOP + (1 - value / top) * inner;
       svg.replaceChildren();
       svg.setAttribute("viewBox", `0 0 ${whole} ${HEIGHT}`);
@@ -92,8 +94,8 @@
         element("line", { class: "grid", x1: LEFT, x2: whole - RIGHT, y1: py(value), y2: py(value) }, svg);
         element("text", { x: LEFT - 6, y: py(value) + 4, "text-anchor": "end" }, svg, shown(+value.toPrecision(6)));
       }
-      for (const ago of [120, 90, 60, 30, 0]) {
-        const anchor = ago === 0 ? "end" : ago === 120 ? "start" : "middle";
+      for (const share of [1, 0.75, 0.5, 0.25, 0]) {
+        const ago = Math.round(share * span), anchor = share === 0 ? "end" : share === 1 ? "start" : "middle";
         element("text", { x: px(at - ago), y: HEIGHT - 5, "text-anchor": anchor }, svg, ago ? `−${ago} s` : "now");
       }
       let color = 0;
@@ -107,7 +109,7 @@
         write(text, `${name} ${shown(points[points.length - 1][1])}`);
       }
       if (this.share === null || this.share === undefined) return write(this.output, "");
-      const time = at - (1 - this.share) * KEPT;
+      const time = at - (1 - this.share) * span;
       element("line", { class: "cursor", x1: px(time), x2: px(time), y1: TOP, y2: TOP + inner }, svg);
       const values = [...this.series].map(([name, { points }]) => {
         const near = points.reduce((a, b) => (Math.abs(b[0] - time) < Math.abs(a[0] - time) ? b : a));
