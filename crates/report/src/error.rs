@@ -42,7 +42,8 @@ pub enum ReportError {
     Format(PathBuf),
     /// A directory has nothing to show.
     #[error(
-        "{}: no results in it: expected a trace, results of `airtcp lab run --out`, or .json, .jsonl, .toml or .svg files",
+        "{}: no results in it: expected a trace, results of `airtcp lab run --out`, or .json, .jsonl, .toml, .svg, .pcap or \
+         .pcapng files",
         .0.display()
     )]
     Empty(PathBuf),
