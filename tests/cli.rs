@@ -159,7 +159,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         (&["sim", "run", "dir"], 1, "reading dir: Is a directory; specify a file"),
         (&["plot", "a.pcap", "--json"], 2, "airtcp plot capture.pcapng --list"),
         (&["plot", "a.pcap", "--list", "-o", "a.svg"], 2, "cannot be used with '--output"),
-        (&["plot", "dir"], 1, "specify a directory written by --trace, or a capture"),
+        (&["plot", "dir"], 1, "specify a directory written by --trace, its events.sqlog"),
         (&["man", "--out", "a.csv"], 1, "--out a.csv: File exists; choose another name"),
         (&["compare", "lte", "--seconds", "20s"], 2, "from 0.001 to 10000000, without a unit"),
         (

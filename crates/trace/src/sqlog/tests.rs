@@ -143,9 +143,37 @@ fn a_segment_acknowledges_transmissions_by_their_numbers() {
          \"header\":{},\"raw\":{\"length\":2},\"seq\":7,\"len\":2,\"ack\":900,\"wnd\":65535,\
          \"frames\":[{\"frame_type\":\"ack\",\"acked_ranges\":[[2,4],[6,6]]}]}}"
     );
-    // A number is that of a transmission: without a segment that acknowledges it, there is no record for it.
-    let orphan = write_all(&path, &[event(EventKind::Acknowledged { first, last })]);
-    assert!(matches!(orphan, Err(TraceError::UnknownEvent(_))), "{orphan:?}");
+}
+
+/// Nodes with threads of their own report in between each other.
+#[test]
+fn a_segment_is_acknowledged_though_another_node_reports_in_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sqlog");
+    let range = SeqRange::new(ExtSeq(7), ExtSeq(9));
+    let segment = EventKind::Received { range, ack: ExtSeq(900), window: ByteCount(65_535) };
+    let (first, last) = (TxNo(2), TxNo(4));
+    let acknowledged = EventKind::Acknowledged { first, last };
+    let event = |node, kind: &EventKind| {
+        (NodeId(node), Event { at: Instant::ZERO, flow: None, kind: kind.clone() })
+    };
+    let events = [
+        event(0, &segment),
+        event(1, &EventKind::Undo),
+        event(1, &segment),
+        event(0, &acknowledged),
+        event(0, &EventKind::Undo),
+        event(1, &acknowledged),
+    ];
+    write(&path, &events);
+    let [a, b, c, d, e, f] = events.clone();
+    assert_eq!(read(&path).unwrap(), [a, d, b, c, f, e]);
+
+    // A node that says no more does not hold the others up, and what has lost its segment is left out.
+    let mut many = vec![event(0, &segment)];
+    many.extend(vec![event(1, &EventKind::Undo); 100]);
+    write(&path, &[&many[..], &[event(0, &acknowledged)]].concat());
+    assert_eq!(read(&path).unwrap(), many);
 }
 
 /// One event of each kind, with everything in it.

@@ -1,6 +1,7 @@
 //! Writing a log.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -21,16 +22,22 @@ pub(crate) struct Writer {
     file: BufWriter<File>,
     path: std::path::PathBuf,
     nodes: Vec<String>,
-    arrived: Option<Arrived>,
+    /// Behind a segment whose acknowledgements are not known yet, in the order in which they happened.
+    held: VecDeque<Held>,
 }
 
-/// A segment whose record waits for the events that follow: what it acknowledges.
+/// An event that waits to be written.
 #[derive(Debug)]
-struct Arrived {
+struct Held {
     node: NodeId,
     event: Event,
     acked_ranges: Vec<[u64; 2]>,
+    /// Until the next event of its node: what a segment acknowledges follows it.
+    waits: bool,
 }
+
+/// The most events held: with threads of their own, nodes report in between each other.
+const MOST_HELD: usize = 64;
 
 impl Writer {
     pub(crate) fn create(
@@ -42,7 +49,7 @@ impl Writer {
         let file = File::create(path).map_err(TraceError::file(path))?;
         let file = BufWriter::with_capacity(1 << 16, file);
         let names = nodes.iter().map(|node| node.name.clone()).collect();
-        let mut writer = Self { file, path: path.to_owned(), nodes: names, arrived: None };
+        let mut writer = Self { file, path: path.to_owned(), nodes: names, held: VecDeque::new() };
         writer.record(&Header::new(title, nodes, origin))?;
         // A trace that is cut short can be read if it has its header.
         writer.file.flush().map_err(TraceError::file(path))?;
@@ -50,14 +57,41 @@ impl Writer {
     }
 
     pub(crate) fn event(&mut self, node: NodeId, event: &Event) -> Result<(), TraceError> {
-        if let (EventKind::Acknowledged { first, last }, Some(arrived)) =
-            (&event.kind, &mut self.arrived)
-            && (arrived.node, arrived.event.flow) == (node, event.flow)
-        {
-            arrived.acked_ranges.push([first.0, last.0]);
+        let held = self.held.iter_mut().rfind(|held| held.waits && held.node == node);
+        if let EventKind::Acknowledged { first, last } = event.kind {
+            // There is no record for it without its segment, which had to be written.
+            if let Some(held) = held.filter(|held| held.event.flow == event.flow) {
+                held.acked_ranges.push([first.0, last.0]);
+            }
             return Ok(());
         }
-        self.arrived()?;
+        if let Some(held) = held {
+            held.waits = false;
+        }
+        let waits = matches!(event.kind, EventKind::Received { .. });
+        if self.held.is_empty() && !waits {
+            return self.write(node, event, Vec::new());
+        }
+        let event = event.clone();
+        self.held.push_back(Held { node, event, acked_ranges: Vec::new(), waits });
+        self.write_held(|held, count| !held.waits || count > MOST_HELD)
+    }
+
+    /// Writes the first of those that are held, while they are to be written.
+    fn write_held(&mut self, is_due: impl Fn(&Held, usize) -> bool) -> Result<(), TraceError> {
+        while self.held.front().is_some_and(|held| is_due(held, self.held.len())) {
+            let Some(Held { node, event, acked_ranges, .. }) = self.held.pop_front() else { break };
+            self.write(node, &event, acked_ranges)?;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        node: NodeId,
+        event: &Event,
+        acked_ranges: Vec<[u64; 2]>,
+    ) -> Result<(), TraceError> {
         match &event.kind {
             EventKind::State { from, to } => {
                 self.put(node, event, STATE, State { old: from.to_string(), new: to.to_string() })
@@ -85,10 +119,20 @@ impl Writer {
                     },
                 )
             }
-            EventKind::Received { .. } => {
-                let (event, acked_ranges) = (event.clone(), Vec::new());
-                self.arrived = Some(Arrived { node, event, acked_ranges });
-                Ok(())
+            &EventKind::Received { range, ack, window } => {
+                let (seq, len) = (range.start.0, range.len().0);
+                let frame = (!acked_ranges.is_empty())
+                    .then(|| AckFrame { frame_type: ACK.to_owned(), acked_ranges });
+                let received = Received {
+                    header: Unnumbered {},
+                    raw: Some(Length { length: len }),
+                    seq,
+                    len,
+                    ack: ack.0,
+                    wnd: window,
+                    frames: frame.into_iter().collect(),
+                };
+                self.put(node, event, RECEIVED, received)
             }
             &EventKind::Lost { tx, range, cause } => {
                 let header = PacketHeader { packet_number: tx.0 };
@@ -127,27 +171,6 @@ impl Writer {
             EventKind::Packet { fate, packet } => self.fate(node, event, *fate, packet),
             other => Err(TraceError::UnknownEvent(format!("{other:?}"))),
         }
-    }
-
-    /// Writes the record of the segment that arrived last.
-    fn arrived(&mut self) -> Result<(), TraceError> {
-        let Some(Arrived { node, event, acked_ranges }) = self.arrived.take() else {
-            return Ok(());
-        };
-        let EventKind::Received { range, ack, window } = event.kind else { return Ok(()) };
-        let (seq, len) = (range.start.0, range.len().0);
-        let frame = (!acked_ranges.is_empty())
-            .then(|| AckFrame { frame_type: ACK.to_owned(), acked_ranges });
-        let received = Received {
-            header: Unnumbered {},
-            raw: Some(Length { length: len }),
-            seq,
-            len,
-            ack: ack.0,
-            wnd: window,
-            frames: frame.into_iter().collect(),
-        };
-        self.put(node, &event, RECEIVED, received)
     }
 
     fn fate(
@@ -207,7 +230,7 @@ impl Writer {
     }
 
     pub(crate) fn finish(mut self) -> Result<(), TraceError> {
-        self.arrived()?;
+        self.write_held(|_, _| true)?;
         self.file.flush().map_err(TraceError::file(&self.path))
     }
 }
