@@ -35,7 +35,7 @@ struct Task {
 }
 
 impl Work {
-    /// Of so many runs, which [`advance`](Self::advance) counts.
+    /// Of this number of runs, which [`advance`](Self::advance) counts.
     pub(crate) fn of_runs(runs: u64) -> Self {
         Self::new(Some(runs), |work| work.counted.load(Ordering::Relaxed), Vec::new())
     }
