@@ -96,7 +96,9 @@ fn one_text_is_a_link_both_ways() {
     let (down, up) = airtcp_link::parse_pair("lte loss 1%").unwrap();
     assert_eq!(lossy, crate::Wire { forth: down, back: up });
     let twice = error("bottleneck = \"lte rate 1mbit\"\n[[flow]]");
-    assert_eq!(twice, "s.toml:1:19: `rate`: expected this part only once");
+    assert!(
+        twice.starts_with("s.toml:1:19: `rate`: expected a part that the named link does not have")
+    );
 }
 
 #[test]
