@@ -83,6 +83,7 @@ pub(crate) async fn run(client: &Client, script: &str) -> Value {
 pub(crate) async fn screenshot(client: &Client, name: &str) {
     let Some(directory) = std::env::var_os("AIRTCP_SCREENSHOTS") else { return };
     let picture = client.screenshot().await.unwrap();
+    fs::create_dir_all(&directory).unwrap();
     fs::write(Path::new(&directory).join(name), picture).unwrap();
 }
 
