@@ -116,6 +116,22 @@ fn programs_without_any_setting_are_carried_and_nothing_is_left_behind() -> Outc
     Ok(())
 }
 
+/// Sends a datagram until there is an answer or an error, as resolvers do: the link loses some.
+async fn exchange(at: SocketAddr, datagram: &[u8]) -> std::io::Result<std::io::Result<Vec<u8>>> {
+    let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let client = UdpSocket::bind(any).await?;
+    client.connect(at).await?;
+    for _ in 0..20 {
+        client.send(datagram).await?;
+        let mut answer = [0; 512];
+        let received = timeout(Duration::from_secs(1), client.recv(&mut answer)).await;
+        if let Ok(received) = received {
+            return Ok(received.map(|length| answer[..length].to_vec()));
+        }
+    }
+    Err(ErrorKind::TimedOut.into())
+}
+
 #[test]
 fn a_name_is_asked_for_over_udp() -> Outcome {
     if !has_ip() {
@@ -135,22 +151,8 @@ fn a_name_is_asked_for_over_udp() -> Outcome {
                 let _ = server.send_to(&query[..length], from).await;
             }
         });
-        let answered = network.near().block_on(async move {
-            let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-            let client = UdpSocket::bind(any).await?;
-            client.connect(at).await?;
-            let query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03org\x00\x00\x01\x00\x01";
-            // As resolvers do: the link loses some.
-            for _ in 0..20 {
-                client.send(query).await?;
-                let mut answer = [0; 512];
-                let received = timeout(Duration::from_secs(1), client.recv(&mut answer)).await;
-                if let Ok(received) = received {
-                    return Ok::<_, std::io::Error>(answer[..received?].to_vec());
-                }
-            }
-            Err(ErrorKind::TimedOut.into())
-        })?;
+        let query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03org\x00\x00\x01\x00\x01";
+        let answered = network.near().block_on(exchange(at, query))??;
         assert_eq!(answered[..4], [0x12, 0x34, 0x81, 0x00]);
     }
     Ok(())
@@ -166,20 +168,8 @@ fn a_closed_port_of_udp_is_closed_for_the_program() -> Outcome {
     let _near = network.start_near(endpoint(), &["--intercept"])?;
     for address in ["192.0.2.2", "2001:db8::2"] {
         let at = SocketAddr::new(address.parse()?, 9);
-        let refused = network.near().block_on(async move {
-            let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-            let client = UdpSocket::bind(any).await?;
-            client.connect(at).await?;
-            // The link loses some, and the kernels limit their ICMP errors.
-            for _ in 0..20 {
-                client.send(b"x").await?;
-                let received = timeout(Duration::from_secs(1), client.recv(&mut [0; 9])).await;
-                if let Ok(received) = received {
-                    return Ok::<_, std::io::Error>(received.map_err(|error| error.kind()));
-                }
-            }
-            Err(ErrorKind::TimedOut.into())
-        })?;
+        // The kernels limit their ICMP errors, too.
+        let refused = network.near().block_on(exchange(at, b"x"))?.map_err(|error| error.kind());
         assert_eq!(refused, Err(ErrorKind::ConnectionRefused), "{at}");
     }
     Ok(())

@@ -2,12 +2,13 @@
 
 mod metrics;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_gateway::datagram::{
-    FarDatagrams, FarDatagramsStatus, NearDatagrams, NearDatagramsStatus,
+    DatagramCounters, FarDatagrams, FarDatagramsStatus, NearDatagrams, NearDatagramsStatus,
 };
 use airtcp_gateway::{Far, FarStatus, Near, NearStatus};
 use airtcp_net::Stack;
@@ -63,6 +64,26 @@ pub(super) enum DatagramsStatus {
     Far(FarDatagramsStatus),
 }
 
+/// Connections, at either end.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub(super) open: usize,
+    pub(super) opened: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// By reason.
+    pub(super) refused: BTreeMap<&'static str, u64>,
+}
+
+/// Datagrams, at either end.
+#[derive(Debug, Default)]
+pub(super) struct CarriedDatagrams {
+    pub(super) associations: usize,
+    pub(super) counters: DatagramCounters,
+    /// By this gateway, for whatever reason.
+    pub(super) dropped: u64,
+}
+
 /// The other end of a tunnel.
 #[derive(Debug, Serialize)]
 struct Peer {
@@ -106,10 +127,7 @@ impl Report {
         if json {
             return output::print_json(&self.status());
         }
-        let (opened, refused, sent, received) = match self.end.status() {
-            EndStatus::Near(near) => (near.opened, near.refused, near.sent, near.received),
-            EndStatus::Far(far) => (far.opened, far.refused, far.sent, far.received),
-        };
+        let Carried { opened, refused, sent, received, .. } = self.end.status().carried();
         let refused: u64 = refused.values().sum();
         let (sent, received) = (output::bytes(sent), output::bytes(received));
         output::note(format_args!(
@@ -132,6 +150,30 @@ impl End {
             Self::Near(_, datagrams) => DatagramsStatus::Near(datagrams.status()),
             Self::Far(_, datagrams) => DatagramsStatus::Far(datagrams.status()),
         }
+    }
+}
+
+impl EndStatus {
+    pub(super) fn carried(&self) -> Carried {
+        let (open, opened, sent, received, refused) = match self {
+            Self::Near(near) => (near.open, near.opened, near.sent, near.received, &near.refused),
+            Self::Far(far) => (far.open, far.opened, far.sent, far.received, &far.refused),
+        };
+        Carried { open, opened, sent, received, refused: refused.clone() }
+    }
+}
+
+impl DatagramsStatus {
+    pub(super) fn carried(&self) -> CarriedDatagrams {
+        let (associations, counters, dropped) = match self {
+            Self::Near(near) => (near.associations, near.counters, near.dropped),
+            Self::Far(far) => {
+                let refused = [far.not_allowed, far.unresolved, far.unsendable, far.filtered];
+                (far.associations, far.counters, far.dropped + refused.iter().sum::<u64>())
+            }
+        };
+        let dropped = dropped + counters.dropped_full;
+        CarriedDatagrams { associations, counters, dropped }
     }
 }
 

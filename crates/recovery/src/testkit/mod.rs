@@ -71,6 +71,11 @@ pub fn index(seq: ExtSeq) -> u64 {
 /// A sender of `combination` at a peer that grants everything.
 pub fn sender_of(combination: Combination, profile: Profile) -> Sender {
     let config = SenderConfig { combination, profile, ..SenderConfig::default() };
+    sender_with(&config)
+}
+
+/// A sender at a peer that grants everything.
+pub(crate) fn sender_with(config: &SenderConfig) -> Sender {
     let start = Start {
         now: Instant::ZERO,
         first: FIRST,
@@ -80,7 +85,7 @@ pub fn sender_of(combination: Combination, profile: Profile) -> Sender {
         syn_retransmitted: false,
         seed: 0,
     };
-    Sender::new(&config, &start)
+    Sender::new(config, &start)
 }
 
 /// As [`sender_of`], by name, in the modern profile.

@@ -1,17 +1,15 @@
 //! Exports a report to Prometheus.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_gateway::datagram::DatagramCounters;
 use airtcp_tunnel::PeerStatus;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{DatagramsStatus, EndStatus, Peer, Report};
+use super::{Carried, CarriedDatagrams, EndStatus, Peer, Report};
 use crate::metrics::{put, put_by};
 use crate::serve::put_stacks;
 
@@ -19,41 +17,19 @@ impl Collector for Report {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         put_stacks(encoder, std::slice::from_ref(&self.stack))?;
-        match self.end.status() {
-            EndStatus::Near(near) => {
-                put_near(encoder, near.rtt, near.connected, near.spare)?;
-                put_carried(
-                    encoder,
-                    near.open,
-                    near.opened,
-                    near.sent,
-                    near.received,
-                    &near.refused,
-                )?;
-            }
-            EndStatus::Far(far) => {
-                put_carried(encoder, far.open, far.opened, far.sent, far.received, &far.refused)?;
-            }
+        let status = self.end.status();
+        if let EndStatus::Near(near) = &status {
+            put_near(encoder, near.rtt, near.connected, near.spare)?;
         }
-        let (associations, counters, dropped) = match self.end.datagrams() {
-            DatagramsStatus::Near(near) => (near.associations, near.counters, near.dropped),
-            DatagramsStatus::Far(far) => {
-                let refused = [far.not_allowed, far.unresolved, far.unsendable, far.filtered];
-                (far.associations, far.counters, far.dropped + refused.iter().sum::<u64>())
-            }
-        };
-        put_datagrams(encoder, associations, &counters, dropped)?;
+        put_carried(encoder, &status.carried())?;
+        put_datagrams(encoder, &self.end.datagrams().carried())?;
         put_peers(encoder, self.tunnel.peers())
     }
 }
 
-fn put_datagrams(
-    encoder: &mut DescriptorEncoder<'_>,
-    associations: usize,
-    counters: &DatagramCounters,
-    dropped: u64,
-) -> fmt::Result {
-    let open = ConstGauge::new(associations as u64);
+fn put_datagrams(encoder: &mut DescriptorEncoder<'_>, carried: &CarriedDatagrams) -> fmt::Result {
+    let counters = &carried.counters;
+    let open = ConstGauge::new(carried.associations as u64);
     put(
         encoder,
         "gateway_associations",
@@ -70,7 +46,7 @@ fn put_datagrams(
         (
             "gateway_datagrams_dropped",
             "Datagrams dropped by this gateway: full queues, rules, unknown names, filtering",
-            dropped + counters.dropped_full,
+            carried.dropped,
         ),
         (
             "gateway_frames_sent",
@@ -115,32 +91,26 @@ fn put_near(
     put(encoder, "gateway_rtt_seconds", help, &ConstGauge::new(rtt))
 }
 
-fn put_carried(
-    encoder: &mut DescriptorEncoder<'_>,
-    open: usize,
-    opened: u64,
-    sent: u64,
-    received: u64,
-    refused: &BTreeMap<&'static str, u64>,
-) -> fmt::Result {
+fn put_carried(encoder: &mut DescriptorEncoder<'_>, carried: &Carried) -> fmt::Result {
     put(
         encoder,
         "gateway_open",
         "Connections that are carried now",
-        &ConstGauge::new(open as u64),
+        &ConstGauge::new(carried.open as u64),
     )?;
     for (name, help, value) in [
-        ("gateway_opened", "Connections carried since the start", opened),
-        ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", sent),
+        ("gateway_opened", "Connections carried since the start", carried.opened),
+        ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", carried.sent),
         (
             "gateway_received_bytes",
             "Bytes of connections received from the other gateway",
-            received,
+            carried.received,
         ),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }
-    let refused = refused.iter().map(|(reason, count)| (*reason, ConstCounter::new(*count)));
+    let refused =
+        carried.refused.iter().map(|(reason, count)| (*reason, ConstCounter::new(*count)));
     put_by(encoder, "gateway_refused", "Connections refused, by reason", "reason", refused)
 }
 
@@ -192,8 +162,8 @@ pub(crate) fn exported() -> String {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
             let encoder = &mut encoder;
             put_near(encoder, None, false, 0)?;
-            put_carried(encoder, 0, 0, 0, 0, &BTreeMap::new())?;
-            put_datagrams(encoder, 0, &DatagramCounters::default(), 0)?;
+            put_carried(encoder, &Carried::default())?;
+            put_datagrams(encoder, &CarriedDatagrams::default())?;
             put_peers(encoder, Vec::new())
         }
     }

@@ -1,9 +1,9 @@
 //! What the sender reports for traces.
 
-use airtcp_types::{ByteCount, EventKind, Instant, SendRule, TxNo};
+use airtcp_types::{EventKind, Instant, SendRule, TxNo};
 
-use crate::testkit::{FIRST, RTT, SMSS, ack, index, ms, pump, segments, seq, supply};
-use crate::{Profile, Sender, SenderConfig, Start, Supply, WireNeeds};
+use crate::testkit::{RTT, ack, index, ms, pump, segments, sender_with, seq, supply};
+use crate::{Profile, Sender, SenderConfig, Supply};
 
 /// A sender with events and an initial window of twenty segments.
 fn eventful(combination: &str) -> Sender {
@@ -13,16 +13,7 @@ fn eventful(combination: &str) -> Sender {
         events: true,
         ..SenderConfig::default()
     };
-    let start = Start {
-        now: Instant::ZERO,
-        first: FIRST,
-        smss: ByteCount(SMSS),
-        granted: WireNeeds::ALL,
-        handshake_rtt: Some(RTT),
-        syn_retransmitted: false,
-        seed: 0,
-    };
-    Sender::new(&config, &start)
+    sender_with(&config)
 }
 
 fn events(sender: &mut Sender) -> impl Iterator<Item = EventKind> {

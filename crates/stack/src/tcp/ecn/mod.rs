@@ -6,7 +6,7 @@
 //! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
 //! accurate.rs     RFC 9768: AccECN on a connection
 //! received.rs     RFC 9768: the counters of what arrived, and how they are reported
-//! delivered/      RFC 9768: the counters of what was sent, from what the peer tells
+//! delivered/      RFC 9768: the counters of what was sent, from what the peer reports
 //! ```
 
 mod accurate;
