@@ -1,5 +1,5 @@
-//! An async user-space TCP/IP stack on TUN devices, with interchangeable loss recovery and congestion control.
-//! It runs on Linux only.
+//! An async user-space TCP/IP stack on TUN devices, with interchangeable loss recovery and
+//! congestion control. It runs on Linux only.
 //!
 //! # Start here
 //!

@@ -1,8 +1,8 @@
 //! A base station between a wired network and a radio that it emulates.
 //!
-//! A [`Station`] has a radio, and helps the TCP flows that go over it; see [`station`]. A [`Bridge`] forwards packets
-//! unchanged, and no more. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: packets and the time flow in,
-//! packets, events and a deadline flow out.
+//! A [`Station`] has a radio, and helps the TCP flows that go over it; see [`station`]. A
+//! [`Bridge`] forwards packets unchanged, and no more. Both are a [`Node`](airtcp_types::Node) with
+//! one port per [`Side`]: packets and the time flow in, packets, events and a deadline flow out.
 //!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};

@@ -186,7 +186,8 @@ fn mbit(rate: Rate) -> f64 {
 
 #[test]
 fn where_the_radio_loses_nothing_the_station_costs_nothing() {
-    // The radio's queue is the bottleneck, and drops: marked, repaired by the fixed host, nothing hidden meanwhile.
+    // The radio's queue is the bottleneck, and drops: marked, repaired by the fixed host, nothing
+    // hidden meanwhile.
     for server in ["192.168.0.2:5001", "[fd01::2]:5001"] {
         let goodput = |policy, is_aware| {
             let radio = "error 0%";
@@ -222,7 +223,8 @@ fn where_the_radio_reorders_the_sender_is_spared_what_the_radio_repairs() {
     assert!(status.counters.hidden > 100, "{status:?}");
 }
 
-/// Seconds from the mobile's return to the first 250 ms in which the sender has nine tenths of its former rate.
+/// Seconds from the mobile's return to the first 250 ms in which the sender has nine tenths of its
+/// former rate.
 fn comes_back_after(course: &Course, lead: f64) -> f64 {
     let mut path = Path::new(course);
     path.run(3.0);

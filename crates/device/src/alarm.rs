@@ -11,8 +11,8 @@ use tokio::io::unix::AsyncFd;
 use crate::Clock;
 use crate::sys::{self, Timer};
 
-/// A timer of the kernel's: it rings within tens of microseconds of its time, where the runtime's own timers
-/// count in milliseconds.
+/// A timer of the kernel's: it rings within tens of microseconds of its time, where the runtime's
+/// own timers count in milliseconds.
 #[derive(Debug)]
 pub struct Alarm {
     fd: AsyncFd<Timer>,
@@ -34,8 +34,8 @@ impl Alarm {
         Ok(Self { fd: sys::register_timer(timer)?, clock, armed: None })
     }
 
-    /// Sets it to ring at `at`, which may be past, or turns it off. Setting it to what it is set to costs
-    /// nothing.
+    /// Sets it to ring at `at`, which may be past, or turns it off. Setting it to what it is set to
+    /// costs nothing.
     ///
     /// # Errors
     /// None that the kernel documents.

@@ -6,8 +6,8 @@ use airtcp_types::Instant;
 
 /// Where time begins, and how late it is.
 ///
-/// It is the machine's monotonic clock. Stamps of those who share one clock can be compared: a copy is
-/// the same clock.
+/// It is the machine's monotonic clock. Stamps of those who share one clock can be compared: a copy
+/// is the same clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: time::Instant,

@@ -13,15 +13,16 @@ use airtcp_wire::Layout;
 pub struct Capabilities {
     /// It completes the checksum of a packet marked [`Checksum::Partial`].
     pub checksum_offload: bool,
-    /// It cuts a packet that has a `segment_size` into segments, and takes one whose payload is in its `tail`.
+    /// It cuts a packet that has a `segment_size` into segments, and takes one whose payload is in
+    /// its `tail`.
     pub segmentation_offload: bool,
 }
 
 impl Capabilities {
     /// Whether a device of these capabilities and this MTU may be handed `packet`.
     ///
-    /// Of a super-segment the MTU is for its segments, and the whole may be as long as an IPv4 packet. What the device
-    /// is to finish has to be TCP or UDP.
+    /// Of a super-segment the MTU is for its segments, and the whole may be as long as an IPv4
+    /// packet. What the device is to finish has to be TCP or UDP.
     pub(crate) fn allow(self, packet: &Packet, mtu: usize) -> bool {
         let is_partial = packet.checksum == Checksum::Partial;
         let layout = match packet.segment_size {
@@ -140,8 +141,8 @@ pub trait Device: Send + Sync + 'static {
     /// come from it again. What arrived before is given first.
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize>;
 
-    /// Takes received packets back once they were worked: a device may use their memory for the next
-    /// ones. Nobody has to give any back.
+    /// Takes received packets back once they were worked: a device may use their memory for the
+    /// next ones. Nobody has to give any back.
     fn recycle(&mut self, packets: &mut Vec<Packet>) {
         packets.clear();
     }
@@ -153,8 +154,8 @@ pub trait Device: Send + Sync + 'static {
     /// over waits for [`writable`](Device::writable).
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize;
 
-    /// Gives back packets that were sent, emptied: who makes the next ones may use their memory. A device
-    /// keeps a bounded number, and nobody has to ask for them.
+    /// Gives back packets that were sent, emptied: who makes the next ones may use their memory. A
+    /// device keeps a bounded number, and nobody has to ask for them.
     fn reclaim(&mut self, _into: &mut Vec<Packet>) {}
 
     /// Waits for the first packet, then appends up to `max` packets to `into` without waiting

@@ -56,8 +56,8 @@ pub enum DeviceError {
         /// The name asked for.
         name: String,
     },
-    /// The name belongs to an interface that is no TUN device. That it be removed is not proposed: it may be what
-    /// the machine is reached by.
+    /// The name belongs to an interface that is no TUN device. That it be removed is not proposed:
+    /// it may be what the machine is reached by.
     #[error(
         "{name} is not a TUN device (`ip -details link show dev {name}` shows its type); choose \
          another name, for example tun0"

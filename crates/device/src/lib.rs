@@ -6,8 +6,8 @@
 //! waits for [`Device::readable`], and for [`Device::writable`] only when a send left something
 //! over. A packet that a device refuses is counted ([`Counters`]) and dropped; no loop ends for it.
 //!
-//! Loops that drive a state machine on a device are in `airtcp-net`. They read a [`Clock`], which several may
-//! share, and wait for an [`Alarm`], which is finer than the runtime's timers.
+//! Loops that drive a state machine on a device are in `airtcp-net`. They read a [`Clock`], which
+//! several may share, and wait for an [`Alarm`], which is finer than the runtime's timers.
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -27,8 +27,8 @@
 //! # }
 //! ```
 //!
-//! A device that offloads ([`Capabilities`]) takes and gives super-segments, and packets whose checksum is left
-//! open: a [`Tun`] opened so, and an [`offloading_pair`](memory::offloading_pair).
+//! A device that offloads ([`Capabilities`]) takes and gives super-segments, and packets whose
+//! checksum is left open: a [`Tun`] opened so, and an [`offloading_pair`](memory::offloading_pair).
 //!
 //! Not here: TAP devices, and addresses and routes, which belong to whoever made the interface.
 #![deny(unsafe_code)]

@@ -18,8 +18,9 @@ pub fn pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
     ends(mtu, capacity, Capabilities::default())
 }
 
-/// A [`pair`] of offloading devices: super-segments, the segments of which are of up to `mtu` bytes, and packets with a
-/// partial checksum come out as they were sent, as between two containers on a machine.
+/// A [`pair`] of offloading devices: super-segments, the segments of which are of up to `mtu`
+/// bytes, and packets with a partial checksum come out as they were sent, as between two containers
+/// on a machine.
 pub fn offloading_pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
     ends(mtu, capacity, Capabilities { checksum_offload: true, segmentation_offload: true })
 }

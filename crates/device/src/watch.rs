@@ -8,8 +8,8 @@ use airtcp_wire::each_segment;
 
 /// An observer, and the node that is shown to it.
 ///
-/// Several nodes may share an observer, from several threads. Each shows its own packets in the order of
-/// time; between nodes the stamps tell, to within the length of a batch.
+/// Several nodes may share an observer, from several threads. Each shows its own packets in the
+/// order of time; between nodes the stamps tell, to within the length of a batch.
 #[derive(Clone)]
 pub struct Watch {
     observer: Arc<Mutex<dyn Observer + Send>>,

@@ -29,12 +29,13 @@ pub struct Counters {
     pub corrupted: u64,
     /// Of these, had bits of the IP or transport header flipped.
     pub corrupted_header: u64,
-    /// Of the corrupted, whole TCP or UDP packets whose every checksum still holds: no receiver can notice.
+    /// Of the corrupted, whole TCP or UDP packets whose every checksum still holds: no receiver can
+    /// notice.
     pub corrupted_unnoticed: u64,
     /// Sent a second time.
     pub duplicated: u64,
-    /// Went out after a packet that had entered the channel later (RFC 4737 section 3.3); second copies
-    /// are not counted.
+    /// Went out after a packet that had entered the channel later (RFC 4737 section 3.3); second
+    /// copies are not counted.
     pub reordered: u64,
     /// Dropped because the delay line holds all it may.
     pub overflowed: u64,

@@ -155,8 +155,8 @@ impl Eq for UnderWay {}
 /// burst.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
-    /// Those that arrive no earlier than the one that entered before them: all of them where delays are
-    /// constant or in order.
+    /// Those that arrive no earlier than the one that entered before them: all of them where delays
+    /// are constant or in order.
     line: VecDeque<UnderWay>,
     /// Those that overtake.
     early: BinaryHeap<UnderWay>,
@@ -169,8 +169,8 @@ pub(crate) struct DelayLine {
 }
 
 impl DelayLine {
-    /// Bytes under way at most: ten gigabits per second over a fifth of a second. Each packet counts
-    /// what its keeping costs.
+    /// Bytes under way at most: ten gigabits per second over a fifth of a second. Each packet
+    /// counts what its keeping costs.
     const MAX_BYTES: ByteCount = ByteCount::from_mib(256);
     const KEEPING: u64 = 128;
 

@@ -57,7 +57,8 @@ impl Direction {
         let delays = |jitter, delayed| Delays::new(spec, stream(jitter), stream(delayed));
         let channel = Channel::new(spec, way).map(Box::new);
         let first_delays = delays(Draw::Jitter, Draw::Delayed);
-        // CoDel drops as a frame begins, which is when another ends; on shared air that may be the other way's.
+        // CoDel drops as a frame begins, which is when another ends; on shared air that may be the
+        // other way's.
         let silent = channel.is_none()
             && !shared_air
             && spec.changes.is_empty()
@@ -214,10 +215,11 @@ impl Direction {
         self.line.due()
     }
 
-    /// When there is something to do next: a packet to give, or what must be done at the end of a frame.
+    /// When there is something to do next: a packet to give, or what must be done at the end of a
+    /// frame.
     ///
-    /// A frame that goes on unharmed to a constant delay needs nothing at its end: it is worked with
-    /// whatever is next, at its own time all the same.
+    /// A frame that goes on unharmed to a constant delay needs nothing at its end: it is worked
+    /// with whatever is next, at its own time all the same.
     pub(crate) fn next(&self) -> Option<Instant> {
         let done = self.frame.as_ref().map(|frame| frame.done + self.rest);
         earlier(self.line.next(), done)

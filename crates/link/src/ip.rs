@@ -2,7 +2,8 @@
 
 use airtcp_wire::{Headers, ip};
 
-/// Bytes of the IP headers and, for whole TCP and UDP packets, the transport header; `None` if it is not IP.
+/// Bytes of the IP headers and, for whole TCP and UDP packets, the transport header; `None` if it
+/// is not IP.
 pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
     Some(end_of_headers(&Headers::of(data).ok()?, data))
 }
@@ -10,7 +11,8 @@ pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
 /// What tells flows apart: protocol, addresses and ports.
 pub(crate) type Flow = [u8; 37];
 
-/// The flow of a packet. What is not IP is one flow, and so are all fragments of a protocol between two hosts.
+/// The flow of a packet. What is not IP is one flow, and so are all fragments of a protocol between
+/// two hosts.
 pub(crate) fn flow(data: &[u8]) -> Flow {
     let mut flow = [0; 37];
     let Ok(headers) = Headers::of(data) else { return flow };

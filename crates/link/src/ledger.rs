@@ -56,7 +56,8 @@ pub(crate) struct Damage {
     pub(crate) unnoticed: bool,
 }
 
-/// The books of one direction: a packet's fate is entered once, and the counters and the events follow.
+/// The books of one direction: a packet's fate is entered once, and the counters and the events
+/// follow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) counters: Counters,

@@ -1,19 +1,19 @@
 //! The link emulator as a state machine.
 //!
-//! A [`Link`] is a [`Node`](airtcp_types::Node) with two ports. Packets and the time flow in; packets and the
-//! next deadline flow out. It knows no clock and no device, so that the same link stands in virtual time
-//! and between two real devices. Each direction is
+//! A [`Link`] is a [`Node`](airtcp_types::Node) with two ports. Packets and the time flow in;
+//! packets and the next deadline flow out. It knows no clock and no device, so that the same link
+//! stands in virtual time and between two real devices. Each direction is
 //!
 //! ```text
 //! policer -> queue -> serialiser (rate) -> channel (errors) -> delay line -> aggregation
 //! ```
 //!
-//! and is described in netem's words by a [`LinkSpec`]; see [`spec`] for all of them. Half duplex has both
-//! directions share the air. [`named`] has links by name.
+//! and is described in netem's words by a [`LinkSpec`]; see [`spec`] for all of them. Half duplex
+//! has both directions share the air. [`named`] has links by name.
 //!
-//! Randomness is seeded: one stream per cause and direction, drawn for each packet in the order of the
-//! channel's entry, whatever becomes of the packet. So a seed loses the same packets whenever they come, and
-//! adding one cause does not shift another.
+//! Randomness is seeded: one stream per cause and direction, drawn for each packet in the order of
+//! the channel's entry, whatever becomes of the packet. So a seed loses the same packets whenever
+//! they come, and adding one cause does not shift another.
 //!
 //! Rate, delay and loss may change at given times ([`spec::ChangeSpec`]). A change drops nothing:
 //! the queue stays, the packet that is being sent leaves when it would have left, and packets under
@@ -37,8 +37,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Radio`] is another such node: two stations by the rules of IEEE 802.11b, with collisions, retries and a path of
-//! the mobile; see [`radio`].
+//! A [`Radio`] is another such node: two stations by the rules of IEEE 802.11b, with collisions,
+//! retries and a path of the mobile; see [`radio`].
 #![forbid(unsafe_code)]
 
 mod aggregate;

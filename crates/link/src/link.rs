@@ -11,8 +11,8 @@ use crate::{Counters, Occupancy, Trace};
 
 /// An emulated link: two directions between port 0 and port 1. Forth is from port 0 to port 1.
 ///
-/// Each direction is a policer, a queue, a rate, a channel with errors, a delay and an aggregation into
-/// bursts, as a [`LinkSpec`] describes them; see the crate's page.
+/// Each direction is a policer, a queue, a rate, a channel with errors, a delay and an aggregation
+/// into bursts, as a [`LinkSpec`] describes them; see the crate's page.
 ///
 /// If it is called late, it delivers late, but loses the same packets and keeps its rate.
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ pub enum LinkError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Half duplex and a trace: a trace says when *its* direction may send, and leaves no air to share.
+    /// Half duplex and a trace: a trace says when *its* direction may send, and leaves no air to
+    /// share.
     #[error("`half` requires `rate`: it cannot be combined with a trace")]
     HalfDuplexTrace,
 }
@@ -81,11 +82,12 @@ impl Link {
         Ok(Self { directions, medium: half.then(Medium::new), unknown_port: 0 })
     }
 
-    /// Enables or disables an [`Event`] for each packet that is dropped, corrupted, marked or duplicated.
+    /// Enables or disables an [`Event`] for each packet that is dropped, corrupted, marked or
+    /// duplicated.
     ///
-    /// An event has a copy of the packet; without events there is none. At most 65,536 wait to be taken in each
-    /// direction; more are counted ([`missed_events`](Self::missed_events)). What a link does to packets is the
-    /// same with and without.
+    /// An event has a copy of the packet; without events there is none. At most 65,536 wait to be
+    /// taken in each direction; more are counted ([`missed_events`](Self::missed_events)). What a
+    /// link does to packets is the same with and without.
     pub fn set_events(&mut self, on: bool) {
         self.directions.iter_mut().for_each(|direction| direction.ledger.set_events(on));
     }
@@ -100,8 +102,8 @@ impl Link {
         &self.directions[way as usize].ledger.counters
     }
 
-    /// Packets that one direction dropped so far, by cause, without the causes that dropped none. The causes are
-    /// those of [`Fate::Dropped`](airtcp_types::Fate::Dropped).
+    /// Packets that one direction dropped so far, by cause, without the causes that dropped none.
+    /// The causes are those of [`Fate::Dropped`](airtcp_types::Fate::Dropped).
     pub fn drops(&self, way: Way) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.directions[way as usize].ledger.drops()
     }
@@ -111,14 +113,15 @@ impl Link {
         self.unknown_port
     }
 
-    /// Packets and bytes that wait in the queue of one direction, without the one being sent, as of the last
-    /// call that had a time.
+    /// Packets and bytes that wait in the queue of one direction, without the one being sent, as of
+    /// the last call that had a time.
     pub fn queued(&self, way: Way) -> (usize, ByteCount) {
         let direction = &self.directions[way as usize];
         (direction.waiting(), direction.waiting_bytes())
     }
 
-    /// How full the queue and how busy the serialiser of one direction were, from the clock's origin to `now`.
+    /// How full the queue and how busy the serialiser of one direction were, from the clock's
+    /// origin to `now`.
     pub fn occupancy(&mut self, way: Way, now: Instant) -> Occupancy {
         self.advance(now);
         self.directions[way as usize].occupancy(now)
@@ -153,7 +156,8 @@ impl Link {
     /// Puts on the shared air what may be at `now`.
     fn begin_shared(directions: &mut [Direction; 2], medium: &mut Medium, now: Instant) {
         while let Some(way) = medium.turn([0, 1].map(|way| directions[way].waiting() > 0)) {
-            // A queue that is kept short may drop all it has, and is asked again only if it has more.
+            // A queue that is kept short may drop all it has, and is asked again only if it has
+            // more.
             if directions[way as usize].begin_frame(now) {
                 medium.begin(way);
             }
@@ -162,8 +166,8 @@ impl Link {
 }
 
 impl Node for Link {
-    /// Takes a packet into the queue of its direction, or drops and counts it. What it holds does not
-    /// matter: a link carries bytes.
+    /// Takes a packet into the queue of its direction, or drops and counts it. What it holds does
+    /// not matter: a link carries bytes.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         self.advance(now);
         let Some(direction) = self.directions.get_mut(usize::from(port.0)) else {

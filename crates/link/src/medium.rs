@@ -5,8 +5,8 @@ use crate::spec::Way;
 /// Who may send the next frame.
 ///
 /// Directions that both have frames take turns, frame by frame: the long-run share of IEEE 802.11's
-/// distributed coordination, where a chance to send is a frame whatever its length. Its randomness, its
-/// collisions and its retries are not modelled.
+/// distributed coordination, where a chance to send is a frame whatever its length. Its randomness,
+/// its collisions and its retries are not modelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Medium {
     busy: bool,

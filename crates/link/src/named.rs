@@ -104,8 +104,9 @@ pub fn find(name: &str) -> Option<&'static NamedLink> {
     LINKS.iter().find(|link| link.name == name)
 }
 
-/// Parses the description of both directions of a link, forth and back: a link's name, or one description that
-/// is used for both. Words after a name add to its description, in both directions.
+/// Parses the description of both directions of a link, forth and back: a link's name, or one
+/// description that is used for both. Words after a name add to its description, in both
+/// directions.
 ///
 /// ```
 /// let (down, up) = airtcp_link::parse_pair("slow-4g")?;

@@ -5,12 +5,13 @@ use airtcp_types::Instant;
 /// The mean queue length and the utilization of one direction up to an instant.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Occupancy {
-    /// The queue's length in packets, averaged over time. The frame on the wire is not in the queue.
+    /// The queue's length in packets, averaged over time. The frame on the wire is not in the
+    /// queue.
     pub mean: f64,
     /// The greatest length that lasted: what passes the queue in no time never stood in it.
     pub max: usize,
-    /// The share of time in which a frame was on the wire, its overhead on the air included; on a trace, in
-    /// which one waited for its opportunity. Zero on a link without a rate.
+    /// The share of time in which a frame was on the wire, its overhead on the air included; on a
+    /// trace, in which one waited for its opportunity. Zero on a link without a rate.
     pub busy: f64,
 }
 

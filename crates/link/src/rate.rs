@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// A packet-delivery trace, as mahimahi records and replays them: one stamp in milliseconds per line, each an
-/// opportunity to deliver one MTU of 1504 bytes; after the last stamp it begins anew.
+/// A packet-delivery trace, as mahimahi records and replays them: one stamp in milliseconds per
+/// line, each an opportunity to deliver one MTU of 1504 bytes; after the last stamp it begins anew.
 ///
-/// As in mahimahi a packet counts 4 bytes more than its IP length (the header of its TUN device), so that an
-/// opportunity carries a 1500-byte packet exactly; what an opportunity has left goes to the next packet
-/// in the queue, and is gone if there is none.
+/// As in mahimahi a packet counts 4 bytes more than its IP length (the header of its TUN device),
+/// so that an opportunity carries a 1500-byte packet exactly; what an opportunity has left goes to
+/// the next packet in the queue, and is gone if there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     /// Rising stamps in milliseconds; the last one is the period, and is not zero.
@@ -99,7 +99,8 @@ impl Trace {
         let round = now.as_millis() / self.period();
         let into = now.as_millis() % self.period();
         let earlier = self.stamps.partition_point(|stamp| *stamp <= into) as u64;
-        // At the very end of a round `into` is 0, and the last stamp of the round before is now: it is past.
+        // At the very end of a round `into` is 0, and the last stamp of the round before is now: it
+        // is past.
         round.saturating_mul(self.stamps.len() as u64).saturating_add(earlier)
     }
 }

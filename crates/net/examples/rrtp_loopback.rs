@@ -1,5 +1,5 @@
-//! Data from one socket to another over the loopback interface, at a rate: how long it takes, and whether it arrives
-//! intact.
+//! Data from one socket to another over the loopback interface, at a rate: how long it takes, and
+//! whether it arrives intact.
 //!
 //! `cargo run --release -p airtcp-net --features rrtp --example rrtp_loopback -- [GIGABYTES [GBIT_PER_SECOND]]`
 use std::error::Error;

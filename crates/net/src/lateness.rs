@@ -8,7 +8,8 @@ use hdrhistogram::Histogram;
 /// The longest time told apart from longer ones.
 const MOST: Duration = Duration::from_secs(60);
 
-/// A histogram of the time between the due time of packets and their transmission, with a resolution of 1 %.
+/// A histogram of the time between the due time of packets and their transmission, with a
+/// resolution of 1 %.
 ///
 /// Shown as text it is a table of powers of two in microseconds.
 #[derive(Clone, Debug)]

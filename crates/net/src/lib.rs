@@ -6,16 +6,16 @@
 //! the sockets for which a batch brought something.
 //!
 //! The sockets have tokio's names and methods: streams are [`AsyncRead`](tokio::io::AsyncRead) and
-//! [`AsyncWrite`](tokio::io::AsyncWrite), with readiness, `try_*` calls and peeking; a [`TcpSocket`]
-//! is set up before it connects or listens; a [`UdpSocket`] may have a peer. [`Stack::listen_any`] and
-//! [`Stack::udp_bind_any`] make sockets for every destination. In addition there are
-//! strategies, chosen before or on a live stream, [`TcpStream::info`], reading and writing without a
-//! copy ([`TcpStream::read_chunk`], [`TcpStream::write_chunk`]), and the end of a whole stack
-//! ([`Stack::drain`], [`Stack::shutdown`]). A task that never has to wait yields within tokio's
-//! budget.
+//! [`AsyncWrite`](tokio::io::AsyncWrite), with readiness, `try_*` calls and peeking; a
+//! [`TcpSocket`] is set up before it connects or listens; a [`UdpSocket`] may have a peer.
+//! [`Stack::listen_any`] and [`Stack::udp_bind_any`] make sockets for every destination. In
+//! addition there are strategies, chosen before or on a live stream, [`TcpStream::info`], reading
+//! and writing without a copy ([`TcpStream::read_chunk`], [`TcpStream::write_chunk`]), and the end
+//! of a whole stack ([`Stack::drain`], [`Stack::shutdown`]). A task that never has to wait yields
+//! within tokio's budget.
 //!
-//! Every future here is cancel-safe: if it is dropped before it is ready, no connection, no datagram
-//! and no byte of a stream is lost.
+//! Every future here is cancel-safe: if it is dropped before it is ready, no connection, no
+//! datagram and no byte of a stream is lost.
 //!
 //! ```
 //! use airtcp_device::memory;
@@ -43,12 +43,12 @@
 //! # }
 //! ```
 //!
-//! Features: with `rrtp`, the module `rrtp` has sockets for RRTP, over the kernel's UDP or a stack's;
-//! with `drive`, `Driver` runs any [`Node`](airtcp_types::Node), such as an emulated link, between
-//! devices.
+//! Features: with `rrtp`, the module `rrtp` has sockets for RRTP, over the kernel's UDP or a
+//! stack's; with `drive`, `Driver` runs any [`Node`](airtcp_types::Node), such as an emulated link,
+//! between devices.
 //!
-//! This crate reads the clock and asks the operating system for randomness; the state machines below
-//! it do neither. Time is real: `tokio::time::pause` does not move it.
+//! This crate reads the clock and asks the operating system for randomness; the state machines
+//! below it do neither. Time is real: `tokio::time::pause` does not move it.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "drive")]

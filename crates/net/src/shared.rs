@@ -148,8 +148,8 @@ impl<C: Core> Shared<C> {
     }
 }
 
-/// The task of a driver. When it is dropped, even before its first poll, everything ends, so that no
-/// socket waits for ever.
+/// The task of a driver. When it is dropped, even before its first poll, everything ends, so that
+/// no socket waits for ever.
 pub(crate) fn task<C: Core>(
     shared: Arc<Shared<C>>,
     driver: impl Future<Output = ()> + Send,

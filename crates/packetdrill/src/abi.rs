@@ -8,8 +8,8 @@ use crate::target::Target;
 /// What stands for a script's stack in every call.
 pub type Handle = *mut c_void;
 
-/// `struct packetdrill_interface`: what stands for the stack, and 32 calls that take it. Each gives -1 and sets `errno`
-/// where it fails.
+/// `struct packetdrill_interface`: what stands for the stack, and 32 calls that take it. Each gives
+/// -1 and sets `errno` where it fails.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the names are those of the system calls")]
@@ -56,12 +56,14 @@ pub struct Interface {
         extern "C" fn(Handle, c_int, *mut c_void, c_int, *mut c_void, usize, c_uint) -> c_int,
 }
 
-/// Makes a stack for one script, and tells how to call it. What is wrong with `flags` (see the crate's documentation) is
-/// said on stderr, and ends the process: a script must not judge another stack than was asked for.
+/// Makes a stack for one script, and tells how to call it. What is wrong with `flags` (see the
+/// crate's documentation) is said on stderr, and ends the process: a script must not judge another
+/// stack than was asked for.
 ///
 /// # Safety
 ///
-/// `flags` is null or a string that ends with a zero byte, and an [`Interface`] may be written to `interface`.
+/// `flags` is null or a string that ends with a zero byte, and an [`Interface`] may be written to
+/// `interface`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(
     flags: *const c_char,

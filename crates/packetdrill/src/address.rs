@@ -32,7 +32,8 @@ pub(crate) fn read(at: Address, len: u32) -> Result<SocketAddr, Errno> {
     Ok(SocketAddr::new(ip, port))
 }
 
-/// Writes an address for a socket of `domain`, as far as there is room, and how long it is; nothing where nobody asks.
+/// Writes an address for a socket of `domain`, as far as there is room, and how long it is; nothing
+/// where nobody asks.
 pub(crate) fn write(
     address: SocketAddr,
     domain: i32,

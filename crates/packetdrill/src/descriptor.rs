@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// All that are open. `close` of the feature `preload` is called from within this library, too, and must find nothing of
-/// what is being closed.
+/// All that are open. `close` of the feature `preload` is called from within this library, too, and
+/// must find nothing of what is being closed.
 static OPEN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A descriptor that stands for something of ours.

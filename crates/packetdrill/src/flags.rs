@@ -6,7 +6,8 @@ use airtcp_recovery::Profile;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::{EcnMode, Offer, TcpConfig};
 
-/// The addresses that packetdrill gives the machine that it tests, by default and in Google's scripts.
+/// The addresses that packetdrill gives the machine that it tests, by default and in Google's
+/// scripts.
 const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
 
 const LINUX: &str = "rack/cubic";
@@ -16,7 +17,8 @@ const LINUX: &str = "rack/cubic";
 pub(crate) struct Flags {
     /// `address=192.168.0.1/16`, for each version once or more.
     pub(crate) addresses: Vec<Cidr>,
-    /// `profile=`, `byte_counting_limit=`, `detection=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
+    /// `profile=`, `byte_counting_limit=`, `detection=`, `congestion=`, `judge=`, `hack=`,
+    /// `tx_numbers=`, `mtu=`.
     pub(crate) tcp: TcpConfig,
     /// `ecn=`, whatever the namespace's settings say.
     pub(crate) ecn: Option<EcnMode>,

@@ -1,4 +1,5 @@
-//! The caller's memory. The kernel copies it, so that a pointer that leads nowhere is `EFAULT` and not the end.
+//! The caller's memory. The kernel copies it, so that a pointer that leads nowhere is `EFAULT` and
+//! not the end.
 
 use std::ffi::c_void;
 use std::io::{IoSlice, IoSliceMut};

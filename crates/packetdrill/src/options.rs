@@ -50,7 +50,8 @@ impl World {
                 Ok(())
             }
             (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
-                // Linux doubles it for what keeping the bytes takes, and who writes much at once can use nearly all of that.
+                // Linux doubles it for what keeping the bytes takes, and who writes much at once
+                // can use nearly all of that.
                 let bytes = ByteCount(u64::try_from(int(bytes)?).map_err(|_| Errno::EINVAL)? * 2);
                 let config = &mut socket.options.config;
                 if name == libc::SO_SNDBUF {

@@ -1,5 +1,5 @@
-//! `getsockopt` and `close`, for `LD_PRELOAD`: packetdrill asks libc, and not its table, for the figures of its assertions,
-//! and closes by libc what a script has left open.
+//! `getsockopt` and `close`, for `LD_PRELOAD`: packetdrill asks libc, and not its table, for the
+//! figures of its assertions, and closes by libc what a script has left open.
 
 use std::ffi::{c_int, c_void};
 

@@ -24,7 +24,8 @@ pub(crate) fn read(name: &str) -> Vec<u64> {
     text.split_whitespace().filter_map(|field| field.parse().ok()).collect()
 }
 
-/// Takes over what the stack has a setting for. Which congestion control a script gets is said by `--so_flags` alone.
+/// Takes over what the stack has a setting for. Which congestion control a script gets is said by
+/// `--so_flags` alone.
 pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
     let switch = |name: &str, setting: &mut bool| {
         if let Some(value) = read(name).first() {

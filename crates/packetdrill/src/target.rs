@@ -1,8 +1,9 @@
-//! One script's stack, which two threads of packetdrill call: one plays packets and lets time pass, the other makes the
-//! calls that are expected to block.
+//! One script's stack, which two threads of packetdrill call: one plays packets and lets time pass,
+//! the other makes the calls that are expected to block.
 //!
-//! Time is virtual, so that the order of things is kept by hand. Whatever happens, those who wait look whether it is what
-//! they wait for, before anything else happens; and who goes on takes note of the time, by `gettimeofday`, before it goes on.
+//! Time is virtual, so that the order of things is kept by hand. Whatever happens, those who wait
+//! look whether it is what they wait for, before anything else happens; and who goes on takes note
+//! of the time, by `gettimeofday`, before it goes on.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,7 +106,8 @@ impl Target {
         result
     }
 
-    /// Makes an attempt again and again until it gives something, for `limit` at most; without a limit, for ever.
+    /// Makes an attempt again and again until it gives something, for `limit` at most; without a
+    /// limit, for ever.
     pub(crate) fn wait<T>(
         &self,
         limit: Option<Duration>,
@@ -212,7 +214,8 @@ impl Inner {
         self.world.next_deadline().into_iter().chain(waiting).min()
     }
 
-    /// Whether somebody but the caller is to look, or to take note of the time, before anything else happens.
+    /// Whether somebody but the caller is to look, or to take note of the time, before anything
+    /// else happens.
     fn is_unsettled(&self, me: ThreadId) -> bool {
         self.owed.is_some_and(|owed| owed != me)
             || self.waiting.values().any(|waiting| waiting.seen != self.happened)

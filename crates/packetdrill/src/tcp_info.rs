@@ -1,4 +1,5 @@
-//! A connection in the form of Linux's `struct tcp_info`, as far as the stack keeps what it tells of; the rest is zero.
+//! A connection in the form of Linux's `struct tcp_info`, as far as the stack keeps what it tells
+//! of; the rest is zero.
 
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ fn per_second(rate: Rate) -> u64 {
     rate.bytes_per_sec()
 }
 
-/// Segments on their way again that were lost: in Linux what was lost counts until it is acknowledged.
+/// Segments on their way again that were lost: in Linux what was lost counts until it is
+/// acknowledged.
 fn repairs(sender: &Sender) -> u32 {
     let is_repair = |sent: &Transmission| {
         sent.resent > 0 && sent.state == TxState::InFlight && sent.rule != SendRule::ProbeAgain

@@ -34,8 +34,8 @@ impl Message {
         Ok(Self { at, name, pieces: Pieces::fetch(table, at.at(24).usize()?)? })
     }
 
-    /// Notes the control data: how much is left to be read, if that is to be told. And who sent it: TCP has no name to give,
-    /// as Linux.
+    /// Notes the control data: how much is left to be read, if that is to be told. And who sent it:
+    /// TCP has no name to give, as Linux.
     pub(crate) fn finish(&self, unread: Option<i32>) -> Result<(), Errno> {
         if !self.name.is_null() {
             self.at.at(NAME_LEN).write(&0u32.to_ne_bytes())?;
@@ -162,7 +162,8 @@ fn patience(nonblocking: bool, flags: i32, timeout: Option<Duration>) -> Option<
 }
 
 impl World {
-    /// How much is left to be read, if recvmsg(2) is to tell. As in Linux the end of the stream counts as a byte.
+    /// How much is left to be read, if recvmsg(2) is to tell. As in Linux the end of the stream
+    /// counts as a byte.
     pub(crate) fn unread_to_report(&mut self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.socket(fd)?;
         let Some(id) = socket.stream().ok().filter(|_| socket.options.reports_unread) else {
@@ -174,7 +175,8 @@ impl World {
         Ok(Some(unread.max(ended.into())))
     }
 
-    /// Bytes that have arrived are copied to `pieces`, and taken only then; or thrown away by `MSG_TRUNC`.
+    /// Bytes that have arrived are copied to `pieces`, and taken only then; or thrown away by
+    /// `MSG_TRUNC`.
     fn receive_some(
         &mut self,
         fd: i32,

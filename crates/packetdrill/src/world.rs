@@ -15,7 +15,8 @@ use crate::sysctls;
 /// When a script begins: nothing counts from zero.
 const BEGIN: Instant = Instant::from_millis(1_000_000_000);
 
-/// What numbers and time stamps come from: a script repeats exactly, and no stranger is here to guess them.
+/// What numbers and time stamps come from: a script repeats exactly, and no stranger is here to
+/// guess them.
 const SECRET: [u8; 16] = *b"packetdrill runs";
 
 /// A packet that has left, and when.
@@ -97,7 +98,8 @@ impl World {
 
 fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
     let addresses = flags.addresses.iter().copied();
-    // As Linux, which gives all devices more than a segment at a time; but HACK wants its checksum in each.
+    // As Linux, which gives all devices more than a segment at a time; but HACK wants its checksum
+    // in each.
     let offers_hack = tcp.hack == Offer::Always || tcp.sender.combination.needs().hack;
     Host::new(HostConfig {
         secret: SECRET,

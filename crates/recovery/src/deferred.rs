@@ -6,8 +6,9 @@ use airtcp_types::{ByteCount, Instant, TxNo};
 
 use crate::detection::Finding;
 
-/// The rulings that judges have deferred, one per transmission. Each step takes logarithmic time: behind
-/// many holes many wait, and every ACK asks. Most senders never have any, and are to be small.
+/// The rulings that judges have deferred, one per transmission. Each step takes logarithmic time:
+/// behind many holes many wait, and every ACK asks. Most senders never have any, and are to be
+/// small.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred(Option<Box<Waiting>>);
 
@@ -47,8 +48,8 @@ impl Deferred {
         self.0.as_ref()?.due.first().map(|(at, _)| *at)
     }
 
-    /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins with
-    /// `window` if none is on.
+    /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins
+    /// with `window` if none is on.
     pub(crate) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
         let waiting = self.0.get_or_insert_default();
         if waiting.findings.is_empty() {

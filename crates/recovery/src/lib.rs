@@ -7,8 +7,8 @@
 //! a strategy changes only its own state.
 //!
 //! The inputs are ACKs ([`Sender::on_ack`]) and the time ([`Sender::on_timeout`]); the outputs are
-//! decisions to send ([`Sender::next_transmission`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
-//! here sees a packet, a socket or a clock.
+//! decisions to send ([`Sender::next_transmission`]) and the next deadline
+//! ([`Sender::poll_timeout`]). Nothing here sees a packet, a socket or a clock.
 //!
 //! ```
 //! use airtcp_recovery::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, WireNeeds};

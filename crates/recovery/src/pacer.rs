@@ -3,8 +3,8 @@
 //! Data leaves in quanta. After each, the pacer waits for the time that the quantum takes at the
 //! rate. The draft gives a sender that wakes late no credit, so such a sender loses rate for good.
 //! Here it makes up for the time that it was late, at most for the longer of two milliseconds and
-//! one quantum. Half a quantum of that is spread over the gaps that follow; the rest leaves at once,
-//! because a sender that always wakes late would never make up for it otherwise.
+//! one quantum. Half a quantum of that is spread over the gaps that follow; the rest leaves at
+//! once, because a sender that always wakes late would never make up for it otherwise.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const CREDIT: Duration = Duration::from_millis(2);
 /// Time whose data is a quantum where the control names none.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
-/// Quanta of 64 KiB are no closer to each other than this, which makes them larger above 5 Gbit/s: a
-/// timer for each of them costs a sender on a TUN device a third of its throughput there.
+/// Quanta of 64 KiB are no closer to each other than this, which makes them larger above 5 Gbit/s:
+/// a timer for each of them costs a sender on a TUN device a third of its throughput there.
 const SHORTEST_GAP: Duration = Duration::from_micros(100);
 
 /// Lets bytes leave at a rate, a quantum at a time.
@@ -72,7 +72,8 @@ impl Pacer {
         blocked.then_some(self.next)
     }
 
-    /// Whether the data that is there to be sent has to wait; [`wakes_at`](Self::wakes_at) says how long.
+    /// Whether the data that is there to be sent has to wait; [`wakes_at`](Self::wakes_at) says how
+    /// long.
     pub(crate) fn holds_back(&mut self, now: Instant) -> bool {
         let until = self.blocked_until(now);
         self.wakes = until.unwrap_or(self.wakes);

@@ -20,7 +20,8 @@ pub struct Profile {
     pub summary: &'static str,
     /// The initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
-    /// The maximum of cwnd in segments (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no limit.
+    /// The maximum of cwnd in segments (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no
+    /// limit.
     pub cwnd_clamp: Option<u32>,
     /// L of RFC 3465: the largest increase of cwnd per ACK in slow start, in segments.
     pub byte_counting_limit: u32,
@@ -28,32 +29,33 @@ pub struct Profile {
     pub hystart: bool,
     /// Whether the first two duplicate ACKs permit new data (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): the number of duplicate ACKs or segments above a hole
-    /// that indicate a loss; at least one. `le` always uses three.
+    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): the number of duplicate ACKs
+    /// or segments above a hole that indicate a loss; at least one. `le` always uses three.
     pub dup_thresh: u8,
     /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
     /// goes by SACK.
     pub proportional_rate_reduction: bool,
-    /// Whether the tail loss probe is sent before the retransmission timer expires (RFC 8985 section 7), if the
-    /// detection uses it.
+    /// Whether the tail loss probe is sent before the retransmission timer expires (RFC 8985
+    /// section 7), if the detection uses it.
     pub tail_loss_probe: bool,
     /// Whether a spurious reduction is undone (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
-    /// Whether, without time stamps, new data leaves on the first ACK after a time-out, so that the second ACK shows
-    /// whether it was spurious (F-RTO, RFC 5682). It takes `undo`.
+    /// Whether, without time stamps, new data leaves on the first ACK after a time-out, so that the
+    /// second ACK shows whether it was spurious (F-RTO, RFC 5682). It takes `undo`.
     pub f_rto: bool,
     /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
     /// section 4.1).
     pub idle_restart: bool,
-    /// Whether a window of which less than half was used for five minutes is halved, and a loss meanwhile answered from
-    /// what was used (RFC 7661).
+    /// Whether a window of which less than half was used for five minutes is halved, and a loss
+    /// meanwhile answered from what was used (RFC 7661).
     pub window_validation: bool,
-    /// Whether a reduced window is rounded down to whole segments, as where windows are counted in segments.
+    /// Whether a reduced window is rounded down to whole segments, as where windows are counted in
+    /// segments.
     pub whole_segments: bool,
     /// How the retransmission time-out is computed.
     pub rto: RtoForm,
-    /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582 section 4), whatever the
-    /// detection says.
+    /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582
+    /// section 4), whatever the detection says.
     pub patient: bool,
     /// The detection that replaces `sack` (RFC 6675), if the sender had another.
     pub sack: Option<&'static Entry<dyn LossDetection>>,
@@ -68,9 +70,9 @@ impl Profile {
         MODERN
     }
 
-    /// The behaviour of the simulators of the 2000s: an initial window of two segments, windows that fall
-    /// at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with a floor
-    /// of 200 ms.
+    /// The behaviour of the simulators of the 2000s: an initial window of two segments, windows
+    /// that fall at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with
+    /// a floor of 200 ms.
     pub const fn paper() -> Self {
         PAPER
     }

@@ -18,9 +18,9 @@ pub enum RtoForm {
         /// The least time-out.
         floor: Duration,
     },
-    /// Linux 2.2's (`tcp_set_rto`): t + t / 4 + t / 2^(cwnd - 1) with t = SRTT + 4 RTTVAR and cwnd in segments, at least the
-    /// floor. So it is at least 1.25 SRTT, and 2.25 SRTT at a window of one. A sample does not end the back-off: it is over
-    /// when nothing is outstanding.
+    /// Linux 2.2's (`tcp_set_rto`): t + t / 4 + t / 2^(cwnd - 1) with t = SRTT + 4 RTTVAR and cwnd
+    /// in segments, at least the floor. So it is at least 1.25 SRTT, and 2.25 SRTT at a window of
+    /// one. A sample does not end the back-off: it is over when nothing is outstanding.
     Linux22 {
         /// The least time-out.
         floor: Duration,
@@ -99,8 +99,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off, but for [`RtoForm::Linux22`]: the caller hands
-    /// in none that Karn's rule forbids.
+    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off, but for
+    /// [`RtoForm::Linux22`]: the caller hands in none that Karn's rule forbids.
     pub fn on_sample(&mut self, sample: Duration) {
         if !self.form.keeps_backoff() {
             self.backoff = 0;
@@ -114,23 +114,23 @@ impl RttEstimator {
         });
     }
 
-    /// Continues from what other connections to the same peer have measured; a sample of its own that there is counts as
-    /// the next one.
+    /// Continues from what other connections to the same peer have measured; a sample of its own
+    /// that there is counts as the next one.
     pub fn inherit(&mut self, known: &LearnedRtt) {
         let smoothed = (known.srtt, known.rttvar);
         self.smoothed = Some(self.latest.map_or(smoothed, |sample| smooth(smoothed, sample)));
         self.inherited_min = Some(known.min);
     }
 
-    /// What it hands on. The smallest sample is one of its own since the last time: none is handed on twice, or lives as
-    /// long as the connection, while the path may have become longer.
+    /// What it hands on. The smallest sample is one of its own since the last time: none is handed
+    /// on twice, or lives as long as the connection, while the path may have become longer.
     pub(crate) fn hand_on(&mut self) -> Option<LearnedRtt> {
         let (srtt, rttvar) = self.smoothed?;
         Some(LearnedRtt { srtt, rttvar, min: self.recent_min.take()? })
     }
 
-    /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None` stands for, lower the floor in
-    /// proportion.
+    /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None`
+    /// stands for, lower the floor in proportion.
     pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
         self.variances = variances.unwrap_or(VARIANCES);
     }

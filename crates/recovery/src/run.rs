@@ -5,8 +5,8 @@ use airtcp_types::{ExtSeq, SeqRange, TxNo};
 use crate::rate::Snapshot;
 use crate::transmission::{Delivered, Transmission};
 
-/// Transmissions of consecutive numbers and consecutive bytes, of one length, that left together, once each, and are in
-/// flight: they differ in nothing else, and so one stands for them all.
+/// Transmissions of consecutive numbers and consecutive bytes, of one length, that left together,
+/// once each, and are in flight: they differ in nothing else, and so one stands for them all.
 #[derive(Clone, Debug)]
 pub struct Run {
     first: Transmission,

@@ -62,8 +62,8 @@ impl Transmission {
 
 /// Bytes that an ACK told to have arrived, as the latest of their transmissions.
 ///
-/// Segments of one length that left together, once each, and are cumulatively acknowledged together are one: a device that
-/// takes them as one packet makes dozens of them.
+/// Segments of one length that left together, once each, and are cumulatively acknowledged together
+/// are one: a device that takes them as one packet makes dozens of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered {
     first: TxNo,

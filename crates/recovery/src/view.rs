@@ -15,7 +15,8 @@ use crate::transmission::Delivered;
 pub enum Phase {
     /// Nothing, or nothing that stops the window from growing.
     Open,
-    /// The window was reduced because a packet was marked (RFC 3168), and does not grow: nothing is missing.
+    /// The window was reduced because a packet was marked (RFC 3168), and does not grow: nothing is
+    /// missing.
     Cwr,
     /// A recovery is on: one reduction was made, and the window does not grow.
     Recovery,
@@ -72,8 +73,8 @@ pub struct AckView<'a> {
     pub acked: ByteCount,
     /// Bytes newly known to have arrived, cumulatively or selectively.
     pub delivered: ByteCount,
-    /// The same, in the order in which the ACK reports them. Segments sent together may be one entry: see
-    /// [`Delivered::transmissions`].
+    /// The same, in the order in which the ACK reports them. Segments sent together may be one
+    /// entry: see [`Delivered::transmissions`].
     pub newly: &'a [Delivered],
     /// Its SACK blocks above the cumulative ACK.
     pub sack: &'a [SeqRange],
@@ -114,8 +115,8 @@ pub struct AckView<'a> {
     pub prior_pipe: ByteCount,
     /// Whether what it acknowledges was sent while the congestion window was the limit.
     pub cwnd_limited: bool,
-    /// The most that was outstanding in this round trip (maxFS of draft-ietf-ccwg-ratelimited-increase, which counts from
-    /// the last reduction).
+    /// The most that was outstanding in this round trip (maxFS of
+    /// draft-ietf-ccwg-ratelimited-increase, which counts from the last reduction).
     pub max_flight: ByteCount,
     /// Whether an ACK that does not advance SND.UNA lets the window grow, too: while a judge waits
     /// (DCR 2.2), and in congestion avoidance where the detection knows no recovery (LE 2.2.3).

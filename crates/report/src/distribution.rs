@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::series::{Look, Series};
 
-/// The number of values of each size in microseconds, rounded to three digits: memory has a limit for any number of values.
+/// The number of values of each size in microseconds, rounded to three digits: memory has a limit
+/// for any number of values.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Distribution {
     counts: BTreeMap<i64, u64>,

@@ -1,4 +1,5 @@
-//! The page as one HTML file. All text is escaped, and the content security policy runs no script but the page's own.
+//! The page as one HTML file. All text is escaped, and the content security policy runs no script
+//! but the page's own.
 
 use std::fmt::Write as _;
 
@@ -51,13 +52,14 @@ fn hash(text: &str) -> String {
     BASE64.encode(&Sha256::digest(text))
 }
 
-/// Whether a character changes the direction of the text after it: a record could show figures in another order with it.
+/// Whether a character changes the direction of the text after it: a record could show figures in
+/// another order with it.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text for HTML, also in an attribute. Control characters, which HTML does not have, are replaced, and those that change
-/// the direction of text.
+/// The text for HTML, also in an attribute. Control characters, which HTML does not have, are
+/// replaced, and those that change the direction of text.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

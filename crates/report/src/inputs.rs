@@ -16,7 +16,8 @@ const SUMMARIES: &str = "summaries.jsonl";
 /// The names of `--trace`.
 const PACKETS: &str = "packets.pcapng";
 const EVENTS: &str = "events.sqlog";
-/// The names of `airtcp sweep --out`: a directory with parts of the records, and files beside it with all of them.
+/// The names of `airtcp sweep --out`: a directory with parts of the records, and files beside it
+/// with all of them.
 const SHARDS: &str = "shards";
 const MERGED: [&str; 2] = ["records.jsonl", "means.csv"];
 /// The extensions of files that results consist of.
@@ -127,7 +128,8 @@ impl Inputs {
 }
 
 /// # Errors
-/// Writing to `output` would destroy results: it is one of `paths`, or a file with the extension of results below one.
+/// Writing to `output` would destroy results: it is one of `paths`, or a file with the extension of
+/// results below one.
 pub(crate) fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
     // What is not there yet destroys nothing.
     let Ok(target) = fs::canonicalize(output) else { return Ok(()) };

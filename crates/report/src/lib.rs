@@ -1,11 +1,11 @@
 //! Results as one HTML page: verdicts, tables, time series, and time-sequence graphs that zoom.
 //!
-//! [`html`] reads what the commands of airtcp wrote to directories. The page has its style, its script and its data in it:
-//! it opens offline, makes no request, and its content security policy runs no other script. All text of the records is
-//! escaped. The same files give the same bytes.
+//! [`html`] reads what the commands of airtcp wrote to directories. The page has its style, its
+//! script and its data in it: it opens offline, makes no request, and its content security policy
+//! runs no other script. All text of the records is escaped. The same files give the same bytes.
 //!
-//! A script of this crate draws the charts as SVG. A library would add several megabytes to each page, as plotly.js does that
-//! the crate plotly can embed.
+//! A script of this crate draws the charts as SVG. A library would add several megabytes to each
+//! page, as plotly.js does that the crate plotly can embed.
 //!
 //! ```
 //! let dir = tempfile::tempdir()?;
@@ -55,14 +55,15 @@ const LONGEST_PICTURE: usize = 2 << 20;
 
 /// The page of all results in `paths`: directories that the commands wrote to, and single files.
 ///
-/// Directories are read with those below them. What is shown: results of `airtcp lab run --out`; traces and captures; `.json`
-/// and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state` have sections of their own; scenarios in
-/// `.toml` files; and pictures in `.svg` files. Other files are ignored.
+/// Directories are read with those below them. What is shown: results of `airtcp lab run --out`;
+/// traces and captures; `.json` and `.jsonl` files, where those of `compare`, `sim run` and
+/// `sim run --state` have sections of their own; scenarios in `.toml` files; and pictures in `.svg`
+/// files. Other files are ignored.
 ///
 /// # Errors
 ///
-/// A path or a file in it cannot be read, or a file is damaged; [`ReportError::Empty`] for a directory without results, and
-/// [`ReportError::Format`] for a file of another kind.
+/// A path or a file in it cannot be read, or a file is damaged; [`ReportError::Empty`] for a
+/// directory without results, and [`ReportError::Format`] for a file of another kind.
 pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportError> {
     let inputs = Inputs::find(paths)?;
     let (mut sections, mut shown) = lab::sections(&inputs.summaries)?;
@@ -140,8 +141,8 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
     html::page(title, &sections).map_err(|error| ReportError::json(Path::new(title), 1, &error))
 }
 
-/// Checks, before [`html`] is written to the file `output`, that this overwrites none of the results in `paths`. An earlier
-/// page may be replaced.
+/// Checks, before [`html`] is written to the file `output`, that this overwrites none of the
+/// results in `paths`. An earlier page may be replaced.
 ///
 /// # Errors
 ///

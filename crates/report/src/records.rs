@@ -1,4 +1,5 @@
-//! Other JSON, as tables: what `demo`, `link`, `serve`, `gateway` and `sweep` print, and records of a user's own.
+//! Other JSON, as tables: what `demo`, `link`, `serve`, `gateway` and `sweep` print, and records of
+//! a user's own.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Points of a chart, reduced while they are gathered, so that neither memory nor the page grows without limit.
+//! Points of a chart, reduced while they are gathered, so that neither memory nor the page grows
+//! without limit.
 
 use serde::Serialize;
 
@@ -91,8 +92,8 @@ impl Series {
         }
     }
 
-    /// Divides the range of `x` into bins and keeps a few marks of each: of lines the first, lowest, highest and last, of
-    /// bars what they cover.
+    /// Divides the range of `x` into bins and keeps a few marks of each: of lines the first,
+    /// lowest, highest and last, of bars what they cover.
     fn reduce(&mut self) {
         self.marks.sort_by_key(|mark| mark.x);
         let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else { return };
@@ -151,8 +152,8 @@ fn covered(marks: &[Mark], kept: &mut Vec<Mark>) {
     }
 }
 
-/// A series of a chart, as the page's script reads it: `x` and `y` as differences from the value before, bars with their
-/// heights.
+/// A series of a chart, as the page's script reads it: `x` and `y` as differences from the value
+/// before, bars with their heights.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Drawn {
     pub(crate) name: String,

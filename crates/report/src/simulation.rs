@@ -85,7 +85,8 @@ impl Simulation {
         format!("Simulation: {}", self.scenario)
     }
 
-    /// What it found. The command that repeats it names the scenario file if there is exactly one beside it.
+    /// What it found. The command that repeats it names the scenario file if there is exactly one
+    /// beside it.
     pub(crate) fn blocks(&self, scenario: &str) -> Vec<Block> {
         let text = match self.seeds.as_slice() {
             [first, .., last] => format!("Seeds {first} to {last}: means with 95 % intervals."),

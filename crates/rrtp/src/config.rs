@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
 
-/// What a network is like, as far as the user knows; each value may be left out (thesis, Table 3.1).
+/// What a network is like, as far as the user knows; each value may be left out (thesis, Table
+/// 3.1).
 ///
-/// It is where a connection begins. All three are refined as it goes, and can be told again while it runs
-/// ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
+/// It is where a connection begins. All three are refined as it goes, and can be told again while
+/// it runs ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NetworkProfile {
-    /// The rate that the path carries, counted in IP packets: `SendRate_char`. Seeded, nothing is probed first.
+    /// The rate that the path carries, counted in IP packets: `SendRate_char`. Seeded, nothing is
+    /// probed first.
     pub send_rate: Option<Rate>,
     /// Its round-trip time: `RoundTripTime_char`.
     pub round_trip_time: Option<Duration>,
-    /// The share of packets that it loses, 0 to 1: `LossRate_char`. Where much is lost, more probes have to go
-    /// unanswered before the path counts as dead.
+    /// The share of packets that it loses, 0 to 1: `LossRate_char`. Where much is lost, more probes
+    /// have to go unanswered before the path counts as dead.
     pub loss_rate: Option<f64>,
 }
 
@@ -23,15 +25,17 @@ pub struct NetworkProfile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkKind {
-    /// A slow wireless link at the end, whose bandwidth is this flow's alone: the rate is that link's. Losses are
-    /// judged by Biaz.
+    /// A slow wireless link at the end, whose bandwidth is this flow's alone: the rate is that
+    /// link's. Losses are judged by Biaz.
     WirelessLastHop,
-    /// Several flows share the path: linear increase, multiplicative decrease. Losses are judged by Spike.
+    /// Several flows share the path: linear increase, multiplicative decrease. Losses are judged by
+    /// Spike.
     #[default]
     General,
 }
 
-/// The bounds between which a loss of n packets is a wireless one: (n + sigma) Tmin to (n + phi) Tmin.
+/// The bounds between which a loss of n packets is a wireless one: (n + sigma) Tmin to (n + phi)
+/// Tmin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Biaz {
     /// The lower one, itself included.
@@ -47,7 +51,8 @@ impl Default for Biaz {
     }
 }
 
-/// What a connection is made with. An endpoint has one for all it accepts, and takes one for each it opens.
+/// What a connection is made with. An endpoint has one for all it accepts, and takes one for each
+/// it opens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// The kind of the network. Each end chooses for what it sends and for the losses it sees.
@@ -57,12 +62,13 @@ pub struct Config {
     /// The rate that is never passed, counted in IP packets; 1 Gbit/s by default.
     pub rate_cap: Rate,
     /// The highest send rate that a profile of the peer may set
-    /// ([`Endpoint::reconfigure_as_asked`](crate::Endpoint::reconfigure_as_asked)), counted in IP packets; 100 Mbit/s by
-    /// default. A higher one has to be measured.
+    /// ([`Endpoint::reconfigure_as_asked`](crate::Endpoint::reconfigure_as_asked)), counted in IP
+    /// packets; 100 Mbit/s by default. A higher one has to be measured.
     pub asked_rate_cap: Rate,
     /// The largest packet sent, in bytes of UDP payload; 64 to 65,507.
     pub packet_size: u16,
-    /// What may wait for the application, in bytes. The peer is told, and what is beyond is refused.
+    /// What may wait for the application, in bytes. The peer is told, and what is beyond is
+    /// refused.
     pub receive_buffer: ByteCount,
     /// What the application may write ahead of what the peer has acknowledged, in bytes.
     pub send_buffer: ByteCount,
@@ -72,8 +78,8 @@ pub struct Config {
     pub keepalive: Duration,
     /// A peer that has not been heard for so long is gone.
     pub idle_timeout: Duration,
-    /// A peer that has room, is heard, and yet got nothing new for so long is given up. A connection that was let go of
-    /// has ten times as long in all.
+    /// A peer that has room, is heard, and yet got nothing new for so long is given up. A
+    /// connection that was let go of has ten times as long in all.
     pub progress_timeout: Duration,
     /// The bounds of Biaz.
     pub biaz: Biaz,
@@ -119,8 +125,8 @@ pub struct Limits {
     pub connections_per_peer: usize,
     /// Accepted connections that the application has not taken yet.
     pub backlog: usize,
-    /// Bytes that wait in all connections together, for the application or for the peer. Each may have 64 KiB in
-    /// each direction beyond that, so that all of them go on.
+    /// Bytes that wait in all connections together, for the application or for the peer. Each may
+    /// have 64 KiB in each direction beyond that, so that all of them go on.
     pub memory: ByteCount,
 }
 

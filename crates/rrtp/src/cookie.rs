@@ -55,7 +55,8 @@ impl Secret {
         if age > LIFETIME { Err(Bad::Expired) } else { Ok(()) }
     }
 
-    /// The id of the connection that is the endpoint's `count`-th: nobody knows it who has not seen it.
+    /// The id of the connection that is the endpoint's `count`-th: nobody knows it who has not seen
+    /// it.
     pub(crate) fn connection(&self, count: u64) -> u64 {
         self.hash(Purpose::Connection, count)
     }

@@ -38,14 +38,15 @@ pub struct Counters {
     pub wrong_address: u64,
     /// Refused: what a connection in its state does not expect.
     pub unexpected: u64,
-    /// Reports refused: they tell of what was never sent, take back what they said, or name a lost packet twice
-    /// or too many of them.
+    /// Reports refused: they tell of what was never sent, take back what they said, or name a lost
+    /// packet twice or too many of them.
     pub implausible: u64,
     /// Connections ended: the peer acknowledged data that it had not received.
     pub optimistic_acks: u64,
     /// Profiles of peers that asked for a higher send rate than they may.
     pub rate_capped: u64,
-    /// Data refused: beyond the room that the peer was told of, or larger than it said its packets are.
+    /// Data refused: beyond the room that the peer was told of, or larger than it said its packets
+    /// are.
     pub over_window: u64,
     /// Data refused: there was no memory left.
     pub no_memory: u64,

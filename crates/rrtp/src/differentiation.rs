@@ -1,7 +1,7 @@
 //! Classifies losses: the receiver's two algorithms (thesis 3.6).
 //!
-//! [`Arrivals`] is fed each data packet. Biaz compares the time that a loss took with the shortest gap between
-//! packets; Spike looks at the relative one-way trip time.
+//! [`Arrivals`] is fed each data packet. Biaz compares the time that a loss took with the shortest
+//! gap between packets; Spike looks at the relative one-way trip time.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ const NOISE: Duration = Duration::from_millis(1);
 /// So many packets in the queue are not congestion.
 const ALLOWED: u32 = 3;
 
-/// The least and the largest value of the last ten to twenty seconds: clocks drift, and routes and rates change.
+/// The least and the largest value of the last ten to twenty seconds: clocks drift, and routes and
+/// rates change.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     turned: Instant,
@@ -136,9 +137,9 @@ impl Arrivals {
         self.kind = kind;
     }
 
-    /// Takes a packet, and says what the transmissions missing right before it, if any, were lost to.
-    /// A trip time that rises by more than `jump` from one packet to the next is no queue but a machine that stood still:
-    /// what had left by then says nothing of the path.
+    /// Takes a packet, and says what the transmissions missing right before it, if any, were lost
+    /// to. A trip time that rises by more than `jump` from one packet to the next is no queue but a
+    /// machine that stood still: what had left by then says nothing of the path.
     pub(crate) fn on_data(&mut self, arrival: Arrival, jump: Option<Duration>) -> Verdict {
         let trip = self.relative(&arrival);
         let rise = trip - self.trip.replace(trip).unwrap_or(trip);
@@ -160,7 +161,8 @@ impl Arrivals {
             NetworkKind::General => self.in_spike,
         };
         let loss = match congestive {
-            // What is missing behind the last packet that was stalled was dropped for the same reason.
+            // What is missing behind the last packet that was stalled was dropped for the same
+            // reason.
             _ if self.last.is_some_and(|last| last.stalled) => Loss::Stalled,
             true => Loss::Congestive,
             false => Loss::Wireless,
@@ -176,8 +178,9 @@ impl Arrivals {
         i64::from(trip.wrapping_sub(origin) as i32)
     }
 
-    /// Biaz, with the thesis's sigma and phi. The bounds include the lower one: on a link of constant rate the time
-    /// is exactly (n + 1) Tmin. A sender slower than the link makes the upper bound larger.
+    /// Biaz, with the thesis's sigma and phi. The bounds include the lower one: on a link of
+    /// constant rate the time is exactly (n + 1) Tmin. A sender slower than the link makes the
+    /// upper bound larger.
     fn is_wireless(&self, arrival: &Arrival) -> bool {
         let Some(last) = self.last else { return true };
         let lost = arrival.transmission.saturating_sub(last.transmission + 1);
@@ -211,7 +214,8 @@ impl Arrivals {
         }
     }
 
-    /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min) / 3.
+    /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min)
+    /// / 3.
     fn on_trip(&mut self, trip: i64) {
         let Some((least, most)) = self.trips.bounds() else { return };
         self.least_of_epoch = Some(self.least_of_epoch.map_or(trip, |before| before.min(trip)));
@@ -231,7 +235,8 @@ impl Arrivals {
         self.gaps.bounds().map(|(least, _)| Duration::from_nanos(least.max(0) as u64))
     }
 
-    /// Ends an epoch; whether the least time that its packets spent in queues is incipient congestion.
+    /// Ends an epoch; whether the least time that its packets spent in queues is incipient
+    /// congestion.
     pub(crate) fn end_epoch(&mut self) -> bool {
         let least = self.trips.bounds().map_or(0, |(least, _)| least);
         let over = self.least_of_epoch.take().map_or(0, |epoch| epoch - least);
@@ -277,7 +282,8 @@ mod tests {
             let next = 20 + lost;
             let wireless = arrival(next, next * GAP, next * GAP + 500);
             assert!(!steady(NetworkKind::WirelessLastHop).judge(wireless));
-            // The packets before the hole were dropped in front of the link: those behind follow at once.
+            // The packets before the hole were dropped in front of the link: those behind follow at
+            // once.
             let dropped = arrival(next, next * GAP, 20 * GAP + 500);
             assert!(steady(NetworkKind::WirelessLastHop).judge(dropped));
             let late = arrival(next, next * GAP, (next + 2) * GAP + 500);
@@ -333,8 +339,9 @@ mod tests {
             assert_eq!(verdict, Verdict { loss: Loss::Stalled, stalled: true }, "{number}");
         }
         assert!(!arrivals.end_epoch());
-        // What is missing between them and the next was dropped while it stood still. Later losses count again, and those
-        // of no queue are the link's: what stood still has not made the least trip's spike higher.
+        // What is missing between them and the next was dropped while it stood still. Later losses
+        // count again, and those of no queue are the link's: what stood still has not made the
+        // least trip's spike higher.
         let after = |number: u64| arrival(number, number * GAP, number * GAP + 500);
         let stalled = arrivals.on_data(after(31), jump);
         assert_eq!(stalled, Verdict { loss: Loss::Stalled, stalled: false });

@@ -38,7 +38,8 @@ pub enum ConnectionError {
 /// A call that cannot be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
-    /// There is no such connection any more, and no error to tell: it ended gracefully or was let go of.
+    /// There is no such connection any more, and no error to tell: it ended gracefully or was let
+    /// go of.
     #[error("no such connection")]
     NoConnection,
     /// The connection has ended.

@@ -1,7 +1,9 @@
-//! The receiver's averages of the time between packets, as they left and as they came (thesis 3.4.1).
+//! The receiver's averages of the time between packets, as they left and as they came (thesis
+//! 3.4.1).
 //!
-//! Both are of the same packets, from the times that they carry, so that a report is never about two different
-//! moments. A gap is divided by the transmissions it spans: a loss does not look like a slow receiver.
+//! Both are of the same packets, from the times that they carry, so that a report is never about
+//! two different moments. A gap is divided by the transmissions it spans: a loss does not look like
+//! a slow receiver.
 
 use std::time::Duration;
 
@@ -13,7 +15,8 @@ use crate::wire::{Data, Train};
 pub(crate) const EPOCH: u32 = 10;
 const LONG: f64 = 50.0;
 const SHORT: f64 = 10.0;
-/// A gap is measured over at least so much time: at more than a packet per millisecond (11 Mbit/s), over a train.
+/// A gap is measured over at least so much time: at more than a packet per millisecond (11 Mbit/s),
+/// over a train.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
 /// Averages that are further apart than this disagree.
 const DISAGREE: f64 = 0.1;
@@ -116,8 +119,9 @@ impl Gaps {
         (self.in_epoch >= EPOCH).then(|| self.end_epoch(transmission))
     }
 
-    /// How long half an epoch took, when one last ended. Nothing before as many gaps have been measured since the last
-    /// packet that was skipped: where that happens all the time, it is what the path is like.
+    /// How long half an epoch took, when one last ended. Nothing before as many gaps have been
+    /// measured since the last packet that was skipped: where that happens all the time, it is what
+    /// the path is like.
     pub(crate) fn half_epoch(&self) -> Option<Duration> {
         self.half_epoch.filter(|_| self.measured >= EPOCH)
     }
@@ -154,8 +158,9 @@ pub(crate) struct Trains {
 }
 
 impl Trains {
-    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis 3.2). A train that lost a
-    /// packet gives none: what a full queue dropped would make the link many times as fast as it is.
+    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis
+    /// 3.2). A train that lost a packet gives none: what a full queue dropped would make the link
+    /// many times as fast as it is.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -200,7 +205,8 @@ mod tests {
         }
     }
 
-    /// Sends a packet every `send` microseconds, which come every `receive`, without those that `lost` says.
+    /// Sends a packet every `send` microseconds, which come every `receive`, without those that
+    /// `lost` says.
     fn epochs(
         gaps: &mut Gaps,
         numbers: std::ops::Range<u64>,
@@ -299,7 +305,8 @@ mod tests {
         let at = Instant::from_millis;
         trains.on_data(at(0), 5, &Data { train: Train::First, ..data(0) });
         trains.on_data(at(1), 6, &Data { train: Train::Middle, ..data(0) });
-        // Thirteen are missing: by the transmissions it spans, it came at seven times the link's rate.
+        // Thirteen are missing: by the transmissions it spans, it came at seven times the link's
+        // rate.
         assert_eq!(trains.on_data(at(2), 20, &Data { train: Train::Last, ..data(0) }), None);
     }
 }

@@ -1,12 +1,15 @@
-//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine. The crate `airtcp-net` has sockets for tokio.
+//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine. The crate `airtcp-net`
+//! has sockets for tokio.
 //!
-//! **Nothing is encrypted**, and whoever sees the packets can forge more: run it inside something that protects them.
-//! `docs/rrtp.md` says how, describes the packets, and lists what was decided where the thesis that RRTP comes from
-//! (Tan Wang, "A User-level, Reliable and Reconfigurable Transport Layer Protocol", Waterloo 2009) is silent.
+//! **Nothing is encrypted**, and whoever sees the packets can forge more: run it inside something
+//! that protects them. `docs/rrtp.md` says how, describes the packets, and lists what was decided
+//! where the thesis that RRTP comes from (Tan Wang, "A User-level, Reliable and Reconfigurable
+//! Transport Layer Protocol", Waterloo 2009) is silent.
 //!
-//! An [`Endpoint`] is all connections of one UDP socket. Datagrams and the time flow in; datagrams, [`Event`]s and the
-//! next deadline flow out. The sender is rate-based: it can be told what the network is like ([`NetworkProfile`]),
-//! before and while it runs, and the receiver tells losses of the link from losses of congestion.
+//! An [`Endpoint`] is all connections of one UDP socket. Datagrams and the time flow in; datagrams,
+//! [`Event`]s and the next deadline flow out. The sender is rate-based: it can be told what the
+//! network is like ([`NetworkProfile`]), before and while it runs, and the receiver tells losses of
+//! the link from losses of congestion.
 //!
 //! ```
 //! use airtcp_rrtp::{Config, Endpoint, Event, Limits};
@@ -46,8 +49,8 @@
 //! # Ok::<(), airtcp_rrtp::CallError>(())
 //! ```
 //!
-//! Not modelled: changes of a peer's address, several streams in one connection, path MTU discovery (packets are 1,400
-//! bytes unless told otherwise), and any secrecy.
+//! Not modelled: changes of a peer's address, several streams in one connection, path MTU discovery
+//! (packets are 1,400 bytes unless told otherwise), and any secrecy.
 #![forbid(unsafe_code)]
 
 mod config;

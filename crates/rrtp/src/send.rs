@@ -293,8 +293,8 @@ impl SendHalf {
         payload
     }
 
-    /// Works a report. A packet that it tells lost is sent again if a later transmission has come or the last one
-    /// is older than `rto`; otherwise that one is still under way.
+    /// Works a report. A packet that it tells lost is sent again if a later transmission has come
+    /// or the last one is older than `rto`; otherwise that one is still under way.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -304,7 +304,8 @@ impl SendHalf {
         let next = expand(self.base, report.next);
         let newest = expand(self.next_transmission, report.newest);
         let end = self.next_number();
-        // Ranges rise, do not overlap, and are few: what a report costs is bounded, whatever it names.
+        // Ranges rise, do not overlap, and are few: what a report costs is bounded, whatever it
+        // names.
         let most = most_lost(self.payload + DATA_HEADER) as u64;
         let (mut from, mut named) = (0, 0);
         let sound = |range: LostRange| {
@@ -324,7 +325,8 @@ impl SendHalf {
         let mut acked = Acked { acknowledged: next.saturating_sub(self.base), ..Acked::default() };
         let acknowledged = self.outstanding.iter().take(acked.acknowledged as usize);
         let nonce_sum = acknowledged.fold(self.nonce_sum, |sum, packet| sum ^ packet.nonce);
-        // RFC 9000 section 21.4, by RFC 3540's means: who does not have a packet has to guess its nonce.
+        // RFC 9000 section 21.4, by RFC 3540's means: who does not have a packet has to guess its
+        // nonce.
         if next >= self.base && report.nonce_sum != nonce_sum {
             return Err(BadReport::Unreceived);
         }

@@ -1,6 +1,7 @@
 //! Allocations while data flows: less than a call for ten packets, both ends together.
 //!
-//! `cargo test --release -p airtcp-rrtp --test steady -- --nocapture` also shows how much both ends work in a second.
+//! `cargo test --release -p airtcp-rrtp --test steady -- --nocapture` also shows how much both ends
+//! work in a second.
 //!
 //! One test, so that what the allocator counts is its own.
 

@@ -4,9 +4,11 @@ use airtcp_types::Instant;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// At most one deadline for each number from zero on, soonest first; of two at the same time, the lower number.
+/// At most one deadline for each number from zero on, soonest first; of two at the same time, the
+/// lower number.
 ///
-/// A binary heap that knows where each number stands, so that a deadline that moves leaves nothing behind.
+/// A binary heap that knows where each number stands, so that a deadline that moves leaves nothing
+/// behind.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     heap: Vec<(Instant, u32)>,

@@ -1,5 +1,5 @@
-//! Measures flows by the events of their hosts and by the packets that reach them. The definitions are
-//! on [the crate's page](crate#figures).
+//! Measures flows by the events of their hosts and by the packets that reach them. The definitions
+//! are on [the crate's page](crate#figures).
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ pub(crate) struct Counts {
     pub(crate) recoveries: Running,
     pub(crate) rtt: Running,
     pub(crate) samples: Samples,
-    /// By the port of the end that opened the connection, and whether that end is the one that sends.
+    /// By the port of the end that opened the connection, and whether that end is the one that
+    /// sends.
     halves: BTreeMap<(u16, bool), Half>,
 }
 

@@ -45,8 +45,8 @@ pub struct FlowResult {
     pub combination: String,
     /// Payload bytes that arrived and were read in order, at either end.
     pub bytes: u64,
-    /// Payload that arrived between the end of the warm-up and the end of the run, in any order, each byte counted once:
-    /// bit/s over that interval.
+    /// Payload that arrived between the end of the warm-up and the end of the run, in any order,
+    /// each byte counted once: bit/s over that interval.
     pub goodput: f64,
     /// Data segments sent by both ends, including retransmissions.
     pub segments_sent: u64,
@@ -64,9 +64,11 @@ pub struct FlowResult {
     pub recoveries: Option<Summary>,
     /// Round-trip times, as the sender measured them.
     pub rtt: Summary,
-    /// When all data had arrived, since the flow's start; `None` for a flow without an end, or one that did not finish.
+    /// When all data had arrived, since the flow's start; `None` for a flow without an end, or one
+    /// that did not finish.
     pub finished: Option<f64>,
-    /// The duration of exchanges: a request with its response, a message and its echo, a short flow.
+    /// The duration of exchanges: a request with its response, a message and its echo, a short
+    /// flow.
     pub exchanges: Summary,
     /// Connections that ended abnormally.
     pub broken: u64,
@@ -219,7 +221,8 @@ pub struct Summary {
     pub sd: f64,
 }
 
-/// Jain's fairness index: the square of the sum over n times the sum of squares; 1 if all values are zero.
+/// Jain's fairness index: the square of the sum over n times the sum of squares; 1 if all values
+/// are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

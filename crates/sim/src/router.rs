@@ -8,7 +8,8 @@ use airtcp_wire::ip;
 
 /// An IPv4 router: forwards packets at once to the port of their destination; queues are in links.
 ///
-/// It says nothing to senders of what it drops. Not there, because nothing needs it yet: IPv6, ICMP, prefixes.
+/// It says nothing to senders of what it drops. Not there, because nothing needs it yet: IPv6,
+/// ICMP, prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     routes: BTreeMap<Ipv4Addr, PortId>,

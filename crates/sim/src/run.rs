@@ -70,13 +70,14 @@ impl<'s> Simulation<'s> {
     ///
     /// # Errors
     ///
-    /// What goes wrong in the run: an application that was refused, or that read other data than was sent.
+    /// What goes wrong in the run: an application that was refused, or that read other data than
+    /// was sent.
     pub fn run(self, observer: Option<&mut dyn Observer>) -> Result<RunResult, SimError> {
         self.run_to_end(observer, None)
     }
 
-    /// Runs it as [`run`](Self::run) does, with the same result, and gives the state of every sender and queue after each
-    /// `interval` of virtual time.
+    /// Runs it as [`run`](Self::run) does, with the same result, and gives the state of every
+    /// sender and queue after each `interval` of virtual time.
     ///
     /// # Errors
     ///
@@ -261,7 +262,8 @@ fn flow_result(
     let meters: Vec<_> =
         [placed.caller, placed.answerer].into_iter().filter_map(|end| network.meter(end)).collect();
     let sum = |of: fn(&crate::app::Meter) -> u64| -> u64 { meters.iter().map(|m| of(m)).sum() };
-    // Goodput is of what arrived within its time, in whatever order: what a hole held up until the time began did not.
+    // Goodput is of what arrived within its time, in whatever order: what a hole held up until the
+    // time began did not.
     let counted = (sum(|meter| meter.counted) + network.unread(placed)).saturating_sub(before);
     let finished = meters.iter().filter_map(|meter| meter.finished).max();
     // Only who opens a connection exchanges.

@@ -61,8 +61,8 @@ impl Scenario {
         }
     }
 
-    /// Whether anything is drawn at random that shows: by a link, by an application, or by a sender's strategy. If
-    /// nothing is, all seeds have the same result.
+    /// Whether anything is drawn at random that shows: by a link, by an application, or by a
+    /// sender's strategy. If nothing is, all seeds have the same result.
     pub fn is_random(&self) -> bool {
         let of_flows = self.flows.iter().filter_map(|flow| flow.access.as_ref());
         let (shared, in_a_row): (Vec<_>, &[Wire]) = match &self.topology {
@@ -101,19 +101,19 @@ impl Wire {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a scenario has one of them")]
 pub enum Topology {
-    /// Every flow has a host of its own on the left and on the right, each on its access wire; two routers, and
-    /// the bottleneck between them.
+    /// Every flow has a host of its own on the left and on the right, each on its access wire; two
+    /// routers, and the bottleneck between them.
     ///
-    /// An access wire's forth is from left to right too: of the left one to the router, of the right one
-    /// from it.
+    /// An access wire's forth is from left to right too: of the left one to the router, of the
+    /// right one from it.
     Dumbbell {
         /// The access wires of flows that name none.
         access: Wire,
         /// The wire between the routers.
         bottleneck: Wire,
     },
-    /// A dumbbell whose right hosts are mobiles: behind the bottleneck, which is the wired Internet, stands a base
-    /// station with a radio, or one for each. Mobiles have no access wires.
+    /// A dumbbell whose right hosts are mobiles: behind the bottleneck, which is the wired
+    /// Internet, stands a base station with a radio, or one for each. Mobiles have no access wires.
     Wireless {
         /// The access wires of the fixed hosts of flows that name none.
         access: Wire,
@@ -124,9 +124,9 @@ pub enum Topology {
         /// Whose it is.
         radios: Radios,
     },
-    /// Two hosts, one at each end, and wires in a row between them, without routers; all flows share the hosts. A chain of
-    /// one wire is the simplest network. A flow whose [`FlowSpec::wires`] begin or end between two wires has its host at a
-    /// router there.
+    /// Two hosts, one at each end, and wires in a row between them, without routers; all flows
+    /// share the hosts. A chain of one wire is the simplest network. A flow whose
+    /// [`FlowSpec::wires`] begin or end between two wires has its host at a router there.
     Chain {
         /// From left to right.
         wires: Vec<Wire>,
@@ -139,7 +139,8 @@ pub enum Radios {
     /// All mobiles share one radio.
     #[default]
     Shared,
-    /// Each mobile has its own radio and station; packets from the wired side go to the station of their mobile.
+    /// Each mobile has its own radio and station; packets from the wired side go to the station of
+    /// their mobile.
     Own,
 }
 
@@ -190,8 +191,8 @@ pub struct FlowSpec {
     pub start: Duration,
     /// The interval between the starts of copies.
     pub stagger: Duration,
-    /// When it stops, from the run's start: an application writes no more, begins no request and no transfer. What it
-    /// has written is still delivered.
+    /// When it stops, from the run's start: an application writes no more, begins no request and no
+    /// transfer. What it has written is still delivered.
     pub stop: Option<Duration>,
     /// TCP: other strategies that its connection changes to while it runs, at both ends.
     pub changes: Vec<Change>,
@@ -205,22 +206,26 @@ pub struct FlowSpec {
     pub sack: bool,
     /// TCP: whether the sender paces even if its control sets no rate.
     pub pacing: bool,
-    /// TCP: whether connections start with what others between the same hosts have learned of the path.
+    /// TCP: whether connections start with what others between the same hosts have learned of the
+    /// path.
     pub path_memory: bool,
-    /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
-    /// own.
+    /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's
+    /// default, and RRTP has its own.
     pub receive_buffer: Option<ByteCount>,
     /// The maximum size of the send buffer, if not the transport's default.
     pub send_buffer: Option<ByteCount>,
-    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does, and with RRTP
-    /// as long as its default has it.
+    /// How long connections wait for an answer; without it, for as many time-outs in a row as the
+    /// stack does, and with RRTP as long as its default has it.
     pub user_timeout: Option<Duration>,
-    /// How late its hosts wake, as on a busy machine: a packet that arrived or a timer that expired waits this long, and the
-    /// host then works all that is due. In a chain, where flows share the hosts, the longest delay counts.
+    /// How late its hosts wake, as on a busy machine: a packet that arrived or a timer that expired
+    /// waits this long, and the host then works all that is due. In a chain, where flows share the
+    /// hosts, the longest delay counts.
     pub wake_up_delay: Duration,
-    /// Whether its mobile suppresses duplicate ACKs according to the base station's marks (TCP-ECN).
+    /// Whether its mobile suppresses duplicate ACKs according to the base station's marks
+    /// (TCP-ECN).
     pub mark_aware: bool,
-    /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside a mobile.
+    /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside
+    /// a mobile.
     pub access: Option<Wire>,
 }
 
@@ -284,7 +289,8 @@ pub enum App {
         request: ByteCount,
         /// The size of its response.
         response: ByteCount,
-        /// The mean pause between a response and the next request, exponentially distributed; zero for none.
+        /// The mean pause between a response and the next request, exponentially distributed; zero
+        /// for none.
         think: Duration,
         /// How many requests; without it, as many as there is time for.
         count: Option<u64>,

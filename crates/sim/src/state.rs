@@ -57,7 +57,8 @@ pub struct QueueState {
     pub bytes: ByteCount,
 }
 
-/// Reports the present state of every sender, in the order of flows, and of every queue, in the order of nodes.
+/// Reports the present state of every sender, in the order of flows, and of every queue, in the
+/// order of nodes.
 pub(crate) fn report(network: &mut Network, flows: &[FlowSpec], on_state: &mut dyn FnMut(&State)) {
     for placed in &network.flows {
         report_senders(network, &flows[placed.spec].name, placed, on_state);

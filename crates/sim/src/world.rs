@@ -9,9 +9,9 @@ const MAX_AT_ONCE: u64 = 20_000_000;
 
 /// Nodes, the wires between their ports, and virtual time.
 ///
-/// A wire delivers at once: delay is in links. Time goes from deadline to deadline; of several at the same
-/// time, the node that was added first has its turn first. Only nodes that have something to do are touched, so
-/// that what an event costs does not depend on how many others are idle.
+/// A wire delivers at once: delay is in links. Time goes from deadline to deadline; of several at
+/// the same time, the node that was added first has its turn first. Only nodes that have something
+/// to do are touched, so that what an event costs does not depend on how many others are idle.
 ///
 /// ```
 /// use airtcp_link::Link;
@@ -83,7 +83,8 @@ impl<N: Node> World<N> {
         NodeId(id)
     }
 
-    /// Wires two ports, either of which may be wired again later. A node that is not there has no ports.
+    /// Wires two ports, either of which may be wired again later. A node that is not there has no
+    /// ports.
     pub fn connect(&mut self, one: (NodeId, PortId), other: (NodeId, PortId)) {
         for ((from, port), (to, far)) in [(one, other), (other, one)] {
             let Some(place) = self.places.get_mut(from.0 as usize) else { return };
@@ -105,7 +106,8 @@ impl<N: Node> World<N> {
         self.places.get(id.0 as usize).map(|place| &place.node)
     }
 
-    /// A node, to be asked what needs it changed. What it has to do because of it waits for its next turn.
+    /// A node, to be asked what needs it changed. What it has to do because of it waits for its
+    /// next turn.
     pub fn node_mut(&mut self, id: NodeId) -> Option<&mut N> {
         self.places.get_mut(id.0 as usize).map(|place| &mut place.node)
     }
@@ -141,8 +143,8 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// Has a node do something now, at nobody's word, and sees to what follows from it; `None` if there is no such
-    /// node.
+    /// Has a node do something now, at nobody's word, and sees to what follows from it; `None` if
+    /// there is no such node.
     pub fn act<T>(
         &mut self,
         id: NodeId,
@@ -194,8 +196,8 @@ impl<N: Node> World<N> {
 
     /// Passes on whatever a node has to send, and whatever follows from it now.
     ///
-    /// A node that was given a packet is asked before the next is given, so that packets which come at one
-    /// instant are no batch.
+    /// A node that was given a packet is asked before the next is given, so that packets which come
+    /// at one instant are no batch.
     fn drain(&mut self, first: u32, observer: &mut (impl Observer + ?Sized)) {
         let now = self.now;
         self.asked.push(first);

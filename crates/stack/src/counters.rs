@@ -4,8 +4,8 @@ macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
         /// Counters of a host since its creation.
         ///
-        /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions, as
-        /// the kernel's TCP counters do.
+        /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions,
+        /// as the kernel's TCP counters do.
         #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
         #[non_exhaustive]
         pub struct Counters {

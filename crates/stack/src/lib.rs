@@ -1,8 +1,9 @@
 //! A TCP/IP stack as one state machine: IPv4, IPv6, ICMP, UDP and TCP.
 //!
-//! [`host::Host`] is a [`Node`](airtcp_types::Node): packets and the time go in; packets, events and
-//! a next deadline come out. Applications hold [`host::SocketId`]s and ask the host which of them are
-//! ready. Nothing there reads a clock, draws a random number or waits: keys and time are handed in.
+//! [`host::Host`] is a [`Node`](airtcp_types::Node): packets and the time go in; packets, events
+//! and a next deadline come out. Applications hold [`host::SocketId`]s and ask the host which of
+//! them are ready. Nothing there reads a clock, draws a random number or waits: keys and time are
+//! handed in.
 //!
 //! Two hosts, joined by hand:
 //!

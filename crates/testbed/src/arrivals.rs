@@ -41,7 +41,8 @@ impl Arrivals {
         Rate::from_bytes_over(after - before, to.saturating_sub(from))
     }
 
-    /// How long after `from` the stream had `rate` over half a second. `None` if it had not until the end.
+    /// How long after `from` the stream had `rate` over half a second. `None` if it had not until
+    /// the end.
     pub fn has_rate_after(&self, from: Duration, rate: Rate) -> Option<Duration> {
         let last = self.looks.last()?.0;
         let begins = self.looks.iter().map(|(at, _)| *at).filter(|at| *at >= from);

@@ -50,7 +50,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     /// Several at once share what is between the hosts.
     ///
     /// # Errors
-    /// The connection does not open or breaks; a byte differs; the kernel does not know the congestion control.
+    /// The connection does not open or breaks; a byte differs; the kernel does not know the
+    /// congestion control.
     pub async fn bulk(&self, bulk: &Bulk) -> io::Result<Bulked> {
         let Bulk { way, is_ipv6, congestion, warm_up, time } = bulk.clone();
         let mut stream = self.stream(&Course { way, is_ipv6, congestion }).await?;

@@ -28,8 +28,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     /// There is no limit to the time it takes: dropping the future gives it up with the dumbbell.
     ///
     /// # Errors
-    /// The connection does not open or breaks; a byte differs, is missing or is too many; the left host is the
-    /// kernel, which tells nothing of itself.
+    /// The connection does not open or breaks; a byte differs, is missing or is too many; the left
+    /// host is the kernel, which tells nothing of itself.
     pub async fn deliver(&self, bytes: ByteCount) -> io::Result<Delivered> {
         let End::Stack(stack, namespace) = self.left() else {
             return Err(io::Error::new(
@@ -57,7 +57,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
             let received = peer::upload(&mut stream, SEED, bytes.0).await?;
             Ok::<_, io::Error>((received, stream.info()?))
         });
-        // A receiver that finds a difference hangs up: its error is the first, and the one that tells.
+        // A receiver that finds a difference hangs up: its error is the first, and the one that
+        // tells.
         let receiving = async { receiving.await.map_err(io::Error::other)? };
         let sending = async { sending.await.map_err(io::Error::other)? };
         let (end, (received, info)) = tokio::try_join!(receiving, sending)?;
@@ -69,7 +70,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     }
 }
 
-/// Reads to the end of the stream, compares, answers with the number of bytes, and tells when the end was there.
+/// Reads to the end of the stream, compares, answers with the number of bytes, and tells when the
+/// end was there.
 async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Instant> {
     let bytes = peer::receive(&mut stream, SEED).await?;
     let end = Instant::now();

@@ -30,8 +30,8 @@ pub struct Plan<N = Link> {
     pub node: N,
     /// The clock of the node and of the stacks.
     pub clock: Clock,
-    /// Who is shown the node and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
-    /// [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
+    /// Who is shown the node and the hosts, under the numbers [`Dumbbell::LEFT`],
+    /// [`Dumbbell::LINK`] and [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
     pub observer: Option<Arc<Mutex<dyn Observer + Send>>>,
     /// Has the node make events, or make none.
     pub set_events: fn(&mut N, bool),
@@ -54,7 +54,8 @@ impl Plan {
 }
 
 impl<N> Plan<N> {
-    /// Two hosts at ports 0 and 1 of `node`, which makes events if there is an observer: `set_events` tells it.
+    /// Two hosts at ports 0 and 1 of `node`, which makes events if there is an observer:
+    /// `set_events` tells it.
     pub fn over(left: Host, node: N, right: Host, set_events: fn(&mut N, bool)) -> Self {
         Self { left, right, node, clock: Clock::start(), observer: None, set_events }
     }
@@ -72,8 +73,8 @@ impl<N> fmt::Debug for Plan<N> {
 pub enum End {
     /// The kernel's, in this namespace: what is run inside has its sockets.
     Kernel(Namespace),
-    /// Our stack, on a TUN device of its own. The kernel of the namespace routes between that one and the
-    /// link's.
+    /// Our stack, on a TUN device of its own. The kernel of the namespace routes between that one
+    /// and the link's.
     Stack(Stack, Namespace),
 }
 
@@ -94,12 +95,13 @@ impl End {
     }
 }
 
-/// Host, TUN device, emulated link, TUN device, host: each host in a namespace of its own, the link on a thread
-/// of its own. Any other node of two ports may be in the link's place, a base station for one.
+/// Host, TUN device, emulated link, TUN device, host: each host in a namespace of its own, the link
+/// on a thread of its own. Any other node of two ports may be in the link's place, a base station
+/// for one.
 ///
-/// Both hosts have an IPv4 and an IPv6 address. The devices are without offload, so that each packet the link
-/// sees has at most 1500 bytes and its checksum, and nothing but the hosts' own packets crosses it. All of it
-/// goes with the value, or with the process.
+/// Both hosts have an IPv4 and an IPv6 address. The devices are without offload, so that each
+/// packet the link sees has at most 1500 bytes and its checksum, and nothing but the hosts' own
+/// packets crosses it. All of it goes with the value, or with the process.
 ///
 /// ```no_run
 /// use airtcp_link::{Link, Way};
@@ -165,8 +167,9 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
         Ok(Self { emulator, left, right })
     }
 
-    /// Gives the kernel of a stack's namespace an IPv4 address of its own on the link, so that what it sends shares
-    /// the link with what the stack sends. A host that is the kernel's has one already.
+    /// Gives the kernel of a stack's namespace an IPv4 address of its own on the link, so that what
+    /// it sends shares the link with what the stack sends. A host that is the kernel's has one
+    /// already.
     ///
     /// # Errors
     /// The kernel refuses the address.

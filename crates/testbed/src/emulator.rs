@@ -13,8 +13,8 @@ use crate::TestbedError;
 
 type Look<N> = Box<dyn FnOnce(&mut Driver<N, Tun>) + Send>;
 
-/// A node between two TUN devices, an emulated link for one, driven by a thread that does nothing else, so that it is
-/// late for no one's sake.
+/// A node between two TUN devices, an emulated link for one, driven by a thread that does nothing
+/// else, so that it is late for no one's sake.
 #[derive(Debug)]
 pub(crate) struct Emulator<N> {
     // Taken at the end: the thread ends when no sender is left.
@@ -23,8 +23,8 @@ pub(crate) struct Emulator<N> {
 }
 
 impl<N: Node + Send + 'static> Emulator<N> {
-    /// Starts it: port 0 of `node` is the first device. An observer is shown the node, and of the hosts those
-    /// that are asked for.
+    /// Starts it: port 0 of `node` is the first device. An observer is shown the node, and of the
+    /// hosts those that are asked for.
     pub(crate) fn start(
         node: N,
         devices: [TunFile; 2],
@@ -102,7 +102,8 @@ impl<N> Drop for Emulator<N> {
     }
 }
 
-/// Drives until nobody can look any more. A node whose device is gone is still there to be looked at.
+/// Drives until nobody can look any more. A node whose device is gone is still there to be looked
+/// at.
 async fn serve<N: Node>(
     mut driver: Driver<N, Tun>,
     mut looks: UnboundedReceiver<Look<N>>,

@@ -1,4 +1,5 @@
-//! The interfaces of the namespace that the calling thread is in, for commands that set up what they have made.
+//! The interfaces of the namespace that the calling thread is in, for commands that set up what
+//! they have made.
 
 use nix::net::if_::if_nametoindex;
 

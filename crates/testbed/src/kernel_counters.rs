@@ -36,8 +36,8 @@ impl Namespace {
         self.run(retransmissions)
     }
 
-    /// A counter of the kernel's TCP in this namespace by the name that `nstat` has for it, without its `TcpExt`:
-    /// `TCPLossProbes`.
+    /// A counter of the kernel's TCP in this namespace by the name that `nstat` has for it, without
+    /// its `TcpExt`: `TCPLossProbes`.
     ///
     /// # Errors
     /// The kernel has none of this name.
@@ -61,8 +61,8 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How often a retransmission timer of the kernel's TCP ran out in this namespace, repeats included. One that runs
-    /// out while the peer's window is closed is not counted by the kernel.
+    /// How often a retransmission timer of the kernel's TCP ran out in this namespace, repeats
+    /// included. One that runs out while the peer's window is closed is not counted by the kernel.
     ///
     /// # Errors
     /// The kernel does not tell.

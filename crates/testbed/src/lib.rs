@@ -3,9 +3,9 @@
 //! A [`Namespace`] is an anonymous network namespace with a thread inside: closures and futures go
 //! in, results come out, and whatever they open (sockets, TUN devices, children) is bound to it.
 //! Addresses, routes and veth pairs are set on it by name; [`peer`] is the kernel's TCP as the
-//! other end, serving and calling. A [`Dumbbell`](dumbbell::Dumbbell) is two hosts, the kernel's or our
-//! stack's, with an emulated link between them. A namespace dies with its last thread, so that even SIGKILL
-//! leaves no process, no interface and no file behind.
+//! other end, serving and calling. A [`Dumbbell`](dumbbell::Dumbbell) is two hosts, the kernel's or
+//! our stack's, with an emulated link between them. A namespace dies with its last thread, so that
+//! even SIGKILL leaves no process, no interface and no file behind.
 //!
 //! ```no_run
 //! use airtcp_testbed::{Namespace, Service, peer};

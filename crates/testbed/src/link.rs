@@ -67,7 +67,8 @@ impl Namespace {
         self.until_usable(name, &[cidr])
     }
 
-    /// Removes an address from the interface `name`: its connections stay, and nothing reaches them any more.
+    /// Removes an address from the interface `name`: its connections stay, and nothing reaches them
+    /// any more.
     ///
     /// # Errors
     /// No such interface, or it has not that address.
@@ -218,8 +219,8 @@ pub(crate) async fn add_address(
     request.execute().await
 }
 
-/// Waits until an interface whose link is up takes packets for its IPv6 addresses: the kernel says that it has them, and makes
-/// their routes a little later.
+/// Waits until an interface whose link is up takes packets for its IPv6 addresses: the kernel says
+/// that it has them, and makes their routes a little later.
 pub(crate) async fn until_usable(name: &str, addresses: &[Cidr]) -> io::Result<()> {
     let own = addresses.iter().filter_map(|cidr| match cidr.address {
         IpAddr::V4(_) => None,

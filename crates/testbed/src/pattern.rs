@@ -30,8 +30,9 @@ impl Pattern {
         Self::repeating(seed, u64::MAX)
     }
 
-    /// The first `period` bytes of the stream of `seed`, over and over. They can be made once, and sent any number of
-    /// times. Choose a period that no buffer has, such as a prime: a shift by a whole period does not show.
+    /// The first `period` bytes of the stream of `seed`, over and over. They can be made once, and
+    /// sent any number of times. Choose a period that no buffer has, such as a prime: a shift by a
+    /// whole period does not show.
     ///
     /// # Panics
     /// A period of 0.

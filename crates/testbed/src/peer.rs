@@ -22,7 +22,8 @@ use crate::{Namespace, Pattern, TestbedError};
 /// Bytes per read and write.
 const CHUNK: usize = 64 * 1024;
 
-/// What [`Service::Source`] writes: the first bytes of the pattern of a seed, over and over. The period is a prime.
+/// What [`Service::Source`] writes: the first bytes of the pattern of a seed, over and over. The
+/// period is a prime.
 const SOURCE_SEED: u64 = 0;
 const SOURCE_PERIOD: usize = 65_521;
 

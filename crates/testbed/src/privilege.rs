@@ -13,7 +13,8 @@ use crate::{Namespace, TestbedError};
 
 const TUN_NODE: &str = "/dev/net/tun";
 
-/// Set to `1` where a test that cannot have its namespace, or a kernel with what it needs, shall fail instead of being skipped.
+/// Set to `1` where a test that cannot have its namespace, or a kernel with what it needs, shall
+/// fail instead of being skipped.
 const REQUIRE: &str = "AIRTCP_REQUIRE_NETNS";
 
 // capabilities(7).
@@ -38,8 +39,8 @@ pub fn requirements() -> Result<(), TestbedError> {
 /// For a test: gives what was made, or says loudly why the test is skipped and gives nothing.
 ///
 /// # Panics
-/// When nothing was made though it could have been (every error but [`TestbedError::Unavailable`] and
-/// [`TestbedError::NoControl`]), or when the environment has `AIRTCP_REQUIRE_NETNS=1`.
+/// When nothing was made though it could have been (every error but [`TestbedError::Unavailable`]
+/// and [`TestbedError::NoControl`]), or when the environment has `AIRTCP_REQUIRE_NETNS=1`.
 ///
 /// ```no_run
 /// let Some(()) = airtcp_testbed::or_skip(airtcp_testbed::requirements()) else { return };

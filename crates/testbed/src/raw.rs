@@ -11,7 +11,8 @@ use nix::sys::socket::{
 
 use crate::Namespace;
 
-/// Sends whole IPv4 packets into a namespace's network, with any source address: what a hostile host does.
+/// Sends whole IPv4 packets into a namespace's network, with any source address: what a hostile
+/// host does.
 #[derive(Debug)]
 pub struct RawSender(OwnedFd);
 

@@ -93,8 +93,8 @@ fn a_tun_and_its_addresses_are_seen_in_its_namespace_alone() {
     assert!(becomes(|| one.interfaces().unwrap().len() == 1), "the TUN goes with its descriptor");
 }
 
-/// Whether a connection to a port of the namespace's own that nobody listens at is refused: an address that is not the
-/// namespace's yet is looked for behind the device, where nobody answers.
+/// Whether a connection to a port of the namespace's own that nobody listens at is refused: an
+/// address that is not the namespace's yet is looked for behind the device, where nobody answers.
 fn is_own(namespace: &Namespace, address: &str) -> bool {
     let to = SocketAddr::new(address.parse().unwrap(), 9);
     let patience = Duration::from_millis(500);

@@ -11,7 +11,8 @@ pub(crate) const INFALLIBLE: &str = "an SVG is drawn into memory";
 pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(crate) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
-/// The colours of Okabe and Ito that can be told apart on white, by people who are colour-blind too.
+/// The colours of Okabe and Ito that can be told apart on white, by people who are colour-blind
+/// too.
 pub(crate) const OKABE_ITO: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -26,7 +27,8 @@ pub(crate) fn text<'a>(size: u32, color: &'a RGBColor, h: HPos, v: VPos) -> Text
     TextStyle::from((FONT, size).into_font()).color(color).pos(Pos::new(h, v))
 }
 
-/// A number with as many decimals as the step between labels needs, `span` being what an axis shows.
+/// A number with as many decimals as the step between labels needs, `span` being what an axis
+/// shows.
 pub(crate) fn number(value: f64, span: f64) -> String {
     let decimals = (1.5 - span.abs().max(1e-9).log10()).ceil().clamp(0.0, 9.0) as usize;
     let text = format!("{value:.decimals$}");

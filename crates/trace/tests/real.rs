@@ -1,5 +1,5 @@
-//! A transfer of the real stack over a real link in virtual time, recorded, and read back by tshark and
-//! tcptrace.
+//! A transfer of the real stack over a real link in virtual time, recorded, and read back by tshark
+//! and tcptrace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

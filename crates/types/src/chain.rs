@@ -4,8 +4,8 @@ use crate::{Event, Instant, Node, Packet, PortId};
 
 /// Two nodes of two ports each, the second behind the first: port 1 of `near` is port 0 of `far`.
 ///
-/// The outer ports are port 0 of `near` and port 1 of `far`. What the two give each other passes at once, when the
-/// chain is asked for packets.
+/// The outer ports are port 0 of `near` and port 1 of `far`. What the two give each other passes at
+/// once, when the chain is asked for packets.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B> {
     /// The node at port 0.

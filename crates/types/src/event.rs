@@ -138,7 +138,8 @@ pub enum EventKind {
         /// The window it offers.
         window: ByteCount,
     },
-    /// The segment of the last [`Received`](Self::Received) is the first to acknowledge these transmissions.
+    /// The segment of the last [`Received`](Self::Received) is the first to acknowledge these
+    /// transmissions.
     Acknowledged {
         /// The number of the first.
         first: TxNo,
@@ -215,7 +216,8 @@ pub enum Fate {
         /// Whether every checksum of it still holds, so that no receiver can notice.
         unnoticed: bool,
     },
-    /// It was given a mark: CE (RFC 3168) by a queue, the bit of TCP-ECN because of a hole before it.
+    /// It was given a mark: CE (RFC 3168) by a queue, the bit of TCP-ECN because of a hole before
+    /// it.
     Marked {
         /// By what, in a word or two: `codel`, `hole`.
         cause: &'static str,

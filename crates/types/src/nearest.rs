@@ -3,8 +3,8 @@
 /// Words are compared so far: no name is longer.
 const LONGEST: usize = 64;
 
-/// How many letters have to be put in, taken out, changed, or exchanged with their neighbour to make `name` of `word`; small
-/// and capital ones are the same.
+/// How many letters have to be put in, taken out, changed, or exchanged with their neighbour to
+/// make `name` of `word`; small and capital ones are the same.
 pub fn distance(name: &str, word: &str) -> usize {
     let lower = |text: &str| -> Vec<char> {
         text.chars().take(LONGEST).map(|c| c.to_ascii_lowercase()).collect()
@@ -27,7 +27,8 @@ pub fn distance(name: &str, word: &str) -> usize {
     above[name.len()]
 }
 
-/// The name that is written so much like `word` that it was probably meant: at most a third of its letters differ.
+/// The name that is written so much like `word` that it was probably meant: at most a third of its
+/// letters differ.
 ///
 /// ```
 /// let names = ["reno", "cubic", "westwood"];

@@ -17,8 +17,9 @@ pub enum Crossing {
 
 /// Someone who watches nodes, and is shown everything in the order of time.
 ///
-/// Who drives nodes shows packets and passes on what [`Node::poll_event`](crate::Node::poll_event) gives.
-/// An observer changes nothing: a run with one is the run without. Both methods do nothing unless written.
+/// Who drives nodes shows packets and passes on what [`Node::poll_event`](crate::Node::poll_event)
+/// gives. An observer changes nothing: a run with one is the run without. Both methods do nothing
+/// unless written.
 pub trait Observer {
     /// A packet arrives at a node or leaves it.
     fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {

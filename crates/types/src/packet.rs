@@ -20,10 +20,11 @@ pub enum Checksum {
 /// payload the device cuts into pieces of `segment_size` bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
-    /// The packet from its first IP header byte to its last payload byte; of one with a `tail`, what stands before that.
+    /// The packet from its first IP header byte to its last payload byte; of one with a `tail`,
+    /// what stands before that.
     pub data: Vec<u8>,
-    /// The last part of the payload, which is not copied here from the buffer it is in: only between a host and an
-    /// offloading device. All headers are in `data`.
+    /// The last part of the payload, which is not copied here from the buffer it is in: only
+    /// between a host and an offloading device. All headers are in `data`.
     pub tail: Vec<SharedBytes>,
     /// Payload bytes per segment of a super-segment; `None` for an ordinary packet.
     pub segment_size: Option<u16>,

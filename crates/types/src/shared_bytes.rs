@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 /// A part of a buffer, which nobody changes while somebody holds a part of it.
 ///
-/// Its owner has the buffer to itself again, and so may change it ([`Arc::get_mut`]), when all parts are gone.
+/// Its owner has the buffer to itself again, and so may change it ([`Arc::get_mut`]), when all
+/// parts are gone.
 ///
 /// ```
 /// use std::sync::Arc;

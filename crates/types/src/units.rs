@@ -38,8 +38,8 @@ impl ByteCount {
         Self((self.0 as f64 * factor) as u64)
     }
 
-    /// Half of it, rounded up: a window of whole segments that is halved again and again does not come to lie a
-    /// byte below whole segments, where the last of them would not fit.
+    /// Half of it, rounded up: a window of whole segments that is halved again and again does not
+    /// come to lie a byte below whole segments, where the last of them would not fit.
     pub const fn half(self) -> Self {
         Self(self.0.div_ceil(2))
     }

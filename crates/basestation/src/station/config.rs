@@ -18,7 +18,8 @@ pub enum Policy {
     Plain,
     /// Marks, filtered duplicate ACKs and freezing (TCP-ECN).
     TcpEcn,
-    /// Copies of what the mobile has not acknowledged, sent again from here (Snoop); to compare with.
+    /// Copies of what the mobile has not acknowledged, sent again from here (Snoop); to compare
+    /// with.
     Snoop,
 }
 
@@ -51,15 +52,16 @@ pub struct StationConfig {
     pub mark_bits: u8,
     /// Flows that are known at a time; of those above it the one used least recently is forgotten.
     pub flows: usize,
-    /// Flows known at a time that the mobile has not acknowledged anything of: SYNs, for the most part.
+    /// Flows known at a time that the mobile has not acknowledged anything of: SYNs, for the most
+    /// part.
     pub unproven: usize,
     /// Bytes that held packets take while the mobile is gone.
     pub hold: ByteCount,
     /// How long the mobile may be gone before its flows are let go.
     #[serde(with = "seconds")]
     pub absence: Duration,
-    /// The networks of the mobiles: what comes from the wireless side with another source is dropped. If there are none any
-    /// source passes.
+    /// The networks of the mobiles: what comes from the wireless side with another source is
+    /// dropped. If there are none any source passes.
     pub mobiles: Vec<Prefix>,
     /// Bytes of packets that the policy `snoop` keeps copies of.
     pub cache: ByteCount,

@@ -1,4 +1,5 @@
-//! Duplicate ACKs that the fixed host need not hear: the radio still has what they ask for (TCP-ECN 6.2.1.2, case 4).
+//! Duplicate ACKs that the fixed host need not hear: the radio still has what they ask for (TCP-ECN
+//! 6.2.1.2, case 4).
 
 use airtcp_link::radio::FrameNo;
 use airtcp_types::SeqRange;
@@ -8,8 +9,9 @@ use super::segment::{Segment, flag};
 
 /// Whether a segment of the mobile's is a duplicate ACK that says nothing else to the fixed host.
 ///
-/// Everything that is not plainly one is none: keepalives and window probes, which have an older number, window updates,
-/// answers with ECN's bits, special ACKs, DSACKs, reports of data that never came by here, options that are not known.
+/// Everything that is not plainly one is none: keepalives and window probes, which have an older
+/// number, window updates, answers with ECN's bits, special ACKs, DSACKs, reports of data that
+/// never came by here, options that are not known.
 pub(super) fn is_plain_duplicate(flow: &Flow, segment: &Segment) -> bool {
     let (Some(mobile), Some(acked)) = (flow.mobile, flow.acked()) else { return false };
     let others = flag::SYN | flag::FIN | flag::RST | flag::URG | flag::ECE | flag::CWR;
@@ -27,7 +29,8 @@ pub(super) fn is_plain_duplicate(flow: &Flow, segment: &Segment) -> bool {
         && blocks_are_known(flow, segment)
 }
 
-/// Whether every SACK block is of data above the acknowledgement that came by here; so none is a DSACK (RFC 2883).
+/// Whether every SACK block is of data above the acknowledgement that came by here; so none is a
+/// DSACK (RFC 2883).
 fn blocks_are_known(flow: &Flow, segment: &Segment) -> bool {
     let Some(acked) = flow.acked() else { return false };
     let blocks = segment.options.sack;
@@ -43,8 +46,9 @@ fn blocks_are_known(flow: &Flow, segment: &Segment) -> bool {
     ranges.all(is_known) && !is_nested
 }
 
-/// Whether a duplicate ACK is to be dropped: the radio has what it asks for, and the fixed host does not repair it. While
-/// it does, it counts the duplicates: they tell it what has left the network.
+/// Whether a duplicate ACK is to be dropped: the radio has what it asks for, and the fixed host
+/// does not repair it. While it does, it counts the duplicates: they tell it what has left the
+/// network.
 pub(super) fn hides(flow: &Flow, segment: &Segment, is_held: impl Fn(FrameNo) -> bool) -> bool {
     is_plain_duplicate(flow, segment)
         && flow.acked().is_some_and(|acked| flow.is_radios(acked, is_held))

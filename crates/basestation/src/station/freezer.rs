@@ -1,4 +1,5 @@
-//! Holds packets while the mobile is out of reach, and decides when senders continue (TCP-ECN 6.2.2).
+//! Holds packets while the mobile is out of reach, and decides when senders continue (TCP-ECN
+//! 6.2.2).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -7,16 +8,18 @@ use airtcp_types::{ExtSeq, Instant, Packet};
 
 use super::flow::{Entered, FlowKey};
 
-/// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of 1024 us).
+/// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of
+/// 1024 us).
 const BEACON: Duration = Duration::from_micros(102_400);
-/// A sender that was told to stop and sends all the same is told again after a round trip, and no sooner than this,
-/// Linux's smallest time-out: so that no two answers to one flight look like duplicate ACKs.
+/// A sender that was told to stop and sends all the same is told again after a round trip, and no
+/// sooner than this, Linux's smallest time-out: so that no two answers to one flight look like
+/// duplicate ACKs.
 pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
-/// One that says it leaves, or fades, and is still there after so long, stays for now: who walks is through the last
-/// metres in less, and a sender that waits for it would wait for ever.
+/// One that says it leaves, or fades, and is still there after so long, stays for now: who walks is
+/// through the last metres in less, and a sender that waits for it would wait for ever.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
-/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1), or
-/// only the pause of an application.
+/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298
+/// section 2.1), or only the pause of an application.
 pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// How often the window is told again: a third time would be the third duplicate ACK.
 const REMINDERS: u8 = 2;
@@ -32,7 +35,8 @@ pub enum Reach {
     Leaving,
     /// It is gone: what comes for it is held.
     Gone,
-    /// It has been gone for too long: its flows are forgotten, and what comes for it is no longer held or answered.
+    /// It has been gone for too long: its flows are forgotten, and what comes for it is no longer
+    /// held or answered.
     Lost,
 }
 
@@ -156,14 +160,14 @@ impl Freezer {
         !self.held.is_empty()
     }
 
-    /// Whether there is room for a packet of so many bytes. Half of it is for flows that the mobile takes part in alone:
-    /// others may be a flood.
+    /// Whether there is room for a packet of so many bytes. Half of it is for flows that the mobile
+    /// takes part in alone: others may be a flood.
     pub(super) const fn has_room(&self, len: usize, is_proven: bool) -> bool {
         self.bytes + cost(len) <= if is_proven { self.limit } else { self.limit / 2 }
     }
 
-    /// Takes a packet in. One that repeats what another carries is not wanted: before what came between them its time
-    /// stamp would have the mobile refuse all that (RFC 7323 section 5.3).
+    /// Takes a packet in. One that repeats what another carries is not wanted: before what came
+    /// between them its time stamp would have the mobile refuse all that (RFC 7323 section 5.3).
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
         if held.carries().is_some_and(|carries| self.carried.contains(&carries)) {
             return Outcome::Again;

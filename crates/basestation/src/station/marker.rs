@@ -1,4 +1,5 @@
-//! The mark towards the mobile: something before this segment was lost on the wired side (TCP-ECN 6.2.1.2).
+//! The mark towards the mobile: something before this segment was lost on the wired side (TCP-ECN
+//! 6.2.1.2).
 
 use airtcp_types::Packet;
 

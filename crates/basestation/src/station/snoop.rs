@@ -1,8 +1,9 @@
-//! Snoop (Balakrishnan, Seshan, Katz 1995), to compare with: segments are cached until the mobile acknowledges them, sent
-//! again from here on its duplicate ACK or when none comes, and those duplicate ACKs hidden.
+//! Snoop (Balakrishnan, Seshan, Katz 1995), to compare with: segments are cached until the mobile
+//! acknowledges them, sent again from here on its duplicate ACK or when none comes, and those
+//! duplicate ACKs hidden.
 //!
-//! What the radio still has is not sent again: that would only be a second copy in the same queue. Local copies go to
-//! its tail; the paper gives them precedence.
+//! What the radio still has is not sent again: that would only be a second copy in the same queue.
+//! Local copies go to its tail; the paper gives them precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +29,8 @@ pub(super) struct Cache {
     bytes: usize,
     /// The smoothed round trip over the radio.
     rtt: Option<Duration>,
-    /// When the first segment is sent again, if the mobile says nothing; doubled with each time it was.
+    /// When the first segment is sent again, if the mobile says nothing; doubled with each time it
+    /// was.
     deadline: Option<Instant>,
     backoff: u32,
     /// When its timer is looked at: at the deadline or before.
@@ -86,13 +88,15 @@ impl Cache {
         }
     }
 
-    /// The segment that the mobile asks for at `seq`, if it was cached and the fixed host is not about it already.
+    /// The segment that the mobile asks for at `seq`, if it was cached and the fixed host is not
+    /// about it already.
     fn asked(&self, seq: ExtSeq) -> Option<&Cached> {
         let (_, cached) = self.segments.range(..=seq).next_back()?;
         (cached.range.contains(seq) && !cached.is_again).then_some(cached)
     }
 
-    /// A copy of the segment that starts at `start`, to be sent again; `None` if it has been too often.
+    /// A copy of the segment that starts at `start`, to be sent again; `None` if it has been too
+    /// often.
     fn copy(&mut self, now: Instant, start: ExtSeq) -> Option<(Packet, SeqRange)> {
         let cached = self.segments.get_mut(&start)?;
         if cached.copies >= MAX_COPIES {
@@ -152,8 +156,8 @@ impl Station {
         self.set_timer(slot);
     }
 
-    /// Whether an ACK of the mobile's is to be hidden; if it asks for something that the radio has lost, that is sent
-    /// again.
+    /// Whether an ACK of the mobile's is to be hidden; if it asks for something that the radio has
+    /// lost, that is sent again.
     pub(super) fn snoops(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
         let flow = &self.table[slot];
         let asked = match flow.acked() {

@@ -23,13 +23,13 @@ mod vnet;
 pub(crate) use self::file::Interface;
 pub use self::file::{TunFile, TunOptions};
 
-/// As many packets as are received at a time have their memory used again, and as many that were sent. One
-/// of a size that only offload makes is given back to the allocator.
+/// As many packets as are received at a time have their memory used again, and as many that were
+/// sent. One of a size that only offload makes is given back to the allocator.
 const SPARE: usize = 64;
 const SPARE_LENGTH: usize = 16_384;
 
-/// A packet of up to so many bytes is copied out of the buffer it was read into, which so is free again: an ACK would keep
-/// 64 KiB from everybody.
+/// A packet of up to so many bytes is copied out of the buffer it was read into, which so is free
+/// again: an ACK would keep 64 KiB from everybody.
 const COPIED: usize = 2048;
 
 /// No IP packet is longer.
@@ -44,10 +44,10 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 /// A TUN device: what is sent into it arrives at the kernel, and what the kernel routes to its
 /// interface is received.
 ///
-/// It carries whole IP packets, unless it was opened with [`TunOptions::offload`]: then the kernel gives and takes
-/// super-segments, and leaves checksums open, both ways. The payload of a packet of more than 2 KiB that
-/// such a device receives stays in the buffer that it was read into, as the packet's `tail`, and keeps those
-/// 64 KiB from being used again.
+/// It carries whole IP packets, unless it was opened with [`TunOptions::offload`]: then the kernel
+/// gives and takes super-segments, and leaves checksums open, both ways. The payload of a packet of
+/// more than 2 KiB that such a device receives stays in the buffer that it was read into, as the
+/// packet's `tail`, and keeps those 64 KiB from being used again.
 ///
 /// While its link is down the kernel refuses every packet (EIO): they are counted in `tx_dropped`.
 ///
@@ -78,8 +78,8 @@ impl Tun {
     /// Opens the TUN device `name` in the calling thread's network namespace, as
     /// [`TunFile::open`], and drives it with the current runtime.
     ///
-    /// The kernel sends nothing into a new one until it has an address there and the link is up. For a stack at
-    /// 10.0.0.2/24: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
+    /// The kernel sends nothing into a new one until it has an address there and the link is up.
+    /// For a stack at 10.0.0.2/24: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
     ///
     /// # Errors
     /// See [`DeviceError`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
@@ -126,8 +126,8 @@ impl Tun {
         Ok(())
     }
 
-    /// Has the interface stay, with its addresses and routes, when nobody has it open any more, until
-    /// `ip tuntap del` removes it.
+    /// Has the interface stay, with its addresses and routes, when nobody has it open any more,
+    /// until `ip tuntap del` removes it.
     ///
     /// # Errors
     /// The kernel refuses.

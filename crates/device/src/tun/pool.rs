@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// Longer than any IP packet with its header, so that no read truncates, whatever the MTU is changed to.
+/// Longer than any IP packet with its header, so that no read truncates, whatever the MTU is
+/// changed to.
 pub(super) const LENGTH: usize = 65_536 + super::vnet::LENGTH;
 
 /// As many buffers are kept: 4 MiB, if as much was ever held at a time.
@@ -13,8 +14,8 @@ const KEPT: usize = 64;
 pub(super) struct Pool(Vec<Arc<Vec<u8>>>);
 
 impl Pool {
-    /// A buffer of [`LENGTH`] bytes that nobody else holds a part of: of those the last used, which the
-    /// processor's caches know best.
+    /// A buffer of [`LENGTH`] bytes that nobody else holds a part of: of those the last used, which
+    /// the processor's caches know best.
     pub(super) fn free(&mut self) -> &mut Arc<Vec<u8>> {
         match self.0.iter_mut().rposition(|buffer| Arc::get_mut(buffer).is_some()) {
             Some(at) => self.0[at..].rotate_left(1),

@@ -33,7 +33,8 @@ impl BitErrors {
         libm::floor(libm::log(1.0 - share) / self.log_whole)
     }
 
-    /// Whether any bit of so many bytes is hit. Most packets' are not, and need no stream of their own.
+    /// Whether any bit of so many bytes is hit. Most packets' are not, and need no stream of their
+    /// own.
     fn strikes(&self, key: u64, len: usize) -> bool {
         let bits = len as f64 * 8.0;
         // The probability is below bits times rate, which needs no logarithm.

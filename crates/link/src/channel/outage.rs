@@ -19,7 +19,8 @@ impl Outages {
         (duty.is_some() || !down.is_empty()).then(|| Self { duty, down: down.to_vec() })
     }
 
-    /// Whether the link is down. It is from the first instant of a disconnection to before the last.
+    /// Whether the link is down. It is from the first instant of a disconnection to before the
+    /// last.
     pub(crate) fn is_down(&self, now: Instant) -> bool {
         let now = now.since(Instant::ZERO);
         self.down.iter().any(|down| {

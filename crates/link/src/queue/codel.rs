@@ -42,7 +42,8 @@ impl ControlLaw {
         Self::new(Duration::from_millis(5), Duration::from_millis(100))
     }
 
-    /// RFC 8289 section 5.6: whether the sojourn time of a packet that leaves, with `backlog` behind it, allows a drop.
+    /// RFC 8289 section 5.6: whether the sojourn time of a packet that leaves, with `backlog`
+    /// behind it, allows a drop.
     fn is_above(&mut self, now: Instant, since: Instant, backlog: ByteCount) -> bool {
         if now.since(since) < self.target || backlog <= MAXPACKET {
             self.first_above_time = None;
@@ -51,7 +52,8 @@ impl ControlLaw {
         now >= *self.first_above_time.get_or_insert(now + self.interval)
     }
 
-    /// The dropping state begins: from the rate that controlled the queue the last time, if that was recent.
+    /// The dropping state begins: from the rate that controlled the queue the last time, if that
+    /// was recent.
     fn begin(&mut self, now: Instant) {
         let delta = self.count.saturating_sub(self.lastcount);
         let recent = now.since(self.drop_next) < self.interval * 16;
@@ -66,8 +68,9 @@ impl ControlLaw {
         t + self.interval.div_f64(libm::sqrt(f64::from(self.count.max(1))))
     }
 
-    /// For a queue that marks and never drops: whether a packet that leaves, and has waited since `since`, is to be
-    /// marked. One that cannot be marked is looked at all the same, and the next that can is marked in its place.
+    /// For a queue that marks and never drops: whether a packet that leaves, and has waited since
+    /// `since`, is to be marked. One that cannot be marked is looked at all the same, and the next
+    /// that can is marked in its place.
     pub(crate) fn marks(
         &mut self,
         now: Instant,

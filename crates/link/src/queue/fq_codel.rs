@@ -1,6 +1,7 @@
 //! FQ-CoDel, RFC 8290: a CoDel queue per flow, served round robin.
 //!
-//! Not modelled: that flows share one of 1024 queues when their hashes collide (section 4.1.1). Each has its own.
+//! Not modelled: that flows share one of 1024 queues when their hashes collide (section 4.1.1).
+//! Each has its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -83,7 +84,8 @@ impl FqCoDel {
                     list.push_front(key);
                     return Some(packet);
                 }
-                // A new flow that would go at once could come back as a new one for each of its packets.
+                // A new flow that would go at once could come back as a new one for each of its
+                // packets.
                 None if is_new => self.old.push_back(key),
                 None => drop(self.flows.remove(&key)),
             }

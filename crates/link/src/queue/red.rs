@@ -53,8 +53,8 @@ impl Red {
     /// Whether the packet that arrives at a queue of this length is to be marked or dropped.
     pub(super) fn hits(&mut self, now: Instant, length: usize) -> bool {
         match self.empty_since {
-            // The average ages as if so many packets had found the queue empty. If this packet is dropped, the queue
-            // stays empty and the average ages on.
+            // The average ages as if so many packets had found the queue empty. If this packet is
+            // dropped, the queue stays empty and the average ages on.
             Some(since) => {
                 let missed = now.since(since).div_duration_f64(self.slot);
                 self.average *= libm::pow(1.0 - WEIGHT, missed);

@@ -13,7 +13,8 @@ pub(super) const SLOT: Duration = Duration::from_micros(20);
 pub(super) const SIFS: Duration = Duration::from_micros(10);
 /// The air is idle for so long before a new exchange.
 pub(super) const DIFS: Duration = Duration::from_micros(50);
-/// The backoff is drawn from `0..=CW_MIN` slots, and from twice as many after each failure, up to `CW_MAX`.
+/// The backoff is drawn from `0..=CW_MIN` slots, and from twice as many after each failure, up to
+/// `CW_MAX`.
 pub(super) const CW_MIN: u32 = 31;
 /// See [`CW_MIN`].
 pub(super) const CW_MAX: u32 = 1023;
@@ -118,13 +119,14 @@ impl Air {
 }
 
 impl RadioSpec {
-    /// The highest goodput of a TCP flow over this radio: `payload` bytes in each packet of `packet` bytes, and an ACK
-    /// of `ack` bytes for every `per_ack` packets, each repeated until it arrives. A flow with fewer ACKs may have more.
+    /// The highest goodput of a TCP flow over this radio: `payload` bytes in each packet of
+    /// `packet` bytes, and an ACK of `ack` bytes for every `per_ack` packets, each repeated until
+    /// it arrives. A flow with fewer ACKs may have more.
     ///
-    /// One exchange is an idle time (DIFS), the frame, SIFS and the link ACK. The sender of the data always has a frame
-    /// and waits for half a contention window, doubled with each failure but anew after `tries` of them, before each
-    /// try; ACKs count their backoff down in the same idle slots, which costs nothing more. Collisions and unequal waits
-    /// make it less.
+    /// One exchange is an idle time (DIFS), the frame, SIFS and the link ACK. The sender of the
+    /// data always has a frame and waits for half a contention window, doubled with each failure
+    /// but anew after `tries` of them, before each try; ACKs count their backoff down in the same
+    /// idle slots, which costs nothing more. Collisions and unequal waits make it less.
     ///
     /// ```
     /// use airtcp_link::RadioSpec;
@@ -136,8 +138,9 @@ impl RadioSpec {
         self.bound_with(Arq::MacLink, payload, packet, ack, per_ack)
     }
 
-    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double. With link ACKs each
-    /// try takes the propagation delay there and back. A plain radio has an air for TCP's ACKs, and no waits.
+    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not
+    /// double. With link ACKs each try takes the propagation delay there and back. A plain radio
+    /// has an air for TCP's ACKs, and no waits.
     ///
     /// ```
     /// use airtcp_link::{Arq, RadioSpec};
@@ -172,8 +175,9 @@ impl RadioSpec {
 }
 
 impl Air {
-    /// The mean time until a packet has arrived, and been acknowledged if link ACKs come `round_trip` later, repeated as
-    /// often as that takes; the contention window begins anew after so many tries.
+    /// The mean time until a packet has arrived, and been acknowledged if link ACKs come
+    /// `round_trip` later, repeated as often as that takes; the contention window begins anew after
+    /// so many tries.
     fn mean_exchange(
         &self,
         packet: usize,

@@ -87,7 +87,8 @@ impl End {
         self.queue.len() + self.aside.len()
     }
 
-    /// Says that a frame is about to be queued. A queue that was empty while the air is in use has a backoff to wait.
+    /// Says that a frame is about to be queued. A queue that was empty while the air is in use has
+    /// a backoff to wait.
     pub(super) fn make_ready(&mut self, now: Instant, is_busy: bool) {
         if self.queue.is_empty() {
             self.ready = now;
@@ -97,7 +98,8 @@ impl End {
         }
     }
 
-    /// Marks a frame that leaves the queue for the first time, if the queue has been long and the packet can be marked.
+    /// Marks a frame that leaves the queue for the first time, if the queue has been long and the
+    /// packet can be marked.
     pub(super) fn mark(&mut self, now: Instant, frame: &mut Frame) {
         let Some(law) = self.law.as_mut().filter(|_| frame.tries == 0 && frame.passes == 0) else {
             return;
@@ -110,7 +112,8 @@ impl End {
         }
     }
 
-    /// After a try: the window doubles with each failure, and begins anew with a success or a new pass.
+    /// After a try: the window doubles with each failure, and begins anew with a success or a new
+    /// pass.
     pub(super) fn back_off(&mut self, after_failure: bool) {
         self.cw = if after_failure { (self.cw * 2 + 1).min(CW_MAX) } else { CW_MIN };
         self.draw_backoff();

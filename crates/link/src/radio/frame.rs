@@ -18,7 +18,8 @@ pub(super) enum Received {
     Unreadable,
 }
 
-/// The frame that carries a packet: the CRC-32 of its header covers an IPv6 header too, which has no checksum of its own.
+/// The frame that carries a packet: the CRC-32 of its header covers an IPv6 header too, which has
+/// no checksum of its own.
 pub(super) fn encode(no: FrameNo, packet: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(HEADER + packet.len() + TRAILER);
     frame.extend_from_slice(&no.0.to_be_bytes());

@@ -1,9 +1,10 @@
 //! A radio: two stations that share an IEEE 802.11b channel, with link-layer retransmission.
 //!
-//! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the mobile's. Each end has a
-//! queue of frames. Before each try an end waits until the air has been idle for DIFS and its backoff has counted down
-//! (both at once collide); a try is RTS and CTS where they are on, the frame, and the link ACK, and all of it is time on
-//! the air. Frames, link ACKs, RTS and CTS are lost by the words of [`RadioSpec`]; what is done about it is [`Arq`]:
+//! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the
+//! mobile's. Each end has a queue of frames. Before each try an end waits until the air has been
+//! idle for DIFS and its backoff has counted down (both at once collide); a try is RTS and CTS
+//! where they are on, the frame, and the link ACK, and all of it is time on the air. Frames, link
+//! ACKs, RTS and CTS are lost by the words of [`RadioSpec`]; what is done about it is [`Arq`]:
 //!
 //! | | a frame that is lost |
 //! | --- | --- |
@@ -12,14 +13,16 @@
 //! | `mac+link` | goes to the tail of the station's queue after that, up to `passes` times in all (TCP-ECN 7.1.1); the mobile's end does as `mac` |
 //! | `head` | goes to the head of the queue one round trip of the radio later, while others go on (DCR 4.1); as often as `mac+link` in all |
 //!
-//! A frame whose link ACK was lost arrives twice, and is delivered once: its number tells. Frames that go to the tail, or
-//! wait for their turn at the head, are overtaken: [`Counters::reordered`](crate::Counters::reordered) says how many were.
+//! A frame whose link ACK was lost arrives twice, and is delivered once: its number tells. Frames
+//! that go to the tail, or wait for their turn at the head, are overtaken:
+//! [`Counters::reordered`](crate::Counters::reordered) says how many were.
 //!
-//! A `plain` radio has nothing of 802.11: it is a link each way, in which a frame takes its packet's time at the rate, and
-//! nobody waits for or collides with the other end. That is the radio of ns-2's simple topologies, and of DCR 4.1.
+//! A `plain` radio has nothing of 802.11: it is a link each way, in which a frame takes its
+//! packet's time at the rate, and nobody waits for or collides with the other end. That is the
+//! radio of ns-2's simple topologies, and of DCR 4.1.
 //!
-//! A mobile that is out of reach, by its path, by the schedule or by [`Radio::set_connected`], hears nothing: the tries
-//! are made all the same.
+//! A mobile that is out of reach, by its path, by the schedule or by [`Radio::set_connected`],
+//! hears nothing: the tries are made all the same.
 
 mod air;
 mod counters;

@@ -14,9 +14,9 @@ pub struct Position {
     pub metres: f64,
 }
 
-/// Two-ray ground reflection: free space (Friis) up to the crossover distance, and the fourth power of the distance
-/// beyond it, with the constants of ns-2: 0.28183815 W at 914 MHz, antennas without gain at a height of 1.5 m. So ns-2's
-/// threshold of 3.652e-10 W is 250 m, as in TCP-ECN 7.1.2.
+/// Two-ray ground reflection: free space (Friis) up to the crossover distance, and the fourth power
+/// of the distance beyond it, with the constants of ns-2: 0.28183815 W at 914 MHz, antennas without
+/// gain at a height of 1.5 m. So ns-2's threshold of 3.652e-10 W is 250 m, as in TCP-ECN 7.1.2.
 #[derive(Clone, Debug)]
 pub(super) struct Power {
     path: Vec<Position>,
@@ -33,7 +33,8 @@ impl Power {
         Self { path: path.to_vec(), rx_thresh, fz_thresh }
     }
 
-    /// How far away the mobile is, in metres; before the first point and after the last it stands still.
+    /// How far away the mobile is, in metres; before the first point and after the last it stands
+    /// still.
     fn distance(&self, now: Instant) -> f64 {
         let now = now.since(Instant::ZERO);
         let next = self.path.partition_point(|point| point.at <= now);

@@ -14,8 +14,8 @@ use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 
 /// The description of a radio channel and its stations.
 ///
-/// A list of words, those of [`PARTS`](super::PARTS); every part may be left out and stands at most once, but `at` and
-/// `down`, which add up. Values are those of a [`LinkSpec`](crate::LinkSpec).
+/// A list of words, those of [`PARTS`](super::PARTS); every part may be left out and stands at most
+/// once, but `at` and `down`, which add up. Values are those of a [`LinkSpec`](crate::LinkSpec).
 ///
 /// ```
 /// use airtcp_link::RadioSpec;

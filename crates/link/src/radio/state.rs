@@ -48,7 +48,8 @@ struct Lane {
     exchange: Option<Exchange>,
 }
 
-/// What is on the air: the frames of the ends that send, and whether their senders will know that they arrived.
+/// What is on the air: the frames of the ends that send, and whether their senders will know that
+/// they arrived.
 #[derive(Clone, Debug)]
 struct Exchange {
     until: Instant,
@@ -81,14 +82,14 @@ impl Radio {
         self.ends.iter_mut().for_each(|end| end.ledger.set_events(on));
     }
 
-    /// Has the station's queue give CE to packets that can have it (RFC 3168), by CoDel's control law with the parameters of
-    /// RFC 8289; what cannot is left alone.
+    /// Has the station's queue give CE to packets that can have it (RFC 3168), by CoDel's control
+    /// law with the parameters of RFC 8289; what cannot is left alone.
     pub fn mark_congestion(&mut self) {
         self.ends[Way::Forth as usize].law = Some(ControlLaw::standard());
     }
 
-    /// Takes a packet towards the mobile; `None` if the queue is full, and the packet is no more. The frame's number is
-    /// what [`holds`](Self::holds) can be asked about.
+    /// Takes a packet towards the mobile; `None` if the queue is full, and the packet is no more.
+    /// The frame's number is what [`holds`](Self::holds) can be asked about.
     pub fn pass(&mut self, now: Instant, packet: Packet) -> Option<FrameNo> {
         self.push(now, Way::Forth, packet)
     }
@@ -99,9 +100,9 @@ impl Radio {
         self.ends[way as usize].waiting() < self.limit
     }
 
-    /// Takes back those of the station's packets that wait and are `wanted`, in the order in which they were passed; not
-    /// the one on the air. It is as if they had never been passed: nothing is counted of them, and
-    /// [`holds`](Self::holds) forgets them.
+    /// Takes back those of the station's packets that wait and are `wanted`, in the order in which
+    /// they were passed; not the one on the air. It is as if they had never been passed: nothing is
+    /// counted of them, and [`holds`](Self::holds) forgets them.
     pub fn drain(&mut self, now: Instant, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
         self.advance(now);
         let end = &mut self.ends[Way::Forth as usize];
@@ -121,7 +122,8 @@ impl Radio {
         frames.into_iter().map(|frame| frame.packet).collect()
     }
 
-    /// Whether a frame of the station may still arrive: it waits, is on the air, or will be sent again.
+    /// Whether a frame of the station may still arrive: it waits, is on the air, or will be sent
+    /// again.
     pub fn holds(&self, frame: FrameNo) -> bool {
         self.held.contains(&frame)
     }
@@ -138,8 +140,8 @@ impl Radio {
         !is_down && self.is_in_reach(now)
     }
 
-    /// Whether the mobile can be expected to hear what is sent at `now`: enough power arrives, and nobody took it out of
-    /// reach. What the schedule has is not announced.
+    /// Whether the mobile can be expected to hear what is sent at `now`: enough power arrives, and
+    /// nobody took it out of reach. What the schedule has is not announced.
     pub fn is_in_reach(&self, now: Instant) -> bool {
         self.is_connected && self.power.is_in_reach(now)
     }
@@ -154,8 +156,8 @@ impl Radio {
         self.power.received(now)
     }
 
-    /// What became of the packets of one direction; what the tries could not bring over is `channel_lost`, or
-    /// `disconnected` if the last of them was out of reach.
+    /// What became of the packets of one direction; what the tries could not bring over is
+    /// `channel_lost`, or `disconnected` if the last of them was out of reach.
     pub fn counters(&self, way: Way) -> &Counters {
         &self.ends[way as usize].ledger.counters
     }
@@ -283,8 +285,8 @@ impl Radio {
         self.lanes[lane].exchange = Some(exchange);
     }
 
-    /// One try: how long it takes, and whether the sender will know that the frame arrived. A failure takes as long as a
-    /// success, since it is waited for.
+    /// One try: how long it takes, and whether the sender will know that the frame arrived. A
+    /// failure takes as long as a success, since it is waited for.
     fn attempt(
         &mut self,
         now: Instant,
@@ -381,8 +383,8 @@ impl Radio {
     }
 }
 
-/// Flips bits of the frame as it is on the air, and delivers the packet in it if its number can be believed and its IPv4
-/// header holds. Gives whether it did.
+/// Flips bits of the frame as it is on the air, and delivers the packet in it if its number can be
+/// believed and its IPv4 header holds. Gives whether it did.
 fn deliver_damaged(end: &mut End, at: Instant, frame: &mut Frame) -> bool {
     let mut bytes = encode(frame.no, &frame.packet.data);
     let damage = &mut end.fortune.damage;

@@ -10,8 +10,8 @@ impl Share {
 }
 
 impl LinkSpec {
-    /// Whether what it does to packets that go `way` depends on the seed. What befalls all packets or none, or packets by
-    /// number or by the time, does not.
+    /// Whether what it does to packets that go `way` depends on the seed. What befalls all packets
+    /// or none, or packets by number or by the time, does not.
     ///
     /// ```
     /// use airtcp_link::LinkSpec;

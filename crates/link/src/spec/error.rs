@@ -36,7 +36,8 @@ impl SpecError {
         let word =
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
         let expected = self.expected;
-        // A value is not a misspelt word, and a word of the example in the wrong place is not misspelt.
+        // A value is not a misspelt word, and a word of the example in the wrong place is not
+        // misspelt.
         let names = self.example.split(' ').filter(|name| is_word(name) && *name != self.word);
         let meant = airtcp_types::nearest(&self.word, names).filter(|_| is_word(&self.word));
         let comma = if self.word.ends_with(',') { "; separate parts with spaces" } else { "" };

@@ -255,7 +255,8 @@ pub struct ChangeSpec {
 pub enum LossSpec {
     /// Each packet by itself.
     Random(Share),
-    /// Gilbert-Elliott: a packet is lost with `loss_bad` in the bad state and `loss_good` in the good one.
+    /// Gilbert-Elliott: a packet is lost with `loss_bad` in the bad state and `loss_good` in the
+    /// good one.
     GilbertElliott {
         /// From good to bad, per packet: `p`.
         to_bad: Share,
@@ -282,12 +283,13 @@ pub enum DropSpec {
 pub struct CorruptSpec {
     /// The share of packets that are corrupted, or that start a run.
     pub share: Share,
-    /// In which share of them the header is hit, and the payload in the others; `None` for anywhere. What
-    /// is to be hit in the payload and has none stays whole.
+    /// In which share of them the header is hit, and the payload in the others; `None` for
+    /// anywhere. What is to be hit in the payload and has none stays whole.
     pub header: Option<Share>,
     /// Packets in a row that are corrupted.
     pub run: u64,
-    /// Bits in a row that are hit: the first and the last are flipped, those between with an even chance.
+    /// Bits in a row that are hit: the first and the last are flipped, those between with an even
+    /// chance.
     pub bits: u32,
 }
 

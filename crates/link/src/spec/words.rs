@@ -10,7 +10,8 @@ use super::{DownSpec, SpecError};
 /// The largest count of packets in a description.
 pub(crate) const MAX_PACKETS: u64 = 1_000_000;
 
-/// The most ranges or points of a list, and the most times a part that adds up stands: a description stays small.
+/// The most ranges or points of a list, and the most times a part that adds up stands: a
+/// description stays small.
 pub(crate) const MOST: usize = 1_000;
 
 /// Reads a description part by part, up to the end or to the part `until`. A part stands at most

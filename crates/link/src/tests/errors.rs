@@ -20,7 +20,8 @@ fn random_loss_has_its_share_and_its_runs() {
 
 #[test]
 fn gilbert_elliott_has_its_share_and_its_runs() {
-    // In the bad state all are lost, in the good one none: runs are the bad state's, geometric with r.
+    // In the bad state all are lost, in the good one none: runs are the bad state's, geometric with
+    // r.
     let all = lost("loss gemodel 2% 20% seed 3", MANY);
     assert_distributed(&run_lengths(&all, 12), &geometric(0.2, 12));
     let good: Vec<bool> = all.iter().map(|lost| !lost).collect();

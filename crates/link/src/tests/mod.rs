@@ -1,5 +1,5 @@
-//! The link against theory. Seeds are fixed, so that a test that holds once holds always; its bound says how
-//! rarely another seed would break it.
+//! The link against theory. Seeds are fixed, so that a test that holds once holds always; its bound
+//! says how rarely another seed would break it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -122,8 +122,8 @@ fn lost(spec: &str, count: u64) -> Vec<bool> {
     lost
 }
 
-/// How often runs of each length occur, the last entry being for it and all longer ones. What runs into
-/// the end is left out.
+/// How often runs of each length occur, the last entry being for it and all longer ones. What runs
+/// into the end is left out.
 fn run_lengths(hits: &[bool], longest: usize) -> Vec<u64> {
     let mut histogram = vec![0; longest];
     let mut run = 0;

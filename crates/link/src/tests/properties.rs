@@ -267,7 +267,8 @@ fn a_cause_does_not_shift_another() {
     let more = "rate 50mbit limit 100000 delay 5ms 1ms distribution normal delayed 3% 5ms 1ms \
                 duplicate 3% red min 90000 max 99999 probability 1%";
     assert_eq!(lost(&format!("loss 5% seed 9 {more}"), 20_000), alone);
-    // Where bits are flipped numbers are not to be trusted, but times are: one packet each microsecond.
+    // Where bits are flipped numbers are not to be trusted, but times are: one packet each
+    // microsecond.
     let spoilt = send(&mut link("loss 5% seed 9 biterror 1e-4 corrupt 10% run 2"), stream(20_000));
     let arrived = alone.iter().enumerate().filter(|(_, lost)| !**lost);
     let times = spoilt.iter().map(|(at, _)| at.as_nanos() / 1_000);

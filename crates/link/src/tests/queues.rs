@@ -43,14 +43,16 @@ fn occupancy_is_that_of_m_d_1() {
         let count = BATCHES as f64;
         let mean = means.iter().sum::<f64>() / count;
         let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        // Batches are longer than the queue's memory: 3.6 is Student's 0.1 % for 39 degrees of freedom.
+        // Batches are longer than the queue's memory: 3.6 is Student's 0.1 % for 39 degrees of
+        // freedom.
         let error = (variance / count).sqrt();
         assert!((mean - expected).abs() < 3.6 * error, "load {load}: {mean}, not {expected}");
         assert!(error < 0.04 * expected, "a bound that could fail: {error} of {expected}");
     }
 }
 
-/// When a standing queue's packets are hit, in seconds: ten packets are sent for every seven that leave.
+/// When a standing queue's packets are hit, in seconds: ten packets are sent for every seven that
+/// leave.
 fn hits(spec: &str, packet: &Packet, of: fn(&Counters) -> u64) -> Vec<f64> {
     let mut link = link(spec);
     let mut times = Vec::new();
@@ -182,12 +184,14 @@ fn red_marks_between_its_thresholds() {
 #[test]
 fn red_forgets_a_queue_while_the_link_is_idle() {
     let mut link = link("rate 12mbit limit 10000 red min 5 max 15 probability 10% seed 4");
-    // A burst raises the average above max. The link is then idle but for a packet every half second.
+    // A burst raises the average above max. The link is then idle but for a packet every half
+    // second.
     let burst = (0..400).map(|n| (Instant::ZERO, numbered(n, 1_000)));
     let sparse = (1..=20).map(|n| (Instant::from_millis(500 * n), numbered(400 + n, 1_000)));
     let out = send(&mut link, burst.chain(sparse));
     let arrived: Vec<u64> = out.iter().map(|(_, p)| number_of(p)).filter(|n| *n > 400).collect();
-    // The first of them is dropped at the empty queue. The average ages on: the third finds it below min.
+    // The first of them is dropped at the empty queue. The average ages on: the third finds it
+    // below min.
     assert!(!arrived.contains(&401), "{arrived:?}");
     assert!(arrived.ends_with(&(403..=420).collect::<Vec<u64>>()), "{arrived:?}");
 }

@@ -172,7 +172,8 @@ fn a_trace_is_replayed_to_the_packet() {
     let trace = "1\n4\n4\n9\n10";
     let out = send(&mut traced(trace), at_once(11, 1_500));
     assert_eq!(millis(&out), [1, 4, 4, 9, 10, 11, 14, 14, 19, 20, 21]);
-    // Two packets of 748 + 4 bytes share an opportunity, and one of 1501 + 4 takes a byte of the next.
+    // Two packets of 748 + 4 bytes share an opportunity, and one of 1501 + 4 takes a byte of the
+    // next.
     assert_eq!(millis(&send(&mut traced(trace), at_once(4, 748))), [1, 1, 4, 4]);
     assert_eq!(millis(&send(&mut traced(trace), at_once(3, 1_501))), [4, 4, 9]);
     // Opportunities that find nothing are gone, the one at the very instant too.
@@ -191,7 +192,8 @@ fn a_trace_is_asked_for_and_shares_no_air() {
     assert_eq!(Link::new(&trace, &half).unwrap_err(), LinkError::HalfDuplexTrace);
 }
 
-/// Packets forwarded in each direction in a second, both or one of them with more than they can send.
+/// Packets forwarded in each direction in a second, both or one of them with more than they can
+/// send.
 fn in_a_second(spec: &str, ports: &[u16]) -> [u64; 2] {
     let mut link = link(spec);
     for number in 0..2_000 {

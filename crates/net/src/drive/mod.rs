@@ -23,8 +23,8 @@ const ROOM: usize = 1024;
 /// The reason why a driver ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// A device was removed: its interface was deleted, or the other end of a [`Memory`](airtcp_device::Memory) was dropped,
-    /// for example because its stack ended.
+    /// A device was removed: its interface was deleted, or the other end of a
+    /// [`Memory`](airtcp_device::Memory) was dropped, for example because its stack ended.
     #[error("the device {name} was removed ({source})")]
     Gone {
         /// The port it was on.
@@ -41,11 +41,11 @@ pub enum DriveError {
 
 /// Drives a [`Node`] between devices: the node's port n is the n-th device.
 ///
-/// A super-segment from an offloading device is split into segments with checksums, so the node sees packets of MTU
-/// size, as on a wire.
+/// A super-segment from an offloading device is split into segments with checksums, so the node
+/// sees packets of MTU size, as on a wire.
 ///
-/// It calls the node with the current time, and at each deadline as soon as it expires. Packets for a full device
-/// wait, at most 1024; further ones are dropped and counted.
+/// It calls the node with the current time, and at each deadline as soon as it expires. Packets for
+/// a full device wait, at most 1024; further ones are dropped and counted.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -122,7 +122,8 @@ struct Port<D> {
 }
 
 impl<N: Node, D: Device> Driver<N, D> {
-    /// Creates a driver for `node` between `devices` on the current runtime, with the time of `clock`.
+    /// Creates a driver for `node` between `devices` on the current runtime, with the time of
+    /// `clock`.
     ///
     /// # Errors
     /// [`DriveError::Timer`].
@@ -144,8 +145,8 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.watch = Some(watch);
     }
 
-    /// Adds an observer of the host behind the device of a port. It sees the packets between that device and the
-    /// node as sent and received by the host; it sees no events of the host.
+    /// Adds an observer of the host behind the device of a port. It sees the packets between that
+    /// device and the node as sent and received by the host; it sees no events of the host.
     ///
     /// # Panics
     /// There are not so many ports.
@@ -156,8 +157,8 @@ impl<N: Node, D: Device> Driver<N, D> {
     /// Runs until a device is removed, for example until a stack at the other end of a
     /// [`Memory`](airtcp_device::Memory) has ended.
     ///
-    /// Cancel-safe: drop the future to stop, and call it again to continue. Nothing is lost in between, but
-    /// time passes.
+    /// Cancel-safe: drop the future to stop, and call it again to continue. Nothing is lost in
+    /// between, but time passes.
     ///
     /// # Errors
     /// [`DriveError`]; a link that is down is no error.
@@ -199,8 +200,8 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.ports[port].span
     }
 
-    /// How long after their due time packets were taken by their devices, of those that had one: a packet
-    /// that a link delays has, one that is answered at once has not.
+    /// How long after their due time packets were taken by their devices, of those that had one: a
+    /// packet that a link delays has, one that is answered at once has not.
     pub const fn lateness(&self) -> &Lateness {
         &self.work.lateness
     }
@@ -230,7 +231,8 @@ impl<N: Node, D: Device> Work for Between<N, D> {
 }
 
 impl<N: Node, D: Device> Between<N, D> {
-    /// Receives a batch of each device, runs the timers, transmits. Gives whether a device may have more.
+    /// Receives a batch of each device, runs the timers, transmits. Gives whether a device may have
+    /// more.
     fn batch(&mut self) -> Result<bool, DriveError> {
         let mut more = false;
         for (index, port) in self.ports.iter_mut().enumerate() {

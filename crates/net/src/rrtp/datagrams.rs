@@ -9,8 +9,8 @@ pub(super) const BATCH: usize = 64;
 /// Room for a datagram of any length.
 const SLOT: usize = 1 << 16;
 
-/// A UDP socket: the kernel's ([`tokio::net::UdpSocket`]), the stack's ([`crate::UdpSocket`]), or what else behaves
-/// like one.
+/// A UDP socket: the kernel's ([`tokio::net::UdpSocket`]), the stack's ([`crate::UdpSocket`]), or
+/// what else behaves like one.
 ///
 /// The two batches are for sockets that are faster so, or know when a datagram came.
 pub trait DatagramSocket: Send + Sync + 'static {
@@ -142,8 +142,9 @@ impl Outbox {
         Some((*to, &self.bytes[self.begin()..*end]))
     }
 
-    /// The first ones that go to the same place, are of the same length, but for a shorter last one, and are not
-    /// there to measure the path: how many they are, how long, and their bytes. Segmentation offload is for these.
+    /// The first ones that go to the same place, are of the same length, but for a shorter last
+    /// one, and are not there to measure the path: how many they are, how long, and their bytes.
+    /// Segmentation offload is for these.
     pub fn alike(&self) -> (usize, usize, &[u8]) {
         let Some((to, first)) = self.first() else { return (0, 0, &[]) };
         let (begin, length) = (self.begin(), first.len());

@@ -17,7 +17,8 @@ use tokio::net::UdpSocket;
 
 use super::datagrams::{DatagramSocket, Inbox, Outbox};
 
-/// What is asked of the kernel, in bytes; it gives what it may. At 1 Gbit/s a millisecond has 90 packets.
+/// What is asked of the kernel, in bytes; it gives what it may. At 1 Gbit/s a millisecond has 90
+/// packets.
 const BUFFER: usize = 4 << 20;
 /// So many datagrams are worth being handed over as one.
 const WORTH: usize = 8;

@@ -41,7 +41,8 @@ impl RrtpListener {
         Ok(Self { socket, incoming })
     }
 
-    /// Accepts a connection; returns it with the address of its peer. Cancel-safe; several tasks may wait.
+    /// Accepts a connection; returns it with the address of its peer. Cancel-safe; several tasks
+    /// may wait.
     ///
     /// # Errors
     /// `NotConnected` or `NetworkDown`: the socket has ended or is about to end.

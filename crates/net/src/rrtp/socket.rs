@@ -22,8 +22,9 @@ use crate::shared::{self, Shared};
 
 /// An RRTP endpoint on a UDP socket: connections are opened from it, and accepted if one listens.
 ///
-/// A copy is the same socket. When the last copy, listener and stream is gone, it goes on until the last connection has
-/// delivered what was written, as long as the runtime lives: [`shutdown_within`](Self::shutdown_within) waits for that.
+/// A copy is the same socket. When the last copy, listener and stream is gone, it goes on until the
+/// last connection has delivered what was written, as long as the runtime lives:
+/// [`shutdown_within`](Self::shutdown_within) waits for that.
 #[derive(Clone, Debug)]
 pub struct RrtpSocket {
     handle: Handle,
@@ -45,8 +46,8 @@ impl RrtpSocket {
     /// Uses any UDP socket, from which nothing else may receive.
     ///
     /// # Errors
-    /// There is no tokio runtime here, the operating system has no randomness to give, the process has no descriptor
-    /// left, or the socket is gone.
+    /// There is no tokio runtime here, the operating system has no randomness to give, the process
+    /// has no descriptor left, or the socket is gone.
     ///
     /// # Panics
     /// In a runtime built without its IO driver.
@@ -81,9 +82,9 @@ impl RrtpSocket {
     /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
     /// # Errors
-    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer accepts no more connections; `Unsupported`: it
-    /// speaks another version; `QuotaExceeded`: there are too many connections; `NotConnected` or `NetworkDown` once
-    /// the socket has ended.
+    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer accepts no more
+    /// connections; `Unsupported`: it speaks another version; `QuotaExceeded`: there are too many
+    /// connections; `NotConnected` or `NetworkDown` once the socket has ended.
     pub async fn connect(&self, remote: SocketAddr, config: Config) -> io::Result<RrtpStream> {
         RrtpStream::open(self.handle.clone(), self.local, remote, config).await
     }
@@ -98,7 +99,8 @@ impl RrtpSocket {
         self.shared().look(|core, _| *core.endpoint.counters())
     }
 
-    /// Datagrams that the UDP socket could not send, for example without a route. They count as lost.
+    /// Datagrams that the UDP socket could not send, for example without a route. They count as
+    /// lost.
     pub fn refused(&self) -> u64 {
         self.shared().look(|core, _| core.refused)
     }
@@ -108,9 +110,10 @@ impl RrtpSocket {
         self.shared().look(|core, _| core.endpoint.connections())
     }
 
-    /// Ends the socket: nothing new is accepted or opened. What was written on streams that were dropped or shut down
-    /// is delivered, and streams that are still open go on; once all have come to their end, or `patience` is over and
-    /// the rest was aborted, the UDP socket is dropped and this returns. Of several calls the least patient counts.
+    /// Ends the socket: nothing new is accepted or opened. What was written on streams that were
+    /// dropped or shut down is delivered, and streams that are still open go on; once all have come
+    /// to their end, or `patience` is over and the rest was aborted, the UDP socket is dropped and
+    /// this returns. Of several calls the least patient counts.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| {
             core.endpoint.listen(None);

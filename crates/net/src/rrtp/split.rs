@@ -9,13 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::stream::Inner;
 
-/// The reading direction of a stream; from [`RrtpStream::into_split`](super::RrtpStream::into_split).
+/// The reading direction of a stream; from
+/// [`RrtpStream::into_split`](super::RrtpStream::into_split).
 ///
 /// The connection is let go of when both halves are gone.
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<Inner>);
 
-/// The writing direction of a stream; from [`RrtpStream::into_split`](super::RrtpStream::into_split).
+/// The writing direction of a stream; from
+/// [`RrtpStream::into_split`](super::RrtpStream::into_split).
 ///
 /// Dropping it ends this direction after what was written.
 #[derive(Debug)]

@@ -17,11 +17,13 @@ use super::socket::{Handle, RrtpSocket};
 use super::split::{OwnedReadHalf, OwnedWriteHalf};
 use crate::wakers::Direction;
 
-/// An RRTP connection; created by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
+/// An RRTP connection; created by [`connect`](RrtpSocket::connect) or
+/// [`accept`](super::RrtpListener::accept).
 ///
-/// Reading gives 0 bytes after the peer's end. `AsyncWriteExt::shutdown` of tokio ends this direction after what was
-/// written, and reading goes on. Dropping the stream lets go of it: what was written is still delivered, then
-/// the end; if data has come and was not read, or comes later, the connection is aborted.
+/// Reading gives 0 bytes after the peer's end. `AsyncWriteExt::shutdown` of tokio ends this
+/// direction after what was written, and reading goes on. Dropping the stream lets go of it: what
+/// was written is still delivered, then the end; if data has come and was not read, or comes later,
+/// the connection is aborted.
 #[derive(Debug)]
 pub struct RrtpStream(pub(super) Arc<Inner>);
 
@@ -77,8 +79,8 @@ impl RrtpStream {
         self.0.handle.shared().with(|core, now| core.endpoint.abort(now, self.0.id));
     }
 
-    /// Says anew what the network is like, while the connection runs: what of `profile` is there takes the place of
-    /// what was measured.
+    /// Says anew what the network is like, while the connection runs: what of `profile` is there
+    /// takes the place of what was measured.
     ///
     /// # Errors
     /// `NotConnected`: the connection has ended, and so may have the socket.
@@ -89,8 +91,8 @@ impl RrtpStream {
         })
     }
 
-    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate is at most
-    /// [`Config::asked_rate_cap`].
+    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate
+    /// is at most [`Config::asked_rate_cap`].
     ///
     /// # Errors
     /// As [`reconfigure`](Self::reconfigure).

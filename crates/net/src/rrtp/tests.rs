@@ -219,7 +219,8 @@ fn with_version(datagram: &[u8], version: u8) -> Vec<u8> {
     datagram
 }
 
-/// The first two datagrams of a client. The cookie in the second one is of `server`, and of nobody else.
+/// The first two datagrams of a client. The cookie in the second one is of `server`, and of nobody
+/// else.
 fn syn_and_start(client: &mut Endpoint, server: &mut Endpoint) -> [Vec<u8>; 2] {
     let (now, peer) = (Instant::ZERO, any());
     let id = client.connect(now, peer, Config::default()).unwrap();

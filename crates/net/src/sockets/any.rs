@@ -14,7 +14,8 @@ use super::stack::Handle;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
 
-/// Accepts TCP connections to every address and port; created by [`Stack::listen_any`](super::Stack::listen_any).
+/// Accepts TCP connections to every address and port; created by
+/// [`Stack::listen_any`](super::Stack::listen_any).
 ///
 /// Dropping it refuses the connections that are pending; those accepted go on.
 ///
@@ -108,12 +109,13 @@ impl PendingStream {
         self.flow.local
     }
 
-    /// Answers the SYN, and waits until the connection is open. Dropping the future resets the connection.
+    /// Answers the SYN, and waits until the connection is open. Dropping the future resets the
+    /// connection.
     ///
     /// # Errors
-    /// `NotConnected`: the SYN was held for too long, or the listener was dropped; `ConnectionReset` or `TimedOut`: the
-    /// peer has given up; `OutOfMemory`: a limit of [`HostConfig`](airtcp_stack::HostConfig) is reached; `NetworkDown`: the
-    /// device is gone.
+    /// `NotConnected`: the SYN was held for too long, or the listener was dropped;
+    /// `ConnectionReset` or `TimedOut`: the peer has given up; `OutOfMemory`: a limit of
+    /// [`HostConfig`](airtcp_stack::HostConfig) is reached; `NetworkDown`: the device is gone.
     pub async fn accept(self) -> io::Result<TcpStream> {
         let accept = |host: &mut airtcp_stack::Host, now| host.tcp_accept_pending(now, self.id);
         TcpStream::connect(self.handle.clone(), self.flow.remote, accept).await
@@ -122,8 +124,9 @@ impl PendingStream {
     /// Answers the SYN with a RST: the peer's error is `ConnectionRefused`. Dropping does the same.
     pub fn refuse(self) {}
 
-    /// Answers the SYN with an ICMP error, as a router on the way to the destination would. A Linux peer's `connect` fails
-    /// at once with `HostUnreachable`, or `NetworkUnreachable` for [`Unreachable::Network`].
+    /// Answers the SYN with an ICMP error, as a router on the way to the destination would. A Linux
+    /// peer's `connect` fails at once with `HostUnreachable`, or `NetworkUnreachable` for
+    /// [`Unreachable::Network`].
     pub fn refuse_with(self, why: Unreachable) {
         self.handle.shared().with(|core, now| {
             // An error says that it is held no longer.
@@ -174,8 +177,8 @@ impl AnyUdpSocket {
         Self(socket)
     }
 
-    /// Waits for a datagram; gives its length in bytes and its ends: `remote` sent it, `local` is its destination. What does
-    /// not fit into `buf` is lost.
+    /// Waits for a datagram; gives its length in bytes and its ends: `remote` sent it, `local` is
+    /// its destination. What does not fit into `buf` is lost.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -185,23 +188,26 @@ impl AnyUdpSocket {
         self.0.once_there_is_one(|| self.0.try_recv_flow(&mut *buf)).await
     }
 
-    /// Sends one datagram from `flow.local`, any address, to `flow.remote`, and waits if the queue is full; returns its
-    /// length in bytes. The flow of a datagram that was received is that of its answers.
+    /// Sends one datagram from `flow.local`, any address, to `flow.remote`, and waits if the queue
+    /// is full; returns its length in bytes. The flow of a datagram that was received is that of
+    /// its answers.
     ///
     /// Cancel-safe: the datagram is sent whole or not at all.
     ///
     /// # Errors
-    /// `InvalidInput`: longer than the MTU allows; `NetworkUnreachable`: no host can have one of the addresses;
-    /// `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: longer than the MTU allows; `NetworkUnreachable`: no host can have one of
+    /// the addresses; `NotConnected` or `NetworkDown` once the stack has ended.
     pub async fn send(&self, data: &[u8], flow: FlowId) -> io::Result<usize> {
         self.0.once_there_is_room(|| self.0.try_send_from(data, &flow)).await
     }
 
-    /// Answers a datagram of `flow` with an ICMP error, Port Unreachable, as a host without a socket at `flow.local` would.
-    /// A connected socket of a Linux peer then fails with `ConnectionRefused`. Errors are limited in number by the stack.
+    /// Answers a datagram of `flow` with an ICMP error, Port Unreachable, as a host without a
+    /// socket at `flow.local` would. A connected socket of a Linux peer then fails with
+    /// `ConnectionRefused`. Errors are limited in number by the stack.
     ///
     /// # Errors
-    /// `NetworkUnreachable`: no host can have one of the addresses; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `NetworkUnreachable`: no host can have one of the addresses; `NotConnected` or `NetworkDown`
+    /// once the stack has ended.
     pub fn refuse(&self, flow: FlowId) -> io::Result<()> {
         self.0.refuse(&flow)
     }

@@ -18,7 +18,8 @@ use super::siblings::Sibling;
 use crate::shared::{self, End, Shared};
 use crate::task::{self, Next, Work};
 
-/// Turns that others have before what is to leave is taken: who accepts a connection, and the task that then begins with it.
+/// Turns that others have before what is to leave is taken: who accepts a connection, and the task
+/// that then begins with it.
 const ROUNDS: u32 = 2;
 
 /// Owns the device, and drives the host behind [`Shared`] until one of them ends.
@@ -71,7 +72,8 @@ impl<D: Device> Driver<D> {
     async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
-            // Every socket and `closed` have it as their error, which is reported where it is handled.
+            // Every socket and `closed` have it as their error, which is reported where it is
+            // handled.
             End::Gone(why) => {
                 debug!(device = self.device.name(), why, "the device is gone; the stack ends");
             }
@@ -173,7 +175,8 @@ impl<D: Device> Work for Driver<D> {
     }
 }
 
-/// The second half of a turn, under the lock: takes what the host gives, if the device has taken what it was given before.
+/// The second half of a turn, under the lock: takes what the host gives, if the device has taken
+/// what it was given before.
 fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Taken {
     core.kicked = false;
     core.stalled = !outbox.is_empty();
@@ -184,9 +187,10 @@ fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Tak
     Taken { closing, more, armed: core.armed, woke: core.has_woken() }
 }
 
-/// Lets the tasks of a runtime of one thread go first that are ready now, and those that they make ready. After `yield_now`
-/// the runtime would ask the kernel for events as well, before this task goes on: a twentieth of a ping-pong. Its root
-/// future is not one of them, nor is who waits in `yield_now`.
+/// Lets the tasks of a runtime of one thread go first that are ready now, and those that they make
+/// ready. After `yield_now` the runtime would ask the kernel for events as well, before this task
+/// goes on: a twentieth of a ping-pong. Its root future is not one of them, nor is who waits in
+/// `yield_now`.
 async fn after_others() {
     let mut rounds = 0;
     poll_fn(|context| {

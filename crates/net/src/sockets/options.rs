@@ -28,8 +28,9 @@ impl TcpStream {
         self.ask(Connection::nodelay)
     }
 
-    /// Sends only full segments from now on (`TCP_CORK`), or, with `false`, sends the data that was held back. A shutdown
-    /// sends that data, too, and so does a time-out of 200 ms or more while nothing is in flight.
+    /// Sends only full segments from now on (`TCP_CORK`), or, with `false`, sends the data that was
+    /// held back. A shutdown sends that data, too, and so does a time-out of 200 ms or more while
+    /// nothing is in flight.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -45,8 +46,9 @@ impl TcpStream {
         self.ask(Connection::cork)
     }
 
-    /// Sends ACKs at once from now on, including those that are delayed (`TCP_QUICKACK`), or, with `false`, delays ACKs. As
-    /// in Linux this does not last: after 16 ACKs the usual rules apply again.
+    /// Sends ACKs at once from now on, including those that are delayed (`TCP_QUICKACK`), or, with
+    /// `false`, delays ACKs. As in Linux this does not last: after 16 ACKs the usual rules apply
+    /// again.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -62,8 +64,8 @@ impl TcpStream {
         self.ask(Connection::quick_ack)
     }
 
-    /// Sets the number of unsent bytes at which a writer waits (`TCP_NOTSENT_LOWAT`). With `None`, the default, only the
-    /// send buffer limits it.
+    /// Sets the number of unsent bytes at which a writer waits (`TCP_NOTSENT_LOWAT`). With `None`,
+    /// the default, only the send buffer limits it.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -89,8 +91,8 @@ impl TcpStream {
         self.ask(Connection::hop_limit).map(u32::from)
     }
 
-    /// Sets keep-alive: a silent peer is probed. If it does not answer, reading and writing return `TimedOut`.
-    /// `None`, the default, sends no probes.
+    /// Sets keep-alive: a silent peer is probed. If it does not answer, reading and writing return
+    /// `TimedOut`. `None`, the default, sends no probes.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -98,9 +100,9 @@ impl TcpStream {
         self.set(SocketOption::KeepAlive(settings))
     }
 
-    /// Sets how long closing may take after the stream is dropped: data that the peer has not acknowledged by then
-    /// is discarded, and a RST is sent. With `None`, the default, only retransmission time-outs limit it. The drop
-    /// itself does not wait.
+    /// Sets how long closing may take after the stream is dropped: data that the peer has not
+    /// acknowledged by then is discarded, and a RST is sent. With `None`, the default, only
+    /// retransmission time-outs limit it. The drop itself does not wait.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -124,9 +126,9 @@ impl TcpStream {
         self.ask(Connection::linger)
     }
 
-    /// Sets the user time-out (RFC 5482): how long data may stay unacknowledged, a keep-alive unanswered, or the peer's
-    /// window closed. Reading and writing then return `TimedOut`. With `None`, the default, the usual number of
-    /// retransmission time-outs ends the connection.
+    /// Sets the user time-out (RFC 5482): how long data may stay unacknowledged, a keep-alive
+    /// unanswered, or the peer's window closed. Reading and writing then return `TimedOut`. With
+    /// `None`, the default, the usual number of retransmission time-outs ends the connection.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -134,12 +136,13 @@ impl TcpStream {
         self.set(SocketOption::UserTimeout(limit))
     }
 
-    /// Replaces the strategies of the connection, at any time. The scoreboard, the round-trip times and the
-    /// window are kept.
+    /// Replaces the strategies of the connection, at any time. The scoreboard, the round-trip times
+    /// and the window are kept.
     ///
     /// # Errors
-    /// `Unsupported`: they need an option that was not negotiated; the old ones stay. `BrokenPipe`: the
-    /// stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that ended the connection.
+    /// `Unsupported`: they need an option that was not negotiated; the old ones stay. `BrokenPipe`:
+    /// the stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that
+    /// ended the connection.
     pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
         self.set(SocketOption::Combination(combination.clone()))
     }
@@ -147,14 +150,14 @@ impl TcpStream {
     /// The strategies in use.
     ///
     /// # Errors
-    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that
-    /// ended the connection.
+    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the
+    /// error that ended the connection.
     pub fn combination(&self) -> io::Result<Combination> {
         self.ask(|tcp| tcp.combination().cloned())?.map_err(io::Error::from)
     }
 
-    /// Replaces the loss detection by the one of this name, such as `rack`. The other strategies keep their
-    /// names, and start from their initial state.
+    /// Replaces the loss detection by the one of this name, such as `rack`. The other strategies
+    /// keep their names, and start from their initial state.
     ///
     /// # Errors
     /// `InvalidInput`: there is no such name; the message lists the names. Otherwise as
@@ -164,7 +167,8 @@ impl TcpStream {
     }
 
     /// Replaces the congestion control by the one of this name, such as `cubic`; as
-    /// [`set_detection`](Self::set_detection). This also removes the judge of the default, if the control is another.
+    /// [`set_detection`](Self::set_detection). This also removes the judge of the default, if the
+    /// control is another.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -172,8 +176,8 @@ impl TcpStream {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// Replaces the judges by those of these names, such as `hack+dcr:timer`; an empty name removes all. As
-    /// [`set_detection`](Self::set_detection).
+    /// Replaces the judges by those of these names, such as `hack+dcr:timer`; an empty name removes
+    /// all. As [`set_detection`](Self::set_detection).
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).

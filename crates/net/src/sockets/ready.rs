@@ -125,8 +125,8 @@ impl Inner {
 }
 
 impl TcpStream {
-    /// Polls for what [`readable`](Self::readable) waits for. Of the tasks that poll to read or to peek
-    /// the last one is woken.
+    /// Polls for what [`readable`](Self::readable) waits for. Of the tasks that poll to read or to
+    /// peek the last one is woken.
     ///
     /// # Errors
     /// As [`readable`](Self::readable).
@@ -134,8 +134,8 @@ impl TcpStream {
         self.0.poll_ready(context, Direction::Read)
     }
 
-    /// Polls for what [`writable`](Self::writable) waits for. Of the tasks that poll to write the last
-    /// one is woken.
+    /// Polls for what [`writable`](Self::writable) waits for. Of the tasks that poll to write the
+    /// last one is woken.
     ///
     /// # Errors
     /// As [`writable`](Self::writable).
@@ -144,8 +144,8 @@ impl TcpStream {
     }
 }
 
-/// Polls within the task's budget, as tokio's sockets do: a task that never has to wait lets others work
-/// now and then, the driver above all.
+/// Polls within the task's budget, as tokio's sockets do: a task that never has to wait lets others
+/// work now and then, the driver above all.
 pub(super) fn in_turn<T>(
     context: &mut Context<'_>,
     poll: impl FnOnce(&Context<'_>) -> Poll<T>,
@@ -221,11 +221,11 @@ macro_rules! reads {
                 $inner.ready(tokio::io::Interest::READABLE).await.map(drop)
             }
 
-            /// Waits for data and moves at most 64 KiB of it into `chunk`, without a copy; returns the number of bytes, 0 after
-            /// the peer's FIN.
+            /// Waits for data and moves at most 64 KiB of it into `chunk`, without a copy; returns
+            /// the number of bytes, 0 after the peer's FIN.
             ///
-            /// `chunk` keeps its content until more data or the FIN arrives. Its memory is used again, so use one chunk for all
-            /// reads of a loop. Cancel-safe.
+            /// `chunk` keeps its content until more data or the FIN arrives. Its memory is used
+            /// again, so use one chunk for all reads of a loop. Cancel-safe.
             ///
             /// ```
             /// # async fn count(mut stream: airtcp_net::TcpStream) -> std::io::Result<usize> {
@@ -244,7 +244,8 @@ macro_rules! reads {
                 std::future::poll_fn(|context| self.poll_read_chunk(context, chunk)).await
             }
 
-            /// Polls [`read_chunk`](Self::read_chunk). Only the last task that polls to read or to peek is woken.
+            /// Polls [`read_chunk`](Self::read_chunk). Only the last task that polls to read or to
+            /// peek is woken.
             ///
             /// # Errors
             /// As [`read_chunk`](Self::read_chunk).
@@ -257,8 +258,8 @@ macro_rules! reads {
                 $inner.poll_read_chunk(context, chunk)
             }
 
-            /// Reads the available data into `buf`, without waiting; returns the number of bytes, 0 after
-            /// the peer's FIN.
+            /// Reads the available data into `buf`, without waiting; returns the number of bytes, 0
+            /// after the peer's FIN.
             ///
             /// # Errors
             /// `WouldBlock`: no data is available; otherwise as with reading.
@@ -279,8 +280,8 @@ macro_rules! reads {
                 $inner.try_read_vectored(bufs)
             }
 
-            /// Waits for data and copies it into `buf`, without removing it; returns the number of bytes,
-            /// 0 after the peer's FIN.
+            /// Waits for data and copies it into `buf`, without removing it; returns the number of
+            /// bytes, 0 after the peer's FIN.
             ///
             /// Cancel-safe.
             ///
@@ -291,7 +292,8 @@ macro_rules! reads {
                 $inner.peek(buf).await
             }
 
-            /// Polls [`peek`](Self::peek). Only the last task that polls to read or to peek is woken.
+            /// Polls [`peek`](Self::peek). Only the last task that polls to read or to peek is
+            /// woken.
             ///
             /// # Errors
             /// As [`peek`](Self::peek).
@@ -311,8 +313,8 @@ macro_rules! reads {
 macro_rules! writes {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until the stream is writable; the next write returns an error or the end of the
-            /// connection.
+            /// Waits until the stream is writable; the next write returns an error or the end of
+            /// the connection.
             ///
             /// Cancel-safe; any number of tasks may wait at once, also while another one writes.
             ///
@@ -323,12 +325,12 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
-            /// Waits until there is room, and moves as much of `chunk` as fits into the send buffer, without a
-            /// copy; returns the number of bytes, and removes them from `chunk`.
+            /// Waits until there is room, and moves as much of `chunk` as fits into the send
+            /// buffer, without a copy; returns the number of bytes, and removes them from `chunk`.
             ///
-            /// The memory behind `chunk` is kept until the peer has acknowledged the data; memory limits count only the
-            /// bytes written. Chunks of less than 4 KiB are copied, and a device without offload copies each packet.
-            /// Cancel-safe.
+            /// The memory behind `chunk` is kept until the peer has acknowledged the data; memory
+            /// limits count only the bytes written. Chunks of less than 4 KiB are copied, and a
+            /// device without offload copies each packet. Cancel-safe.
             ///
             /// ```
             /// # async fn send(mut stream: airtcp_net::TcpStream) -> std::io::Result<()> {
@@ -347,7 +349,8 @@ macro_rules! writes {
                 std::future::poll_fn(|context| self.poll_write_chunk(context, chunk)).await
             }
 
-            /// Polls [`write_chunk`](Self::write_chunk). Only the last task that polls to write is woken.
+            /// Polls [`write_chunk`](Self::write_chunk). Only the last task that polls to write is
+            /// woken.
             ///
             /// # Errors
             /// As [`write_chunk`](Self::write_chunk).

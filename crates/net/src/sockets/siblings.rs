@@ -1,4 +1,5 @@
-//! Stacks on the queues of one device: shared state, and forwarding of packets that reached the wrong queue.
+//! Stacks on the queues of one device: shared state, and forwarding of packets that reached the
+//! wrong queue.
 
 use std::fmt;
 use std::io;
@@ -11,18 +12,21 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::sync::{mpsc, watch};
 
-/// The maximum number of packets that wait for one stack. Normal traffic has few of them, and each may hold a buffer of the
-/// device.
+/// The maximum number of packets that wait for one stack. Normal traffic has few of them, and each
+/// may hold a buffer of the device.
 const ROOM: usize = 256;
 
-/// The position of a stack among siblings with the same addresses, each on its own queue of one device.
+/// The position of a stack among siblings with the same addresses, each on its own queue of one
+/// device.
 ///
-/// Siblings share a clock and a secret. They share no state on the path of a packet. A stack passes a packet of a flow that
-/// it does not know to the next stack, at most once round; the last one answers it. At most 256 packets wait for each
-/// stack; further ones are dropped and counted (`IpExtHandOverDrops`).
+/// Siblings share a clock and a secret. They share no state on the path of a packet. A stack passes
+/// a packet of a flow that it does not know to the next stack, at most once round; the last one
+/// answers it. At most 256 packets wait for each stack; further ones are dropped and counted
+/// (`IpExtHandOverDrops`).
 ///
-/// The kernel distributes flows over the queues, so all siblings must have the same listeners. A stack can also open
-/// connections: the SYN-ACK, or a packet after an idle time, may reach a sibling, which passes it on.
+/// The kernel distributes flows over the queues, so all siblings must have the same listeners. A
+/// stack can also open connections: the SYN-ACK, or a packet after an idle time, may reach a
+/// sibling, which passes it on.
 ///
 /// ```
 /// use airtcp_device::{Clock, Tun, TunFile, TunOptions};
@@ -133,11 +137,12 @@ impl Sibling {
         packets.filter_map(|astray| self.next.try_send(astray).err()).count() as u64
     }
 
-    /// Ends this stack's part and waits for the siblings, at most twice `patience`, because a sibling may need that long to
-    /// close its connections. Packets that other stacks pass on meanwhile are relayed.
+    /// Ends this stack's part and waits for the siblings, at most twice `patience`, because a
+    /// sibling may need that long to close its connections. Packets that other stacks pass on
+    /// meanwhile are relayed.
     ///
-    /// The queue stays open while it waits: the kernel moves the flows of a closed queue to the other queues, whose stacks
-    /// do not know them.
+    /// The queue stays open while it waits: the kernel moves the flows of a closed queue to the
+    /// other queues, whose stacks do not know them.
     pub(super) async fn leave(self, patience: Duration) {
         let Self { going, mut inbox, next, .. } = self;
         let mut others = going.0.subscribe();

@@ -21,9 +21,9 @@ const LEAST_BUFFER: u32 = 2048;
 /// A TCP socket that is set up before it connects or listens; made by
 /// [`Stack::tcp_socket`](super::Stack::tcp_socket).
 ///
-/// It starts with the connection settings of the host. Accepted connections inherit the settings of the
-/// listening socket. The calls are those of tokio's `TcpSocket`. Binding works as with `SO_REUSEADDR`:
-/// connections that use the address, in TIME-WAIT or not, do not prevent it.
+/// It starts with the connection settings of the host. Accepted connections inherit the settings of
+/// the listening socket. The calls are those of tokio's `TcpSocket`. Binding works as with
+/// `SO_REUSEADDR`: connections that use the address, in TIME-WAIT or not, do not prevent it.
 ///
 /// ```
 /// # use airtcp_device::memory;
@@ -84,8 +84,8 @@ impl TcpSocket {
         Ok(u32::try_from(self.settings().config.send_buffer.0).unwrap_or(u32::MAX))
     }
 
-    /// The most the receive buffer grows to (bytes), from which the window scale follows; less than 2,048
-    /// counts as that.
+    /// The most the receive buffer grows to (bytes), from which the window scale follows; less than
+    /// 2,048 counts as that.
     ///
     /// # Errors
     /// None.
@@ -141,9 +141,10 @@ impl TcpSocket {
         self.set(|config| config.keep_alive = settings)
     }
 
-    /// Has a listener keep connections back until they bring data or a FIN, but no longer than `time` and what is left to the
-    /// next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, and zero do not. Data out of order is enough,
-    /// as with Linux: there need not be anything to read yet.
+    /// Has a listener keep connections back until they bring data or a FIN, but no longer than
+    /// `time` and what is left to the next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`,
+    /// the default, and zero do not. Data out of order is enough, as with Linux: there need not be
+    /// anything to read yet.
     ///
     /// # Errors
     /// None.
@@ -197,8 +198,8 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// Sets the congestion control by its name, such as `cubic`. The other strategies stay, except the judge
-    /// of the default, which belongs to the control of the default.
+    /// Sets the congestion control by its name, such as `cubic`. The other strategies stay, except
+    /// the judge of the default, which belongs to the control of the default.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -206,8 +207,8 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// Sets the judges by their names, such as `hack+dcr:timer`, or none by an empty name. The other
-    /// strategies stay.
+    /// Sets the judges by their names, such as `hack+dcr:timer`, or none by an empty name. The
+    /// other strategies stay.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -215,13 +216,13 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }
 
-    /// Binds to `local`, so that no other socket can bind or listen there. An unspecified address means all
-    /// addresses of its family, port 0 any free port.
+    /// Binds to `local`, so that no other socket can bind or listen there. An unspecified address
+    /// means all addresses of its family, port 0 any free port.
     ///
     /// # Errors
-    /// `AddrInUse`: it is bound, or listened on; `AddrNotAvailable`: it is not the stack's, or no port is
-    /// left; `InvalidInput`: the socket is bound already; `NotConnected` or `NetworkDown` once the stack
-    /// has ended.
+    /// `AddrInUse`: it is bound, or listened on; `AddrNotAvailable`: it is not the stack's, or no
+    /// port is left; `InvalidInput`: the socket is bound already; `NotConnected` or `NetworkDown`
+    /// once the stack has ended.
     pub fn bind(&self, local: SocketAddr) -> io::Result<()> {
         let mut settings = self.settings();
         if settings.bound.is_some() {
@@ -246,12 +247,12 @@ impl TcpSocket {
 
     /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
-    /// If the stack chose the port of the bound address, and a connection from that port to `remote` exists,
-    /// another port is used.
+    /// If the stack chose the port of the bound address, and a connection from that port to
+    /// `remote` exists, another port is used.
     ///
     /// # Errors
-    /// As [`Stack::connect`](super::Stack::connect); `AddrNotAvailable` also when the bound address has a
-    /// connection with `remote`, in TIME-WAIT perhaps.
+    /// As [`Stack::connect`](super::Stack::connect); `AddrNotAvailable` also when the bound address
+    /// has a connection with `remote`, in TIME-WAIT perhaps.
     pub async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
         let (config, bound) = self.settings().parts();
         let connecting = TcpStream::connect(self.handle.clone(), remote, |host, now| match bound {

@@ -30,9 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A stack that runs on a device: a handle, cheap to clone.
 ///
-/// Sockets keep their stack alive. When the last handle of any kind is dropped, data already written is still
-/// delivered: the driver continues until the peers have acknowledged every FIN, for at most 60 s and only as
-/// long as the runtime lives, then drops the device. To wait for that, use [`shutdown`](Self::shutdown).
+/// Sockets keep their stack alive. When the last handle of any kind is dropped, data already
+/// written is still delivered: the driver continues until the peers have acknowledged every FIN,
+/// for at most 60 s and only as long as the runtime lives, then drops the device. To wait for that,
+/// use [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Stack(Handle);
 
@@ -43,12 +44,12 @@ impl Stack {
     /// Starts a host on `device`, driven by a task on the current tokio runtime.
     ///
     /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
-    /// lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are 1500 by default: to
-    /// use more, set both. On a device that vouches for checksums HACK is not negotiated.
+    /// lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are 1500 by default:
+    /// to use more, set both. On a device that vouches for checksums HACK is not negotiated.
     ///
     /// # Errors
-    /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
-    /// no descriptor left.
+    /// There is no tokio runtime here, the operating system has no randomness to give, or the
+    /// process has no descriptor left.
     ///
     /// # Panics
     /// In a runtime built without its IO driver.
@@ -56,8 +57,8 @@ impl Stack {
         Self::start(device, config, Clock::start(), None, None)
     }
 
-    /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of the
-    /// host shown to an observer.
+    /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of
+    /// the host shown to an observer.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -73,11 +74,12 @@ impl Stack {
         Self::start(device, config, clock, Some(watch), None)
     }
 
-    /// As [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is replaced by the
-    /// family's, and an observer is shown what [`watched`](Self::watched) shows it.
+    /// As [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is
+    /// replaced by the family's, and an observer is shown what [`watched`](Self::watched) shows it.
     ///
-    /// The stacks of a family are to be shut down together: one that has come to its end keeps its device, for as long as its
-    /// patience lasts, until the others have, because packets of their flows may come to it.
+    /// The stacks of a family are to be shut down together: one that has come to its end keeps its
+    /// device, for as long as its patience lasts, until the others have, because packets of their
+    /// flows may come to it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -128,12 +130,12 @@ impl Stack {
         Ok(Self(Handle::new(shared)))
     }
 
-    /// Listens on `local`. An unspecified address means all addresses of its family, port 0 any free port. Up to
-    /// `backlog` connections wait to be accepted.
+    /// Listens on `local`. An unspecified address means all addresses of its family, port 0 any
+    /// free port. Up to `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: it is not one of the host's, or
-    /// no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: it is not one of the
+    /// host's, or no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -147,14 +149,15 @@ impl Stack {
     /// Connects to `remote`, with the connection settings of the host.
     ///
     /// Dropping the future cancels the attempt. Without an answer it fails after 247 s
-    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) sets a shorter time.
+    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) sets a shorter
+    /// time.
     ///
     /// # Errors
-    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`, also
-    /// if `remote` is an address of this stack, a loopback or a multicast address, or has port 0;
-    /// `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
-    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or `NetworkDown`
-    /// once the stack has ended.
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`,
+    /// also if `remote` is an address of this stack, a loopback or a multicast address, or has port
+    /// 0; `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
+    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
         TcpStream::connect(self.0.clone(), remote, open).await
@@ -212,15 +215,16 @@ impl Stack {
         Ok(UdpSocket::new(self.0.clone(), id, notify))
     }
 
-    /// Listens at every address and port, IPv4 and IPv6, of this stack and of all other hosts: it takes all connections
-    /// that the kernel routes into the device. Listeners at an address of this stack go first. At most `backlog`
-    /// connections are pending at a time.
+    /// Listens at every address and port, IPv4 and IPv6, of this stack and of all other hosts: it
+    /// takes all connections that the kernel routes into the device. Listeners at an address of
+    /// this stack go first. At most `backlog` connections are pending at a time.
     ///
-    /// From the first call on, the stack also answers for other addresses once the listener is dropped: it refuses. It
-    /// does not answer pings for them.
+    /// From the first call on, the stack also answers for other addresses once the listener is
+    /// dropped: it refuses. It does not answer pings for them.
     ///
     /// # Errors
-    /// `AddrInUse`: there is such a listener. `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: there is such a listener. `NotConnected` or `NetworkDown` once the stack has
+    /// ended.
     pub fn listen_any(&self, backlog: usize) -> io::Result<AnyTcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -231,7 +235,8 @@ impl Stack {
         Ok(AnyTcpListener::new(self.0.clone(), id, notify))
     }
 
-    /// Opens a UDP socket for every address and port, as [`listen_any`](Self::listen_any) does for TCP.
+    /// Opens a UDP socket for every address and port, as [`listen_any`](Self::listen_any) does for
+    /// TCP.
     ///
     /// # Errors
     /// As [`listen_any`](Self::listen_any).
@@ -254,14 +259,15 @@ impl Stack {
         self.shared().look(|core, _| core.device)
     }
 
-    /// The memory of all sockets in bytes, including closed connections whose last packet has not left yet.
+    /// The memory of all sockets in bytes, including closed connections whose last packet has not
+    /// left yet.
     pub fn held(&self) -> ByteCount {
         self.shared().look(|core, _| core.host.held())
     }
 
-    /// Gives the stack other strategies: those of connections to come without settings of their own, and those of all that
-    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
-    /// strategies need.
+    /// Gives the stack other strategies: those of connections to come without settings of their
+    /// own, and those of all that there are. Returns how many of these have them now; the others
+    /// are over, or their two ends have not agreed on what the strategies need.
     pub fn set_combination(&self, combination: &Combination) -> usize {
         self.shared().with(|core, now| core.host.tcp_set_combination(now, combination))
     }
@@ -276,12 +282,14 @@ impl Stack {
         self.shared().look(|core, now| core.host.tcp_listing(now, most))
     }
 
-    /// Shuts a server down: accepts no new connections, lets open ones finish, then closes the rest.
+    /// Shuts a server down: accepts no new connections, lets open ones finish, then closes the
+    /// rest.
     ///
-    /// Listeners are closed: their [`accept`](TcpListener::accept) returns `NotConnected`, and connections that
-    /// were not accepted are reset. No socket can be opened. Streams and UDP sockets continue. When the last
-    /// stream is dropped, the remaining sockets are closed as by [`shutdown_within`](Self::shutdown_within) with the rest of
-    /// `patience`. If it is over before, the remaining connections are reset: their peers do not take what they got for all.
+    /// Listeners are closed: their [`accept`](TcpListener::accept) returns `NotConnected`, and
+    /// connections that were not accepted are reset. No socket can be opened. Streams and UDP
+    /// sockets continue. When the last stream is dropped, the remaining sockets are closed as by
+    /// [`shutdown_within`](Self::shutdown_within) with the rest of `patience`. If it is over
+    /// before, the remaining connections are reset: their peers do not take what they got for all.
     ///
     /// If the future is dropped before it completes, the stack continues without listeners.
     ///
@@ -326,7 +334,8 @@ impl Stack {
         self.shutdown_within(patience.saturating_sub(spent)).await;
     }
 
-    /// Resets every connection, those that nobody has accepted too. Listeners stay, and streams give errors.
+    /// Resets every connection, those that nobody has accepted too. Listeners stay, and streams
+    /// give errors.
     pub fn reset_connections(&self) {
         self.shared().with(|core, now| core.host.tcp_abort_all(now));
     }
@@ -339,18 +348,19 @@ impl Stack {
 
     /// Closes every socket gracefully and stops the stack.
     ///
-    /// From now on nothing can be opened, accepted or written. Data already written is delivered, then the
-    /// FINs; reading continues meanwhile. When the peers have acknowledged all of it, or when `patience` is over and the
-    /// remaining connections are reset, the device is dropped and this returns. Remaining sockets then return
-    /// errors. [`drain`](Self::drain) lets their users finish first.
+    /// From now on nothing can be opened, accepted or written. Data already written is delivered,
+    /// then the FINs; reading continues meanwhile. When the peers have acknowledged all of it, or
+    /// when `patience` is over and the remaining connections are reset, the device is dropped and
+    /// this returns. Remaining sockets then return errors. [`drain`](Self::drain) lets their users
+    /// finish first.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| core.close(now, patience));
         self.shared().driver.notify_one();
         let _ = self.closed().await;
     }
 
-    /// Waits until the stack has ended, and returns the reason: `NetworkDown` if the device is gone,
-    /// `NotConnected` after a shutdown.
+    /// Waits until the stack has ended, and returns the reason: `NetworkDown` if the device is
+    /// gone, `NotConnected` after a shutdown.
     pub async fn closed(&self) -> io::Error {
         loop {
             // Before the look, so that an end in between is heard.

@@ -59,8 +59,8 @@ pub struct StackThread {
 impl StackThread {
     /// Starts a thread of this name with a runtime, and calls `start` to make the stack.
     ///
-    /// `start` runs on the calling thread, inside the new runtime: [`Stack::new`] and `Tun::open` in it
-    /// use that runtime.
+    /// `start` runs on the calling thread, inside the new runtime: [`Stack::new`] and `Tun::open`
+    /// in it use that runtime.
     ///
     /// # Errors
     /// Those of `start`; the operating system has no thread or no descriptor left.

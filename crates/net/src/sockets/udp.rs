@@ -35,13 +35,13 @@ impl UdpSocket {
         Self { handle, id, notify, drained }
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to it, and datagrams from others are dropped from now on.
-    /// Datagrams that have arrived stay. If the peer has no socket at that port, sending or receiving returns
-    /// `ConnectionRefused` once.
+    /// Sets the peer: [`send`](Self::send) sends to it, and datagrams from others are dropped from
+    /// now on. Datagrams that have arrived stay. If the peer has no socket at that port, sending or
+    /// receiving returns `ConnectionRefused` once.
     ///
     /// # Errors
-    /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once the
-    /// stack has ended.
+    /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once
+    /// the stack has ended.
     pub async fn connect(&self, peer: SocketAddr) -> io::Result<()> {
         self.handle.shared().with(|core, _| {
             core.alive()?;
@@ -98,8 +98,8 @@ impl UdpSocket {
         })
     }
 
-    /// Waits for a datagram; returns its length in bytes and its source. Bytes that do not fit into `buf`
-    /// are lost.
+    /// Waits for a datagram; returns its length in bytes and its source. Bytes that do not fit into
+    /// `buf` are lost.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -308,8 +308,8 @@ impl UdpSocket {
         ttl.map(u32::from).map_err(io::Error::from)
     }
 
-    /// The last ICMP error about a datagram to the peer since the last call, unless sending or receiving has
-    /// returned it.
+    /// The last ICMP error about a datagram to the peer since the last call, unless sending or
+    /// receiving has returned it.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

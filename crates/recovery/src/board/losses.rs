@@ -50,7 +50,8 @@ impl Board {
         marked
     }
 
-    /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
+    /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and
+    /// gives it.
     pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<Transmission> {
         let larger = |t: &Transmission| t.state == TxState::InFlight && t.range.len() > size;
         let lost: Vec<_> = self.in_order_sent().filter(larger).collect();

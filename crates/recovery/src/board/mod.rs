@@ -34,8 +34,9 @@ pub struct Board {
     /// By number, without gaps; the first has the number `base`.
     transmissions: VecDeque<Transmission>,
     base: TxNo,
-    /// What left last, up to SND.NXT and the latest number: of which nothing is known, and which was sent once. What becomes
-    /// of one of them alone is told by its segment and its transmission, once they are [spelled out](Self::spell_out).
+    /// What left last, up to SND.NXT and the latest number: of which nothing is known, and which
+    /// was sent once. What becomes of one of them alone is told by its segment and its
+    /// transmission, once they are [spelled out](Self::spell_out).
     runs: VecDeque<Run>,
     snd_una: ExtSeq,
     snd_nxt: ExtSeq,
@@ -194,7 +195,8 @@ impl Board {
         tx
     }
 
-    /// What new data in `range`, which starts at SND.NXT and is a multiple of `size`, is as segments of so many bytes.
+    /// What new data in `range`, which starts at SND.NXT and is a multiple of `size`, is as
+    /// segments of so many bytes.
     pub(crate) fn new_run(
         &self,
         now: Instant,

@@ -139,8 +139,8 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// Which strategies a sender is made of.
 ///
 /// It is written `detection/control`, with judges after a second slash, and parameters after a
-/// colon. Parts that are left out are the default's, but for its judge, which goes with its control:
-/// where a control is named, there are no judges but those named.
+/// colon. Parts that are left out are the default's, but for its judge, which goes with its
+/// control: where a control is named, there are no judges but those named.
 ///
 /// ```
 /// use airtcp_recovery::Combination;
@@ -164,8 +164,8 @@ static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
     /// From its three parts. `None` leaves the default, and an empty `judge` leaves no judge. The
-    /// default's judge goes with its control: with a `control`, a `judge` of `None` leaves no judge,
-    /// too.
+    /// default's judge goes with its control: with a `control`, a `judge` of `None` leaves no
+    /// judge, too.
     ///
     /// # Errors
     /// A name that is unknown, or a parameter that its strategy does not take.
@@ -199,8 +199,8 @@ impl Combination {
     }
 
     /// The same with other parts, as [`from_parts`](Self::from_parts) takes them; `None` leaves the
-    /// part that is there, and an empty `judge` leaves no judge. Where control and judge are the default's,
-    /// another control takes the judge with it.
+    /// part that is there, and an empty `judge` leaves no judge. Where control and judge are the
+    /// default's, another control takes the judge with it.
     ///
     /// # Errors
     /// As [`from_parts`](Self::from_parts).
@@ -264,7 +264,8 @@ impl Combination {
         all
     }
 
-    /// Every set of at most two judges of the registry that a combination accepts: one variant of each judge.
+    /// Every set of at most two judges of the registry that a combination accepts: one variant of
+    /// each judge.
     pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
         let all: Vec<_> =
             registry::judges().iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
@@ -362,7 +363,8 @@ impl Combination {
     }
 }
 
-/// The first of two that are the same judge, in whatever variants. They are in the order of their rank.
+/// The first of two that are the same judge, in whatever variants. They are in the order of their
+/// rank.
 fn twice(judges: &[Choice<dyn LossJudge>]) -> Option<&Choice<dyn LossJudge>> {
     let name = |choice: &Choice<dyn LossJudge>| choice.entry.name.split(':').next();
     let pairs = judges.iter().zip(judges.iter().skip(1));

@@ -56,14 +56,16 @@ pub struct ControlParams {
     /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
     /// replaces another on a live connection. `None` if none was measured.
     pub rtt: Option<Duration>,
-    /// The rate that the path has lately carried for this and other connections to the same peer, this one's share.
+    /// The rate that the path has lately carried for this and other connections to the same peer,
+    /// this one's share.
     pub rate: Option<Rate>,
     /// Seeds the random choices of a strategy: the same seed makes the same choices.
     pub seed: u64,
 }
 
 impl ControlParams {
-    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, nothing known of the path and seed 0.
+    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, nothing known of the path and
+    /// seed 0.
     pub const fn new(smss: ByteCount, initial_window: ByteCount) -> Self {
         Self {
             now: Instant::ZERO,
@@ -229,8 +231,8 @@ pub struct PathModel {
 /// one ACK is worked is written at [`LossDetection`](crate::LossDetection): notices come before
 /// [`on_ack`](Self::on_ack).
 ///
-/// What a control takes over from the sender, such as its rate in recovery, its registry entry says:
-/// [`Entry::takes_over`](crate::Entry::takes_over).
+/// What a control takes over from the sender, such as its rate in recovery, its registry entry
+/// says: [`Entry::takes_over`](crate::Entry::takes_over).
 pub trait CongestionControl: Debug + Send {
     /// Works an ACK.
     fn on_ack(&mut self, ack: &AckView<'_>);

@@ -1,8 +1,8 @@
 //! Loss detection: which transmissions are lost.
 //!
-//! A detector reads the [`Board`] and the ACK, and reports what it found; it does not change the board and
-//! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
-//! be sent for the control.
+//! A detector reads the [`Board`] and the ACK, and reports what it found; it does not change the
+//! board and keeps no second copy of what the board knows. What a loss means is for the judges, how
+//! much may be sent for the control.
 
 mod fack;
 mod le;
@@ -109,8 +109,8 @@ pub struct Repair {
 ///
 /// # The order in which one ACK is worked
 ///
-/// For every combination of strategies, always, except that an ACK which tells nothing while nothing
-/// is outstanding is not worked at all:
+/// For every combination of strategies, always, except that an ACK which tells nothing while
+/// nothing is outstanding is not worked at all:
 ///
 /// 1. **Board**: what the ACK covers is marked delivered, so that all later steps see the same.
 /// 2. **RTT, rate and round**: they need the board, to tell first transmissions from later ones
@@ -127,8 +127,8 @@ pub struct Repair {
 ///    reduces from the window that the losses happened in, and not from one that this ACK has
 ///    already grown. A recovery whose time is over ends before the loss.
 /// 9. **Probe verdict**: an ACK that ends a tail loss probe may show that the probe repaired a
-///    loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC 8985 section
-///    7.4.2).
+///    loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC 8985
+///    section 7.4.2).
 /// 10. **End of the recovery**, if the ACK reaches it. It comes after detection, so that losses of
 ///     the old window do not start a new recovery.
 /// 11. **The control hears the ACK** and may grow the window.
@@ -166,13 +166,13 @@ pub trait LossDetection: Debug + Send {
     fn on_timeout(&mut self, view: &View<'_>);
 
     /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
-    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into a
-    /// recovery, that goes on: the window is reduced no second time. A detection that takes the place
-    /// of another in the midst of a connection begins so, too.
+    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into
+    /// a recovery, that goes on: the window is reduced no second time. A detection that takes the
+    /// place of another in the midst of a connection begins so, too.
     fn on_undo(&mut self, view: &View<'_>);
 
-    /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not
-    /// been on its way for long enough (RFC 8985 section 6.3).
+    /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has
+    /// not been on its way for long enough (RFC 8985 section 6.3).
     ///
     /// The answer depends on the reordering window of the detection, which only its state has.
     fn survives_timeout(&self, now: Instant, sent: &Transmission) -> bool {
@@ -182,8 +182,8 @@ pub trait LossDetection: Debug + Send {
 
     /// Whether the ACK of a tail loss probe is evidence of loss for it (RFC 8985 section 7).
     ///
-    /// Only `rack` wants probes, and others would send as no paper says with them. One method with a
-    /// default is less than a field in every registry entry.
+    /// Only `rack` wants probes, and others would send as no paper says with them. One method with
+    /// a default is less than a field in every registry entry.
     fn wants_probes(&self) -> bool {
         false
     }

@@ -41,8 +41,8 @@ impl DupAcks {
         Self { begun_at: board.next_tx(), ..Self::default() }
     }
 
-    /// Whether `first` is a repair from before the counting began: the duplicate ACKs that go on may
-    /// tell of the loss that it repairs.
+    /// Whether `first` is a repair from before the counting began: the duplicate ACKs that go on
+    /// may tell of the loss that it repairs.
     pub(super) fn is_repaired(&self, first: &Transmission) -> bool {
         first.resent > 0 && first.tx < self.begun_at
     }
@@ -87,9 +87,9 @@ impl DupAcks {
         self.unacknowledged(board) - self.credit
     }
 
-    /// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived, its
-    /// duplicate ACK has given credit for already. Going back, what was sent before the time-out is
-    /// not in flight, arrived or not.
+    /// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived,
+    /// its duplicate ACK has given credit for already. Going back, what was sent before the
+    /// time-out is not in flight, arrived or not.
     fn unacknowledged(&self, board: &Board) -> ByteCount {
         let sacked = if self.are_echoes() { ByteCount::ZERO } else { board.sacked() };
         board.in_flight() + sacked

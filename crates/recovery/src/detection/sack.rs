@@ -93,8 +93,8 @@ impl Sack {
             }
             match segment.resent {
                 0 => out.lost(segment.tx),
-                // Sent again by rule 3 before IsLost held: only the original leaves the pipe. One that
-                // was judged before, as by a judge, tells nothing new.
+                // Sent again by rule 3 before IsLost held: only the original leaves the pipe. One
+                // that was judged before, as by a judge, tells nothing new.
                 _ => {
                     let original = segment.previous().and_then(|tx| view.board.get(tx));
                     let waits = original.filter(|sent| sent.state == TxState::InFlight);

@@ -1,9 +1,10 @@
 //! The detection of ns-2's SACK sender (`tcp-sack1.cc`), in place of RFC 6675's.
 //!
-//! It is older than that RFC, and its pipe is a count of events: what is outstanding less three when the third duplicate ACK
-//! comes; from then on one less for every ACK, two less for one that gets further, and one more for everything sent but the
-//! first repair. Lost segments never leave the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends
-//! what arrived again.
+//! It is older than that RFC, and its pipe is a count of events: what is outstanding less three
+//! when the third duplicate ACK comes; from then on one less for every ACK, two less for one that
+//! gets further, and one more for everything sent but the first repair. Lost segments never leave
+//! the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends what arrived
+//! again.
 
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
@@ -13,7 +14,8 @@ use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase, View};
 
-/// ns-2's SACK sender, which the profiles of ns-2 put in the place of `sack`. It is not in the registry.
+/// ns-2's SACK sender, which the profiles of ns-2 put in the place of `sack`. It is not in the
+/// registry.
 pub const SACK1: Entry<dyn LossDetection> = Entry {
     name: "sack1",
     parameter: "",

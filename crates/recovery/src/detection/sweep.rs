@@ -53,8 +53,8 @@ impl Sweep {
 }
 
 /// Whether of bytes that were sent more than once an earlier sending arrived, and not the latest
-/// (RFC 8985 section 6.2): the latest left less than the smallest round-trip time ago, or the echoed
-/// time stamp is older than it.
+/// (RFC 8985 section 6.2): the latest left less than the smallest round-trip time ago, or the
+/// echoed time stamp is older than it.
 ///
 /// Only what the ACK covers cumulatively has its time stamp echoed: above a hole a receiver goes on
 /// echoing that of the last segment in order (RFC 7323 section 4.3).

@@ -140,8 +140,8 @@ pub trait LossJudge: Debug + Send {
     /// Hears that a transmission of the segment at `seq` arrived with a good header and corrupted
     /// data (HACK 3.3).
     ///
-    /// A special ACK acknowledges nothing, so that [`on_ack`](Self::on_ack) and the order of work do
-    /// not apply to it.
+    /// A special ACK acknowledges nothing, so that [`on_ack`](Self::on_ack) and the order of work
+    /// do not apply to it.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let _ = (seq, view, out);
     }
@@ -166,7 +166,8 @@ pub trait LossJudge: Debug + Send {
         false
     }
 
-    /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
+    /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's
+    /// four.
     ///
     /// The parameter of a judge sets it (`rr:K`), so that no registry entry can state it.
     fn rto_variances(&self) -> Option<u32> {
@@ -179,8 +180,8 @@ pub trait LossJudge: Debug + Send {
         0.0
     }
 
-    /// Whether it asks for less in flight for a while, to measure the share of random losses. A control
-    /// that measures the smallest round-trip time in this way may do so sooner.
+    /// Whether it asks for less in flight for a while, to measure the share of random losses. A
+    /// control that measures the smallest round-trip time in this way may do so sooner.
     fn wants_low_load(&self) -> bool {
         false
     }
@@ -190,8 +191,9 @@ pub trait LossJudge: Debug + Send {
         let _ = known;
     }
 
-    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if
-    /// it has counted nothing itself; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection
+    /// to the same peer. `None` if it has counted nothing itself; [`RandomLosses::NONE`] if what it
+    /// knew has proved wrong.
     fn learned(&self) -> Option<RandomLosses> {
         None
     }

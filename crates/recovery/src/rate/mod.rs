@@ -1,4 +1,5 @@
-//! Delivery rate, and the round trips it is counted in (draft-ietf-ccwg-bbr, "Delivery Rate Samples").
+//! Delivery rate, and the round trips it is counted in (draft-ietf-ccwg-bbr, "Delivery Rate
+//! Samples").
 
 use std::time::Duration;
 

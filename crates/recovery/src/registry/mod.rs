@@ -1,8 +1,8 @@
 //! The registry: strategies by name.
 //!
-//! A new strategy is one file that implements one trait and describes itself in an [`Entry`], and one
-//! line here: then the command line, the property tests and the benches have it too. A strategy of
-//! another crate joins them at run time: see [`Registry`].
+//! A new strategy is one file that implements one trait and describes itself in an [`Entry`], and
+//! one line here: then the command line, the property tests and the benches have it too. A strategy
+//! of another crate joins them at run time: see [`Registry`].
 
 use std::fmt::{self, Debug};
 use std::sync::OnceLock;
@@ -177,8 +177,8 @@ static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::BBR3,
 ];
 
-/// The built-in judges, in the order in which they are asked: one that knows the cause speaks before
-/// one that only waits.
+/// The built-in judges, in the order in which they are asked: one that knows the cause speaks
+/// before one that only waits.
 static JUDGES: &[Entry<dyn LossJudge>] =
     &[judge::HACK, judge::RR, judge::SPIKE, judge::DCR_TIMER, judge::DCR_COUNT];
 
@@ -187,9 +187,9 @@ static INSTALLED: OnceLock<Registry> = OnceLock::new();
 
 /// All strategies that a [`Combination`](crate::Combination) can name.
 ///
-/// A process has one registry, and it never changes once it was read: the same text always gives the
-/// same combination. It holds the built-in strategies, and those that the program adds before it
-/// parses the first name:
+/// A process has one registry, and it never changes once it was read: the same text always gives
+/// the same combination. It holds the built-in strategies, and those that the program adds before
+/// it parses the first name:
 ///
 /// ```
 /// use airtcp_recovery::registry::{Entry, Registry, RegistryError};
@@ -372,8 +372,8 @@ impl Debug for RegistryError {
 /// Words that stand in the place of a combination on the command line and in scenarios.
 const RESERVED: [&str; 3] = ["all", "usual", "rrtp"];
 
-/// Whether `entry` can stand after `entries`. A strategy that is not left out where the peer does not
-/// grant what it `needs` has a fallback.
+/// Whether `entry` can stand after `entries`. A strategy that is not left out where the peer does
+/// not grant what it `needs` has a fallback.
 fn check<T: ?Sized>(
     kind: &'static str,
     entries: &[&'static Entry<T>],

@@ -9,15 +9,16 @@ use crate::transmission::Delivered;
 use crate::view::{AckView, Phase};
 
 impl Sender {
-    /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
-    /// that what is written in pieces does not stay behind what is written at once.
+    /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice
+    /// what it was used for, so that what is written in pieces does not stay behind what is written
+    /// at once.
     fn doubles(&self) -> bool {
         let control = self.strategies.control();
         control.window() < self.cwnd_use.most_out() * 2 && control.in_slow_start()
     }
 
-    /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored here;
-    /// one below SND.UNA comes late, and only its SACK blocks tell something.
+    /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored
+    /// here; one below SND.UNA comes late, and only its SACK blocks tell something.
     ///
     /// Gives the sign that shows the last reduction to be spurious, if this ACK takes it back.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
@@ -215,7 +216,8 @@ impl Sender {
         // have waited for it long since.
         let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
         let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
-        // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent again or not.
+        // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent
+        // again or not.
         let echoed = newly.iter().find(|acked| acked.resent > 0 && ack.echoed == Some(acked.tx));
         let (oldest, newest) = if let Some(repair) = echoed {
             (Some(repair.sent_at), Some(repair.sent_at))

@@ -26,14 +26,15 @@ impl MarkAnswers {
 }
 
 impl Sender {
-    /// One reduction for all that is outstanding, and none where a loss, or an earlier mark, has brought one. An ACK up to
-    /// `una` that ends a reduction for a mark is of what left after it.
+    /// One reduction for all that is outstanding, and none where a loss, or an earlier mark, has
+    /// brought one. An ACK up to `una` that ends a reduction for a mark is of what left after it.
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
         if self.strategies.taken_over().marks {
             self.reduced |= self.mark_answers.on_echo(una, self.core.board.snd_nxt());
             return;
         }
-        // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
+        // No repair was needless: what is to show a reduction spurious shows nothing of one for a
+        // mark.
         self.undo.stop();
         if !self.core.recovery.answers_mark(now, una, self.core.board.oldest_tx()) {
             let recovery = Recovery::of_mark(self.core.board.snd_nxt());

@@ -1,4 +1,5 @@
-//! F-RTO: whether a time-out was spurious, from the two ACKs that follow (RFC 5682 sections 2.1 and 3.1).
+//! F-RTO: whether a time-out was spurious, from the two ACKs that follow (RFC 5682 sections 2.1 and
+//! 3.1).
 //!
 //! Where there are time stamps the first of them tells already (see [`undo`](super::undo)).
 

@@ -12,16 +12,17 @@ const LONGER: u32 = 10;
 const SHORTER: u32 = 2;
 
 impl Sender {
-    /// What it has measured, for another connection to the same peer: of round-trip times what is new since the last call,
-    /// or nothing.
+    /// What it has measured, for another connection to the same peer: of round-trip times what is
+    /// new since the last call, or nothing.
     pub fn hand_on(&mut self) -> Learned {
         Learned { rtt: self.core.rtt.hand_on(), rate: None, losses: self.strategies.learned() }
     }
 
-    /// Starts with what other connections to the same peer have measured. It does nothing once something was sent, or if
-    /// the round-trip time of the handshake shows another path.
+    /// Starts with what other connections to the same peer have measured. It does nothing once
+    /// something was sent, or if the round-trip time of the handshake shows another path.
     ///
-    /// A rate is taken only by a control that paces, and not after a lost SYN (RFC 5681 section 3.1).
+    /// A rate is taken only by a control that paces, and not after a lost SYN (RFC 5681 section
+    /// 3.1).
     pub fn inherit(&mut self, now: Instant, known: &Learned) {
         let was_used = !self.core.board.is_empty() || self.rate.delivered() > ByteCount::ZERO;
         if was_used || self.is_another_path(known) {

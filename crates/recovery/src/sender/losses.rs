@@ -167,9 +167,10 @@ impl Sender {
         self.notify(now, NoticeKind::Lost(loss));
     }
 
-    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this recovery; gives whether a
-    /// recovery begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
-    /// `tx` is the transmission that was lost, if one was.
+    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this
+    /// recovery; gives whether a recovery begins. Where that was for a mark, losses of the same
+    /// window are repaired, and reduce it no second time. `tx` is the transmission that was lost,
+    /// if one was.
     pub(super) fn reduce(
         &mut self,
         now: Instant,
@@ -184,8 +185,9 @@ impl Sender {
             Answer::Nothing => {}
         }
         if tx.is_some_and(|tx| self.core.recovery.answers(tx)) {
-            // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair still
-            // leaves at once: if the window is full of losses that are not found yet, nothing else would cause an ACK.
+            // LE 2.2: what left before the reduction belongs to its event of losses, however late
+            // it is found. A repair still leaves at once: if the window is full of losses that are
+            // not found yet, nothing else would cause an ACK.
             let first = self.core.board.first_lost();
             self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
             return false;
@@ -244,7 +246,8 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
+    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether
+    /// something was outstanding.
     pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
             self.core.rto.stop();
@@ -285,9 +288,10 @@ impl Sender {
         true
     }
 
-    /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was
-    /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
-    /// back-off again. Without a time-out since the last such word nothing happens.
+    /// The peer's window has opened, which was closed when time-outs sent the oldest segment again.
+    /// That segment was thrown away there, and says nothing of the path: it leaves once more at
+    /// once, and the time-out is without back-off again. Without a time-out since the last such
+    /// word nothing happens.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
         if self.core.rto.timeouts() == 0 || self.core.rtt.backoff() == 0 {
             return;

@@ -1,4 +1,5 @@
-//! The sender: owns the board, the timers and the counters, queries the strategies and applies their decisions.
+//! The sender: owns the board, the timers and the counters, queries the strategies and applies
+//! their decisions.
 
 mod ack;
 mod cwnd_use;
@@ -110,7 +111,8 @@ pub struct Ack<'a> {
     pub echo: Option<Instant>,
     /// Whether it carries ECE, where ECN was agreed on (RFC 3168).
     pub ece: bool,
-    /// Bytes newly known to have arrived with a congestion mark, where AccECN was agreed on (RFC 9768); else zero.
+    /// Bytes newly known to have arrived with a congestion mark, where AccECN was agreed on (RFC
+    /// 9768); else zero.
     pub ce: ByteCount,
     /// The transmission whose number it echoes, where both ends number them: the one that made it
     /// leave.
@@ -191,7 +193,8 @@ pub struct Sender {
     idle: Idle,
     reordering: Reordering,
     mark_answers: MarkAnswers,
-    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not reported it.
+    /// The window was reduced, or the control answered a mark, and
+    /// [`take_reduced`](Sender::take_reduced) has not reported it.
     reduced: bool,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, SendRule)>,
@@ -290,15 +293,16 @@ impl Sender {
         self.core.board.snd_nxt()
     }
 
-    /// The window of the control, before other limits: [`cwnd`](Self::cwnd) is what may be in flight.
+    /// The window of the control, before other limits: [`cwnd`](Self::cwnd) is what may be in
+    /// flight.
     pub(crate) fn control_window(&self) -> ByteCount {
         self.strategies.control().window()
     }
 
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
-    /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
-    /// 2.2). After an undo without pacing no ACK releases more than an initial window.
+    /// than when it began to, so that each duplicate ACK releases what it tells to have arrived
+    /// (DCR 2.2). After an undo without pacing no ACK releases more than an initial window.
     pub fn cwnd(&self) -> ByteCount {
         let waits = self.core.deferred.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
@@ -380,8 +384,9 @@ impl Sender {
         self.pacer.rate()
     }
 
-    /// By how many segments something that was sent once was overtaken, at most, as sequence numbers tell; zero where that
-    /// was never seen. Linux's `tcpi_reordering` is the same, and no less than DupThresh.
+    /// By how many segments something that was sent once was overtaken, at most, as sequence
+    /// numbers tell; zero where that was never seen. Linux's `tcpi_reordering` is the same, and no
+    /// less than DupThresh.
     pub const fn reordering(&self) -> u32 {
         self.reordering.extent()
     }
@@ -396,8 +401,9 @@ impl Sender {
         self.core.dup_thresh as u32
     }
 
-    /// Whether the window was reduced since the last call, by whatever event: the peer gets CWR for it (RFC 3168
-    /// section 6.1.2). A round trip in which a control that answers congestion marks itself heard of one counts, too.
+    /// Whether the window was reduced since the last call, by whatever event: the peer gets CWR for
+    /// it (RFC 3168 section 6.1.2). A round trip in which a control that answers congestion marks
+    /// itself heard of one counts, too.
     pub fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }
@@ -441,8 +447,8 @@ impl Sender {
         self.scratch.is_some()
     }
 
-    /// Gives memory back that it keeps so as not to allocate while data flows. Without loss of anything but time: call
-    /// it where nothing may be sent for long.
+    /// Gives memory back that it keeps so as not to allocate while data flows. Without loss of
+    /// anything but time: call it where nothing may be sent for long.
     pub fn shrink(&mut self) {
         self.core.board.shrink();
         self.core.deferred.shrink();

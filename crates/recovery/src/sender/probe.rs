@@ -81,8 +81,9 @@ impl TailProbes {
         self.probe.as_ref().is_some_and(|probe| probe.due)
     }
 
-    /// Sets or stops the probe time-out, after new data left or an ACK was worked (RFC 8985 section 7.2). One that is set
-    /// is set anew only if there was `news`: data that left, or of which the ACK told for the first time.
+    /// Sets or stops the probe time-out, after new data left or an ACK was worked (RFC 8985 section
+    /// 7.2). One that is set is set anew only if there was `news`: data that left, or of which the
+    /// ACK told for the first time.
     pub(super) fn schedule(&mut self, core: &Core, now: Instant, news: bool) {
         if !self.are_on {
             return;
@@ -93,7 +94,8 @@ impl TailProbes {
             && board.sacked() == ByteCount::ZERO
             && board.lost() == ByteCount::ZERO
             && matches!(core.phase(), Phase::Open | Phase::Cwr)
-            // RFC 8985 section 7.3: else probes would keep the time-out from following a path that grew longer.
+            // RFC 8985 section 7.3: else probes would keep the time-out from following a path that
+            // grew longer.
             && !self.unmeasured
             && !outstanding;
         if !wanted {
@@ -120,7 +122,8 @@ impl TailProbes {
         due.map(|probe| (probe.at, probe.due) = (None, true)).is_some()
     }
 
-    /// The probe that is due: new data if there is any, else the last segment (RFC 8985 section 7.3).
+    /// The probe that is due: new data if there is any, else the last segment (RFC 8985 section
+    /// 7.3).
     fn take(&mut self, board: &Board, new_data: Option<SeqRange>) -> Option<(SeqRange, SendRule)> {
         let probe = self.probe.as_mut().filter(|probe| probe.due)?;
         probe.due = false;
@@ -181,7 +184,8 @@ impl Sender {
         probe
     }
 
-    /// Reduces the window for a loss that a probe has repaired, unless a judge says that it need not be.
+    /// Reduces the window for a loss that a probe has repaired, unless a judge says that it need
+    /// not be.
     pub(super) fn on_probe_acked(&mut self, ack: &AckView<'_>) {
         let Some(Repaired { lost, end }) = self.probes.on_ack(ack) else { return };
         let found = Finding { tx: lost.tx, certainty: Certainty::Lost, immediate: false };

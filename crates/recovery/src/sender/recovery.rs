@@ -46,8 +46,8 @@ impl Recovery {
     fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
         match (self.until, self.phase) {
             (Some(until), _) => now <= until,
-            // As Linux: until the peer has received CWR, which leaves with the first data after the reduction. ECE on what
-            // came before is an old echo.
+            // As Linux: until the peer has received CWR, which leaves with the first data after the
+            // reduction. ECE on what came before is an old echo.
             (None, Phase::Cwr) => una <= self.point,
             (None, _) => una < self.point,
         }
@@ -58,8 +58,8 @@ impl Recovery {
 #[derive(Debug, Default)]
 pub(super) struct RecoveryState {
     current: Option<Recovery>,
-    /// The first transmission after the last reduction or time-out, which answers losses of all before it; that of the one
-    /// before, once the last is taken back.
+    /// The first transmission after the last reduction or time-out, which answers losses of all
+    /// before it; that of the one before, once the last is taken back.
     answered: TxNo,
 }
 
@@ -109,8 +109,8 @@ impl RecoveryState {
         self.current.filter(|recovery| recovery.phase != Phase::Loss)
     }
 
-    /// What the recovery that is on makes of the loss of what begins at `lost`. If the window was reduced for a mark in the same
-    /// window, `next` takes its place.
+    /// What the recovery that is on makes of the loss of what begins at `lost`. If the window was
+    /// reduced for a mark in the same window, `next` takes its place.
     pub(super) fn on_loss(&mut self, now: Instant, lost: ExtSeq, next: Recovery) -> Answer {
         match &mut self.current {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
@@ -122,15 +122,17 @@ impl RecoveryState {
         }
     }
 
-    /// Whether the last reduction answers the echo of a mark on an ACK of `una`; `oldest` is the oldest transmission on the
-    /// board. A recovery that ends by the clock may be over before the peer has received anything sent after the reduction.
+    /// Whether the last reduction answers the echo of a mark on an ACK of `una`; `oldest` is the
+    /// oldest transmission on the board. A recovery that ends by the clock may be over before the
+    /// peer has received anything sent after the reduction.
     pub(super) fn answers_mark(&self, now: Instant, una: ExtSeq, oldest: TxNo) -> bool {
         let is_old_mark = |before: Recovery| before.phase == Phase::Cwr && before.point < una;
         let goes_on = |before: Recovery| !before.is_over(now) && !is_old_mark(before);
         self.answers(oldest) || self.current.is_some_and(goes_on)
     }
 
-    /// The window is reduced, and `next` is the first transmission after it; gives whether there was a recovery.
+    /// The window is reduced, and `next` is the first transmission after it; gives whether there
+    /// was a recovery.
     pub(super) fn begin(&mut self, recovery: Recovery, next: TxNo) -> bool {
         self.answered = next;
         self.current.replace(recovery).is_some()
@@ -155,8 +157,8 @@ impl RecoveryState {
         self.answered = answered;
     }
 
-    /// An ACK of `ack`, which advances SND.UNA or not, and leaves something outstanding or not; gives whether it ends the
-    /// recovery.
+    /// An ACK of `ack`, which advances SND.UNA or not, and leaves something outstanding or not;
+    /// gives whether it ends the recovery.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,

@@ -14,8 +14,8 @@ pub(super) struct Reordering {
 }
 
 impl Reordering {
-    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was
-    /// overtaken.
+    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived,
+    /// was overtaken.
     pub(super) fn on_ack(&mut self, fack: ExtSeq, newly: &[Delivered], smss: ByteCount) {
         let late = newly.iter().filter(|acked| acked.resent == 0 && acked.first_end() < fack);
         let Some(first) = late.map(|acked| acked.range.start).min() else { return };

@@ -10,10 +10,10 @@ use crate::transmission::Transmission;
 impl Sender {
     /// Has no segment be larger than `smss` from now on; never makes them larger.
     ///
-    /// What is outstanding and larger was dropped on the way, and is sent again in smaller segments, as
-    /// the window allows. That is no congestion, and the window stays (RFC 1191 section 6.5). What the
-    /// receiver tells until all of it is acknowledged is no sign of congestion either: as Linux's
-    /// `tcp_simple_retransmit` it is a recovery without a reduction.
+    /// What is outstanding and larger was dropped on the way, and is sent again in smaller
+    /// segments, as the window allows. That is no congestion, and the window stays (RFC 1191
+    /// section 6.5). What the receiver tells until all of it is acknowledged is no sign of
+    /// congestion either: as Linux's `tcp_simple_retransmit` it is a recovery without a reduction.
     pub fn shrink_segments(&mut self, now: Instant, smss: ByteCount) {
         let smss = smss.max(ByteCount(1));
         if smss >= self.core.smss {

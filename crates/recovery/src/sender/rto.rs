@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// When the retransmission timer expires, and how often it has. The time-out and its back-off are those of the
-/// [`RttEstimator`](crate::RttEstimator).
+/// When the retransmission timer expires, and how often it has. The time-out and its back-off are
+/// those of the [`RttEstimator`](crate::RttEstimator).
 #[derive(Debug, Default)]
 pub(super) struct RtoTimer {
     at: Option<Instant>,
@@ -42,8 +42,8 @@ impl RtoTimer {
         self.at = None;
     }
 
-    /// The time-out was `before` and is `after`: it expires as if it had started with that. One that began anew could be
-    /// kept from expiring for ever.
+    /// The time-out was `before` and is `after`: it expires as if it had started with that. One
+    /// that began anew could be kept from expiring for ever.
     pub(super) fn change(&mut self, before: Duration, after: Duration) {
         self.at = self.at.map(|at| at - before + after);
     }

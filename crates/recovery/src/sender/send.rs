@@ -62,17 +62,18 @@ impl Sender {
     ///
     /// No transmission starts with pipe plus its data above min(cwnd, the peer's window), except
     /// by these rules, which send whatever the congestion window says:
-    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), a partial
-    ///   ACK's repair, RFC 6582 section 3.2 step 3, and the first repair after an undo;
+    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), a
+    ///   partial ACK's repair, RFC 6582 section 3.2 step 3, and the first repair after an undo;
     /// - [`SendRule::Probe`] and [`SendRule::ProbeAgain`]: the one segment that a probe time-out
     ///   sends, RFC 8985 section 7.3;
-    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first repair once F-RTO has
-    ///   shown that it was needed, RFC 5682 section 2.1 step 3 a.
+    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first
+    ///   repair once F-RTO has shown that it was needed, RFC 5682 section 2.1 step 3 a.
     ///
     /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
     /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
     ///
-    /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last data, full segment or not.
+    /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last
+    /// data, full segment or not.
     pub fn next_transmission(&mut self, now: Instant, supply: &Supply) -> Decision {
         let decision = self.decide(now, supply);
         if matches!(decision, Decision::Blocked(limit) if limit != Limit::Pacing) {
@@ -139,9 +140,10 @@ impl Sender {
         }
     }
 
-    /// Decides on full segments of new data that follow one of their kind that has just left, up to `until`, records them
-    /// as sent, and gives where they end. They are those that [`next_transmission`](Self::next_transmission) would decide on one by one, at
-    /// a fraction of the cost; where anything but the windows and the pacer has a say there are none.
+    /// Decides on full segments of new data that follow one of their kind that has just left, up to
+    /// `until`, records them as sent, and gives where they end. They are those that
+    /// [`next_transmission`](Self::next_transmission) would decide on one by one, at a fraction of
+    /// the cost; where anything but the windows and the pacer has a say there are none.
     pub fn next_full_segments(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
         let smss = self.core.smss;
         // The last of the data is left for the FIN to ride on.
@@ -283,9 +285,10 @@ impl Sender {
                 && transmission.previous().is_some_and(|tx| self.core.recovery.answers(tx));
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
-        // path the one that runs since the last advance is over before its ACK can be here. As in Linux, the repair of each
-        // later hole at SND.UNA that SACK reports restarts the timer, too. Repairs on later partial ACKs of NewReno do not
-        // (or the impatient variant would be patient), nor does that of a loss found after the clock has ended its recovery.
+        // path the one that runs since the last advance is over before its ACK can be here. As in
+        // Linux, the repair of each later hole at SND.UNA that SACK reports restarts the timer,
+        // too. Repairs on later partial ACKs of NewReno do not (or the impatient variant would be
+        // patient), nor does that of a loss found after the clock has ended its recovery.
         let has_its_own = transmit.rule == SendRule::FastRetransmit
             || (is_head && transmit.rule == SendRule::Repair);
         let restarts = has_its_own && self.restarts_rto() && !is_late;
@@ -328,14 +331,14 @@ impl Sender {
         Ok(range)
     }
 
-    /// Whether the peer, whose window has shrunk, cannot take any of it. The first that is outstanding
-    /// leaves all the same: it probes a window that has closed.
+    /// Whether the peer, whose window has shrunk, cannot take any of it. The first that is
+    /// outstanding leaves all the same: it probes a window that has closed.
     fn is_beyond(&self, range: SeqRange, supply: &Supply) -> bool {
         range.start >= supply.window_edge && range.start > self.snd_una()
     }
 
-    /// What leaves at once of bytes that are to be sent again: a window that shrank may end in them (RFC
-    /// 9293 section 3.8.6, SHLD-16).
+    /// What leaves at once of bytes that are to be sent again: a window that shrank may end in them
+    /// (RFC 9293 section 3.8.6, SHLD-16).
     fn repair(&self, range: SeqRange, supply: &Supply) -> SeqRange {
         let whole = self.fitted(range, supply);
         let cut = SeqRange::new(whole.start, whole.end.min(supply.window_edge));

@@ -143,7 +143,8 @@ impl Strategies {
         again: bool,
     ) -> Option<Ruling> {
         let mut view = core.view(now, &*self.control);
-        // What left before the last reduction is of its event of losses, also where the clock has ended that recovery.
+        // What left before the last reduction is of its event of losses, also where the clock has
+        // ended that recovery.
         view.in_recovery |= core.recovery.answers(lost.tx);
         self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }

@@ -2,9 +2,10 @@
 //!
 //! Four signs show one:
 //! - the segment to be retransmitted is acknowledged before it is retransmitted;
-//! - the ACK that covers a retransmission echoes a time stamp from before it: the original had arrived (Eifel
-//!   detection, RFC 3522);
-//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708);
+//! - the ACK that covers a retransmission echoes a time stamp from before it: the original had
+//!   arrived (Eifel detection, RFC 3522);
+//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883
+//!   and RFC 3708);
 //! - without time stamps, F-RTO finds a time-out spurious (RFC 5682).
 //!
 //! The response is that of RFC 4015: the windows are restored, and no burst follows.
@@ -22,7 +23,8 @@ use crate::view::{AckView, Phase};
 pub enum UndoSign {
     /// What was to be sent again is acknowledged before it was.
     Overtaken,
-    /// The ACK of a retransmission echoes a time stamp from before it left (Eifel detection, RFC 3522).
+    /// The ACK of a retransmission echoes a time stamp from before it left (Eifel detection, RFC
+    /// 3522).
     TimeStamp,
     /// Every retransmission came twice (RFC 3708).
     Duplicates,
@@ -68,13 +70,14 @@ enum Shown {
 }
 
 impl Undo {
-    /// A reduction begins; `is_on` as the profile has it. The one before had its first transmission at `answered`.
+    /// A reduction begins; `is_on` as the profile has it. The one before had its first transmission
+    /// at `answered`.
     fn begin(&mut self, is_on: bool, answered: TxNo) {
         self.watch = is_on.then(|| Box::new(Watch { answered, ..Watch::default() }));
     }
 
-    /// The reduction that begins is a time-out's: `f_rto`, if its two ACKs are to show something, in the place of the recovery
-    /// `interrupted`, if one was on.
+    /// The reduction that begins is a time-out's: `f_rto`, if its two ACKs are to show something,
+    /// in the place of the recovery `interrupted`, if one was on.
     fn is_of_timeout(&mut self, f_rto: Option<FRto>, interrupted: Option<Recovery>) {
         if let Some(watch) = &mut self.watch {
             (watch.f_rto, watch.interrupted) = (f_rto, interrupted);
@@ -111,8 +114,8 @@ impl Undo {
         }
     }
 
-    /// Whether repairs wait for the second ACK of F-RTO. Without new data there is nothing to wait for,
-    /// and they leave (RFC 5682 section 2.1 step 2 b).
+    /// Whether repairs wait for the second ACK of F-RTO. Without new data there is nothing to wait
+    /// for, and they leave (RFC 5682 section 2.1 step 2 b).
     pub(super) fn withholds_repairs(&mut self, has_new_data: bool, snd_nxt: ExtSeq) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         let Some(recover) = watch.f_rto.and_then(FRto::probes_beyond) else { return false };
@@ -134,8 +137,9 @@ impl Undo {
             .then_some(UndoSign::Duplicates)
             .or((overtaken && watch.retransmissions == 0).then_some(UndoSign::Overtaken));
         let mut is_needed = false;
-        // RFC 7323 section 4.3: an ACK that advances echoes the time stamp of what arrived at SND.UNA. Where that was
-        // not sent again since the reduction, it says nothing of those that were.
+        // RFC 7323 section 4.3: an ACK that advances echoes the time stamp of what arrived at
+        // SND.UNA. Where that was not sent again since the reduction, it says nothing of those that
+        // were.
         let una = ack.ack - ack.acked.0;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
@@ -163,9 +167,9 @@ impl Undo {
         if is_needed { Shown::Needed } else { Shown::Nothing }
     }
 
-    /// Whether the repair of this transmission leaves whatever the window says, as that of a new recovery: the first of
-    /// those that an undo counts as in flight again. After an outage all of them may be lost, and without this
-    /// repair nothing would cause an ACK.
+    /// Whether the repair of this transmission leaves whatever the window says, as that of a new
+    /// recovery: the first of those that an undo counts as in flight again. After an outage all of
+    /// them may be lost, and without this repair nothing would cause an ACK.
     pub(super) fn repairs_at_once(&mut self, lost: TxNo) -> bool {
         let first = lost < self.undone_at;
         if first {
@@ -174,8 +178,8 @@ impl Undo {
         first
     }
 
-    /// Ends the watch; gives what was before the reduction: the recovery that a time-out broke into, and the first transmission
-    /// after the reduction before.
+    /// Ends the watch; gives what was before the reduction: the recovery that a time-out broke
+    /// into, and the first transmission after the reduction before.
     fn take_before(&mut self) -> (Option<Recovery>, TxNo) {
         self.watch.take().map_or_else(Default::default, |watch| (watch.interrupted, watch.answered))
     }
@@ -222,7 +226,8 @@ impl Sender {
         self.undo.is_of_timeout(f_rto, interrupted);
     }
 
-    /// Takes the last reduction back if the ACK shows that it was spurious; gives the sign that shows it.
+    /// Takes the last reduction back if the ACK shows that it was spurious; gives the sign that
+    /// shows it.
     pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) -> Option<UndoSign> {
         // Acknowledged before its repair has left: a host that is late sees to its timers before
         // the ACKs that wait for it.
@@ -232,14 +237,16 @@ impl Sender {
             Shown::Spurious(sign) => {
                 let before = self.cwnd();
                 self.take_back(now);
-                // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
+                // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer
+                // spreads it.
                 if self.pacer.rate().is_none() {
                     self.refill_to(before);
                 }
                 Some(sign)
             }
             Shown::Needed => {
-                // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
+                // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be
+                // three segments now.
                 let lost = self.core.board.first_lost().map(|lost| lost.tx);
                 self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
                 None
@@ -265,7 +272,8 @@ impl Sender {
         self.events.add(|| EventKind::Undo);
     }
 
-    /// Lets at most an initial window leave on each ACK until the window that an undo restored is full.
+    /// Lets at most an initial window leave on each ACK until the window that an undo restored is
+    /// full.
     pub(super) fn refill(&mut self) {
         if self.refill.is_on() {
             self.refill_to(self.refill.limit());

@@ -1,8 +1,9 @@
 //! Window validation (RFC 7661): an unused window does not persist.
 //!
-//! pipeACK is how much was acknowledged within a round trip, lately. While it is less than half the window, the window
-//! is not validated: a loss is answered from what was in fact in use, and after five minutes the window is halved. That
-//! it does not grow meanwhile is the controls' part: they grow by ACKs of what cwnd was the limit of.
+//! pipeACK is how much was acknowledged within a round trip, lately. While it is less than half the
+//! window, the window is not validated: a loss is answered from what was in fact in use, and after
+//! five minutes the window is halved. That it does not grow meanwhile is the controls' part: they
+//! grow by ACKs of what cwnd was the limit of.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::view::AckView;
 
 /// RFC 7661 section 4.4: for so long a window that is not validated is kept.
 const NON_VALIDATED_PERIOD: Duration = Duration::from_secs(300);
-/// RFC 7661 section 4.2: pipeACK is the largest sample of at least so long, or of three round trips.
+/// RFC 7661 section 4.2: pipeACK is the largest sample of at least so long, or of three round
+/// trips.
 const SHORTEST_SAMPLING_PERIOD: Duration = Duration::from_secs(1);
 
 /// Watches whether the window is made use of; nothing while it is filled.
@@ -48,8 +50,8 @@ impl PipeAck {
 }
 
 impl WindowValidation {
-    /// Takes an ACK's sample of a sender with this `window`; gives whether nothing needed half of it for
-    /// long, for the first time or once more.
+    /// Takes an ACK's sample of a sender with this `window`; gives whether nothing needed half of
+    /// it for long, for the first time or once more.
     fn is_unused(&mut self, ack: &AckView<'_>, window: ByteCount) -> bool {
         let Some(rate) = ack.rate.filter(|rate| rate.interval.is_some()) else { return false };
         let pipe_ack = match &mut self.0 {
@@ -75,8 +77,8 @@ impl WindowValidation {
         is_unused
     }
 
-    /// From where a reduction starts, with this much outstanding (RFC 7661 section 4.4.1): where the
-    /// window is not validated, no less than what was acknowledged in a round trip lately.
+    /// From where a reduction starts, with this much outstanding (RFC 7661 section 4.4.1): where
+    /// the window is not validated, no less than what was acknowledged in a round trip lately.
     pub(super) fn loss_flight_size(&self, flight_size: ByteCount) -> ByteCount {
         let unvalidated = self.0.as_ref().filter(|pipe_ack| pipe_ack.since.is_some());
         unvalidated.map_or(flight_size, |pipe_ack| flight_size.max(pipe_ack.value()))
@@ -84,7 +86,8 @@ impl WindowValidation {
 }
 
 impl Sender {
-    /// Takes an ACK's sample, and has the control give up half of a window that nothing needed for long.
+    /// Takes an ACK's sample, and has the control give up half of a window that nothing needed for
+    /// long.
     pub(super) fn validate_window(&mut self, ack: &AckView<'_>) {
         let window = self.control_window();
         if self.profile.window_validation && self.validation.is_unused(ack, window) {

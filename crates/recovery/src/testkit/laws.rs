@@ -1,4 +1,5 @@
-//! What holds for every combination of strategies, on a [`Net`]. Each function panics where it does not.
+//! What holds for every combination of strategies, on a [`Net`]. Each function panics where it does
+//! not.
 //!
 //! ```
 //! use airtcp_recovery::{Combination, Profile, testkit::laws};
@@ -17,8 +18,8 @@ use airtcp_types::{ByteCount, SendRule, rng::Stream};
 use super::{Net, SMSS, sender_of};
 use crate::{Combination, Profile};
 
-/// Without losses, the bytes in flight come to a segment less than the smaller of the congestion window
-/// and the peer's, and never exceed it; nothing is sent twice.
+/// Without losses, the bytes in flight come to a segment less than the smaller of the congestion
+/// window and the peer's, and never exceed it; nothing is sent twice.
 pub fn fills_the_window(combination: &Combination, profile: &Profile) {
     for rwnd in [20, 64] {
         let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 3_000, rwnd);
@@ -41,8 +42,8 @@ pub fn fills_the_window(combination: &Combination, profile: &Profile) {
     }
 }
 
-/// One loss is repaired once, and without a time-out, and reduces the window once. A judge may have it
-/// otherwise.
+/// One loss is repaired once, and without a time-out, and reduces the window once. A judge may have
+/// it otherwise.
 pub fn repairs_one_loss(combination: &Combination, profile: &Profile) {
     let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 1_000, 64);
     net.losses.insert((200, 0));

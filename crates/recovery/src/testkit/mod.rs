@@ -1,8 +1,8 @@
 //! For tests of strategies, without a connection, a socket or a clock.
 //!
 //! - A **control** hears an [`ack_view`] and [notices](crate::Notice), and shows its window.
-//! - A **detector** and a **judge** are tested on a [`Scene`]: segments leave and are acknowledged, and
-//!   the scene gives the views.
+//! - A **detector** and a **judge** are tested on a [`Scene`]: segments leave and are acknowledged,
+//!   and the scene gives the views.
 //! - A whole [`Sender`] runs over a [`Net`]: a pipe that loses and delays what it is told to.
 //! - [`laws`] hold for all strategies: call them with a combination of your own.
 //!

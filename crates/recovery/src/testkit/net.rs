@@ -42,8 +42,8 @@ impl Bottleneck {
     }
 }
 
-/// A network of a sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
-/// every segment at once. After each step it checks what holds for every combination.
+/// A network of a sender, a pipe of fixed delay that loses what it is told to, and a receiver that
+/// acknowledges every segment at once. After each step it checks what holds for every combination.
 #[derive(Debug)]
 pub struct Net {
     /// The time.

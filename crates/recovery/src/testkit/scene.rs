@@ -122,8 +122,8 @@ impl Scene {
         assert!(is_lost, "segment {segment} is not in flight");
     }
 
-    /// An ACK of everything below segment `upto` comes, with SACK blocks: the board is brought up to
-    /// date, and `hear` gets the views of it.
+    /// An ACK of everything below segment `upto` comes, with SACK blocks: the board is brought up
+    /// to date, and `hear` gets the views of it.
     pub fn ack<R>(
         &mut self,
         upto: u64,

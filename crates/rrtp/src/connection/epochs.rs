@@ -21,7 +21,8 @@ pub(super) struct Epochs {
     rate_start: u64,
     /// What data packets tell of it.
     rate_bit: bool,
-    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
+    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one
+    /// that comes again tells nothing.
     counts: Counts,
     first_counted: u64,
     reported_end: u64,
@@ -41,7 +42,8 @@ impl Epochs {
         self.rate_start = next;
     }
 
-    /// A FEEDBACK came from a receiver that knew of the `newest` transmission; whether that is news.
+    /// A FEEDBACK came from a receiver that knew of the `newest` transmission; whether that is
+    /// news.
     pub(super) const fn on_report(&mut self, newest: u64) -> bool {
         let known = newest + 1;
         if known > self.reported_end {
@@ -66,8 +68,8 @@ impl Epochs {
 }
 
 impl Counts {
-    /// The first one's number, `next` being the next transmission's. The `last` one heard of, and in full, may be longer ago
-    /// than 32 bits tell.
+    /// The first one's number, `next` being the next transmission's. The `last` one heard of, and
+    /// in full, may be longer ago than 32 bits tell.
     fn first_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
         if self.first_counted == last.0 { last.1 } else { expand(next, self.first_counted) }
     }

@@ -1,4 +1,5 @@
-//! SYN, SYN-ECHO, START, START-ECHO (thesis 3.2), from the client's side: a server keeps nothing before the START.
+//! SYN, SYN-ECHO, START, START-ECHO (thesis 3.2), from the client's side: a server keeps nothing
+//! before the START.
 
 use std::time::Duration;
 

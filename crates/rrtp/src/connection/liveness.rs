@@ -8,12 +8,13 @@ use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::send::Awaits;
 
-/// The longest time between two PINGs of a sender that waits for reports, unless the probe time-out is longer.
+/// The longest time between two PINGs of a sender that waits for reports, unless the probe time-out
+/// is longer.
 const MAX_PING_INTERVAL: Duration = Duration::from_secs(2);
 /// A peer with a closed window is asked this often.
 const PERSIST: Duration = Duration::from_secs(1);
-/// So many progress time-outs a connection that nobody holds has in all: what was left of it when it was let go of is some
-/// round trips' worth.
+/// So many progress time-outs a connection that nobody holds has in all: what was left of it when
+/// it was let go of is some round trips' worth.
 const ORPHAN_LIMIT: u32 = 10;
 /// PINGs that a dead path alone leaves unanswered, with a probability of 999 in 1000.
 const FALSE_STALL: f64 = 1e-3;
@@ -78,7 +79,8 @@ impl Liveness {
         self.last_received = now;
     }
 
-    /// A report came; whether it ends a stall. `progress`: packets that were not known to have come have.
+    /// A report came; whether it ends a stall. `progress`: packets that were not known to have come
+    /// have.
     pub(super) const fn on_report(&mut self, now: Instant, progress: bool) -> bool {
         self.last_report = now;
         if progress {

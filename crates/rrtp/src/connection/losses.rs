@@ -8,11 +8,11 @@ use super::epochs::Epoch;
 
 /// The share that an epoch has in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
-/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many standard deviations above
-/// it, that was no congestion.
+/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many
+/// standard deviations above it, that was no congestion.
 const DEVIATIONS: f64 = 2.0;
-/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
-/// losses for the link's.
+/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first
+/// packet on takes all losses for the link's.
 const LINK_LOSS: f64 = 0.05;
 
 /// What an epoch's losses mean.
@@ -76,7 +76,8 @@ impl Losses {
             congestive.is_some_and(|transmission| transmission >= self.recovery_start);
     }
 
-    /// Losses of what was sent before the `next` transmission are no reason to reduce the rate any more.
+    /// Losses of what was sent before the `next` transmission are no reason to reduce the rate any
+    /// more.
     pub(super) const fn start_recovery(&mut self, next: u64) {
         (self.congestion_reported, self.recovery_start) = (false, next);
     }
@@ -84,7 +85,8 @@ impl Losses {
     /// Works an epoch, `next` being the next transmission.
     pub(super) fn on_epoch(&mut self, epoch: &Epoch, kind: NetworkKind, next: u64) -> Verdict {
         if epoch.since >= self.recovery_start && epoch.first_counted < self.recovery_start {
-            // Of two turns of the bit it has seen none, and counts from before a reduction: it is to turn again.
+            // Of two turns of the bit it has seen none, and counts from before a reduction: it is
+            // to turn again.
             self.start_recovery(next);
             return Verdict { congestive: 0.0, reduces: false };
         }
@@ -95,8 +97,8 @@ impl Losses {
         self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
         let is_severe = kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
         if is_severe && epoch.since >= self.recovery_start {
-            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
-            // and takes all losses for the link's.
+            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet
+            // on knows no shorter trip and takes all losses for the link's.
             (congestive, self.congestion_reported) = (lost, true);
         }
         if congestive == 0 && !is_severe {
@@ -111,7 +113,8 @@ impl Losses {
     }
 }
 
-/// Whether so many of `count` packets are more than a link that loses such a share, and chance, make of it.
+/// Whether so many of `count` packets are more than a link that loses such a share, and chance,
+/// make of it.
 fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
     let usual = f64::from(count) * link_loss.min(LINK_LOSS);
     f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())

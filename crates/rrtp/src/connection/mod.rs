@@ -1,4 +1,5 @@
-//! One connection: routes calls, packets and the time to its parts, and what they answer to each other.
+//! One connection: routes calls, packets and the time to its parts, and what they answer to each
+//! other.
 //!
 //! ```text
 //! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: a client's, while it is under way
@@ -11,8 +12,9 @@
 //! notices.rs    what the application is told
 //! ```
 //!
-//! Each part has the only code that reads and writes its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`] are
-//! parts, too. `input.rs`, `output.rs` and `timers.rs` are the routing of packets that come, packets that leave, and deadlines.
+//! Each part has the only code that reads and writes its fields. [`SendHalf`], [`ReceiveHalf`] and
+//! [`RateControl`] are parts, too. `input.rs`, `output.rs` and `timers.rs` are the routing of
+//! packets that come, packets that leave, and deadlines.
 
 mod epochs;
 mod handshake;
@@ -203,7 +205,8 @@ impl Connection {
         (self.remote, self.id)
     }
 
-    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
+    /// When the cookie that it was accepted with was made; `None` for one that was opened from
+    /// here.
     pub(crate) const fn accepted_by(&self) -> Option<u64> {
         self.accepted_by
     }
@@ -248,7 +251,8 @@ impl Connection {
         self.notices.take(self.receive.is_readable(), is_writable)
     }
 
-    /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
+    /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds
+    /// little.
     fn send_capacity(&self) -> usize {
         let trip = self.rate.rate() / 8.0 * self.rtt.of_sender().as_secs_f64();
         let most = self.config.send_buffer.as_usize();
@@ -296,8 +300,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// The application lets go of it. What was written is still sent; what it has not read is lost, and the peer
-    /// hears of that.
+    /// The application lets go of it. What was written is still sent; what it has not read is lost,
+    /// and the peer hears of that.
     pub(crate) fn release(&mut self, now: Instant, pool: &mut Pool) {
         self.liveness.on_release(now);
         let unread = self.receive.is_readable() && !self.receive.is_at_end();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// A sender may make up for so much time at once; one that slept and wakes late, for so many packets.
+/// A sender may make up for so much time at once; one that slept and wakes late, for so many
+/// packets.
 const SLACK: Duration = Duration::from_millis(2);
 const OWED: u32 = 4;
 
@@ -34,7 +35,8 @@ impl Pacing {
         self.idle |= self.next <= now;
     }
 
-    /// Whether a packet that leaves now leaves after a pause, `gap` being the time that a full one takes.
+    /// Whether a packet that leaves now leaves after a pause, `gap` being the time that a full one
+    /// takes.
     pub(super) fn is_pause(&self, now: Instant, gap: Duration) -> bool {
         let slept = self.awaited == self.next;
         let slack = if slept { SLACK.max(gap * OWED) } else { SLACK };

@@ -1,4 +1,5 @@
-//! Trains, from which the receiver measures what the path carries: before there is a rate, and now and then after that.
+//! Trains, from which the receiver measures what the path carries: before there is a rate, and now
+//! and then after that.
 
 use std::time::Duration;
 
@@ -73,8 +74,9 @@ impl Probing {
         self.train.0 = 0;
     }
 
-    /// A data packet may leave: begins a train where one is due and there is enough to send. One that the receiver tells
-    /// nothing of `until` then has failed. The rate and a full packet are in bits.
+    /// A data packet may leave: begins a train where one is due and there is enough to send. One
+    /// that the receiver tells nothing of `until` then has failed. The rate and a full packet are
+    /// in bits.
     pub(super) fn begin_train(
         &mut self,
         until: Instant,

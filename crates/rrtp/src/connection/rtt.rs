@@ -77,7 +77,8 @@ impl RoundTrip {
         self.measured.srtt().or(self.peer).unwrap_or(FIRST_RTT)
     }
 
-    /// The round-trip time that the receive half goes by: the sender's own measure where it has one.
+    /// The round-trip time that the receive half goes by: the sender's own measure where it has
+    /// one.
     pub(super) fn of_receiver(&self) -> Duration {
         self.peer.unwrap_or_else(|| self.of_sender())
     }

@@ -1,4 +1,5 @@
-//! Admits clients: no state before a client has returned a valid cookie, and no cookie is valid twice.
+//! Admits clients: no state before a client has returned a valid cookie, and no cookie is valid
+//! twice.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

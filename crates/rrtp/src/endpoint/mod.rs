@@ -38,18 +38,19 @@ pub enum Event {
     Readable(ConnectionId),
     /// There is room to write, after [`Endpoint::send`] took less than it was given.
     Writable(ConnectionId),
-    /// It has ended: gracefully, or with an error that calls tell too from now on. What came before can still be
-    /// read.
+    /// It has ended: gracefully, or with an error that calls tell too from now on. What came before
+    /// can still be read.
     Closed(ConnectionId, Option<ConnectionError>),
 }
 
 /// A state machine for all connections of a UDP socket, in both directions.
 ///
-/// The caller owns the socket and the clock. It hands in datagrams ([`handle_datagram`](Self::handle_datagram)) and
-/// the passing of time ([`handle_timeout`](Self::handle_timeout)), and after any call takes what is to be sent
-/// ([`poll_transmit`](Self::poll_transmit)) and asks for the next deadline ([`poll_timeout`](Self::poll_timeout)).
-/// `now` never runs backwards, but for a datagram, which may be handed in with the earlier time at which it came: gaps
-/// between packets are measured.
+/// The caller owns the socket and the clock. It hands in datagrams
+/// ([`handle_datagram`](Self::handle_datagram)) and the passing of time
+/// ([`handle_timeout`](Self::handle_timeout)), and after any call takes what is to be sent
+/// ([`poll_transmit`](Self::poll_transmit)) and asks for the next deadline
+/// ([`poll_timeout`](Self::poll_timeout)). `now` never runs backwards, but for a datagram, which
+/// may be handed in with the earlier time at which it came: gaps between packets are measured.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     secret: Secret,
@@ -73,8 +74,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that nothing has happened to. `key` is what nobody must guess: from the operating system, but
-    /// for runs that are to be repeated.
+    /// An endpoint that nothing has happened to. `key` is what nobody must guess: from the
+    /// operating system, but for runs that are to be repeated.
     pub fn new(limits: Limits, key: [u8; 16]) -> Self {
         Self {
             secret: Secret::new(key),
@@ -96,7 +97,8 @@ impl Endpoint {
         }
     }
 
-    /// From now on connections are accepted, and made with `config`; `None` ends that, and leaves those there are.
+    /// From now on connections are accepted, and made with `config`; `None` ends that, and leaves
+    /// those there are.
     pub fn listen(&mut self, config: Option<Config>) {
         self.listening = config;
     }
@@ -106,8 +108,8 @@ impl Endpoint {
         self.listening.is_some()
     }
 
-    /// Opens a connection. [`Event::Connected`] or [`Event::Closed`] tells what became of it; until then nothing is
-    /// read, and what is written waits.
+    /// Opens a connection. [`Event::Connected`] or [`Event::Closed`] tells what became of it; until
+    /// then nothing is read, and what is written waits.
     ///
     /// # Errors
     ///
@@ -148,8 +150,8 @@ impl Endpoint {
         taken
     }
 
-    /// Reads into `out`: `None` where there is nothing yet, and `Some(0)` at the end of the stream. What came before
-    /// an error can still be read.
+    /// Reads into `out`: `None` where there is nothing yet, and `Some(0)` at the end of the stream.
+    /// What came before an error can still be read.
     ///
     /// # Errors
     ///
@@ -166,7 +168,8 @@ impl Endpoint {
         read
     }
 
-    /// Nothing more will be sent: the peer reads the end after what was written. It may go on sending.
+    /// Nothing more will be sent: the peer reads the end after what was written. It may go on
+    /// sending.
     ///
     /// # Errors
     ///
@@ -192,14 +195,15 @@ impl Endpoint {
         all.into_iter().for_each(|id| self.abort(now, id));
     }
 
-    /// Every connection has ended, or all has come both ways and it only answers for its peer's sake.
+    /// Every connection has ended, or all has come both ways and it only answers for its peer's
+    /// sake.
     pub fn is_quiet(&self) -> bool {
         let mut all = self.connections.values();
         all.all(|one| matches!(one.info().phase, Phase::Lingering | Phase::Closed))
     }
 
-    /// Lets go of a connection: its id is no longer good. What was written is still delivered; data that nobody has
-    /// read or will read aborts it.
+    /// Lets go of a connection: its id is no longer good. What was written is still delivered; data
+    /// that nobody has read or will read aborts it.
     pub fn release(&mut self, now: Instant, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.release(now, &mut self.pool);
@@ -207,8 +211,8 @@ impl Endpoint {
         }
     }
 
-    /// Says anew what the network of a connection is like, while it runs: what of `profile` is there takes the place
-    /// of what was measured.
+    /// Says anew what the network of a connection is like, while it runs: what of `profile` is
+    /// there takes the place of what was measured.
     ///
     /// # Errors
     ///
@@ -226,8 +230,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate is at most
-    /// [`Config::asked_rate_cap`].
+    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate
+    /// is at most [`Config::asked_rate_cap`].
     ///
     /// # Errors
     ///
@@ -265,7 +269,8 @@ impl Endpoint {
         self.pool.held()
     }
 
-    /// Takes a datagram that came from `remote`, at the time at which it came, and not before that of the one before.
+    /// Takes a datagram that came from `remote`, at the time at which it came, and not before that
+    /// of the one before.
     pub fn handle_datagram(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) {
         self.counters.received += 1;
         let packet = match Packet::decode(datagram) {

@@ -102,7 +102,8 @@ impl Endpoint {
             let (remote, _) = connection.key();
             let sent = connection.poll_transmit(now, out, &self.pool);
             if !sent {
-                // Before its turn ends: what has come due since waits for `handle_timeout`, and is no turn to send.
+                // Before its turn ends: what has come due since waits for `handle_timeout`, and is
+                // no turn to send.
                 self.settle(now, id);
             }
             self.schedule.end_turn(id, sent);

@@ -1,4 +1,5 @@
-//! Several flows on the path: linear increase, multiplicative decrease, before anything is lost (thesis 3.4.1).
+//! Several flows on the path: linear increase, multiplicative decrease, before anything is lost
+//! (thesis 3.4.1).
 
 use std::time::Duration;
 
@@ -13,13 +14,16 @@ pub(super) const HEADROOM: f64 = 1.25;
 pub(super) const LEAST_SHARE: f64 = 0.7;
 /// Of what the link carries, a flow that knows nothing begins with so much.
 pub(super) const START: f64 = 0.25;
-/// Alpha: so much of what the link carries is gained in a second. It is the same for all flows of a link, however fast
-/// each is: with decreases in proportion to the rate that is what makes them equal (Chiu and Jain 1989).
+/// Alpha: so much of what the link carries is gained in a second. It is the same for all flows of a
+/// link, however fast each is: with decreases in proportion to the rate that is what makes them
+/// equal (Chiu and Jain 1989).
 const ALPHA: f64 = 0.005;
-/// Without congestion for this long alpha is doubled, and grows with the square of the time: rate that others have left
-/// is found in seconds. A time, as it is the same for all flows, where their epochs are not.
+/// Without congestion for this long alpha is doubled, and grows with the square of the time: rate
+/// that others have left is found in seconds. A time, as it is the same for all flows, where their
+/// epochs are not.
 const QUIET: f64 = 4.0;
-/// Feedback that takes more than this many times as long as an epoch and a round trip came after a pause.
+/// Feedback that takes more than this many times as long as an epoch and a round trip came after a
+/// pause.
 const PAUSED: u32 = 3;
 
 impl RateControl {
@@ -71,8 +75,8 @@ impl RateControl {
         self.rate = (self.rate + self.alpha).min(most).max(self.rate);
     }
 
-    /// What the link carries: the middle one of the last three trains. Others' packets between its own make a train
-    /// too slow.
+    /// What the link carries: the middle one of the last three trains. Others' packets between its
+    /// own make a train too slow.
     fn link(&self) -> f64 {
         let mut trains = self.trains;
         trains.sort_by(f64::total_cmp);

@@ -11,7 +11,8 @@ impl RateControl {
     pub(super) fn last_hop(&mut self, epoch: &EpochView, full: bool) {
         let ratio = epoch.ratio();
         if ratio > RATIO_HIGH || (epoch.congested && ratio > RATIO_LOW) {
-            // The bandwidth moved: rate / r is the receive rate. One that is matched leaves the queue as it is.
+            // The bandwidth moved: rate / r is the receive rate. One that is matched leaves the
+            // queue as it is.
             let share = if epoch.congested { DRAIN } else { 1.0 };
             (self.bottleneck, self.slow_start) =
                 (epoch.congested.then_some(epoch.receive_rate), None);

@@ -1,8 +1,9 @@
 //! Sending rate (thesis 3.4), by the rules of the two kinds of network.
 //!
-//! The receiver tells once per epoch how far apart packets left and how far apart they came. A rule is applied
-//! only to an epoch that was sent wholly at the rate it is to change: whoever judges older packets corrects the
-//! same fault again and again. Rates are in bits per second of IP packets.
+//! The receiver tells once per epoch how far apart packets left and how far apart they came. A rule
+//! is applied only to an epoch that was sent wholly at the rate it is to change: whoever judges
+//! older packets corrects the same fault again and again. Rates are in bits per second of IP
+//! packets.
 
 mod general;
 mod last_hop;
@@ -218,7 +219,8 @@ impl RateControl {
         self.limit(epoch.packet);
     }
 
-    /// Losses were judged congestive: like Reno, half, and back to most of what the path carried after an epoch.
+    /// Losses were judged congestive: like Reno, half, and back to most of what the path carried
+    /// after an epoch.
     pub(crate) fn on_congestive_losses(&mut self, packet: f64) {
         let carried = self.peak[1].max(self.characteristic.unwrap_or(0.0)).min(self.rate);
         let carried = if carried > 0.0 { carried } else { self.rate };
@@ -251,7 +253,8 @@ impl RateControl {
         self.rate = self.rate.min(self.cap).max(packet.min(self.cap)).max(1.0);
     }
 
-    /// Another epoch at this rate: from the second one on it is the characteristic rate (thesis 3.4.1).
+    /// Another epoch at this rate: from the second one on it is the characteristic rate (thesis
+    /// 3.4.1).
     fn on_steady(&mut self, rate: f64) {
         self.steady += 1;
         self.steady_mean += (rate - self.steady_mean) / f64::from(self.steady.min(8));

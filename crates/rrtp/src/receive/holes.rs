@@ -1,4 +1,5 @@
-//! Packets that have not come though later ones have: when they are lost, and when the sender is told.
+//! Packets that have not come though later ones have: when they are lost, and when the sender is
+//! told.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use airtcp_types::Instant;
 use crate::differentiation::Loss;
 use crate::wire::{Lost, LostWriter, RANGE_MAX};
 
-/// A packet is lost once so many later transmissions have come, on a path that has not reordered any (RFC 9002 section
-/// 6.1.1).
+/// A packet is lost once so many later transmissions have come, on a path that has not reordered
+/// any (RFC 9002 section 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
 /// The most that a request for a packet is put off: eight times as long as the first one.
 const MOST_REPEATS: u32 = 3;
@@ -52,7 +53,8 @@ impl Holes {
         self.reordering_window.unwrap_or(rtt / 4)
     }
 
-    /// Adds a packet, which the transmission `shown_by` showed to be missing; the maximum stands for one that is not known.
+    /// Adds a packet, which the transmission `shown_by` showed to be missing; the maximum stands
+    /// for one that is not known.
     pub(super) fn add(&mut self, number: u64, shown_by: u64, loss: Loss, due: Instant) {
         let hole = Hole { shown_by, after: self.ended_by, loss, requests: 0, due };
         self.by_number.insert(number, hole);
@@ -78,7 +80,8 @@ impl Holes {
         }
     }
 
-    /// Those that enough later transmissions have passed, of which `newest` is the last, are due at once.
+    /// Those that enough later transmissions have passed, of which `newest` is the last, are due at
+    /// once.
     pub(super) fn detect(&mut self, now: Instant, newest: u64) {
         if self.reordering_window.is_some() {
             self.unreported.clear();
@@ -110,8 +113,8 @@ impl Holes {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Writes those that are due, `most` of them, and puts them off; gives how many. Those told for the first time go to
-    /// `lost`.
+    /// Writes those that are due, `most` of them, and puts them off; gives how many. Those told for
+    /// the first time go to `lost`.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -175,7 +178,8 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// The packets that are told at a time, with their causes, and how many are so for the first time.
+    /// The packets that are told at a time, with their causes, and how many are so for the first
+    /// time.
     fn reported(holes: &mut Holes, millis: u64) -> (Vec<(u32, u16, bool)>, u32) {
         let mut first = 0;
         holes.report(ms(millis), 10, REPEAT, |_| first += 1);

@@ -1,7 +1,8 @@
-//! The receive half: puts packets in order, finds what is missing, and tells the sender (thesis 3.5).
+//! The receive half: puts packets in order, finds what is missing, and tells the sender (thesis
+//! 3.5).
 //!
-//! [`Stream`] has the packets and the window, [`Holes`] what is missing, [`Path`] what the times of packets tell, and
-//! [`Evidence`] what became of them; here is when the sender is told of all that.
+//! [`Stream`] has the packets and the window, [`Holes`] what is missing, [`Path`] what the times of
+//! packets tell, and [`Evidence`] what became of them; here is when the sender is told of all that.
 
 mod evidence;
 mod holes;
@@ -166,7 +167,8 @@ impl ReceiveHalf {
         Taken::New
     }
 
-    /// The sender asks what has come, and says that it has sent everything before `next`. `false` if it cannot have.
+    /// The sender asks what has come, and says that it has sent everything before `next`. `false`
+    /// if it cannot have.
     pub(crate) fn on_ping(
         &mut self,
         now: Instant,

@@ -38,8 +38,8 @@ impl Path {
         self.arrivals.shortest_gap().unwrap_or(Duration::ZERO)
     }
 
-    /// Takes a packet, `transmission` being its number in full; gives what packets that are missing before it are lost to.
-    /// An epoch that it ends is told with `counts`.
+    /// Takes a packet, `transmission` being its number in full; gives what packets that are missing
+    /// before it are lost to. An epoch that it ends is told with `counts`.
     pub(super) fn on_data(
         &mut self,
         now: Instant,
@@ -88,8 +88,8 @@ impl Path {
         self.feedback.is_some()
     }
 
-    /// What was measured, to be told with the counts of now: what was told missing meanwhile is of the epoch, too. Counts
-    /// that have begun anew are of another one.
+    /// What was measured, to be told with the counts of now: what was told missing meanwhile is of
+    /// the epoch, too. Counts that have begun anew are of another one.
     pub(super) fn take_feedback(&mut self, counts: Counts) -> Option<Feedback> {
         let measured = self.feedback.take()?;
         let same = measured.counts.first_counted == counts.first_counted;

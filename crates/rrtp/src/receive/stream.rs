@@ -80,8 +80,8 @@ impl Stream {
         expand(self.next, number)
     }
 
-    /// Bytes that it takes from the endpoint's memory, with so many holes. A hole has what its packet will need: that is
-    /// taken whenever it comes.
+    /// Bytes that it takes from the endpoint's memory, with so many holes. A hole has what its
+    /// packet will need: that is taken whenever it comes.
     pub(super) const fn held(&self, holes: u64) -> u64 {
         (self.full_slots + holes) * self.payload as u64
             + (self.end - self.read) * SLOT
@@ -114,7 +114,8 @@ impl Stream {
         self.is_at_end() || self.read < self.next
     }
 
-    /// Whether a packet lies in the window, is no larger than the peer's packets are, and not behind the end.
+    /// Whether a packet lies in the window, is no larger than the peer's packets are, and not
+    /// behind the end.
     pub(super) fn admits(&self, number: u64, data: &Data<'_>) -> bool {
         let after_end =
             self.fin.is_some_and(|fin| number > fin) || (data.fin && number + 1 < self.end);

@@ -437,8 +437,8 @@ fn a_report_names_each_lost_packet_once_and_no_more_than_have_room_for_a_range_e
     world.finish_within(Duration::from_secs(10));
 }
 
-/// Nothing that the server sends gets through any more, and its peer acknowledges all of it; how often before the
-/// connection ends.
+/// Nothing that the server sends gets through any more, and its peer acknowledges all of it; how
+/// often before the connection ends.
 fn lie(world: &mut World, id: u64) -> u32 {
     let (from, mut now) = (world.ends[0].at, world.now);
     let server = &mut world.ends[1];

@@ -177,7 +177,8 @@ impl Stalls {
     }
 }
 
-/// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the client sends.
+/// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the
+/// client sends.
 fn world(forth: &str, back: &str, [up, down]: [u64; 2], configs: [Config; 2]) -> World {
     let [forth, back]: [LinkSpec; 2] = [forth, back].map(|spec| spec.parse().unwrap());
     let client = App::new("10.0.0.1:1000", 1, up, Limits::default());

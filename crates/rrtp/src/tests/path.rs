@@ -41,7 +41,8 @@ fn a_last_hop_is_filled_from_the_first_pair_on() {
 
 #[test]
 fn a_sender_that_wakes_late_keeps_its_rate() {
-    // EDGE, a packet in 48 ms, and EVDO, one in 11 ms, on a machine that has other things to do meanwhile.
+    // EDGE, a packet in 48 ms, and EVDO, one in 11 ms, on a machine that has other things to do
+    // meanwhile.
     let edge = ("rate 240kbit delay 400ms limit 20", "rate 200kbit delay 440ms", 240_000, 20);
     let evdo = ("rate 1mbit delay 75ms limit 50", "rate 1mbit delay 75ms", 1_000_000, 20);
     for (link, back, rate, turn) in [edge, evdo] {

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Payload bits per second of so many flows from one endpoint to the other, in the second half of `seconds`.
+/// Payload bits per second of so many flows from one endpoint to the other, in the second half of
+/// `seconds`.
 pub(super) fn flows(count: usize, forth: &str, seconds: u64) -> Vec<f64> {
     let [forth, back]: [LinkSpec; 2] = [forth, "delay 10ms"].map(|spec| spec.parse().unwrap());
     let mut link = Link::new(&forth, &back).unwrap();

@@ -102,10 +102,12 @@ pub(crate) struct Data<'a> {
     pub(crate) pause: bool,
     /// It turns with each new rate, and averages begin anew.
     pub(crate) rate_bit: bool,
-    /// Turns with each reduction of the rate for losses: what left before it is no evidence against the rate after it.
+    /// Turns with each reduction of the rate for losses: what left before it is no evidence against
+    /// the rate after it.
     pub(crate) recovery_bit: bool,
     pub(crate) train: Train,
-    /// A bit of the packet's number that only its receiver learns, the same in all its transmissions.
+    /// A bit of the packet's number that only its receiver learns, the same in all its
+    /// transmissions.
     pub(crate) nonce: bool,
     pub(crate) payload: &'a [u8],
 }
@@ -133,13 +135,15 @@ pub(crate) struct Report<'a> {
     pub(crate) kind: ReportKind,
     /// All packets before it have come.
     pub(crate) next: u32,
-    /// The sum, modulo two, of the nonces of all these packets (as in RFC 3540): proof that they have.
+    /// The sum, modulo two, of the nonces of all these packets (as in RFC 3540): proof that they
+    /// have.
     pub(crate) nonce_sum: bool,
     /// There is room for the packets before it.
     pub(crate) limit: u32,
     /// The newest transmission that has come.
     pub(crate) newest: u32,
-    /// The sending time of the last packet that came, and for how many microseconds the report has waited since.
+    /// The sending time of the last packet that came, and for how many microseconds the report has
+    /// waited since.
     pub(crate) echo: Option<(u32, u32)>,
     pub(crate) lost: Lost<'a>,
     pub(crate) feedback: Option<Feedback>,
@@ -160,7 +164,8 @@ pub(crate) struct Feedback {
     pub(crate) counts: Counts,
 }
 
-/// What became of the packets that left after a reduction of the rate, counted from the first of them that came.
+/// What became of the packets that left after a reduction of the rate, counted from the first of
+/// them that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     /// The transmission of that one.
@@ -531,7 +536,8 @@ impl LostWriter {
 /// Bytes of the largest report that has no losses.
 const LARGEST_REPORT: usize = LEAST_REPORT + FEEDBACK;
 
-/// How many lost packets a report names at most where packets have `size` bytes: as many as have room for a range each.
+/// How many lost packets a report names at most where packets have `size` bytes: as many as have
+/// room for a range each.
 pub(crate) const fn most_lost(size: usize) -> usize {
     let size = if size < LARGEST_REPORT { LARGEST_REPORT } else { size };
     (size - LEAST_REPORT) / RANGE

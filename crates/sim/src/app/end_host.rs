@@ -100,8 +100,9 @@ impl EndHost {
         self.wake_up_delay = self.wake_up_delay.max(delay);
     }
 
-    /// Puts an application on the host, and gives its number. It begins at the deadline it has, and who
-    /// answers listens at once: the first packets of a link without delay arrive before anybody's turn.
+    /// Puts an application on the host, and gives its number. It begins at the deadline it has, and
+    /// who answers listens at once: the first packets of a link without delay arrive before
+    /// anybody's turn.
     pub(crate) fn add(&mut self, application: Application) -> usize {
         let me = self.applications.len();
         self.applications.push(application);
@@ -156,7 +157,8 @@ impl EndHost {
         }
     }
 
-    /// Bytes that have arrived for an application, and that it cannot read yet because of a hole before them.
+    /// Bytes that have arrived for an application, and that it cannot read yet because of a hole
+    /// before them.
     pub(crate) fn unread(&self, application: usize) -> u64 {
         if let Some(end) = self.rrtp(application) {
             return end.info().map_or(0, |info| info.unread.0);
@@ -259,7 +261,8 @@ impl Node for EndHost {
             return;
         }
         self.host.handle_packet(now, port, packet);
-        // Applications hear of it before anything leaves: an ACK tells of the room that reading makes.
+        // Applications hear of it before anything leaves: an ACK tells of the room that reading
+        // makes.
         self.host.settle(now);
         self.serve(now);
     }

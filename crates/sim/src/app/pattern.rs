@@ -20,7 +20,8 @@ pub(crate) fn piece(offset: u64, len: u64) -> &'static [u8] {
     &BYTES[place(offset, len)]
 }
 
-/// As [`piece`], for a send buffer that holds it without a copy: full buffers of many flows share this memory.
+/// As [`piece`], for a send buffer that holds it without a copy: full buffers of many flows share
+/// this memory.
 pub(crate) fn shared(offset: u64, len: u64) -> SharedBytes {
     SharedBytes::new(&BYTES, place(offset, len))
 }

@@ -16,7 +16,8 @@ const READ: usize = u16::MAX as usize;
 /// What connections hold is bounded by their own buffers.
 const UNLIMITED: ByteCount = ByteCount::from_mib(1 << 20);
 
-/// Where docs/rrtp.md, packets of version 1, has their type and the number of a data packet's transmission.
+/// Where docs/rrtp.md, packets of version 1, has their type and the number of a data packet's
+/// transmission.
 const DATA: u8 = 4;
 const TRANSMISSION: usize = 20;
 
@@ -31,7 +32,8 @@ fn transmission(datagram: &[u8]) -> Option<SeqRange> {
 /// What an end does.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// It opens the connection at `start`, and sends `size` bytes, or as many as there is time for until `stop`.
+    /// It opens the connection at `start`, and sends `size` bytes, or as many as there is time for
+    /// until `stop`.
     Sends { start: Instant, stop: Option<Instant>, remote: SocketAddr, size: Option<u64> },
     /// It takes one connection at `port`, and reads everything: so many bytes, if there is an end.
     Takes { port: u16, expected: Option<u64> },

@@ -56,7 +56,8 @@ impl UdpEnd {
         }
     }
 
-    /// When the next datagram leaves. Times are multiples of a packet's, from the start: roundings do not add up.
+    /// When the next datagram leaves. Times are multiples of a packet's, from the start: roundings
+    /// do not add up.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let Role::Sends { start, stop, size, .. } = self.role else { return None };
         let is_all = size.is_some_and(|size| self.sent * self.payload() >= size);

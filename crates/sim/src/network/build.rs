@@ -82,7 +82,8 @@ impl Builder<'_> {
         Ok(self.network)
     }
 
-    /// Wires in a row, with a host at each end, and one at a router where flows enter or leave between two wires.
+    /// Wires in a row, with a host at each end, and one at a router where flows enter or leave
+    /// between two wires.
     pub(super) fn chain(mut self, wires: &[Wire]) -> Result<Network, SimError> {
         let copies: Vec<_> = self.copies().collect();
         // Places are counted by the wires before them.
@@ -223,7 +224,8 @@ impl Builder<'_> {
     }
 }
 
-/// The port of a router in a chain for hosts at a place: 0 to the left, 1 its own host, 2 to the right.
+/// The port of a router in a chain for hosts at a place: 0 to the left, 1 its own host, 2 to the
+/// right.
 fn toward(place: usize, router: usize) -> PortId {
     match place.cmp(&router) {
         Ordering::Less => PortId(0),

@@ -48,7 +48,8 @@ impl Builder<'_> {
         Bench { host: EndHost::new(host), address }
     }
 
-    /// Puts both ends of a flow on the left and the right, and gives their numbers there, the caller's first.
+    /// Puts both ends of a flow on the left and the right, and gives their numbers there, the
+    /// caller's first.
     pub(super) fn install(
         &self,
         sides: [&mut Bench; 2],

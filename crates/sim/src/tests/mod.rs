@@ -67,7 +67,8 @@ fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
     let link = "rate 100mbit delay 50ms";
     assert_eq!((finished(window(8), link) * 10.0) as u32, 1);
     assert_eq!((finished(window(1), link) * 10.0) as u32, 4);
-    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first segment.
+    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first
+    // segment.
     let floor = |secs| {
         let floor = Duration::from_secs(secs);
         Profile { rto: RtoForm::Rfc { floor }, ..window(8) }
@@ -167,7 +168,8 @@ fn a_change_that_cannot_be_is_an_error() {
     assert!(error.contains("change before its last copy starts"), "{error}");
 }
 
-/// What has crossed the link before the time that counts does not count because a hole held it up until then.
+/// What has crossed the link before the time that counts does not count because a hole held it up
+/// until then.
 #[test]
 fn goodput_is_never_more_than_the_link_carries() {
     // A queue of fifteen seconds, and a loss in it shortly before the time that counts.
@@ -332,8 +334,8 @@ fn a_connection_that_is_given_up_is_counted_as_broken() {
     assert_eq!(Aggregate::of(&[result]).flows[0].broken.mean, 1.0);
 }
 
-/// One that is asked for does not have to grow first: all of it is offered once windows are scaled, which they
-/// are not in a SYN.
+/// One that is asked for does not have to grow first: all of it is offered once windows are scaled,
+/// which they are not in a SYN.
 #[test]
 fn a_receive_buffer_is_there_from_the_start() {
     let received = |receive_buffer| {
@@ -372,7 +374,8 @@ fn whoever_reads_at_once_always_offers_the_whole_buffer() {
     assert!(windows.0[&(60 * 1024)] > 1000, "{windows:?}");
 }
 
-/// Packets that are held back look lost: what is sent for them was not needed, and nothing else was.
+/// Packets that are held back look lost: what is sent for them was not needed, and nothing else
+/// was.
 #[test]
 fn spurious_retransmissions_are_told_from_needed_ones() {
     let result_of = |errors: &str| {
@@ -501,7 +504,8 @@ fn a_scenario_is_random_if_its_seeds_differ() {
         (quiet, short(5, 10), true),
     ];
     for (link, app, is_random) in cases {
-        // Several on one link show whether the ports or sequence numbers that a host draws do anything.
+        // Several on one link show whether the ports or sequence numbers that a host draws do
+        // anything.
         for (combination, draws) in [
             ("rack/cubic", false),
             ("le:echo/westwood/hack+dcr:timer", false),

@@ -160,7 +160,8 @@ impl Builder<'_> {
         Ok(Wire { forth, back })
     }
 
-    /// A name that is set for `forth` alone is meant for the link, and the file's `back` would stay.
+    /// A name that is set for `forth` alone is meant for the link, and the file's `back` would
+    /// stay.
     fn refuse_half_a_link(&self, ways: &WaysFile) -> Result<(), SimError> {
         let WaysFile { forth, back: Some(back) } = ways else { return Ok(()) };
         let place = forth.span().start;

@@ -42,11 +42,12 @@ impl<'s> Source<'s> {
 }
 
 impl Template<'_> {
-    /// Reads the scenario with values in the place of `{name}` in its texts, and gives it with its text as a file of its own,
-    /// for [`Source::read`]: without comments, and with keys in alphabetical order.
+    /// Reads the scenario with values in the place of `{name}` in its texts, and gives it with its
+    /// text as a file of its own, for [`Source::read`]: without comments, and with keys in
+    /// alphabetical order.
     ///
-    /// A text that is one placeholder and nothing else becomes a number or a truth value if the value is one:
-    /// `count = "{flows}"`.
+    /// A text that is one placeholder and nothing else becomes a number or a truth value if the
+    /// value is one: `count = "{flows}"`.
     ///
     /// ```
     /// let text = r#"
@@ -65,7 +66,8 @@ impl Template<'_> {
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for the first thing that is not understood, and for a placeholder without a value.
+    /// [`SimError::File`] for the first thing that is not understood, and for a placeholder without
+    /// a value.
     pub fn fill(
         &self,
         values: &[(String, String)],

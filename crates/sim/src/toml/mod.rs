@@ -1,8 +1,8 @@
 //! Scenario files: TOML read into a [`Scenario`].
 //!
-//! A file says what differs from the defaults; eight lines are a scenario. Quantities are text with their unit
-//! (`"5ms"`, `"10MB"`), links are netem's words or a [named link](airtcp_link::named). What is not understood is
-//! refused in one line, with the place and with what would be.
+//! A file says what differs from the defaults; eight lines are a scenario. Quantities are text with
+//! their unit (`"5ms"`, `"10MB"`), links are netem's words or a [named link](airtcp_link::named).
+//! What is not understood is refused in one line, with the place and with what would be.
 //!
 //! ```
 //! let text = r#"
@@ -54,7 +54,8 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads it. `load` gives the packet-delivery traces that links name: nothing here opens a file.
+    /// Reads it. `load` gives the packet-delivery traces that links name: nothing here opens a
+    /// file.
     ///
     /// # Errors
     ///
@@ -67,7 +68,8 @@ impl Source<'_> {
         build::scenario(self, file.map_err(|error| self.refuse_toml(&error))?, &mut load)
     }
 
-    /// Its text with the settings in it, as a file of its own. Comments are lost, and keys are in alphabetical order.
+    /// Its text with the settings in it, as a file of its own. Comments are lost, and keys are in
+    /// alphabetical order.
     ///
     /// ```
     /// let settings = ["duration=2s".parse()?];
@@ -79,7 +81,8 @@ impl Source<'_> {
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for what is no TOML, and [`SimError::Setting`] for a path that leads nowhere.
+    /// [`SimError::File`] for what is no TOML, and [`SimError::Setting`] for a path that leads
+    /// nowhere.
     pub fn settled_text(&self) -> Result<String, SimError> {
         self.text_of(self.document()?)
     }

@@ -22,8 +22,8 @@ impl Source<'_> {
         self.settings.get(at.checked_sub(self.text.len() + 1)?)
     }
 
-    /// The error that says `what` is wrong at the byte `at` of the text. Of an "unknown" name and those "expected", each in
-    /// backquotes, it adds the one that was probably meant.
+    /// The error that says `what` is wrong at the byte `at` of the text. Of an "unknown" name and
+    /// those "expected", each in backquotes, it adds the one that was probably meant.
     pub fn refuse(&self, at: usize, what: &str) -> SimError {
         let what = in_one_line(what) + &hint(what);
         match self.setting_at(at) {
@@ -45,7 +45,8 @@ impl Source<'_> {
         what: &str,
     ) -> SimError {
         let span = string.span();
-        // Where the content has escapes it is not in the text as it is; then the string's begin has to do.
+        // Where the content has escapes it is not in the text as it is; then the string's begin has
+        // to do.
         let content =
             self.text.get(span.clone()).and_then(|raw| raw.find(string.as_ref().as_str()));
         let at = content.map_or(span.start, |content| span.start + content + offset);

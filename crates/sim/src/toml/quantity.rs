@@ -238,7 +238,8 @@ fn with_unit(text: &str, units: &[(&str, u64)], max: u64) -> Option<u64> {
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     let value = match digits.parse::<u64>() {
         Ok(whole) => whole.checked_mul(*factor)?,
-        // An `f64` is exact to the unit below 2^53 of it, and what is larger is refused or is whole.
+        // An `f64` is exact to the unit below 2^53 of it, and what is larger is refused or is
+        // whole.
         Err(_) => (digits.parse::<f64>().ok()? * *factor as f64).round() as u64,
     };
     (value <= max).then_some(value)

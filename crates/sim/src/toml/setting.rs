@@ -10,8 +10,8 @@ use ::toml::de::{DeTable, DeValue};
 
 /// A value for a place in a scenario file, written `path=value`.
 ///
-/// A path is keys and places in lists (from 0), joined by points. A value is text, and needs no quotes; a
-/// whole number, `true` and `false` are what they are in TOML, and so is what has quotes.
+/// A path is keys and places in lists (from 0), joined by points. A value is text, and needs no
+/// quotes; a whole number, `true` and `false` are what they are in TOML, and so is what has quotes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     path: String,
@@ -49,8 +49,8 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// Puts the value into a document, as if it stood at `span`. Whether the keys exist at all is seen when
-    /// the document is read.
+    /// Puts the value into a document, as if it stood at `span`. Whether the keys exist at all is
+    /// seen when the document is read.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl Setting {
 
     fn value(&self) -> DeValue<'_> {
         match DeValue::parse(&self.value).map(Spanned::into_inner) {
-            // A table or a list would have spans of its own inside, which lead nowhere; it is set key by key.
+            // A table or a list would have spans of its own inside, which lead nowhere; it is set
+            // key by key.
             Ok(
                 value @ (DeValue::Integer(_)
                 | DeValue::Float(_)

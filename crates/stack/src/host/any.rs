@@ -1,8 +1,10 @@
-//! Listeners and UDP sockets for every destination: the host answers for addresses that are not its own.
+//! Listeners and UDP sockets for every destination: the host answers for addresses that are not its
+//! own.
 //!
-//! A SYN at such a listener is held without an answer until the program accepts or refuses it. It costs a place in the
-//! backlog, one half-open connection in the quota of its source, and nothing on the wire. A SYN beyond these limits is
-//! dropped; there are no SYN cookies, because a cookie would accept what the program has not seen.
+//! A SYN at such a listener is held without an answer until the program accepts or refuses it. It
+//! costs a place in the backlog, one half-open connection in the quota of its source, and nothing
+//! on the wire. A SYN beyond these limits is dropped; there are no SYN cookies, because a cookie
+//! would accept what the program has not seen.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -42,15 +44,19 @@ pub(super) struct Pending {
 }
 
 impl Host {
-    /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device decides which packets
-    /// come here. Sockets at an address of this host go first.
+    /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device
+    /// decides which packets come here. Sockets at an address of this host go first.
     ///
-    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending), [`tcp_abort`](Self::tcp_abort) or
-    /// [`tcp_refuse_pending`](Self::tcp_refuse_pending) answers them, at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at a time and each for 127 s. Further ones, and those beyond
-    /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer tries again.
+    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending),
+    /// [`tcp_abort`](Self::tcp_abort) or [`tcp_refuse_pending`](Self::tcp_refuse_pending) answers
+    /// them, at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at
+    /// a time and each for 127 s. Further ones, and those beyond
+    /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer
+    /// tries again.
     ///
-    /// After the socket is closed, the host still answers packets to other addresses: a segment without a connection with a
-    /// RST, a datagram without a socket with an ICMP error. It does not answer pings for them.
+    /// After the socket is closed, the host still answers packets to other addresses: a segment
+    /// without a connection with a RST, a datagram without a socket with an ICMP error. It does not
+    /// answer pings for them.
     ///
     /// # Errors
     ///
@@ -63,8 +69,8 @@ impl Host {
         Ok(self.add_listener(ANY, backlog, None))
     }
 
-    /// Takes the oldest SYN that waits at a listener for every destination, with the ends of its connection: `remote` sent
-    /// it, `local` is its destination. `None` if none waits.
+    /// Takes the oldest SYN that waits at a listener for every destination, with the ends of its
+    /// connection: `remote` sent it, `local` is its destination. `None` if none waits.
     ///
     /// # Errors
     ///
@@ -84,7 +90,8 @@ impl Host {
     }
 
     /// Answers a SYN that is held: its SYN-ACK leaves now. The connection is open when
-    /// [`Readiness::connected`](crate::tcp::Readiness::connected) says so; the id of the SYN is stale from here on.
+    /// [`Readiness::connected`](crate::tcp::Readiness::connected) says so; the id of the SYN is
+    /// stale from here on.
     ///
     /// # Errors
     ///
@@ -108,11 +115,11 @@ impl Host {
         Ok(id)
     }
 
-    /// Answers a SYN that is held with an ICMP error, as a router on the way to the destination would, and forgets it.
-    /// [`tcp_abort`](Self::tcp_abort) answers with a RST.
+    /// Answers a SYN that is held with an ICMP error, as a router on the way to the destination
+    /// would, and forgets it. [`tcp_abort`](Self::tcp_abort) answers with a RST.
     ///
-    /// The error comes from the SYN's destination, and is not sent while too many errors were sent just now: the peer then
-    /// tries again.
+    /// The error comes from the SYN's destination, and is not sent while too many errors were sent
+    /// just now: the peer then tries again.
     ///
     /// # Errors
     ///
@@ -172,8 +179,8 @@ impl Host {
         self.report_readiness(id);
     }
 
-    /// A segment of a peer whose SYN is held. The last SYN is the one to answer: the peer may have given the first one up, and
-    /// may do without ECN by now (RFC 3168 section 6.1.1.1).
+    /// A segment of a peer whose SYN is held. The last SYN is the one to answer: the peer may have
+    /// given the first one up, and may do without ECN by now (RFC 3168 section 6.1.1.1).
     pub(super) fn on_pending_segment(&mut self, id: SocketId, segment: &Segment<'_>) {
         let flags = segment.flags;
         let Some(Socket { kind: Kind::Pending(pending), .. }) = self.sockets.get_mut(id) else {

@@ -1,9 +1,10 @@
 //! Packets that reached the wrong one of several hosts with the same addresses.
 //!
-//! Who spreads packets over such hosts, as the queues of a TUN device do, looks at both ends' ports. Fragments have none,
-//! ICMP errors are about a flow and not of it, and a connection that was opened here may be looked for elsewhere once it
-//! has been silent. So what is nobody's here is handed to the next host, and from there on, until one knows it. The last
-//! one answers for all: with a RST, or as it would if it were alone.
+//! Who spreads packets over such hosts, as the queues of a TUN device do, looks at both ends'
+//! ports. Fragments have none, ICMP errors are about a flow and not of it, and a connection that
+//! was opened here may be looked for elsewhere once it has been silent. So what is nobody's here is
+//! handed to the next host, and from there on, until one knows it. The last one answers for all:
+//! with a RST, or as it would if it were alone.
 
 use std::collections::VecDeque;
 
@@ -55,7 +56,8 @@ pub struct Astray {
 }
 
 impl Astray {
-    /// The packet for the sibling after next, to skip a sibling that has ended; `None` if there is none.
+    /// The packet for the sibling after next, to skip a sibling that has ended; `None` if there is
+    /// none.
     pub fn passed(self) -> Option<Self> {
         Some(Self { left: self.left.checked_sub(1)?, ..self })
     }
@@ -76,7 +78,8 @@ impl Siblings {
         Self { share, astray: VecDeque::new(), unasked: share.siblings() }
     }
 
-    /// Hands a packet to the next one; `None` if all of them have seen it, else whether there was room.
+    /// Hands a packet to the next one; `None` if all of them have seen it, else whether there was
+    /// room.
     fn pass_on(&mut self, packet: &Packet) -> Option<bool> {
         let left = self.unasked.checked_sub(1)?;
         let has_room = self.astray.len() < MAX_WAITING;
@@ -124,7 +127,8 @@ impl Host {
         true
     }
 
-    /// Whether a segment without a connection may be a sibling's: it opens none here, at the listener of its port.
+    /// Whether a segment without a connection may be a sibling's: it opens none here, at the
+    /// listener of its port.
     pub(super) fn is_astray(
         &mut self,
         now: Instant,
@@ -138,7 +142,8 @@ impl Host {
             None => true,
             Some(_) if flags.syn && !flags.ack && !flags.rst => false,
             Some(id) if flags.ack && !flags.syn && !flags.rst && self.sends_cookies(now, id) => {
-                // What may follow a cookie that was turned away is not to reach one who would send a RST.
+                // What may follow a cookie that was turned away is not to reach one who would send
+                // a RST.
                 self.read_cookie(now, flow, segment).is_none()
                     && !self.would_turn_away(id, flow.remote.ip())
             }

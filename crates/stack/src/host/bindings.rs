@@ -30,8 +30,8 @@ impl Bindings {
         }
     }
 
-    /// The listener at `local`: of an address that is the host's own, at the very address or at all of those; otherwise
-    /// the one for every address and port.
+    /// The listener at `local`: of an address that is the host's own, at the very address or at all
+    /// of those; otherwise the one for every address and port.
     pub(super) fn listener(&self, local: SocketAddr, is_own: bool) -> Option<SocketId> {
         find_or_any(&self.listeners, local, is_own)
     }
@@ -41,8 +41,8 @@ impl Bindings {
         find_or_any(&self.udp, local, is_own)
     }
 
-    /// Checks that `local` is the host's and that no TCP socket but connections has it, and chooses its
-    /// port if that is zero.
+    /// Checks that `local` is the host's and that no TCP socket but connections has it, and chooses
+    /// its port if that is zero.
     pub(super) fn free_for_tcp(
         &mut self,
         config: &HostConfig,

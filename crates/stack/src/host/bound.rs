@@ -18,9 +18,9 @@ pub(super) struct Bound {
 }
 
 impl Host {
-    /// Takes `local` for a connection or a listener; unspecified addresses and port zero are as with
-    /// [`tcp_listen`](Self::tcp_listen). Connections that have it, in TIME-WAIT or not, do not matter, as
-    /// with `SO_REUSEADDR`.
+    /// Takes `local` for a connection or a listener; unspecified addresses and port zero are as
+    /// with [`tcp_listen`](Self::tcp_listen). Connections that have it, in TIME-WAIT or not, do not
+    /// matter, as with `SO_REUSEADDR`.
     ///
     /// # Errors
     ///
@@ -33,8 +33,8 @@ impl Host {
         Ok(self.sockets.insert(Socket::new(Kind::Bound(Bound { local, chosen }))))
     }
 
-    /// As [`tcp_connect`](Self::tcp_connect), from a bound address. The id of that is stale from here on,
-    /// but stays good where this fails.
+    /// As [`tcp_connect`](Self::tcp_connect), from a bound address. The id of that is stale from
+    /// here on, but stays good where this fails.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl Host {
         Ok(self.open(now, flow, config))
     }
 
-    /// As [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of that is stale from here
-    /// on.
+    /// As [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of that is stale
+    /// from here on.
     pub fn tcp_listen_at(
         &mut self,
         bound: SocketId,
@@ -80,7 +80,8 @@ impl Host {
         Ok(self.add_listener(local, backlog, Some(Box::new(config))))
     }
 
-    /// Checks that `local` is the host's and that nobody has it, and chooses its port if that is zero.
+    /// Checks that `local` is the host's and that nobody has it, and chooses its port if that is
+    /// zero.
     pub(super) fn free_address(&mut self, local: SocketAddr) -> Result<SocketAddr, HostError> {
         let bound = self.bindings.free_for_tcp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {

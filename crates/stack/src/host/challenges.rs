@@ -31,8 +31,8 @@ impl Challenges {
     }
 }
 
-/// Between half of the limit and one and a half of it. With a number that is known a stranger reads from what is left of
-/// it whether a guess about another's connection was right (CVE-2016-5696).
+/// Between half of the limit and one and a half of it. With a number that is known a stranger reads
+/// from what is left of it whether a guess about another's connection was right (CVE-2016-5696).
 fn quota(secret: &Secret, second: u64, limit: u32) -> u32 {
     let random = secret.challenges(second) % (u64::from(limit) + 1);
     limit.div_ceil(2).saturating_add(random as u32)

@@ -27,19 +27,19 @@ use super::{Share, peers::Quota};
 pub struct HostConfig {
     /// Its addresses, of both versions, each with its network's prefix.
     pub addresses: Vec<Cidr>,
-    /// The largest IP packet to send, at most 65,535 bytes. TCP segments are limited by `tcp.mtu` as well: to send larger
-    /// ones, set both.
+    /// The largest IP packet to send, at most 65,535 bytes. TCP segments are limited by `tcp.mtu`
+    /// as well: to send larger ones, set both.
     pub mtu: ByteCount,
     /// TTL or hop limit of its packets; `tcp.hop_limit` is set to it.
     pub hop_limit: u8,
-    /// The key from which sequence numbers, timestamps, ports and hash places are derived. Random where
-    /// strangers send packets, and fixed where a run is to be repeated. A stack with sockets replaces
-    /// zeros by random bytes from the operating system.
+    /// The key from which sequence numbers, timestamps, ports and hash places are derived. Random
+    /// where strangers send packets, and fixed where a run is to be repeated. A stack with sockets
+    /// replaces zeros by random bytes from the operating system.
     pub secret: [u8; 16],
     /// The settings of its connections, unless a call has settings of its own.
     pub tcp: TcpConfig,
-    /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
-    /// accepted by cookie.
+    /// The most connections that may wait at a listener, half-open or not yet accepted; as many
+    /// again may wait to be accepted by cookie.
     pub backlog: usize,
     /// The maximum size of the receive queue of a UDP socket.
     pub udp_receive_buffer: ByteCount,
@@ -49,17 +49,19 @@ pub struct HostConfig {
     pub quota: Quota,
     /// Limits per peer: an IPv4 address, or an IPv6 network of 64 bits.
     pub peer_quota: Quota,
-    /// The approximate limit of challenge ACKs per second for all connections together (RFC 5961 section 7).
+    /// The approximate limit of challenge ACKs per second for all connections together (RFC 5961
+    /// section 7).
     pub challenge_acks: u32,
     /// Whether connections emit events.
     pub events: bool,
     /// The device vouches for the checksums of what it hands up, and so never hands up what is
     /// corrupted: HACK is then not negotiated.
     pub checksum_offload: bool,
-    /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
-    /// with `checksum_offload`. A stack sets it to what its device says.
+    /// The device takes super-segments, and completes their checksums: data leaves in packets of up
+    /// to 64 KiB. It goes with `checksum_offload`. A stack sets it to what its device says.
     pub segmentation_offload: bool,
-    /// The maximum number of segments in such a packet, as Linux's `gso_max_segs`. A low limit keeps bursts short.
+    /// The maximum number of segments in such a packet, as Linux's `gso_max_segs`. A low limit
+    /// keeps bursts short.
     pub segments_at_once: u16,
     /// Which one it is of the hosts that have these addresses. The sockets of several queues
     /// set it.
@@ -67,8 +69,8 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// A host with these addresses. The secret is all zeros: set it for a [`Host`](super::Host) that
-    /// strangers can reach; a stack with sockets does so itself.
+    /// A host with these addresses. The secret is all zeros: set it for a [`Host`](super::Host)
+    /// that strangers can reach; a stack with sockets does so itself.
     pub fn new(addresses: impl IntoIterator<Item = Cidr>) -> Self {
         Self {
             addresses: addresses.into_iter().collect(),

@@ -1,9 +1,9 @@
-//! SYN cookies (RFC 4987 section 3.6): where the backlog is full, the SYN-ACK's number holds what the host would
-//! have to remember, and nothing is kept until an ACK brings it back.
+//! SYN cookies (RFC 4987 section 3.6): where the backlog is full, the SYN-ACK's number holds what
+//! the host would have to remember, and nothing is kept until an ACK brings it back.
 //!
-//! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class of the peer's
-//! MSS. Window scale and SACK are in the low bits of the time stamp (`tcp/handshake/cookie.rs`). Nothing else can be
-//! negotiated by cookie.
+//! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class
+//! of the peer's MSS. Window scale and SACK are in the low bits of the time stamp
+//! (`tcp/handshake/cookie.rs`). Nothing else can be negotiated by cookie.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ use airtcp_types::{FlowId, Instant, SeqNumber};
 
 use super::secret::Secret;
 
-/// A cookie is good in the period in which it was made and in the next (Linux's `TCP_SYNCOOKIE_PERIOD` and
-/// `MAX_SYNCOOKIE_AGE`).
+/// A cookie is good in the period in which it was made and in the next (Linux's
+/// `TCP_SYNCOOKIE_PERIOD` and `MAX_SYNCOOKIE_AGE`).
 const PERIOD: Duration = Duration::from_secs(64);
 /// The longest that a cookie is good.
 pub(super) const LIFETIME: Duration = Duration::from_secs(128);
 
-/// What a cookie can say of the peer's MSS. Three bits of the number: a guess is right once in 2^28.
+/// What a cookie can say of the peer's MSS. Three bits of the number: a guess is right once in
+/// 2^28.
 const MSS: [u16; 8] = [48, 256, 536, 1220, 1360, 1440, 1460, 8940];
 
 fn period(now: Instant) -> u64 {
@@ -36,7 +37,8 @@ pub(super) fn make(
     secret.cookie(flow, irs, period(now)) + class as u32
 }
 
-/// The largest MSS that the peer can take for certain, if `number` is a cookie made for it not long ago.
+/// The largest MSS that the peer can take for certain, if `number` is a cookie made for it not long
+/// ago.
 pub(super) fn read(
     secret: &Secret,
     now: Instant,

@@ -129,8 +129,9 @@ impl Host {
         self.touch(now, id);
     }
 
-    /// Takes packets of a run as one segment, if it is the next of its connection; gives how many it took. Those beyond the
-    /// window, or what there is memory for, and what comes after a wrong checksum, are for themselves.
+    /// Takes packets of a run as one segment, if it is the next of its connection; gives how many
+    /// it took. Those beyond the window, or what there is memory for, and what comes after a wrong
+    /// checksum, are for themselves.
     pub(super) fn on_run(&mut self, now: Instant, packets: &[Packet]) -> usize {
         let Some((first, later)) = packets.split_first() else { return 0 };
         let Ok(datagram) = ip::parse(&first.data) else { return 0 };
@@ -167,8 +168,8 @@ impl Host {
         count
     }
 
-    /// HACK 3.2: a segment whose data is corrupted. Only a header that proves good is looked up, and
-    /// nothing but a special ACK comes of it.
+    /// HACK 3.2: a segment whose data is corrupted. Only a header that proves good is looked up,
+    /// and nothing but a special ACK comes of it.
     fn on_corrupted(
         &mut self,
         now: Instant,

@@ -25,7 +25,8 @@ pub enum HostError {
     /// The address is not one of the host's.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
-    /// No port is left: each has a listener, or a connection with the same peer, in TIME-WAIT perhaps.
+    /// No port is left: each has a listener, or a connection with the same peer, in TIME-WAIT
+    /// perhaps.
     #[error("all ephemeral ports are in use or in TIME-WAIT")]
     NoPorts,
     /// The host has no address to reach it from, or it is no other host's address.
@@ -34,7 +35,8 @@ pub enum HostError {
     /// The host's memory limit is reached.
     #[error("the host's memory limit is reached")]
     NoMemory,
-    /// The host has, or the peer takes, as many connections as may be ([`HostConfig::quota`](super::HostConfig::quota)).
+    /// The host has, or the peer takes, as many connections as may be
+    /// ([`HostConfig::quota`](super::HostConfig::quota)).
     #[error("the limit of connections is reached")]
     TooManyConnections,
     /// Packets wait to leave; try again once they have.

@@ -1,7 +1,8 @@
 //! Reassembly of IP fragments: RFC 791 section 3.2, RFC 8200 section 4.5.
 //!
-//! A packet one of whose fragments overlaps another is given up with all that is still to come of it (RFC 5722, and the
-//! same for IPv4). What fragments may take is bounded, for each source and for all: the oldest packet makes room.
+//! A packet one of whose fragments overlaps another is given up with all that is still to come of
+//! it (RFC 5722, and the same for IPv4). What fragments may take is bounded, for each source and
+//! for all: the oldest packet makes room.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -22,8 +23,8 @@ use super::{Host, HostConfig};
 /// How long the rest of a packet is waited for: Linux's `ipfrag_time`, and RFC 8200 section 4.5.
 const PATIENCE_V4: Duration = Duration::from_secs(30);
 const PATIENCE_V6: Duration = Duration::from_secs(60);
-/// How long what is still to come of a packet that was given up is refused. IPv4's identifications are few, and
-/// may soon be those of other packets (RFC 4963).
+/// How long what is still to come of a packet that was given up is refused. IPv4's identifications
+/// are few, and may soon be those of other packets (RFC 4963).
 const REFUSAL_V4: Duration = Duration::from_secs(1);
 
 /// About what a packet takes beside its fragments, and a fragment beside its data.
@@ -310,8 +311,8 @@ impl Partial {
         !self.refused && self.start.is_some() && self.whole == Some(self.len)
     }
 
-    /// RFC 3168 section 5.3: one that met congestion speaks for all; but of some that can tell and some that cannot
-    /// nothing is to be made. `last` is what the fragment had that came last.
+    /// RFC 3168 section 5.3: one that met congestion speaks for all; but of some that can tell and
+    /// some that cannot nothing is to be made. `last` is what the fragment had that came last.
     fn ecn(&self, last: u8) -> Option<u8> {
         const NOT_ECT: u8 = 1 << 0b00;
         const CE: u8 = 0b11;

@@ -27,10 +27,12 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// Of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit.
+    /// Of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks
+    /// for a limit.
     pub(super) const ERRORS: Self = Self::new(50, 1_000);
-    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own packets have, and about
-    /// as often as one `ping -f` asks. Who floods has the others share what is left.
+    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own
+    /// packets have, and about as often as one `ping -f` asks. Who floods has the others share what
+    /// is left.
     pub(super) const ECHOES: Self = Self::new(MAX_WAITING as u64 / 2, 10_000);
 
     const fn new(burst: u64, per_second: u64) -> Self {
@@ -202,9 +204,9 @@ impl Host {
 
     /// Tells the sender of a packet what is wrong with it, unless too many were told already.
     ///
-    /// `original` came from `remote` to `local`. Callers have seen that it is no ICMP error, no fragment
-    /// but the first, and from one host to this one alone (RFC 1122 section 3.2.2, RFC 4443 section 2.4
-    /// (e)).
+    /// `original` came from `remote` to `local`. Callers have seen that it is no ICMP error, no
+    /// fragment but the first, and from one host to this one alone (RFC 1122 section 3.2.2, RFC
+    /// 4443 section 2.4 (e)).
     pub(super) fn complain(
         &mut self,
         now: Instant,

@@ -11,8 +11,8 @@ use tracing::debug;
 use super::Host;
 
 impl Host {
-    /// Takes packets that came together, in order, and whose memory stays the caller's. Segments that follow each other are
-    /// worked as one.
+    /// Takes packets that came together, in order, and whose memory stays the caller's. Segments
+    /// that follow each other are worked as one.
     pub fn handle_packets(&mut self, now: Instant, packets: &[Packet]) {
         let mut left = packets;
         while !left.is_empty() {
@@ -72,8 +72,8 @@ impl Host {
             true => &mut self.counters.ip_in_delivers,
             false => &mut self.counters.ip6_in_delivers,
         };
-        // A super-segment is one big packet to TCP. Its checksum, like that of any packet from a local
-        // sender or a device that vouches for it, is not looked at.
+        // A super-segment is one big packet to TCP. Its checksum, like that of any packet from a
+        // local sender or a device that vouches for it, is not looked at.
         let verify = packet.checksum == Checksum::Full;
         match (datagram.protocol, v4) {
             (ip::TCP, _) => {
@@ -103,7 +103,8 @@ impl Host {
         }
     }
 
-    /// Whether a packet goes from one other host to this one, or to one that it answers for; counts it if not.
+    /// Whether a packet goes from one other host to this one, or to one that it answers for; counts
+    /// it if not.
     pub(super) fn is_for_us(&mut self, src: IpAddr, dst: IpAddr, protocol: u8) -> bool {
         let sound = self.config.may_be_peer(src);
         if sound && (self.config.is_own(dst) || self.answers_for(dst, protocol)) {
@@ -122,7 +123,8 @@ impl Host {
     }
 }
 
-/// Whether a device put it together from UDP datagrams, whose bounds mean something; or at least not all in one place.
+/// Whether a device put it together from UDP datagrams, whose bounds mean something; or at least
+/// not all in one place.
 fn is_aggregate_of_datagrams(packet: &Packet) -> bool {
     let is_aggregate = packet.segment_size.is_some() || !packet.tail.is_empty();
     is_aggregate && Layout::of(&packet.data).is_some_and(|layout| !layout.tcp)

@@ -11,8 +11,8 @@ use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
 impl Host {
     /// Takes connections to `local`. At most `backlog` of them, half-open or not yet accepted, wait
-    /// at a time. SYNs beyond that are answered by cookies (RFC 4987), and nothing of them is kept; where
-    /// `backlog` connections wait to be accepted they are dropped, and the peer tries again.
+    /// at a time. SYNs beyond that are answered by cookies (RFC 4987), and nothing of them is kept;
+    /// where `backlog` connections wait to be accepted they are dropped, and the peer tries again.
     ///
     /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
     /// a listener at the very address goes before one at all. Port zero is any free one.

@@ -54,8 +54,8 @@ impl Listener {
         self.config = Some(Box::new(config));
     }
 
-    /// Whether it listens at every address and port. SYNs then wait in place of connections, and those that the program
-    /// has seen and neither accepted nor refused are half-open.
+    /// Whether it listens at every address and port. SYNs then wait in place of connections, and
+    /// those that the program has seen and neither accepted nor refused are half-open.
     pub(super) fn is_any(&self) -> bool {
         self.local == ANY
     }

@@ -25,8 +25,8 @@ pub struct Listed {
 }
 
 impl Host {
-    /// The first `most` connections, in no order that means anything but the same in every run. Those that no
-    /// application holds, yet or any more, are among them.
+    /// The first `most` connections, in no order that means anything but the same in every run.
+    /// Those that no application holds, yet or any more, are among them.
     pub fn tcp_listing(&self, now: Instant, most: usize) -> Vec<Listed> {
         let listed = self.sockets.iter().filter_map(|socket| {
             let (flow, state, held, info) = match &socket.kind {

@@ -21,7 +21,8 @@
 //!
 //! The host never walks all its sockets: a connection that was touched stands in a queue until it
 //! has nothing more to send, one with a deadline stands in a tree, and one that changed its
-//! readiness stands in another queue. Hash tables are only looked up, so that a run repeats exactly.
+//! readiness stands in another queue. Hash tables are only looked up, so that a run repeats
+//! exactly.
 //!
 //! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
 
@@ -285,8 +286,8 @@ impl Host {
         !self.outbox.is_empty() || self.sending.first().is_some()
     }
 
-    /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with little to send: what
-    /// their applications say next may leave with it.
+    /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with
+    /// little to send: what their applications say next may leave with it.
     pub fn has_little_to_send(&self) -> bool {
         self.outbox.is_empty() && !self.sending.has_much()
     }

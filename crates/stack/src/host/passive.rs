@@ -13,8 +13,8 @@ use super::peers::Scope;
 use super::{Host, Kind, Owner, Socket, SocketId, cookie};
 
 impl Host {
-    /// A segment without a connection, to the listener `id`. The connection that had the 4-tuple until
-    /// now would have sent the number `after` next.
+    /// A segment without a connection, to the listener `id`. The connection that had the 4-tuple
+    /// until now would have sent the number `after` next.
     pub(super) fn on_listen(
         &mut self,
         now: Instant,
@@ -65,8 +65,8 @@ impl Host {
         after: Option<SeqNumber>,
     ) -> Option<Connection> {
         let isn = self.secret.isn(now, &flow);
-        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
-        // been faster than the clock of the ISNs. The distance is Linux's.
+        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may
+        // have been faster than the clock of the ISNs. The distance is Linux's.
         let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let config = self.listener(id)?.config(&self.config.tcp);
@@ -107,7 +107,8 @@ impl Host {
         unattended
     }
 
-    /// Whether the sockets of all peers, or the connections of this one, hold all they may; counts it if so.
+    /// Whether the sockets of all peers, or the connections of this one, hold all they may; counts
+    /// it if so.
     pub(super) fn is_short_of_memory(&mut self, remote: SocketAddr) -> bool {
         if self.is_out_of_memory() {
             debug!(%remote, "connection refused: the host's memory is used up");
@@ -132,8 +133,8 @@ impl Host {
         true
     }
 
-    /// Whether there is no room for another half-open connection at the listener `id`; counts it if that is
-    /// for a quota.
+    /// Whether there is no room for another half-open connection at the listener `id`; counts it if
+    /// that is for a quota.
     pub(super) fn is_crowded(&mut self, id: SocketId, peer: IpAddr) -> bool {
         if self.listener(id).is_none_or(|listener| listener.is_full()) {
             return true;
@@ -244,9 +245,9 @@ impl Host {
         plain.then(|| cookie::read(&self.secret, now, flow, irs, segment.ack - 1)).flatten()
     }
 
-    /// An ACK of a cookie that was sent before the half-open connection `id` was made for the same peer,
-    /// by a SYN that came twice. The peer knows the cookie's number only: that connection it is.
-    /// Gives whether it was such an ACK.
+    /// An ACK of a cookie that was sent before the half-open connection `id` was made for the same
+    /// peer, by a SYN that came twice. The peer knows the cookie's number only: that connection it
+    /// is. Gives whether it was such an ACK.
     pub(super) fn on_late_cookie(
         &mut self,
         now: Instant,

@@ -9,8 +9,8 @@ use airtcp_wire::icmp::Quote;
 
 use super::secret::Keyed;
 
-/// How long a path MTU is good, after which the path may have changed (RFC 1191 section 6.3, RFC 8201
-/// section 4; Linux's `mtu_expires`).
+/// How long a path MTU is good, after which the path may have changed (RFC 1191 section 6.3, RFC
+/// 8201 section 4; Linux's `mtu_expires`).
 const LIFETIME: Duration = Duration::from_secs(600);
 /// Destinations of which it is known; a new one takes the place of the oldest.
 const MOST: usize = 4096;
@@ -22,8 +22,8 @@ const LEAST_V6: u32 = 1280;
 
 /// The path MTU that Fragmentation Needed or Packet Too Big tells of, if that can be true.
 ///
-/// It has to be smaller than the packet that it complains of (RFC 5927 section 7.2). A Packet Too Big
-/// of less than 1280 is dropped (RFC 8201 section 4).
+/// It has to be smaller than the packet that it complains of (RFC 5927 section 7.2). A Packet Too
+/// Big of less than 1280 is dropped (RFC 8201 section 4).
 pub(super) fn believable(quote: &Quote, next_hop: u32) -> Option<u16> {
     let packet = quote.len;
     let mtu = match (quote.flow.remote.is_ipv4(), next_hop) {
@@ -52,7 +52,8 @@ impl PathMtus {
         Self { known: HashMap::with_hasher(keyed), by_end: BTreeSet::new() }
     }
 
-    /// The longest packet that gets through to `remote` (bytes), if less is known than links here take.
+    /// The longest packet that gets through to `remote` (bytes), if less is known than links here
+    /// take.
     pub(super) fn get(&self, now: Instant, remote: IpAddr) -> Option<u16> {
         self.known.get(&remote).filter(|known| known.until > now).map(|known| known.mtu)
     }

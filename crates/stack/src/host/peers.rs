@@ -13,15 +13,18 @@ use super::secret::Keyed;
 pub struct Quota {
     /// Connections, those in TIME-WAIT that nobody holds excepted.
     pub connections: usize,
-    /// Of these, connections whose handshake a peer has begun and not ended. Beyond them SYNs are answered by cookies.
+    /// Of these, connections whose handshake a peer has begun and not ended. Beyond them SYNs are
+    /// answered by cookies.
     pub half_open: usize,
-    /// What arrived out of order and waits for what is missing: its data, and what it takes to keep it.
+    /// What arrived out of order and waits for what is missing: its data, and what it takes to keep
+    /// it.
     pub out_of_order: ByteCount,
-    /// Fragments of packets that are not whole: their data, and what it takes to keep it. Beyond it the oldest packet is
-    /// given up.
+    /// Fragments of packets that are not whole: their data, and what it takes to keep it. Beyond it
+    /// the oldest packet is given up.
     pub fragments: ByteCount,
-    /// What sockets hold: of a peer its connections, of all the datagrams that wait to be read, too. Beyond it no
-    /// connection begins, and one that is there holds three segments that were not read and one KiB to be sent at most.
+    /// What sockets hold: of a peer its connections, of all the datagrams that wait to be read,
+    /// too. Beyond it no connection begins, and one that is there holds three segments that were
+    /// not read and one KiB to be sent at most.
     pub memory: ByteCount,
 }
 
@@ -77,7 +80,8 @@ struct Peer {
     taken: Taken,
 }
 
-/// Every peer with connections. It is looked up when a connection begins; from then on the connection knows its place.
+/// Every peer with connections. It is looked up when a connection begins; from then on the
+/// connection knows its place.
 #[derive(Debug)]
 pub(super) struct Peers {
     all: Taken,
@@ -86,7 +90,8 @@ pub(super) struct Peers {
     free: Vec<PeerId>,
 }
 
-/// What counts as one peer: an IPv4 address; an IPv6 network of 64 bits, any address of which its host may take.
+/// What counts as one peer: an IPv4 address; an IPv6 network of 64 bits, any address of which its
+/// host may take.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -11,8 +11,8 @@ const COUNT: u16 = 28_232;
 /// Peers are counted in so many classes.
 const CLASSES: usize = 256;
 
-/// How many ports have been chosen towards each class of peers: from the ports that one peer sees little follows for
-/// those of others.
+/// How many ports have been chosen towards each class of peers: from the ports that one peer sees
+/// little follows for those of others.
 #[derive(Debug)]
 pub(super) struct Ports {
     chosen: [u16; CLASSES],
@@ -24,8 +24,9 @@ impl Ports {
         Self { chosen: [0; CLASSES], share }
     }
 
-    /// Chooses a port at `local` that is not `taken`, where `hash` stands for the peer (RFC 6056 section 3.3.4). Every
-    /// port is tried once, the one chosen longest ago first. Those of siblings, who would choose the same, are left out.
+    /// Chooses a port at `local` that is not `taken`, where `hash` stands for the peer (RFC 6056
+    /// section 3.3.4). Every port is tried once, the one chosen longest ago first. Those of
+    /// siblings, who would choose the same, are left out.
     pub(super) fn choose(
         &mut self,
         local: SocketAddr,
@@ -44,7 +45,8 @@ impl Ports {
         Err(HostError::NoPorts)
     }
 
-    /// Checks that `local` can be bound beside what is `taken`, and chooses its port if that is zero.
+    /// Checks that `local` can be bound beside what is `taken`, and chooses its port if that is
+    /// zero.
     pub(super) fn bind(
         &mut self,
         config: &HostConfig,

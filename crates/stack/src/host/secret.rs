@@ -1,4 +1,5 @@
-//! Values that an attacker must not guess: sequence numbers, timestamps, ports, cookies, hash places.
+//! Values that an attacker must not guess: sequence numbers, timestamps, ports, cookies, hash
+//! places.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use super::SocketId;
 
-/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB counted as that much.
+/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB
+/// counted as that much.
 const QUANTUM: usize = 16 * 1500;
 
-/// The connections that may have something to send, each once. Those with little take turns with those with much, packet
-/// by packet: an answer of one segment need not wait until every long transfer has had its turn.
+/// The connections that may have something to send, each once. Those with little take turns with
+/// those with much, packet by packet: an answer of one segment need not wait until every long
+/// transfer has had its turn.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     little: Queue,

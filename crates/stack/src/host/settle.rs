@@ -47,8 +47,9 @@ impl Host {
         self.look_at(now, id);
     }
 
-    /// After something was done to a connection that gives it nothing to send. What others must know is known at once;
-    /// its own timers and its holder have time until it has sent what it has to send.
+    /// After something was done to a connection that gives it nothing to send. What others must
+    /// know is known at once; its own timers and its holder have time until it has sent what it has
+    /// to send.
     pub(super) fn look_at(&mut self, now: Instant, id: SocketId) {
         self.account(now, id);
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
@@ -97,8 +98,8 @@ impl Host {
         None
     }
 
-    /// Brings timers and readiness up to date with what was done. Asking for packets until there is none does it, too; who
-    /// stops before calls this.
+    /// Brings timers and readiness up to date with what was done. Asking for packets until there is
+    /// none does it, too; who stops before calls this.
     pub fn settle(&mut self, now: Instant) {
         let mut touched = std::mem::take(&mut self.touched);
         for id in touched.drain(..) {
@@ -168,7 +169,8 @@ impl Host {
         }
     }
 
-    /// Lets go of a connection that has ended when nobody can ask for it and its last packet is out.
+    /// Lets go of a connection that has ended when nobody can ask for it and its last packet is
+    /// out.
     fn settle_end(&mut self, id: SocketId) {
         let Some(tcp) = self.tcp_socket(id) else { return };
         if tcp.is_gone() && !tcp.dirty {

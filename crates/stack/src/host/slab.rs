@@ -2,7 +2,8 @@
 
 /// The id of a socket of one host.
 ///
-/// It stays that socket's for good: once the socket is gone the id is stale, and using it is an error.
+/// It stays that socket's for good: once the socket is gone the id is stale, and using it is an
+/// error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SocketId {
     index: u32,

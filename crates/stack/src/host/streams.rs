@@ -112,8 +112,8 @@ impl Host {
         })
     }
 
-    /// As [`tcp_send`](Self::tcp_send), but more follows soon: what does not fill a segment waits (`MSG_MORE`); see
-    /// [`Connection::send_more`].
+    /// As [`tcp_send`](Self::tcp_send), but more follows soon: what does not fill a segment waits
+    /// (`MSG_MORE`); see [`Connection::send_more`].
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl Host {
         self.read(now, socket, |connection| connection.recv(now, buf))
     }
 
-    /// Takes bytes that arrived without a copy: `chunk` becomes them, and the memory that it had may be used again. Gives
-    /// how many; zero is the end of the stream.
+    /// Takes bytes that arrived without a copy: `chunk` becomes them, and the memory that it had
+    /// may be used again. Gives how many; zero is the end of the stream.
     ///
     /// # Errors
     ///
@@ -215,15 +215,16 @@ impl Host {
     /// Closes a connection, a listener or a bound address. The id becomes invalid.
     ///
     /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
-    /// was not read (RFC 2525 section 2.17). [`SocketOption::Linger`] limits how long that may take.
-    /// The connections that wait at a listener are reset.
+    /// was not read (RFC 2525 section 2.17). [`SocketOption::Linger`] limits how long that may
+    /// take. The connections that wait at a listener are reset.
     pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, counters| {
             counters.tcp_ext_abort_on_close += u64::from(connection.close(now));
         })
     }
 
-    /// Resets a connection, refuses a SYN that is held, or closes a listener or a bound address. The id becomes invalid.
+    /// Resets a connection, refuses a SYN that is held, or closes a listener or a bound address.
+    /// The id becomes invalid.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
@@ -285,8 +286,9 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Of [`SocketOption::Combination`] [`HostError::NotNegotiated`] if the strategies need what the two ends have not
-    /// agreed on, and otherwise why nothing can be sent any more. The old strategies then stay.
+    /// Of [`SocketOption::Combination`] [`HostError::NotNegotiated`] if the strategies need what
+    /// the two ends have not agreed on, and otherwise why nothing can be sent any more. The old
+    /// strategies then stay.
     pub fn tcp_set(
         &mut self,
         now: Instant,
@@ -301,9 +303,9 @@ impl Host {
         Ok(())
     }
 
-    /// Gives the host other strategies: those of connections to come without settings of their own, and those of all that
-    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
-    /// strategies need.
+    /// Gives the host other strategies: those of connections to come without settings of their own,
+    /// and those of all that there are. Returns how many of these have them now; the others are
+    /// over, or their two ends have not agreed on what the strategies need.
     pub fn tcp_set_combination(&mut self, now: Instant, combination: &Combination) -> usize {
         self.config.tcp.sender.combination = combination.clone();
         let ids: Vec<SocketId> = self.sockets.ids().collect();
@@ -318,9 +320,8 @@ impl Host {
         changed
     }
 
-    /// Every connection that has not ended or is held, and its state, in no order that means anything but the same in
-    /// every run.
-    /// This walks all of them: it is for listings.
+    /// Every connection that has not ended or is held, and its state, in no order that means
+    /// anything but the same in every run. This walks all of them: it is for listings.
     pub fn tcp_connections(&self) -> impl Iterator<Item = (FlowId, State)> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
             Kind::Tcp(tcp) if !tcp.is_gone() => {

@@ -22,7 +22,8 @@ pub(super) struct TimeWaitSocket {
 }
 
 impl Host {
-    /// Keeps of a connection in TIME-WAIT only what has to be, if nobody holds it and its last packet is out.
+    /// Keeps of a connection in TIME-WAIT only what has to be, if nobody holds it and its last
+    /// packet is out.
     pub(super) fn settle_time_wait(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         if tcp.owner != Owner::Nobody || tcp.dirty {

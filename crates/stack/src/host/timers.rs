@@ -9,8 +9,8 @@ use super::SocketId;
 /// At most one deadline per socket; a socket without one costs nothing.
 ///
 /// Each socket keeps the deadline it has here (`armed`). A deadline that moves later, as the
-/// retransmission timer does with every ACK, is left alone: it comes too early once, and is then set
-/// anew.
+/// retransmission timer does with every ACK, is left alone: it comes too early once, and is then
+/// set anew.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     deadlines: BTreeSet<(Instant, SocketId)>,

@@ -104,9 +104,9 @@ impl Host {
         self.report_readiness(id);
     }
 
-    /// The network complained of a datagram. Nothing in the complaint proves that it is true: only a socket
-    /// with that very peer hears of it, and only of what waiting does not help, as in Linux. Gives whether
-    /// there is a socket that may have sent it.
+    /// The network complained of a datagram. Nothing in the complaint proves that it is true: only
+    /// a socket with that very peer hears of it, and only of what waiting does not help, as in
+    /// Linux. Gives whether there is a socket that may have sent it.
     pub(super) fn on_udp_unreachable(&mut self, flow: &FlowId, error: Unreachable) -> bool {
         let Some(id) = self.udp_at(flow.local) else { return false };
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else {
@@ -122,8 +122,8 @@ impl Host {
         socket.peer.is_none_or(|peer| peer == flow.remote)
     }
 
-    /// What the network said of a datagram to the peer of the socket since it was last asked. Sending and
-    /// receiving tell it, too, in place of what they would do.
+    /// What the network said of a datagram to the peer of the socket since it was last asked.
+    /// Sending and receiving tell it, too, in place of what they would do.
     pub fn udp_take_error(&mut self, socket: SocketId) -> Result<Option<Unreachable>, HostError> {
         let error = self.udp_socket(socket)?.error.take();
         self.report_readiness(socket);
@@ -149,8 +149,9 @@ impl Host {
     }
 
     /// Takes datagrams to every address and port, IPv4 and IPv6, of this host and of all others, as
-    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections. [`udp_recv_flow`](Self::udp_recv_flow) gives their
-    /// destination, [`udp_send_from`](Self::udp_send_from) answers.
+    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections.
+    /// [`udp_recv_flow`](Self::udp_recv_flow) gives their destination,
+    /// [`udp_send_from`](Self::udp_send_from) answers.
     ///
     /// # Errors
     ///
@@ -178,8 +179,8 @@ impl Host {
         id
     }
 
-    /// Gives a socket a peer: [`udp_send`](Self::udp_send) sends to it, and as in Linux what others send
-    /// from here on counts as sent to a closed port. What has arrived stays.
+    /// Gives a socket a peer: [`udp_send`](Self::udp_send) sends to it, and as in Linux what others
+    /// send from here on counts as sent to a closed port. What has arrived stays.
     ///
     /// # Errors
     ///
@@ -241,9 +242,9 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::WouldBlock`] while too many packets wait to leave; [`HostError::MessageSize`]
-    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::WrongKind`]: the socket is one for every
-    /// destination; [`HostError::Unreachable`] once, if the
-    /// network said so of an earlier datagram to the peer.
+    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::WrongKind`]: the socket
+    /// is one for every destination; [`HostError::Unreachable`] once, if the network said so of an
+    /// earlier datagram to the peer.
     pub fn udp_send_to(
         &mut self,
         socket: SocketId,
@@ -266,13 +267,14 @@ impl Host {
         self.udp_emit(socket, &flow, data)
     }
 
-    /// Sends one datagram from `flow.local`, an address of this host or of any other, to `flow.remote`. The socket is one
-    /// for every destination.
+    /// Sends one datagram from `flow.local`, an address of this host or of any other, to
+    /// `flow.remote`. The socket is one for every destination.
     ///
     /// # Errors
     ///
     /// [`HostError::WrongKind`]: it is another socket; [`HostError::Unroutable`]: one of the addresses cannot be a host's,
-    /// or has port 0, or the two are of different IP versions; otherwise as [`udp_send_to`](Self::udp_send_to).
+    /// or has port 0, or the two are of different IP versions; otherwise as
+    /// [`udp_send_to`](Self::udp_send_to).
     pub fn udp_send_from(
         &mut self,
         socket: SocketId,
@@ -283,13 +285,14 @@ impl Host {
         self.udp_emit(socket, flow, data)
     }
 
-    /// Answers a datagram from `flow.remote` to `flow.local` with an ICMP error, Port Unreachable, as a host without a
-    /// socket at that port would. The socket is one for every destination. While too many errors were sent just now, the
-    /// error is not sent.
+    /// Answers a datagram from `flow.remote` to `flow.local` with an ICMP error, Port Unreachable,
+    /// as a host without a socket at that port would. The socket is one for every destination.
+    /// While too many errors were sent just now, the error is not sent.
     ///
     /// # Errors
     ///
-    /// As [`udp_send_from`](Self::udp_send_from), but for [`HostError::WouldBlock`] and [`HostError::MessageSize`].
+    /// As [`udp_send_from`](Self::udp_send_from), but for [`HostError::WouldBlock`] and
+    /// [`HostError::MessageSize`].
     pub fn udp_refuse(
         &mut self,
         now: Instant,
@@ -356,8 +359,8 @@ impl Host {
         Ok(self.udp_recv_flow(socket, buf)?.map(|(len, flow)| (len, flow.remote)))
     }
 
-    /// As [`udp_recv_from`](Self::udp_recv_from), with both ends of the datagram: `remote` sent it, `local` is its
-    /// destination.
+    /// As [`udp_recv_from`](Self::udp_recv_from), with both ends of the datagram: `remote` sent it,
+    /// `local` is its destination.
     pub fn udp_recv_flow(
         &mut self,
         socket: SocketId,

@@ -17,8 +17,8 @@ use super::transmit::Reset;
 use super::{Connection, State};
 
 impl Connection {
-    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts. `is_syn_ack`: it is a SYN-ACK, whose flags
-    /// were read before.
+    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.
+    /// `is_syn_ack`: it is a SYN-ACK, whose flags were read before.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -154,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth: who acknowledges what was not sent
-    /// means another connection, and is told.
+    /// RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth: who acknowledges what was not
+    /// sent means another connection, and is told.
     pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
         debug!(remote = %self.flow.remote, "RST for an ACK of what was not sent");
         counters.tcp_ext_handshake_bad_ack += 1;
@@ -195,7 +195,8 @@ impl Connection {
     }
 }
 
-/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among them.
+/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among
+/// them.
 fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
     let (mut bytes, mut packets) = (ByteCount::ZERO, 0);
     let mut reported = RangeSet::new();
@@ -308,7 +309,8 @@ mod tests {
         let late = Bounds { una: ExtSeq(3000), ..BOUNDS };
         let reports = read_within(&late, &[(2500, 2700), (2800, 3200), (4000, 4500)]);
         assert_eq!(reports.blocks(), [range(3000, 3200), range(4000, 4500)]);
-        // The first block is below SND.UNA, and tells of no duplicate all the same: it is above SEG.ACK.
+        // The first block is below SND.UNA, and tells of no duplicate all the same: it is above
+        // SEG.ACK.
         assert_eq!((reports.lies, reports.dsack), (0, None));
         let reports = read_within(&late, &[(1500, 1600), (1700, 4500)]);
         assert_eq!((reports.lies, reports.dsack), (1, Some(range(1500, 1600))));

@@ -31,9 +31,9 @@ impl Connection {
         }
     }
 
-    /// How much data may be taken as one segment that begins as this one does: none if its segments could deserve answers of
-    /// their own, because it is not the next of a stream without holes, or is old, or no ACK would be for several; and no more
-    /// than one ACK may acknowledge.
+    /// How much data may be taken as one segment that begins as this one does: none if its segments
+    /// could deserve answers of their own, because it is not the next of a stream without holes, or
+    /// is old, or no ACK would be for several; and no more than one ACK may acknowledge.
     pub fn room_for_run(&self, now: Instant, segment: &Segment<'_>) -> ByteCount {
         let next = self.receive.nxt();
         let is_old = match (&self.timestamps, segment.options.timestamps) {
@@ -118,13 +118,15 @@ impl Connection {
         }
         let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
-        // RFC 9768 section 3.2.2.5.1: marks of segments without data want an ACK without SACK blocks, so that it is no duplicate.
+        // RFC 9768 section 3.2.2.5.1: marks of segments without data want an ACK without SACK
+        // blocks, so that it is no duplicate.
         if self.ecn.take_wish() {
             self.schedule(SackBlocks::EMPTY, None);
         }
         if is_crossing_syn_ack {
-            // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
-            // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
+            // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the
+            // connection for a peer that has not received the SYN-ACK of this end. It acknowledges
+            // the data and the FIN of the SYN-ACK, too.
             self.acks.truncate(due);
             self.schedule(SackBlocks::EMPTY, code);
         }
@@ -199,9 +201,9 @@ impl Connection {
         }
     }
 
-    /// Whether an ACK may answer a segment that is not acceptable. What the peer may well have sent again,
-    /// because an ACK was lost, always gets one. Without data two ends that disagree would answer each
-    /// other for ever, and from further away it is no peer's.
+    /// Whether an ACK may answer a segment that is not acceptable. What the peer may well have sent
+    /// again, because an ACK was lost, always gets one. Without data two ends that disagree would
+    /// answer each other for ever, and from further away it is no peer's.
     fn may_answer(&mut self, now: Instant, segment: &Segment<'_>, seq: ExtSeq) -> bool {
         let data = !segment.payload.is_empty() && !segment.flags.syn;
         data && self.receive.is_near(seq) || self.challenge.admit(now)
@@ -237,8 +239,8 @@ impl Connection {
                 let error = if self.is_passive() { TcpError::Reset } else { TcpError::Refused };
                 self.fail(now, error);
             }
-            // RFC 9293 section 3.10.7.4 reports nothing here, which would hide that data was lost: as in Linux it is an
-            // error.
+            // RFC 9293 section 3.10.7.4 reports nothing here, which would hide that data was lost:
+            // as in Linux it is an error.
             State::LastAck | State::Closing if self.send.has_unacknowledged_data() => {
                 self.fail(now, TcpError::Reset);
             }
@@ -282,8 +284,8 @@ impl Connection {
             // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
-            // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
-            // no other number (RFC 5961 section 3.2).
+            // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got
+            // our FIN yet takes no other number (RFC 5961 section 3.2).
             self.reset = Some(Reset { seq: segment.ack, ack: None });
             self.closing.on_error(TcpError::Aborted);
             return;
@@ -336,7 +338,8 @@ impl Connection {
         }
     }
 
-    /// Works the withholding of ACKs, where it was asked for; gives whether that of this segment waits. RCV.NXT was `before`.
+    /// Works the withholding of ACKs, where it was asked for; gives whether that of this segment
+    /// waits. RCV.NXT was `before`.
     fn withhold(
         &mut self,
         now: Instant,
@@ -365,8 +368,8 @@ impl Connection {
         }
     }
 
-    /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of which these are
-    /// `more`.
+    /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of
+    /// which these are `more`.
     fn report_hole(&mut self, more: usize, counters: &mut Counters) {
         counters.tcp_ext_withholding_ended += 1;
         if !self.sack {
@@ -419,7 +422,8 @@ impl Connection {
         counters: &mut Counters,
     ) {
         counters.tcp_ext_syn_challenge += 1;
-        // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not heard yet how it arrived.
+        // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not
+        // heard yet how it arrived.
         let code = self.ecn.repeated_code(segment, seq, self.send.first().wire());
         if !self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             return;

@@ -21,8 +21,8 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// Whether a challenge ACK may leave (RFC 5961 section 7): the host `may` send one more, and none has
-    /// just left. Counts it, and tells of it.
+    /// Whether a challenge ACK may leave (RFC 5961 section 7): the host `may` send one more, and
+    /// none has just left. Counts it, and tells of it.
     pub(super) fn send(
         &mut self,
         now: Instant,

@@ -11,7 +11,8 @@ use super::extensions::Offer;
 use super::receive::MarkAware;
 use super::timers::KeepAlive;
 
-/// The settings of a connection. The defaults are those of current Linux, except for the sizes of the buffers.
+/// The settings of a connection. The defaults are those of current Linux, except for the sizes of
+/// the buffers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,21 +33,24 @@ pub struct TcpConfig {
     /// The sender: detection, control, judges, profile. Whether ACKs are delayed is in the profile
     /// too, though it is the receiver that obeys it.
     pub sender: SenderConfig,
-    /// The largest IP packet, headers included (bytes). The host's MTU limits it: the smaller one counts.
+    /// The largest IP packet, headers included (bytes). The host's MTU limits it: the smaller one
+    /// counts.
     pub mtu: u16,
-    /// TTL or hop limit of the packets sent. In [`HostConfig::tcp`](crate::HostConfig::tcp) the host's own
-    /// replaces it.
+    /// TTL or hop limit of the packets sent. In [`HostConfig::tcp`](crate::HostConfig::tcp) the
+    /// host's own replaces it.
     pub hop_limit: u8,
     /// The initial receive window (bytes); on the SYN at most 65,535.
     pub initial_window: ByteCount,
-    /// The maximum size of the receive buffer (bytes); it determines the window scale. The buffer grows with what the
-    /// application reads in a round trip. In fast recovery it holds about two bandwidth-delay products.
+    /// The maximum size of the receive buffer (bytes); it determines the window scale. The buffer
+    /// grows with what the application reads in a round trip. In fast recovery it holds about two
+    /// bandwidth-delay products.
     pub receive_buffer: ByteCount,
-    /// The maximum size of the send buffer (bytes), which limits the data in flight. The buffer grows with the congestion
-    /// window. In fast recovery it holds about two bandwidth-delay products.
+    /// The maximum size of the send buffer (bytes), which limits the data in flight. The buffer
+    /// grows with the congestion window. In fast recovery it holds about two bandwidth-delay
+    /// products.
     pub send_buffer: ByteCount,
-    /// How much may have been written and not be sent yet (bytes), before a writer is kept waiting; see
-    /// [`Connection::set_not_sent_low_water`](super::Connection::set_not_sent_low_water).
+    /// How much may have been written and not be sent yet (bytes), before a writer is kept waiting;
+    /// see [`Connection::set_not_sent_low_water`](super::Connection::set_not_sent_low_water).
     pub not_sent_low_water: Option<ByteCount>,
     /// Disables Nagle's algorithm (RFC 9293 section 3.7.4): small segments are sent at once.
     pub nodelay: bool,
@@ -58,39 +62,42 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// When to use ECN, and with which feedback: classic (RFC 3168) or AccECN (RFC 9768).
     pub ecn: EcnMode,
-    /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
-    /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
+    /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments.
+    /// Both ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
     pub hack: Offer,
     /// The encoding of HACK's options in an active open; a passive open uses the peer's.
     pub hack_form: HackForm,
     /// When to offer and accept transmission numbers and their echo.
     pub tx_numbers: Offer,
-    /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
-    /// for, since elsewhere there is no mark on anything.
+    /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station
+    /// (TCP-ECN); never unless asked for, since elsewhere there is no mark on anything.
     pub mark_aware: Option<MarkAware>,
-    /// The user timeout (RFC 5482): the connection ends if sent data is not acknowledged for so long, or if data waits so
-    /// long for a closed window to open. `None`: it ends after 15 timeouts in a row, and a peer that answers probes may
-    /// keep its window closed for ever.
+    /// The user timeout (RFC 5482): the connection ends if sent data is not acknowledged for so
+    /// long, or if data waits so long for a closed window to open. `None`: it ends after 15
+    /// timeouts in a row, and a peer that answers probes may keep its window closed for ever.
     pub user_timeout: Option<Duration>,
-    /// Segments become smaller where large ones time out again and again, as if a router dropped them and
-    /// said nothing (RFC 4821 section 7.7).
+    /// Segments become smaller where large ones time out again and again, as if a router dropped
+    /// them and said nothing (RFC 4821 section 7.7).
     pub black_holes: bool,
-    /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
+    /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless
+    /// asked for.
     pub keep_alive: Option<KeepAlive>,
-    /// A connection that a peer opens is not there to be accepted before it brings data or a FIN, or so long has passed
-    /// (`TCP_DEFER_ACCEPT`); never unless asked for, and zero is not to wait. Data out of order is enough, as with Linux:
-    /// there need not be anything to read yet. Until then it is half-open, and counts as that against the backlog and
-    /// quotas; one that begins with a cookie is accepted at once.
+    /// A connection that a peer opens is not there to be accepted before it brings data or a FIN,
+    /// or so long has passed (`TCP_DEFER_ACCEPT`); never unless asked for, and zero is not to wait.
+    /// Data out of order is enough, as with Linux: there need not be anything to read yet. Until
+    /// then it is half-open, and counts as that against the backlog and quotas; one that begins
+    /// with a cookie is accepted at once.
     pub defer_accept: Option<Duration>,
-    /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
-    /// (RFC 9293 section 3.8.3 asks for 3 minutes).
+    /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where
+    /// it is 7, the default (RFC 9293 section 3.8.3 asks for 3 minutes).
     pub syn_retries: u8,
-    /// Whether it starts with what the host's other connections to the same address have measured, and hands on what it
-    /// measures (RFC 9040): round-trip times, the rate, the share of random losses. Its SYN is then sent again after the
-    /// usual time-out of the path, and `bbr3` starts at its part of the rate; `spike` starts with the known share.
+    /// Whether it starts with what the host's other connections to the same address have measured,
+    /// and hands on what it measures (RFC 9040): round-trip times, the rate, the share of random
+    /// losses. Its SYN is then sent again after the usual time-out of the path, and `bbr3` starts
+    /// at its part of the rate; `spike` starts with the known share.
     ///
-    /// Never unless asked for: behind one address there may be several paths, and the figures of a connection depend on
-    /// what came before it.
+    /// Never unless asked for: behind one address there may be several paths, and the figures of a
+    /// connection depend on what came before it.
     pub path_memory: bool,
     /// The duration of TIME-WAIT (twice the MSL of RFC 9293 section 3.4.2; 60 s in Linux).
     pub time_wait: Duration,

@@ -10,7 +10,8 @@ use serde::Serializer;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
-/// A snapshot of a connection with the tokens of `ss -ti`; [`Display`](fmt::Display) prints that line.
+/// A snapshot of a connection with the tokens of `ss -ti`; [`Display`](fmt::Display) prints that
+/// line.
 ///
 /// Windows are in bytes here; the printed line gives cwnd, ssthresh, unacked, lost and sacked in
 /// segments, as `ss` does. Durations are serialised as milliseconds, rates as bits per second. What
@@ -68,7 +69,8 @@ pub struct Info {
     pub bytes_sent: ByteCount,
     /// Payload bytes retransmitted.
     pub bytes_retrans: ByteCount,
-    /// Payload bytes acknowledged by the peer, each once. Linux counts SYN and FIN, too, a byte each.
+    /// Payload bytes acknowledged by the peer, each once. Linux counts SYN and FIN, too, a byte
+    /// each.
     pub bytes_acked: ByteCount,
     /// Payload bytes received, each once.
     pub bytes_received: ByteCount,
@@ -142,14 +144,14 @@ pub struct Info {
     pub recv_q: ByteCount,
     /// Bytes written and not acknowledged.
     pub send_q: ByteCount,
-    /// The last ICMP error about what is outstanding, if no ACK has come since (RFC 9293 section 3.9.2.2):
-    /// it ended nothing, but may say why nothing arrives.
+    /// The last ICMP error about what is outstanding, if no ACK has come since (RFC 9293 section
+    /// 3.9.2.2): it ended nothing, but may say why nothing arrives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_error: Option<Unreachable>,
 }
 
-/// What AccECN counts (RFC 9768): packets and payload bytes by the ECN field that they arrived with, in the words of Linux's
-/// `struct tcp_info`.
+/// What AccECN counts (RFC 9768): packets and payload bytes by the ECN field that they arrived
+/// with, in the words of Linux's `struct tcp_info`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct AccEcnInfo {
@@ -334,8 +336,8 @@ impl Tally {
 }
 
 impl Connection {
-    /// How it stands. Once nothing is left to send, the sender's figures are its last, or none after
-    /// [`close`](Self::close).
+    /// How it stands. Once nothing is left to send, the sender's figures are its last, or none
+    /// after [`close`](Self::close).
     pub fn info(&self, now: Instant) -> Info {
         let tally = &self.tally;
         let keep_alives = self.keep_alive.as_ref().map_or(0, |watch| watch.unanswered());
@@ -541,8 +543,8 @@ fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Resu
     counts.iter().filter(|(_, n)| *n > 0).try_for_each(|(name, n)| write!(f, " {name}:{n}"))
 }
 
-/// Writes the path model as `ss` writes that of BBR, with the name of the congestion control and the
-/// fields of BBRv3 besides. Bounds that are not set are left out.
+/// Writes the path model as `ss` writes that of BBR, with the name of the congestion control and
+/// the fields of BBRv3 besides. Bounds that are not set are left out.
 fn write_model(f: &mut fmt::Formatter<'_>, combination: &str, model: &PathModel) -> fmt::Result {
     let control = combination.split('/').nth(1).unwrap_or_default();
     let control = control.split(':').next().unwrap_or_default();

@@ -24,7 +24,8 @@
 //! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
-//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
+//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast
+//! Open.
 
 mod acknowledgement;
 mod arrival;
@@ -169,7 +170,8 @@ impl Connection {
         self.read(|receive| receive.read(now, buf))
     }
 
-    /// As [`recv`](Self::recv), but without a copy: `chunk` becomes the part that lies in one place, 64 KiB at most.
+    /// As [`recv`](Self::recv), but without a copy: `chunk` becomes the part that lies in one
+    /// place, 64 KiB at most.
     ///
     /// # Errors
     ///
@@ -215,8 +217,8 @@ impl Connection {
         }
     }
 
-    /// Whether something sent with the number `seq` is not acknowledged yet. An ICMP error that quotes another number
-    /// is not to be believed (RFC 5927 section 4.1).
+    /// Whether something sent with the number `seq` is not acknowledged yet. An ICMP error that
+    /// quotes another number is not to be believed (RFC 5927 section 4.1).
     pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
         let (una, nxt) = match self.handshake {
             Some(_) => (self.send.first() - 1, self.send.first()),
@@ -225,7 +227,8 @@ impl Connection {
         self.state != State::Closed && (una..nxt).contains(&una.nearest(seq))
     }
 
-    /// Takes an ICMP error about a segment of this connection that [`is_outstanding`](Self::is_outstanding).
+    /// Takes an ICMP error about a segment of this connection that
+    /// [`is_outstanding`](Self::is_outstanding).
     ///
     /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
     /// it is only remembered: it names the reason should the connection time out (RFC 5461).
@@ -243,8 +246,9 @@ impl Connection {
         }
     }
 
-    /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait for data that they can
-    /// ride on (`TCP_QUICKACK`). As in Linux neither is for good: the usual rules go on from there.
+    /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait
+    /// for data that they can ride on (`TCP_QUICKACK`). As in Linux neither is for good: the usual
+    /// rules go on from there.
     pub fn set_quick_ack(&mut self, on: bool) {
         self.acks.set_quick(on);
         if on && self.acks.timer().is_some() {
@@ -257,8 +261,8 @@ impl Connection {
         self.acks.is_set_quick()
     }
 
-    /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
-    /// time-outs.
+    /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for
+    /// the usual number of time-outs.
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
         self.user_timeout = limit;
     }
@@ -273,8 +277,9 @@ impl Connection {
         self.hop_limit
     }
 
-    /// Tells whether the host is short of memory: the send buffer then takes one KiB, and the receive buffer three
-    /// segments. A window already offered stays offered, but data in it beyond them is dropped.
+    /// Tells whether the host is short of memory: the send buffer then takes one KiB, and the
+    /// receive buffer three segments. A window already offered stays offered, but data in it beyond
+    /// them is dropped.
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
         self.send.hold_back(pressure);

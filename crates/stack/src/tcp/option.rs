@@ -21,14 +21,16 @@ pub enum SocketOption {
     NotSentLowWater(Option<ByteCount>),
     /// The size of the send buffer (`SO_SNDBUF`); see [`Connection::set_send_buffer`].
     SendBuffer(ByteCount),
-    /// The maximum size of the receive buffer (`SO_RCVBUF`); see [`Connection::set_receive_buffer`].
+    /// The maximum size of the receive buffer (`SO_RCVBUF`); see
+    /// [`Connection::set_receive_buffer`].
     ReceiveBuffer(ByteCount),
     /// The TTL or hop limit of its packets (`IP_TTL`, `IPV6_UNICAST_HOPS`).
     HopLimit(u8),
     /// Keep-alive (`SO_KEEPALIVE`); `None` disables it.
     KeepAlive(Option<KeepAlive>),
-    /// How long sent data, or a keep-alive, may go unanswered, and how long data may wait for a closed window to open
-    /// (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual number of time-outs.
+    /// How long sent data, or a keep-alive, may go unanswered, and how long data may wait for a
+    /// closed window to open (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual
+    /// number of time-outs.
     UserTimeout(Option<Duration>),
     /// The linger time (`SO_LINGER`); see [`Connection::set_linger`].
     Linger(Option<Duration>),

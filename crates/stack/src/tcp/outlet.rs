@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use airtcp_types::Packet;
 
-/// So many packets' memory is kept to be used again, as long as each of them takes no more than this (bytes).
+/// So many packets' memory is kept to be used again, as long as each of them takes no more than
+/// this (bytes).
 const PACKETS: (usize, usize) = (256, 16 * 1024);
 /// So many chunks of send buffers of either size are.
 const CHUNKS: usize = 64;
@@ -20,10 +21,12 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// The sizes of the chunks that are kept (bytes): there are none smaller than the first, or larger than the second.
+    /// The sizes of the chunks that are kept (bytes): there are none smaller than the first, or
+    /// larger than the second.
     pub(super) const CHUNK: (usize, usize) = (512, 64 * 1024);
 
-    /// `at_once`: how many segments may leave as one, which the device cuts, and completes checksums; zero: it does neither.
+    /// `at_once`: how many segments may leave as one, which the device cuts, and completes
+    /// checksums; zero: it does neither.
     pub fn new(at_once: u16) -> Self {
         Self { at_once, ..Self::default() }
     }

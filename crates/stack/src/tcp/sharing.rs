@@ -1,4 +1,5 @@
-//! Shares measurements of the path between connections to one peer (RFC 9040): the part of one connection.
+//! Shares measurements of the path between connections to one peer (RFC 9040): the part of one
+//! connection.
 
 use airtcp_recovery::Learned;
 use airtcp_types::{ByteCount, Instant};
@@ -30,15 +31,16 @@ impl Connection {
         self.sharing.is_some()
     }
 
-    /// Whether its first data is about to leave, and it has not yet begun with what others have learned.
+    /// Whether its first data is about to leave, and it has not yet begun with what others have
+    /// learned.
     pub(crate) fn wants_path(&self) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| !sharing.has_begun)
             && self.send.sender().is_some()
             && self.send.end() > self.send.nxt()
     }
 
-    /// Begins with what others have learned of the path: in the handshake with its timer, and then, before the first data
-    /// leaves, with the sender.
+    /// Begins with what others have learned of the path: in the handshake with its timer, and then,
+    /// before the first data leaves, with the sender.
     pub(crate) fn begin_with(&mut self, now: Instant, known: &Learned) {
         match &mut self.handshake {
             Some(handshake) => known.rtt.iter().for_each(|rtt| handshake.inherit(rtt)),

@@ -67,7 +67,8 @@ impl Connection {
             return self.emit_due_ack(now, self.send.nxt(), counters, outlet);
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
-        // has nothing to report that would not fit beside a full segment, and ACE is a counter in it.
+        // has nothing to report that would not fit beside a full segment, and ACE is a counter in
+        // it.
         let stands_alone = |due: &DueAck| !due.sack.is_empty() || due.handshake.is_some();
         let must_go_alone = self.acks.len() > 1 || self.acks.peek().is_some_and(stands_alone);
         if must_go_alone {
@@ -111,7 +112,8 @@ impl Connection {
         self.schedule(self.reports(duplicate), None);
     }
 
-    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
+    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of
+    /// ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.received());
         let reported = self.ecn.report();
@@ -224,22 +226,24 @@ impl Connection {
         } else {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
         };
-        // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
+        // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is
+        // sent again nor probes.
         if is_new && self.ecn.marks() {
             ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
     }
 
-    /// Whether new data that leaves now is the first since the window was reduced, and has to say so. It leaves in a packet of
-    /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
-    /// 9768 section 3.1.5), and CWR is every segment's.
+    /// Whether new data that leaves now is the first since the window was reduced, and has to say
+    /// so. It leaves in a packet of its own: not every device that cuts packets knows that CWR is
+    /// the first segment's. With AccECN nothing says so (RFC 9768 section 3.1.5), and CWR is every
+    /// segment's.
     fn take_cwr(&mut self) -> bool {
         self.ecn.is_classic() && self.send.take_reduced()
     }
 
-    /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN option, for which there is no
-    /// room beside so much data.
+    /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN
+    /// option, for which there is no room beside so much data.
     fn ack_goes_before(&self, transmit: &Transmit) -> bool {
         let room = match transmit.rule.is_retransmission() {
             true => 0,
@@ -258,8 +262,8 @@ impl Connection {
         self.extensions.is_none() && first.range.len().0 == u64::from(self.segment_size())
     }
 
-    /// Decides what else leaves now. Gives the bytes, with those of `first`, that leave by the same rule and without a
-    /// gap; what does not is kept for the next packet.
+    /// Decides what else leaves now. Gives the bytes, with those of `first`, that leave by the same
+    /// rule and without a gap; what does not is kept for the next packet.
     fn aggregate(
         &mut self,
         now: Instant,

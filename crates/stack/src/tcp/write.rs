@@ -5,8 +5,8 @@ use airtcp_types::{ByteCount, Instant, SharedBytes};
 use super::{Connection, Outlet, State, TcpError};
 
 impl Connection {
-    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the outlet's, and gives how
-    /// much.
+    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the
+    /// outlet's, and gives how much.
     ///
     /// # Errors
     ///
@@ -25,9 +25,9 @@ impl Connection {
         Ok(n)
     }
 
-    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
-    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
-    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
+    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short
+    /// (below 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken
+    /// is acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl Connection {
         Ok(n)
     }
 
-    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment leaves, too. Gives whether
-    /// something that was held back may leave now.
+    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment
+    /// leaves, too. Gives whether something that was held back may leave now.
     pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.send.set_nodelay(nodelay)
     }
@@ -75,8 +75,8 @@ impl Connection {
         self.send.nodelay()
     }
 
-    /// As [`send`](Self::send), but more follows soon: what does not fill a segment waits for it, for an ACK, or for a
-    /// time-out, whatever [`nodelay`](Self::nodelay) says (`MSG_MORE`).
+    /// As [`send`](Self::send), but more follows soon: what does not fill a segment waits for it,
+    /// for an ACK, or for a time-out, whatever [`nodelay`](Self::nodelay) says (`MSG_MORE`).
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl Connection {
         Ok(n)
     }
 
-    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. A FIN ends it, and a
-    /// time-out without anything on its way lets what is there leave.
+    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. A
+    /// FIN ends it, and a time-out without anything on its way lets what is there leave.
     pub fn set_cork(&mut self, cork: bool) {
         self.send.set_cork(cork);
     }
@@ -103,9 +103,10 @@ impl Connection {
         self.send.is_corked()
     }
 
-    /// Has [`send`](Self::send) take no more, and [`readiness`](Self::readiness) tell of no room, while so much was
-    /// written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the default, leaves that to the send buffer. The peer's
-    /// ACKs then find what is there to be sent no older than it has to be.
+    /// Has [`send`](Self::send) take no more, and [`readiness`](Self::readiness) tell of no room,
+    /// while so much was written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the default,
+    /// leaves that to the send buffer. The peer's ACKs then find what is there to be sent no older
+    /// than it has to be.
     pub fn set_not_sent_low_water(&mut self, mark: Option<ByteCount>) {
         self.send.set_low_water(mark);
     }
@@ -120,8 +121,8 @@ impl Connection {
         self.send.set_size(size);
     }
 
-    /// Sets the most the receive buffer grows to. The window scale was agreed on when the connection was opened: the
-    /// window that is offered is at most what it can tell.
+    /// Sets the most the receive buffer grows to. The window scale was agreed on when the
+    /// connection was opened: the window that is offered is at most what it can tell.
     pub fn set_receive_buffer(&mut self, most: ByteCount) {
         self.receive.set_max(most);
     }

@@ -17,7 +17,8 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::NodeInfo;
 
-/// The longest packet that readers take (libpcap's `MAXIMUM_SNAPLEN`); of a longer one the head is kept.
+/// The longest packet that readers take (libpcap's `MAXIMUM_SNAPLEN`); of a longer one the head is
+/// kept.
 const SNAP_LEN: usize = 262_144;
 
 /// `if_tsresol`: stamps are counts of 10^-9 s.

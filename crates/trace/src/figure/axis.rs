@@ -5,7 +5,8 @@ use super::{Axis, Scale};
 /// Larger numbers are not drawn, nor on a logarithmic axis those below one part of it.
 const MAX: f64 = 1e100;
 
-/// A logarithmic axis that shows less than this factor has the ticks of a linear one: 1, 2, 5 are too few.
+/// A logarithmic axis that shows less than this factor has the ticks of a linear one: 1, 2, 5 are
+/// too few.
 const NARROW: f64 = 5.0;
 /// One that shows more decades than this has ticks at powers of ten only.
 const WIDE: f64 = 3.0;

@@ -90,7 +90,8 @@ fn title(figure: &Figure, area: &Area<'_>) {
     area.draw(&Text::new(figure.title.clone(), (LEFT as i32, 20), style)).expect(INFALLIBLE);
 }
 
-/// Where each series stands in the legend, and how many lines that takes. Several lines have columns.
+/// Where each series stands in the legend, and how many lines that takes. Several lines have
+/// columns.
 fn legend_places(figure: &Figure) -> (Vec<(i32, i32)>, u32) {
     let (mut x, mut line) = (LEFT as i32, 0);
     let mut places = Vec::new();

@@ -32,7 +32,8 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, in the order of the legend. Colours repeat after seven, with other marks and dashes.
+    /// What is drawn, in the order of the legend. Colours repeat after seven, with other marks and
+    /// dashes.
     pub series: Vec<Series>,
 }
 
@@ -94,7 +95,8 @@ pub enum Style {
 }
 
 impl Figure {
-    /// Draws it: the same figure gives the same bytes. The legend stands above the axes, never over data.
+    /// Draws it: the same figure gives the same bytes. The legend stands above the axes, never over
+    /// data.
     pub fn to_svg(&self) -> String {
         draw::to_svg(self)
     }

@@ -39,7 +39,8 @@ pub(super) struct Inputs {
     origin: Duration,
 }
 
-/// A file of a trace that ends in the middle of a record: who wrote it was stopped. It was read up to there.
+/// A file of a trace that ends in the middle of a record: who wrote it was stopped. It was read up
+/// to there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// The file.
@@ -103,8 +104,8 @@ impl Inputs {
         self.origin
     }
 
-    /// Shows everything, in the order of time; of what happened at once, packets first. Gives the files that
-    /// are cut short.
+    /// Shows everything, in the order of time; of what happened at once, packets first. Gives the
+    /// files that are cut short.
     pub(super) fn walk(&self, mut show: impl FnMut(Item<'_>)) -> Result<Vec<Cut>, TraceError> {
         let mut capture = capture::Reader::open(&self.packets)?;
         let mut log = self.events.as_deref().map(sqlog::Reader::open).transpose()?;

@@ -1,11 +1,13 @@
 //! Time-sequence graphs of the flows of a trace, in tcptrace's conventions.
 //!
-//! [`read`] takes what a [`Recorder`](crate::Recorder) wrote, or any pcap or pcapng file, and lists its
-//! flows; [`Trace::svg`] and [`Trace::xpl`] draw one, from its sender's point of view: its data as it left, the
-//! ACKs as they came in. A file is read twice to draw it and never held in memory, however long it is.
+//! [`read`] takes what a [`Recorder`](crate::Recorder) wrote, or any pcap or pcapng file, and lists
+//! its flows; [`Trace::svg`] and [`Trace::xpl`] draw one, from its sender's point of view: its data
+//! as it left, the ACKs as they came in. A file is read twice to draw it and never held in memory,
+//! however long it is.
 //!
-//! A flow is one direction of a connection that carried data. Where a capture has several interfaces, a
-//! flow is drawn from the one that its first packet was seen at, which in our traces is the sender's own.
+//! A flow is one direction of a connection that carried data. Where a capture has several
+//! interfaces, a flow is drawn from the one that its first packet was seen at, which in our traces
+//! is the sender's own.
 
 mod flows;
 mod follower;
@@ -72,7 +74,8 @@ impl Flow {
     }
 }
 
-/// Which part of the time to draw. Times count from the trace's origin, or the capture's first packet.
+/// Which part of the time to draw. Times count from the trace's origin, or the capture's first
+/// packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
     /// From here on; from the flow's first packet if not given.
@@ -89,13 +92,15 @@ pub struct Trace {
     cuts: Vec<Cut>,
 }
 
-/// Reads a trace and lists its flows: an `events.sqlog`, the directory it is in, or a pcap or pcapng file.
+/// Reads a trace and lists its flows: an `events.sqlog`, the directory it is in, or a pcap or
+/// pcapng file.
 ///
 /// # Errors
 ///
-/// [`TraceError::File`] if a file cannot be read, [`TraceError::Line`] and [`TraceError::Capture`] with the
-/// place of what is wrong in it, [`TraceError::NoPackets`] for a log without its capture. What ends in the middle
-/// of its last record is read up to there: [`Trace::cuts`]. A trace without data has no flows; that is an error when one is drawn.
+/// [`TraceError::File`] if a file cannot be read, [`TraceError::Line`] and [`TraceError::Capture`]
+/// with the place of what is wrong in it, [`TraceError::NoPackets`] for a log without its capture.
+/// What ends in the middle of its last record is read up to there: [`Trace::cuts`]. A trace without
+/// data has no flows; that is an error when one is drawn.
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
     let inputs = Inputs::find(path)?;
     let mut table = FlowTable::default();
@@ -123,7 +128,8 @@ impl Trace {
         self.inputs.title()
     }
 
-    /// Shows everything that is drawn of some flows, in the order of time, to `sink`: the flow's number, when, and what.
+    /// Shows everything that is drawn of some flows, in the order of time, to `sink`: the flow's
+    /// number, when, and what.
     ///
     /// `numbers` are places in [`flows`](Self::flows), counted from one.
     ///
@@ -152,7 +158,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`TraceError::NoFlow`], [`TraceError::NoSuchFlow`], [`TraceError::Window`], and those of [`read`].
+    /// [`TraceError::NoFlow`], [`TraceError::NoSuchFlow`], [`TraceError::Window`], and those of
+    /// [`read`].
     pub fn svg(&self, number: usize, window: Window) -> Result<String, TraceError> {
         let flow = self.flow(number)?;
         let mut pictures = self.pictures(&[flow], window)?;

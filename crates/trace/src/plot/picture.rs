@@ -45,8 +45,8 @@ impl Extent {
         self.seq = Some((low.min(from), high.max(to)));
     }
 
-    /// The sequence numbers from the bottom to the top of the panel: all that was sent, and the window if
-    /// it is not far above.
+    /// The sequence numbers from the bottom to the top of the panel: all that was sent, and the
+    /// window if it is not far above.
     pub(super) fn seq_range(&self) -> (f64, f64) {
         let (low, high) = self.seq.unwrap_or((0, 1));
         let span = (high - low).max(1) as f64;

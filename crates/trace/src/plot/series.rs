@@ -1,7 +1,7 @@
 //! A value over time, by pixel columns.
 
-/// A value that holds until it changes. Of each column the first, the least, the greatest and the last are
-/// kept: what a line through all values would cover.
+/// A value that holds until it changes. Of each column the first, the least, the greatest and the
+/// last are kept: what a line through all values would cover.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     columns: Vec<Option<Column>>,

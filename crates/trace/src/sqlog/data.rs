@@ -1,6 +1,7 @@
 //! The `data` of a record, by event.
 //!
-//! A field that the draft names otherwise than TCP stands there twice; TCP's is the one that is read.
+//! A field that the draft names otherwise than TCP stands there twice; TCP's is the one that is
+//! read.
 
 use airtcp_types::{ByteCount, Checksum, Packet, Rate, SendRule};
 use serde::{Deserialize, Serialize};

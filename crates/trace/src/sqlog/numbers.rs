@@ -1,6 +1,7 @@
 //! Times in milliseconds, exact to the nanosecond.
 //!
-//! A double holds nanoseconds exactly for 104 days only, so the digits are written and read as they are.
+//! A double holds nanoseconds exactly for 104 days only, so the digits are written and read as they
+//! are.
 
 use std::time::Duration;
 

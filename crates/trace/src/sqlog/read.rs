@@ -58,8 +58,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The next event, and the node it happened at; `None` at the end of the file, and at a last line that is
-    /// cut short.
+    /// The next event, and the node it happened at; `None` at the end of the file, and at a last
+    /// line that is cut short.
     pub(crate) fn next(&mut self) -> Result<Option<(NodeId, Event)>, TraceError> {
         if let Some(next) = self.acknowledged.pop() {
             return Ok(Some(next));
@@ -114,7 +114,8 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     })
 }
 
-/// Gives the event of a record; those behind it, of what it acknowledges, are put into `acknowledged`.
+/// Gives the event of a record; those behind it, of what it acknowledges, are put into
+/// `acknowledged`.
 fn event(
     text: &[u8],
     nodes: &[NodeInfo],

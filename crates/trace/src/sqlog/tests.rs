@@ -169,7 +169,8 @@ fn a_segment_is_acknowledged_though_another_node_reports_in_between() {
     let [a, b, c, d, e, f] = events.clone();
     assert_eq!(read(&path).unwrap(), [a, d, b, c, f, e]);
 
-    // A node that says no more does not hold the others up, and what has lost its segment is left out.
+    // A node that says no more does not hold the others up, and what has lost its segment is left
+    // out.
     let mut many = vec![event(0, &segment)];
     many.extend(vec![event(1, &EventKind::Undo); 100]);
     write(&path, &[&many[..], &[event(0, &acknowledged)]].concat());

@@ -22,7 +22,8 @@ pub(crate) struct Writer {
     file: BufWriter<File>,
     path: std::path::PathBuf,
     nodes: Vec<String>,
-    /// Behind a segment whose acknowledgements are not known yet, in the order in which they happened.
+    /// Behind a segment whose acknowledgements are not known yet, in the order in which they
+    /// happened.
     held: VecDeque<Held>,
 }
 

@@ -1,10 +1,11 @@
 //! TCP options: the one codec that every crate reads and writes them with.
 //!
 //! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
-//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018), AccECN (RFC 9768). They are written in Linux's order and
-//! with Linux's padding, those of [`extension`] between the window scale and SACK. An option of an
-//! unknown kind, or with a length that its kind does not have, is skipped by its length and
-//! counted. A length that leads nowhere ends the list; what stands before it counts, as in Linux.
+//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018), AccECN (RFC 9768). They are written
+//! in Linux's order and with Linux's padding, those of [`extension`] between the window scale and
+//! SACK. An option of an unknown kind, or with a length that its kind does not have, is skipped by
+//! its length and counted. A length that leads nowhere ends the list; what stands before it counts,
+//! as in Linux.
 
 mod accecn;
 pub mod extension;
@@ -248,8 +249,8 @@ impl TcpOptions {
     ///
     /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
     /// timestamps in one 12-byte group, or each with two NOPs, AccECN behind timestamps or before a
-    /// SACK permitted of its own; NOP and window scale; NOPs and SACK. What has no room is left out: SACK
-    /// blocks, the last ones first, then AccECN, before anything else.
+    /// SACK permitted of its own; NOP and window scale; NOPs and SACK. What has no room is left
+    /// out: SACK blocks, the last ones first, then AccECN, before anything else.
     ///
     /// # Panics
     ///

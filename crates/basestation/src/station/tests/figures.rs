@@ -1,5 +1,5 @@
-//! The four cases of TCP-ECN 6.2.1.2, figures 1 to 4, as the base station has them. Segments are of 1000 bytes; the
-//! first, X, is 1.
+//! The four cases of TCP-ECN 6.2.1.2, figures 1 to 4, as the base station has them. Segments are of
+//! 1000 bytes; the first, X, is 1.
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn data(seq: u32) -> Seg {
     Seg::data(seq, 1_000)
 }
 
-/// A radio over which the first pass of the first frame, of two tries, finds nobody, and everything after that does:
-/// what is passed first goes behind everything else.
+/// A radio over which the first pass of the first frame, of two tries, finds nobody, and everything
+/// after that does: what is passed first goes behind everything else.
 fn with_a_loss() -> Script {
     Script::open("tries 2 down 30ms 2560us")
 }

@@ -98,7 +98,8 @@ fn what_comes_while_the_mobile_is_gone_is_held_and_answered_without_acknowledgin
     assert_eq!(told(&mut script)[0], (51, 1_001, 700));
     let came = script.take(Side::Wireless);
     assert_eq!(came.iter().map(|s| s.seq.0).collect::<Vec<_>>(), [1_001, 2_001, 3_001, 4_001]);
-    // RFC 7323 section 5.3: after the newer stamp of the first one the mobile would refuse all others.
+    // RFC 7323 section 5.3: after the newer stamp of the first one the mobile would refuse all
+    // others.
     let stamps: Vec<_> = came.iter().map(|s| s.options.timestamps.unwrap().val).collect();
     assert!(stamps.is_sorted() && !stamps.contains(&777), "{stamps:?}");
     assert_eq!(script.station.status(script.now).held_bytes, 0);
@@ -161,7 +162,8 @@ fn a_sender_that_nobody_would_tell_to_go_on_is_not_told_to_stop() {
     script.mobile(ack(1_001));
     script.run(60);
     assert_eq!(told(&mut script), [(51, 1_001, 0)]);
-    // The table is full of flows that stay. The mobile has answered the next one's SYN, and no more.
+    // The table is full of flows that stay. The mobile has answered the next one's SYN, and no
+    // more.
     let FlowKey { fixed, mobile } = super::super::testkit::key_of(2);
     script.put(Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(0, 0) }.packet(fixed, mobile));
     script.run(70);

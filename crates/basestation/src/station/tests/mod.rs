@@ -35,7 +35,8 @@ impl Script {
         Self { station, now: Instant::ZERO, out: Vec::new() }
     }
 
-    /// A script in which the handshake is over: the fixed host's data starts at 1, the mobile's too.
+    /// A script in which the handshake is over: the fixed host's data starts at 1, the mobile's
+    /// too.
     fn open(radio: &str) -> Self {
         Self::open_with(radio, |_| {})
     }

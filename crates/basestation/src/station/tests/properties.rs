@@ -70,7 +70,8 @@ fn ends(step: &Step) -> (SocketAddr, SocketAddr) {
     if step.from == Side::Wired { (fixed, mobile) } else { (mobile, fixed) }
 }
 
-/// The packet of a step; its IPv4 identification or flow label is the step's number, counted from one.
+/// The packet of a step; its IPv4 identification or flow label is the step's number, counted from
+/// one.
 fn packet_of(step: &Step, number: usize) -> Packet {
     let (src, dst) = ends(step);
     let mut packet = step.seg.packet(src, dst);
@@ -126,8 +127,8 @@ fn check_towards_mobile(steps: &[Step], packet: &Packet) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Either the mobile sent it, and no more was done to it than that its window was closed, or the station made it and says
-/// nothing that the mobile had not said.
+/// Either the mobile sent it, and no more was done to it than that its window was closed, or the
+/// station made it and says nothing that the mobile had not said.
 fn check_towards_fixed(steps: &[Step], packet: &Packet) -> Result<(), TestCaseError> {
     let number = number_of(packet);
     let Some(step) = number.checked_sub(1).map(|index| &steps[index]) else {
@@ -162,7 +163,8 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         seed in 0u64..1_000,
     ) {
-        // Errors and an outage, so that frames wait, overtake one another and are given up; the queue has room for all.
+        // Errors and an outage, so that frames wait, overtake one another and are given up; the
+        // queue has room for all.
         let radio = format!("error 30% tries 2 queue 1000 down 40ms 20ms seed {seed}");
         let mut script = Script::new(&radio, |config| (config.flows, config.unproven) = (2, 2));
         let mut received = Vec::new();

@@ -19,15 +19,17 @@ const NAME_MAX: usize = 15;
 
 /// How a TUN device is opened.
 ///
-/// All descriptors of one interface, which only `multi_queue` allows, are to be opened with the same options: the kernel
-/// keeps them for the interface, and what the last one asked for holds for all.
+/// All descriptors of one interface, which only `multi_queue` allows, are to be opened with the
+/// same options: the kernel keeps them for the interface, and what the last one asked for holds for
+/// all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TunOptions {
-    /// Whether super-segments and packets with a partial checksum pass between the kernel and the device's user, as
-    /// they do between the kernel and a network card. Kernels before 6.2 cut those of UDP themselves.
+    /// Whether super-segments and packets with a partial checksum pass between the kernel and the
+    /// device's user, as they do between the kernel and a network card. Kernels before 6.2 cut
+    /// those of UDP themselves.
     pub offload: bool,
-    /// Whether the interface may be opened several times, by which it gets as many queues: each takes packets of its own
-    /// flows.
+    /// Whether the interface may be opened several times, by which it gets as many queues: each
+    /// takes packets of its own flows.
     pub multi_queue: bool,
 }
 
@@ -35,7 +37,8 @@ pub struct TunOptions {
 ///
 /// Opening looks up the name in the network namespace of the calling thread; the descriptor stays
 /// bound to that namespace and may be used from any thread. So a device inside a namespace is
-/// opened by a thread that has entered it, and given to [`Tun::new`](crate::Tun::new) wherever the runtime is.
+/// opened by a thread that has entered it, and given to [`Tun::new`](crate::Tun::new) wherever the
+/// runtime is.
 #[derive(Debug)]
 pub struct TunFile {
     pub(super) interface: Interface,
@@ -67,12 +70,14 @@ impl TunFile {
     /// See [`DeviceError`]; also those of an interface that was made with another `multi_queue`.
     pub fn open_with(name: &str, options: TunOptions) -> Result<Self, DeviceError> {
         check_name(name)?;
-        // The library would make the node where it is missing: that is for whoever owns the machine.
+        // The library would make the node where it is missing: that is for whoever owns the
+        // machine.
         if let Ok(false) = Path::new(NODE).try_exists() {
             return Err(DeviceError::NoDriver { source: Errno::ENOENT.into() });
         }
         let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
-        // Without offload it has the kernel give whole packets only, whatever the device's last owner had asked for.
+        // Without offload it has the kernel give whole packets only, whatever the device's last
+        // owner had asked for.
         let device = DeviceBuilder::new()
             .name(name)
             .inherit_enable_state()

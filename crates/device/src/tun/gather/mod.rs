@@ -1,4 +1,5 @@
-//! Datagrams that leave together, as one packet that the kernel cuts again (UDP segmentation offload).
+//! Datagrams that leave together, as one packet that the kernel cuts again (UDP segmentation
+//! offload).
 
 use std::collections::VecDeque;
 
@@ -11,10 +12,12 @@ use super::LONGEST;
 /// The most datagrams that every kernel takes as one.
 const MOST: usize = 64;
 
-/// Puts datagrams behind the first of `packets` into it, and what is left of them into `spent`; gives how many that were.
+/// Puts datagrams behind the first of `packets` into it, and what is left of them into `spent`;
+/// gives how many that were.
 ///
-/// They are those that cutting gives back: of the same headers and as long, and one that is shorter as the last. Only
-/// where a checksum is left open: one that stands there may be wrong, and is to arrive so.
+/// They are those that cutting gives back: of the same headers and as long, and one that is shorter
+/// as the last. Only where a checksum is left open: one that stands there may be wrong, and is to
+/// arrive so.
 pub(super) fn gather(packets: &mut VecDeque<Packet>, mut spent: impl FnMut(Packet)) -> usize {
     if packets.len() < 2 {
         return 0;
@@ -39,7 +42,8 @@ pub(super) fn gather(packets: &mut VecDeque<Packet>, mut spent: impl FnMut(Packe
     count - 1
 }
 
-/// The layout of a datagram that has data and is all in one place, and how many bytes of data those are.
+/// The layout of a datagram that has data and is all in one place, and how many bytes of data those
+/// are.
 fn open_datagram(packet: &Packet) -> Option<(Layout, usize)> {
     let is_open = packet.checksum == Checksum::Partial;
     if !is_open || packet.segment_size.is_some() || !packet.tail.is_empty() {

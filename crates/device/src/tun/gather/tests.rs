@@ -80,7 +80,8 @@ fn what_differs_stays_alone() {
         assert_eq!(gathered(&[one.clone(), other.clone()]).len(), 2);
         assert_eq!(gathered(&[other, one.clone()]).len(), 2);
     }
-    // A checksum that stands there may be wrong, and is to arrive so; what is behind a datagram, too.
+    // A checksum that stands there may be wrong, and is to arrive so; what is behind a datagram,
+    // too.
     let closed = Packet { checksum: Checksum::Full, ..one.clone() };
     let tcp =
         testkit::packet(Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 }, &[], None);

@@ -103,12 +103,14 @@ fn numbers_of(bytes: &[u8; 8]) -> [u16; 4] {
     [number(0), number(2), number(4), number(6)]
 }
 
-/// Writes the checksum of what comes from `start` on at `offset` from there, where the pseudo-header's sum stands.
+/// Writes the checksum of what comes from `start` on at `offset` from there, where the
+/// pseudo-header's sum stands.
 fn complete(packet: &mut [u8], (start, offset): (usize, usize)) -> Option<()> {
     let part = packet.get_mut(start..)?;
     part.get(offset..offset + 2)?;
     let sum = match checksum(part) {
-        // As the kernel does: for UDP, zero says that there is none, and elsewhere both are the same.
+        // As the kernel does: for UDP, zero says that there is none, and elsewhere both are the
+        // same.
         0 => u16::MAX,
         sum => sum,
     };

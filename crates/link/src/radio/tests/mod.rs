@@ -1,4 +1,5 @@
-//! The radio against arithmetic and theory. Seeds are fixed; a bound is at least four standard deviations wide.
+//! The radio against arithmetic and theory. Seeds are fixed; a bound is at least four standard
+//! deviations wide.
 
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ fn a_queue_that_is_never_empty_is_served_at_the_standards_rate() {
         let arrived = saturate(&mut radio, &[Way::Forth], 1_460, Duration::from_secs(40)).len();
         let exchange = air.announcement() + air.data(1_500) + air.answer();
         let expected = 40.0 / (DIFS + exchange + SLOT * CW_MIN / 2).as_secs_f64();
-        // The backoff's standard deviation, 9.2 slots, is under a tenth of an exchange; thousands of them.
+        // The backoff's standard deviation, 9.2 slots, is under a tenth of an exchange; thousands
+        // of them.
         assert!((arrived as f64 / expected - 1.0).abs() < 0.004, "{text}: {arrived} {expected}");
         assert_eq!(radio.air_counters(Way::Forth).collisions, 0);
     }
@@ -153,7 +155,8 @@ fn two_ends_share_the_air_and_collide_as_theory_says() {
     assert!((share - 0.5).abs() < 0.02, "{share}");
     let counters = radio.air_counters(Way::Forth);
     let collided = counters.collisions as f64 / counters.tries as f64;
-    // Bianchi 2000, two stations: tau = p = 2 (1 - 2 p) / ((1 - 2 p) (W + 1) + p W (1 - (2 p)^m)), W = 32, m = 5.
+    // Bianchi 2000, two stations: tau = p = 2 (1 - 2 p) / ((1 - 2 p) (W + 1) + p W (1 - (2 p)^m)),
+    // W = 32, m = 5.
     let (w, m) = (f64::from(CW_MIN + 1), f64::from((CW_MAX + 1) / (CW_MIN + 1)).log2());
     let tau = |p: f64| {
         2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (w + 1.0) + p * w * (1.0 - (2.0 * p).powf(m)))
@@ -307,7 +310,8 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
         }
     }
     let counters = radio.counters(Way::Forth);
-    // Three in ten are hit; in 14 of 1058 bytes and in the IP header that is a try, in the trailer nothing is changed.
+    // Three in ten are hit; in 14 of 1058 bytes and in the IP header that is a try, in the trailer
+    // nothing is changed.
     assert!((500..620).contains(&damaged), "{damaged}");
     assert_eq!((seen, damaged), (2_000, counters.corrupted - counters.corrupted_unnoticed));
     let tries = radio.air_counters(Way::Forth).tries;
@@ -371,7 +375,8 @@ fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
         assert_eq!(radio.counters(Way::Forth).marked, marks.len() as u64);
         marks
     };
-    // RFC 8289: after 100 ms above 5 ms, and then 100 ms / sqrt(n) apart: 2 s are about the root of n fifths.
+    // RFC 8289: after 100 ms above 5 ms, and then 100 ms / sqrt(n) apart: 2 s are about the root of
+    // n fifths.
     let marks = run(2, true, 20);
     assert!((100..130).contains(&marks[0]), "{marks:?}");
     assert!((80..=110).contains(&marks.len()), "{}", marks.len());

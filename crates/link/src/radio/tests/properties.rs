@@ -34,7 +34,8 @@ fn arqs() -> impl Strategy<Value = Arq> {
     prop::sample::select(Arq::ALL.map(|(_, arq)| arq).to_vec())
 }
 
-/// Packets at their times, from both ends; what arrived, and when. Between them time passes in steps of at most `step`.
+/// Packets at their times, from both ends; what arrived, and when. Between them time passes in
+/// steps of at most `step`.
 fn run(radio: &mut Radio, plan: &[(u64, bool)], step: Duration) -> Vec<(PortId, u32, Vec<u8>)> {
     let mut arrived = Vec::new();
     let mut now = Instant::ZERO;

@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 use super::{Sibling, Stack, TcpListener};
 use super::{addr, pattern, start, within};
 
-/// A client, and stacks that are one server. What the client sends goes to the first `asked` of them in turn, whatever it
-/// is.
+/// A client, and stacks that are one server. What the client sends goes to the first `asked` of
+/// them in turn, whatever it is.
 fn family(count: u16, asked: usize) -> (Stack, Vec<Stack>) {
     let (client, cable) = memory::pair(1500, 128);
     let client = start(client, ["10.0.0.2/24", "fd00::2/64"]);

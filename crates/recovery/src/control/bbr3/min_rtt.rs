@@ -9,15 +9,17 @@ use airtcp_types::Instant;
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
-/// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
+/// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT
+/// takes two to three round trips at about half of the rate: at 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
 /// A judge that asks for a low load gets a ProbeRTT this many times as often.
 const LOW_LOAD: u32 = 5;
-/// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
+/// It grows to this at most: a round-trip time that was measured in a full queue is not to last for
+/// minutes.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The smallest round-trip time of ten seconds or two intervals, and of the time since the last ProbeRTT.
+/// The smallest round-trip time of ten seconds or two intervals, and of the time since the last
+/// ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt and BBR.min_rtt_stamp.
@@ -84,7 +86,8 @@ impl MinRtt {
         }
     }
 
-    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles; the next ACK limits it.
+    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles; the next ACK
+    /// limits it.
     pub(super) fn schedule_next_probe(&mut self, now: Instant) {
         self.probe_rtt_min_stamp = now;
         self.interval *= 2;

@@ -16,18 +16,18 @@
 //! *arrives*; the link loses `p` of that again, and the flow gets `(1 - p)^2` of the link.
 //! See `Machine::share_that_arrives`.
 //!
-//! **Marks (ECN).** The draft asks that CE is treated as congestion, and names no response. A marked
-//! byte counts as a lost byte here: a queue of RFC 3168 marks what it would have dropped. So a round
-//! with a mark lowers the short-term bounds, and a share above 2 % in a round ends a probe or
-//! startup. Google's BBRv3 tolerates a half, but only in data centres, where the queue is known to
-//! mark everything above a low threshold. Classic ECN echoes one mark in all ACKs of a round trip,
-//! and so a round with an echo counts as a round of marks.
+//! **Marks (ECN).** The draft asks that CE is treated as congestion, and names no response. A
+//! marked byte counts as a lost byte here: a queue of RFC 3168 marks what it would have dropped. So
+//! a round with a mark lowers the short-term bounds, and a share above 2 % in a round ends a probe
+//! or startup. Google's BBRv3 tolerates a half, but only in data centres, where the queue is known
+//! to mark everything above a low threshold. Classic ECN echoes one mark in all ACKs of a round
+//! trip, and so a round with an echo counts as a round of marks.
 //!
-//! **Recovery.** Fast recovery goes from [`NoticeKind::Reduce`] to [`NoticeKind::RecoveryOver`], with
-//! a detection whose recoveries are timed, too. The state to return to is saved once, before the first
-//! loss of a recovery is worked. The pseudo-code saves it with the first loss of each round, after
-//! `StartProbeBW_DOWN`, and when recovery begins. An undo would then find the state that the losses
-//! left.
+//! **Recovery.** Fast recovery goes from [`NoticeKind::Reduce`] to [`NoticeKind::RecoveryOver`],
+//! with a detection whose recoveries are timed, too. The state to return to is saved once, before
+//! the first loss of a recovery is worked. The pseudo-code saves it with the first loss of each
+//! round, after `StartProbeBW_DOWN`, and when recovery begins. An undo would then find the state
+//! that the losses left.
 //!
 //! **Window validation (RFC 7661)** is not obeyed: the window follows from the bandwidth that was
 //! measured, not from growth by ACKs, and data that leaves after a pause is paced.
@@ -37,18 +37,19 @@
 //! - Drain ends after three round trips, as the text and the test cases say. The pseudo-code has
 //!   four.
 //! - A sample without a rate, because ACKs were compressed, is no round without growth.
-//! - ProbeRTT saves the window before it changes the state: after it, `SaveCwnd` would keep an older
-//!   one.
-//! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a ProbeRTT costs 15 % of a path
-//!   of 0.84 s.
+//! - ProbeRTT saves the window before it changes the state: after it, `SaveCwnd` would keep an
+//!   older one.
+//! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a
+//!   ProbeRTT costs 15 % of a path of 0.84 s.
 //! - While a judge needs losses at a low load to know the share that is lost at random
-//!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
-//!   round trips. It changes neither the cycle nor when the minimum is measured again.
+//!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every
+//!   eight round trips. It changes neither the cycle nor when the minimum is measured again.
 //! - ProbeRTT paces at half of the bandwidth, the share of its window. At the whole bandwidth, as
-//!   drafted, half a window leaves in half of a round trip, and the other half is silent: such a train
-//!   fills a queue of few packets, as a full load does, and a judge takes its drops for random losses.
-//! - Where the rate that the path has carried for other connections to the same peer is known ([`ControlParams::rate`]),
-//!   Startup begins at this rate.
+//!   drafted, half a window leaves in half of a round trip, and the other half is silent: such a
+//!   train fills a queue of few packets, as a full load does, and a judge takes its drops for
+//!   random losses.
+//! - Where the rate that the path has carried for other connections to the same peer is known
+//!   ([`ControlParams::rate`]), Startup begins at this rate.
 //! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
 //!   only: see [`ProbeRtt`].
 

@@ -1,4 +1,5 @@
-//! Pacing rate, send quantum and window that follow from the model (draft-ietf-ccwg-bbr, "Updating Control Parameters").
+//! Pacing rate, send quantum and window that follow from the model (draft-ietf-ccwg-bbr, "Updating
+//! Control Parameters").
 
 use std::time::Duration;
 
@@ -27,9 +28,9 @@ impl Machine {
     /// The share of what is sent that arrives, where the link loses some at random.
     ///
     /// This is not in the draft. The rate and the volume that the model demands are of data that
-    /// arrives; both are divided by this share, so that as much arrives although some is lost. It is
-    /// one while no judge measures a share, and 0.7 at least: a link that loses more than three in
-    /// ten is not to be told by sending more.
+    /// arrives; both are divided by this share, so that as much arrives although some is lost. It
+    /// is one while no judge measures a share, and 0.7 at least: a link that loses more than three
+    /// in ten is not to be told by sending more.
     pub(super) const fn share_that_arrives(&self) -> f64 {
         // No share is negative or undefined, whatever a judge says.
         1.0 - self.random_share.max(0.0).min(MOST_RANDOM)
@@ -86,8 +87,9 @@ impl Machine {
         self.pacing_rate = Rate::from_bytes_over(self.cwnd, rtt).scale(STARTUP_PACING_GAIN);
     }
 
-    /// Begins with the rate that the path has lately carried, and its product with the round-trip time in flight. Neither
-    /// is less than without; both are the start of Startup, which measures for itself.
+    /// Begins with the rate that the path has lately carried, and its product with the round-trip
+    /// time in flight. Neither is less than without; both are the start of Startup, which measures
+    /// for itself.
     pub(super) fn begin_at(&mut self, rate: Rate, rtt: Duration) {
         self.cwnd = self.cwnd.max(rate.bytes_in(rtt));
         self.pacing_rate = self.pacing_rate.max(rate);

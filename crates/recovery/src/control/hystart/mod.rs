@@ -1,8 +1,9 @@
 //! HyStart++ (RFC 9406): slow start that ends when round trips grow, and not only with a loss.
 //!
-//! A round whose smallest round trip is longer than that of the round before hints at a queue that fills. Slow start
-//! then goes on conservatively for five rounds. If round trips grow shorter again in these, it was jitter, and slow
-//! start is resumed; if not, congestion avoidance begins, where the window is then.
+//! A round whose smallest round trip is longer than that of the round before hints at a queue that
+//! fills. Slow start then goes on conservatively for five rounds. If round trips grow shorter again
+//! in these, it was jitter, and slow start is resumed; if not, congestion avoidance begins, where
+//! the window is then.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

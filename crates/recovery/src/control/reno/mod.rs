@@ -63,8 +63,8 @@ impl Windows {
         }
     }
 
-    /// Grows by what arrived, up to the limit of RFC 3465, to ssthresh and to twice what was outstanding; gives back the
-    /// bytes that are left for congestion avoidance.
+    /// Grows by what arrived, up to the limit of RFC 3465, to ssthresh and to twice what was
+    /// outstanding; gives back the bytes that are left for congestion avoidance.
     pub(super) fn slow_start(&mut self, ack: &AckView<'_>) -> ByteCount {
         // RFC 3465 section 2.3: after a time-out one ACK may tell of much that had arrived before.
         let limit = if ack.phase == Phase::Loss { 1 } else { self.byte_counting_limit };
@@ -139,9 +139,9 @@ impl Windows {
 
     /// Whether an ACK lets the window grow at all.
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
-        // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
-        // duplicate ACKs: a SACK block alone does not count.
-        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2); LE knows no recovery.
+        // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone
+        // on duplicate ACKs: a SACK block alone does not count. While a judge waits they are all
+        // there is, and the window goes on growing (DCR 2.2); LE knows no recovery.
         let counts =
             ack.acked > ByteCount::ZERO || (ack.grows_with_hole && ack.delivered > ByteCount::ZERO);
         // RFC 3168 section 6.1.2: not by an ACK that echoes a mark either.

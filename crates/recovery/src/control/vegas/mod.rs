@@ -1,4 +1,5 @@
-//! `vegas`: a window that keeps a few segments in the queue, by round-trip times (Brakmo, Peterson, 1995).
+//! `vegas`: a window that keeps a few segments in the queue, by round-trip times (Brakmo, Peterson,
+//! 1995).
 
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ impl Backlog {
         }
     }
 
-    /// Ends a round trip: baseRTT over its round-trip time, 1 without a queue. `None` if nothing was measured.
+    /// Ends a round trip: baseRTT over its round-trip time, 1 without a queue. `None` if nothing
+    /// was measured.
     fn end_round(&mut self) -> Option<f64> {
         let (base, round) = (self.base?, self.round.take()?);
         Some(base.as_secs_f64() / round.as_secs_f64())
@@ -88,7 +90,8 @@ impl Vegas {
         }
     }
 
-    /// Both windows, so that slow start does not begin anew; a window that is below two segments stays.
+    /// Both windows, so that slow start does not begin anew; a window that is below two segments
+    /// stays.
     fn lower_to(&mut self, cwnd: ByteCount) {
         let cwnd = cwnd.max(self.windows.smss * 2);
         (self.windows.cwnd, self.windows.ssthresh) = (cwnd.min(self.windows.cwnd), Some(cwnd));

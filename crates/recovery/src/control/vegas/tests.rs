@@ -13,7 +13,8 @@ fn vegas(segments: u64) -> Vegas {
     })
 }
 
-/// A window's ACKs, one for each segment, on a path that holds `holds` segments; the first begins the round trip.
+/// A window's ACKs, one for each segment, on a path that holds `holds` segments; the first begins
+/// the round trip.
 fn round(control: &mut Vegas, now: &mut Instant, holds: u64) {
     let segments = control.window().0 / SMSS;
     // What the path does not hold waits.

@@ -1,4 +1,5 @@
-//! `veno`: Reno that distinguishes random loss from congestion by its backlog in the queue (Fu, Liew, 2003).
+//! `veno`: Reno that distinguishes random loss from congestion by its backlog in the queue (Fu,
+//! Liew, 2003).
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ pub struct Veno {
     smss: ByteCount,
     /// BaseRTT: the least round-trip time since the last loss or mark.
     base: Option<Duration>,
-    /// Smoothed from the times that `base` is the least of: those of the time-out's estimator have the ACKs' delay in them.
+    /// Smoothed from the times that `base` is the least of: those of the time-out's estimator have
+    /// the ACKs' delay in them.
     srtt: Option<Duration>,
 }
 
@@ -43,7 +45,8 @@ impl Veno {
         Self { aimd: Reno::new(params), smss: params.smss, base: None, srtt: None }
     }
 
-    /// Whether N = (Expected - Actual) BaseRTT is below beta, for `window` in flight. What was not measured is not.
+    /// Whether N = (Expected - Actual) BaseRTT is below beta, for `window` in flight. What was not
+    /// measured is not.
     fn is_short(&self, window: ByteCount) -> bool {
         self.base.zip(self.srtt).is_some_and(|(base, srtt)| {
             let share = base.as_secs_f64() / srtt.max(base).as_secs_f64();

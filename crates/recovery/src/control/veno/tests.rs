@@ -17,7 +17,8 @@ fn veno(segments: u64) -> Veno {
     control
 }
 
-/// An ACK of a segment after `rtt`. The time-out's estimator hears of older segments, and knows a longer time.
+/// An ACK of a segment after `rtt`. The time-out's estimator hears of older segments, and knows a
+/// longer time.
 fn ack(control: &mut Veno, rtt: Duration) {
     let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
     control.on_ack(&AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, ..ack });
@@ -62,7 +63,8 @@ fn a_loss_costs_a_fifth_while_fewer_than_three_segments_wait_and_half_otherwise(
 fn a_single_late_ack_is_no_backlog() {
     let mut control = veno(40);
     settle(&mut control, BASE);
-    // 40 (1 - 100 / 150) = 13 segments, but an eighth of that on average: 40 (1 - 100 / 106.25) = 2.4.
+    // 40 (1 - 100 / 150) = 13 segments, but an eighth of that on average: 40 (1 - 100 / 106.25) =
+    // 2.4.
     ack(&mut control, BASE * 3 / 2);
     reduce(&mut control);
     assert_eq!(segments(&control), 32);

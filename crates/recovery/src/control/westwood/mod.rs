@@ -1,5 +1,5 @@
-//! `westwood` and `westwood-plus`: a reduction to what the path was measured to carry (Mascolo et al.,
-//! 2001; Grieco and Mascolo, 2004).
+//! `westwood` and `westwood-plus`: a reduction to what the path was measured to carry (Mascolo et
+//! al., 2001; Grieco and Mascolo, 2004).
 
 use std::time::Duration;
 

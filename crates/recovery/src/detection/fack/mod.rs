@@ -1,5 +1,5 @@
-//! `fack`: once recovery is on, everything below the highest SACKed byte is lost (Mathis and Mahdavi,
-//! 1996).
+//! `fack`: once recovery is on, everything below the highest SACKed byte is lost (Mathis and
+//! Mahdavi, 1996).
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 

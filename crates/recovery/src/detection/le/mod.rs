@@ -46,8 +46,8 @@ const DUP_THRESH: usize = 3;
 pub struct Le {
     /// The latest transmissions known to have arrived, the latest first.
     arrived: [TxNo; DUP_THRESH],
-    /// Repairs whose original arrived late, by where they start: their DSACK may come when the board
-    /// knows them no longer. Those that could count for nothing are left out.
+    /// Repairs whose original arrived late, by where they start: their DSACK may come when the
+    /// board knows them no longer. Those that could count for nothing are left out.
     on_their_way: BTreeMap<ExtSeq, TxNo>,
     sweep: Sweep,
 }

@@ -66,8 +66,9 @@ fn drawn(seed: u64, lost: u64, window: u64) -> BTreeSet<u64> {
 
 #[test]
 fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
-    // A window of 32 segments that the window of the sender, or of the peer, or the application limits. Where no new data
-    // follows them, the last three have to arrive for all losses to be found.
+    // A window of 32 segments that the window of the sender, or of the peer, or the application
+    // limits. Where no new data follows them, the last three have to arrive for all losses to be
+    // found.
     for (limit, initial_window, rwnd, segments, among) in [
         ("cwnd", 32, 400, 400, 32),
         ("the peer's window", 64, 32, 400, 32),
@@ -83,7 +84,8 @@ fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
             net.run();
             let stats = net.sender.stats();
             assert_eq!(stats.reductions, 1, "{limit}, {lost} lost, seed {seed}");
-            // The proof of LE 2.2 has two new segments leave on the first two duplicate ACKs: the peer's window may let none.
+            // The proof of LE 2.2 has two new segments leave on the first two duplicate ACKs: the
+            // peer's window may let none.
             let may_time_out = limit == "the peer's window" && lost > 16;
             assert!(stats.timeouts == 0 || may_time_out, "{limit}, {lost} lost, seed {seed}");
         }
@@ -103,7 +105,8 @@ fn thirty_of_32_leave_two_duplicates_and_what_they_let_out_tells_of_the_rest() {
     assert_eq!(run(32), (0, 1), "the peer's window lets nothing out");
 }
 
-/// The repair of segment 0 is lost, which left with the reduction, or only originals from before it.
+/// The repair of segment 0 is lost, which left with the reduction, or only originals from before
+/// it.
 fn cuts(at: u64, repair_is_lost: bool) -> u64 {
     let mut sender = ten_out("le/fixed:10");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));

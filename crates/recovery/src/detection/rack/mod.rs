@@ -29,7 +29,8 @@ const PERSIST: u8 = 16;
 /// RACK; the tail loss probe is the sender's, which asks [`LossDetection::wants_probes`].
 #[derive(Debug, Default)]
 pub struct Rack {
-    /// RACK.segment and RACK.rtt: the latest transmission known to have arrived, and its round trip.
+    /// RACK.segment and RACK.rtt: the latest transmission known to have arrived, and its round
+    /// trip.
     newest: Option<(TxNo, Duration)>,
     sweep: Sweep,
     /// RACK.fack: the end of the highest bytes known to have arrived.

@@ -178,7 +178,8 @@ fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_abo
         sender.stats().probes
     };
     assert_eq!(then(ack(1, &[])), 1);
-    // A recovery goes on; or a segment above a hole is known to be there, and that is seen to first.
+    // A recovery goes on; or a segment above a hole is known to be there, and that is seen to
+    // first.
     assert_eq!(then(ack(0, &[segments(1, 4)])), 0);
     assert_eq!(then(ack(1, &[segments(2, 3)])), 0);
 }

@@ -113,11 +113,13 @@ impl LossJudge for Dcr {
         view: &View<'_>,
         again: bool,
     ) -> Option<Ruling> {
-        // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing waits twice.
+        // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing
+        // waits twice.
         if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery || again {
             return None;
         }
-        // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.
+        // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a
+        // wait of its own.
         let is_first = lost.range.start == view.board.snd_una();
         let wait = self.wait.filter(|_| is_first).unwrap_or_else(|| {
             let restarts = self.advanced_at == Some(view.now);

@@ -37,8 +37,9 @@ pub struct Hack {
     newest: TxNo,
 }
 
-/// A segment that was sent again so often is left to the time-out: each repair of the oldest one restarts the timer, and a
-/// peer must not hold a connection for ever. Where half of the packets are corrupted, one segment in 65,536 comes to it.
+/// A segment that was sent again so often is left to the time-out: each repair of the oldest one
+/// restarts the timer, and a peer must not hold a connection for ever. Where half of the packets
+/// are corrupted, one segment in 65,536 comes to it.
 const MOST_REPAIRS: u32 = 16;
 
 impl LossJudge for Hack {
@@ -54,13 +55,14 @@ impl LossJudge for Hack {
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
     }
 
-    /// The oldest transmission of the segment that is still held to be in flight is the one. Where a
-    /// time-out has given up all of them, it is the oldest that was not reported: remembered, since
-    /// the time-out may have been spurious and taken back.
+    /// The oldest transmission of the segment that is still held to be in flight is the one. Where
+    /// a time-out has given up all of them, it is the oldest that was not reported: remembered,
+    /// since the time-out may have been spurious and taken back.
     ///
-    /// Not believed: a number at which no segment starts; data that has arrived; a segment that was sent again so often
-    /// that only the time-out is to bound it; and, of any transmission, word that comes sooner than a round trip after it, since a special ACK that the
-    /// network sends twice must not open a way round cwnd.
+    /// Not believed: a number at which no segment starts; data that has arrived; a segment that was
+    /// sent again so often that only the time-out is to bound it; and, of any transmission, word
+    /// that comes sooner than a round trip after it, since a special ACK that the network sends
+    /// twice must not open a way round cwnd.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let board = view.board;
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);

@@ -186,7 +186,8 @@ fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
 
 #[test]
 fn after_a_time_out_word_of_corruption_does_not_open_the_window() {
-    // `le` may reduce anew one SRTT after a time-out; until then, and as long as it does not, BBR keeps one segment.
+    // `le` may reduce anew one SRTT after a time-out; until then, and as long as it does not, BBR
+    // keeps one segment.
     for combination in ["le/bbr/hack", "le/bbr3/hack", "le/reno/hack", "rack/bbr/hack"] {
         let mut sender = sender(combination);
         let mut now = Instant::ZERO;

@@ -40,7 +40,8 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// What another connection has counted. At which loads it did so is not known: the path may be shared by others now.
+    /// What another connection has counted. At which loads it did so is not known: the path may be
+    /// shared by others now.
     pub(super) fn starting_with(known: &RandomLosses) -> Self {
         let RandomLosses { sent, lost, blocks, squares, halved_at } = *known;
         Self { sent, lost, blocks, squares, halved_at, ..Self::default() }

@@ -34,8 +34,8 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
 
-/// Transmissions wait in a queue when round trips take longer by the base round-trip time over this,
-/// and by [`NOISE`] at least.
+/// Transmissions wait in a queue when round trips take longer by the base round-trip time over
+/// this, and by [`NOISE`] at least.
 const QUEUE: u32 = 4;
 /// The queue counts as empty up to a delay of this, which timers make, ...
 const NOISE: Duration = Duration::from_millis(1);
@@ -80,9 +80,9 @@ const PERIOD: u32 = 4;
 ///    any load. A cumulative sum notices a share twice as large.
 /// 2. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). A loss comes with a queue if the
 ///    round-trip times of transmissions that left around it are more than a quarter above the
-///    smallest of the connection, and 1 ms at least. The papers test one-way delays at the receiver; this test serves
-///    any receiver. Transmissions and losses with a queue have a cumulative sum of their own:
-///    losses beyond it are congestion, and leave the gate open.
+///    smallest of the connection, and 1 ms at least. The papers test one-way delays at the
+///    receiver; this test serves any receiver. Transmissions and losses with a queue have a
+///    cumulative sum of their own: losses beyond it are congestion, and leave the gate open.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost without a queue than the baseline lets expect, or more than a fifth, and when the
@@ -248,7 +248,8 @@ impl LossJudge for Spike {
             if !earlier_arrived(acked, ack, view) {
                 let rtt = (acked.resent == 0).then(|| ack.now.since(acked.sent_at));
                 self.departures.on_delivered(acked, rtt, ack.srtt);
-                // Where it is not known whether a transmission waited, its loss uses up nothing, either.
+                // Where it is not known whether a transmission waited, its loss uses up nothing,
+                // either.
                 if let Some(with_queue) = self.waited(acked.sent_at, base) {
                     let segments = acked.transmissions().count().try_into().unwrap_or(u32::MAX);
                     self.earn(segments, with_queue);

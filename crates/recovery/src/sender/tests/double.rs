@@ -1,5 +1,5 @@
-//! Strategies that note what they are told and say what a test has laid down. They stand outside the
-//! registry, as a user's own would.
+//! Strategies that note what they are told and say what a test has laid down. They stand outside
+//! the registry, as a user's own would.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

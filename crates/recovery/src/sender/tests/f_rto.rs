@@ -8,7 +8,8 @@ use crate::{Ack, Phase, Profile, Sender};
 const ALL: [&str; 6] =
     ["reno/reno", "newreno/cubic", "sack/reno", "fack/cubic", "rack/cubic", "le/reno"];
 
-/// Ten segments have left, the timer ran out, and the first was sent again; the rest of the time-out's round trip.
+/// Ten segments have left, the timer ran out, and the first was sent again; the rest of the
+/// time-out's round trip.
 fn timed_out(combination: &str, upto: u64) -> (Sender, Instant) {
     let mut sender = sender(combination);
     pump(&mut sender, Instant::ZERO, &supply(upto));

@@ -45,7 +45,8 @@ fn what_stands_for_sack_is_the_profiles_and_other_detections_stay() {
 
 #[test]
 fn lost_segments_never_leave_the_pipe_of_sack1() {
-    // Ten are out, the first four are lost, and each of six duplicates lets at most one segment out.
+    // Ten are out, the first four are lost, and each of six duplicates lets at most one segment
+    // out.
     let repaired = |profile| {
         let mut sender = out(profile, "sack/reno", 10);
         for upto in 5..=10 {

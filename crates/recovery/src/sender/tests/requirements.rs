@@ -86,7 +86,8 @@ fn the_repair_of_each_hole_that_sack_reports_at_the_head_has_a_whole_time_out() 
     for combination in ["sack/reno", "fack/reno"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(10));
-        // Segments 0 and 5 are lost. The first is repaired; the second is then at the head, and found lost later.
+        // Segments 0 and 5 are lost. The first is repaired; the second is then at the head, and
+        // found lost later.
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
         pump(&mut sender, ms(100), &supply(10));
         sender.on_ack(ms(200), &ack(5, &[]));

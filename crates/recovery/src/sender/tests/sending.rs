@@ -74,8 +74,8 @@ fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
 // Shows: RFC6675-4-3, RFC6675-4-5, RFC6675-4-6, RFC6675-4-7, RFC6675-5-4
 #[test]
 fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
-    // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2 not
-    // yet lost by IsLost, and of 7 to 9 nothing is known.
+    // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2
+    // not yet lost by IsLost, and of 7 to 9 nothing is known.
     let mut sender = sender("sack/fixed:10");
     pump(&mut sender, Instant::ZERO, &supply(10));
     let blocks = [segments(3, 5), segments(1, 2)];

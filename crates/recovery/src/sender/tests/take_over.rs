@@ -28,7 +28,8 @@ fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
         switch(&mut sender, ms(101), next);
         sender.on_ack(ms(102), &ack(0, &[segments(6, 10), segments(1, 5)]));
         pump(&mut sender, ms(102), &supply(100));
-        // The new detection finds the sixth, and may take the repair for lost that it knows nothing of.
+        // The new detection finds the sixth, and may take the repair for lost that it knows nothing
+        // of.
         assert!(sender.stats().segments_lost > 1, "{next}");
         assert_eq!(sender.stats().reductions, 1, "{next}");
         assert_eq!(sender.phase(), Phase::Recovery, "{next}");

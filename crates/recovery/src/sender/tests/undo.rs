@@ -78,7 +78,8 @@ fn the_first_ack_that_covers_a_repair_decides_for_all_losses_of_the_event() {
     }
 }
 
-/// A window of eighty segments and more, filled; gives how many segments were acknowledged, and the time.
+/// A window of eighty segments and more, filled; gives how many segments were acknowledged, and the
+/// time.
 fn with_a_large_window(combination: &str) -> (Sender, u64, Instant) {
     let profile = Profile { hystart: false, ..Profile::modern() };
     let mut sender = sender_of(combination.parse().unwrap(), profile);
@@ -273,8 +274,8 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
     }
 }
 
-/// A recovery with 40 segments in flight that a time-out breaks into: the link is down, and nothing that is in flight
-/// arrives. Gives when the first ACK after it comes.
+/// A recovery with 40 segments in flight that a time-out breaks into: the link is down, and nothing
+/// that is in flight arrives. Gives when the first ACK after it comes.
 fn after_an_outage(combination: &str) -> (Sender, Instant) {
     let profile = Profile { initial_window: 40, ..Profile::default() };
     let mut sender = sender_of(combination.parse().unwrap(), profile);

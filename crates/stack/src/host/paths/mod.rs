@@ -1,11 +1,13 @@
 //! Keeps measurements of the paths to peers for later connections (RFC 9040).
 //!
-//! Round-trip times and random losses are those of the connection that reported them last. The rate is that of all
-//! connections together, measured here: a connection knows only its own part, and short ones never learn what the path
-//! carries. A new connection gets the rate divided by the number of those that have data in flight.
+//! Round-trip times and random losses are those of the connection that reported them last. The rate
+//! is that of all connections together, measured here: a connection knows only its own part, and
+//! short ones never learn what the path carries. A new connection gets the rate divided by the
+//! number of those that have data in flight.
 //!
-//! Not shared: ssthresh and cwnd. Linux keeps ssthresh and no longer uses it by default (`tcp_no_ssthresh_metrics_save`):
-//! a threshold of a bad moment stops slow start too early. Reordering is not shared either.
+//! Not shared: ssthresh and cwnd. Linux keeps ssthresh and no longer uses it by default
+//! (`tcp_no_ssthresh_metrics_save`): a threshold of a bad moment stops slow start too early.
+//! Reordering is not shared either.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -22,7 +24,8 @@ use super::secret::Keyed;
 const LIFETIME: Duration = Duration::from_secs(60);
 /// The rate counts half after this time, as the losses that `spike` has counted do.
 const HALF_LIFE: Duration = Duration::from_secs(30);
-/// The rate is measured over a round trip, and this at least: shorter intervals measure bursts of ACKs.
+/// The rate is measured over a round trip, and this at least: shorter intervals measure bursts of
+/// ACKs.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
 /// Peers whose path is known; a new one takes the place of the oldest.
 const MOST: usize = 1024;

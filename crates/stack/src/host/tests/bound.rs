@@ -45,7 +45,8 @@ fn an_active_open_has_the_address_that_was_bound() {
     let (accepted, peer) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     assert_eq!(peer, flow.local);
 
-    // A connection does not keep the address from being bound, but there are no two with the same peer.
+    // A connection does not keep the address from being bound, but there are no two with the same
+    // peer.
     let (bound, second) = connect_from(&mut pair, "10.0.0.2:5000");
     assert_eq!(second, Err(HostError::FlowInUse(flow)));
     assert_eq!(pair.client.local_addr(bound), Ok(flow.local), "it stays bound");

@@ -1,4 +1,5 @@
-//! Each kind of bad input, and each limit, is counted under its name and logged, and another flow continues.
+//! Each kind of bad input, and each limit, is counted under its name and logged, and another flow
+//! continues.
 
 use airtcp_wire::udp;
 
@@ -41,7 +42,8 @@ impl Bearing {
         self.pair.client.handle_packet(self.pair.now, PORT, error);
     }
 
-    /// Gives the server an ICMP error about a segment that it never sent, of which it quotes so many bytes.
+    /// Gives the server an ICMP error about a segment that it never sent, of which it quotes so
+    /// many bytes.
     fn about_nothing(&mut self, from: &str, kind: [u8; 2], quoted: usize) {
         let FlowId { local, remote } = from_stranger(from);
         let never = tcp::emit(&FlowId { local: remote, remote: local }, 64, &syn(), &[]).data;

@@ -54,7 +54,8 @@ fn pings_in_a_flood_leave_room_for_resets_cookies_and_flows() {
         assert_eq!(limited, if to == V4 { [872, 0] } else { [0, 872] });
         assert_eq!((counters.tcp_ext_syncookies_sent, counters.ip_out_discards), (1, 0));
         assert_eq!(counters.icmp_out_echo_reps + counters.icmp6_out_echo_replies, 128);
-        // Who asks for the next when one is answered, ten thousand times a second, is answered always.
+        // Who asks for the next when one is answered, ten thousand times a second, is answered
+        // always.
         pair.now += Duration::from_secs(1);
         for _ in 0..1_000 {
             pair.now += Duration::from_micros(100);

@@ -8,7 +8,8 @@ use crate::tcp::Unreachable;
 
 use super::*;
 
-/// Gives the server one packet and checks which counters it moves, that it is told of, and that nothing else happens.
+/// Gives the server one packet and checks which counters it moves, that it is told of, and that
+/// nothing else happens.
 #[track_caller]
 fn dropped(data: Vec<u8>, counters: &[&str]) {
     let mut host = server();
@@ -135,7 +136,8 @@ fn syn_with(list: &[u8]) -> Vec<u8> {
 fn options_that_make_no_sense_cost_themselves_and_not_the_segment() {
     // Each is between an MSS and a window scale, which is read if the length leads to it.
     for (between, scale) in [
-        // An unknown kind, and the lengths of known ones that are not theirs: Linux skips them, too.
+        // An unknown kind, and the lengths of known ones that are not theirs: Linux skips them,
+        // too.
         (&[77, 4, 9, 9][..], true),
         (&[4, 4, 0, 0], true),
         (&[2, 3, 9, 1], true),

@@ -11,7 +11,8 @@ const TO_SEND: ByteCount = ByteCount(4_096);
 /// Three segments that were not read beside.
 const UNREAD: ByteCount = ByteCount(4_500);
 
-/// A host whose peers may hold 300 KiB each and 500 together; another peer beside the client, with a connection.
+/// A host whose peers may hold 300 KiB each and 500 together; another peer beside the client, with
+/// a connection.
 struct World {
     pair: Pair,
     listener: SocketId,

@@ -195,8 +195,8 @@ fn echo(src: IpAddr, dst: IpAddr, echoed: &[u8]) -> Vec<u8> {
     data
 }
 
-/// What a router, or somebody else, tells the host that sent a packet: an ICMP error with a type and a code, and with
-/// `word` behind the checksum, that quotes `quoted`.
+/// What a router, or somebody else, tells the host that sent a packet: an ICMP error with a type
+/// and a code, and with `word` behind the checksum, that quotes `quoted`.
 fn icmp_error(sent: &[u8], kind: [u8; 2], word: u32, quoted: &[u8]) -> Packet {
     let to = ip::parse(sent).unwrap().src;
     let (router, at): (IpAddr, _) = match to {

@@ -284,7 +284,8 @@ fn there_is_a_least_size_and_no_message_makes_packets_larger() {
         let now = world.pair.now;
         world.pair.client.tcp_send(now, stream, &[7; 1400]).unwrap();
         let (_, packet) = world.pair.client.poll_transmit(now).unwrap();
-        // Its length is that of a full one: no larger one was ever sent, but the router cannot know.
+        // Its length is that of a full one: no larger one was ever sent, but the router cannot
+        // know.
         let mut quoted = packet.data.clone();
         let at = if to == V4 { 2 } else { 4 };
         quoted[at..at + 2].copy_from_slice(&1500u16.to_be_bytes());

@@ -39,7 +39,8 @@ fn one_can_listen_on_the_port_of_a_connection_that_is_not_open_yet() {
     pair.carry(stream, accepted);
 }
 
-/// Connects from a host with two addresses to `10.9.0.1`, has some data lost, and gives what its segments came from.
+/// Connects from a host with two addresses to `10.9.0.1`, has some data lost, and gives what its
+/// segments came from.
 fn sources(bound: Option<&str>) -> Vec<std::net::IpAddr> {
     let addresses = ["10.0.0.2/24", "10.9.0.2/24"].map(|cidr| cidr.parse().unwrap());
     let mut client = Host::new(HostConfig { secret: [7; 16], ..HostConfig::new(addresses) });

@@ -128,10 +128,12 @@ fn befall(packets: &mut Vec<Packet>, mishaps: &[Mishap]) {
     }
 }
 
-/// What is written to both streams at once, what befalls the packets, and how many of them come together.
+/// What is written to both streams at once, what befalls the packets, and how many of them come
+/// together.
 type Flight = ([usize; 2], Vec<Mishap>, usize);
 
-/// Gives the same packets to a server one by one and to another in batches, and compares what the two do.
+/// Gives the same packets to a server one by one and to another in batches, and compares what the
+/// two do.
 fn compare(v6: bool, flights: Vec<Flight>) -> Result<(), TestCaseError> {
     let to = if v6 { "[fd00::1]:80" } else { "10.0.0.1:80" };
     let (mut single, mut together) = (Flows::new(to), Flows::new(to));

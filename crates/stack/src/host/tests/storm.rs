@@ -273,7 +273,8 @@ impl Storm {
     fn check(&self) {
         let sockets = self.host.tcp_connections().count() as u64;
         assert!(sockets <= 8 + 8 + u64::from(PORTS) + self.held.len() as u64, "{sockets} sockets");
-        // A segment that memory runs out with, and three not read and one KiB to be sent of each connection.
+        // A segment that memory runs out with, and three not read and one KiB to be sent of each
+        // connection.
         let reserve = ByteCount(9_000) + ByteCount(3 * 1_500 + 1_024) * sockets;
         assert!(self.host.held() <= MEMORY + reserve, "{:?}", self.host.held());
         assert_eq!(self.host.held(), held_by_connections(&self.host));

@@ -270,8 +270,8 @@ fn every_segment_of_a_marked_super_segment_counts_as_marked() {
     assert_eq!(pair.server.counters().ip_ext_in_ce_pkts, segments);
 }
 
-/// A device that cuts a packet, as Linux does, leaves CWR to the first segment: one with an ACE value that has it is not
-/// a super-segment.
+/// A device that cuts a packet, as Linux does, leaves CWR to the first segment: one with an ACE
+/// value that has it is not a super-segment.
 #[test]
 fn every_segment_has_the_whole_ace_field() {
     for marks in 0..8 {

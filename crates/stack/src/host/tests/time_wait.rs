@@ -46,7 +46,8 @@ impl Pair {
 }
 
 impl Ended {
-    /// A segment of the peer's with a number as far from the next one as `off`, and its clock as far on as `later`.
+    /// A segment of the peer's with a number as far from the next one as `off`, and its clock as
+    /// far on as `later`.
     fn segment(&self, flags: Flags, off: i32, later: i32) -> Packet {
         let fin = read_segment(&self.fin);
         let theirs = fin.options.timestamps.unwrap();

@@ -1,5 +1,5 @@
-//! Writes that are copied and writes that are shared, over a path that loses, repeats and reorders packets: the peer reads
-//! exactly these bytes.
+//! Writes that are copied and writes that are shared, over a path that loses, repeats and reorders
+//! packets: the peer reads exactly these bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -30,9 +30,9 @@ impl Connection {
         self.set_state(self.state.after_shutdown());
     }
 
-    /// Sets how long [`close`](Self::close) may take: what the peer has not acknowledged by then, the FIN included, is
-    /// thrown away with a RST, at once with a limit of zero (`SO_LINGER`). `None`, the default, is no limit but that of
-    /// time-outs.
+    /// Sets how long [`close`](Self::close) may take: what the peer has not acknowledged by then,
+    /// the FIN included, is thrown away with a RST, at once with a limit of zero (`SO_LINGER`).
+    /// `None`, the default, is no limit but that of time-outs.
     pub fn set_linger(&mut self, limit: Option<Duration>) {
         self.closing.set_linger(limit);
     }

@@ -40,8 +40,9 @@ pub(crate) enum Outcome {
     Closed,
 }
 
-/// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
-/// its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN begins nothing.
+/// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where
+/// that tells nothing by its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN
+/// begins nothing.
 pub(in crate::tcp) fn is_newer(
     rcv_nxt: ExtSeq,
     clock: Option<&Timestamps>,
@@ -100,8 +101,8 @@ impl TimeWait {
         is_newer(self.rcv_nxt, self.timestamps.as_ref(), syn)
     }
 
-    /// Takes a segment. All that can come is what the peer sends again: its FIN is acknowledged once more, and the wait
-    /// begins anew. Whatever else wants an answer gets one now and then.
+    /// Takes a segment. All that can come is what the peer sends again: its FIN is acknowledged
+    /// once more, and the wait begins anew. Whatever else wants an answer gets one now and then.
     pub(crate) fn on_segment(
         &mut self,
         now: Instant,

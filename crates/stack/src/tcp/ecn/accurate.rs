@@ -1,7 +1,8 @@
 //! AccECN on a connection (RFC 9768): counting, reporting and reading marks.
 //!
-//! Options leave where they tell something new: beside an ACK, or on new data that leaves room for one. They take nothing from
-//! full segments: before one of those the ACK that has to tell something leaves alone.
+//! Options leave where they tell something new: beside an ACK, or on new data that leaves room for
+//! one. They take nothing from full segments: before one of those the ACK that has to tell
+//! something leaves alone.
 
 use airtcp_types::{ByteCount, ExtSeq, SeqNumber};
 use airtcp_wire::ip::CE;
@@ -17,8 +18,8 @@ use super::{Ecn, News};
 
 /// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
-/// SACK blocks that have room before an AccECN option (RFC 9768 section 3.2.3.3), the length of a block, and that of the
-/// SACK option without blocks (bytes).
+/// SACK blocks that have room before an AccECN option (RFC 9768 section 3.2.3.3), the length of a
+/// block, and that of the SACK option without blocks (bytes).
 const BLOCKS: usize = 2;
 const BLOCK_LEN: usize = 8;
 const BLOCKS_LEN: usize = 4;
@@ -73,7 +74,8 @@ impl Accurate {
         self.on_syn_ack_mark(syn_ack.ecn);
     }
 
-    /// The peer's SYN-ACK came with this ECN field; of those with CE one is counted (RFC 9768 section 3.2.2.2).
+    /// The peer's SYN-ACK came with this ECN field; of those with CE one is counted (RFC 9768
+    /// section 3.2.2.2).
     fn on_syn_ack_mark(&mut self, ecn: u8) {
         if ecn == CE && !std::mem::replace(&mut self.syn_ack_ce, true) {
             self.received.on_marked_syn_ack();
@@ -82,8 +84,9 @@ impl Accurate {
 }
 
 impl Ecn {
-    /// The code for a segment that is the SYN-ACK which opened the connection, with the number `seq`, once more: its ACK has
-    /// that code in place of ACE (RFC 9768 section 3.2.2.1). `first` acknowledges this end's SYN.
+    /// The code for a segment that is the SYN-ACK which opened the connection, with the number
+    /// `seq`, once more: its ACK has that code in place of ACE (RFC 9768 section 3.2.2.1). `first`
+    /// acknowledges this end's SYN.
     pub(in crate::tcp) fn repeated_code(
         &mut self,
         segment: &Segment<'_>,
@@ -98,8 +101,8 @@ impl Ecn {
         })
     }
 
-    /// Takes ACE from a segment in SYN-RECEIVED, if it is one that tells of the SYN-ACK (RFC 9768 section 3.2.2.1); gives
-    /// whether it was.
+    /// Takes ACE from a segment in SYN-RECEIVED, if it is one that tells of the SYN-ACK (RFC 9768
+    /// section 3.2.2.1); gives whether it was.
     pub(in crate::tcp) fn reads_handshake_code(&mut self, segment: &Segment<'_>) -> bool {
         let is_pure = segment.len() == 0 && segment.options.sack.is_empty();
         let Some(accurate) = self.accurate_mut().filter(|_| is_pure) else { return false };
@@ -129,7 +132,8 @@ impl Ecn {
         self.accurate().is_some_and(|accurate| accurate.marked_syn)
     }
 
-    /// Counts the mark of a segment that is acceptable. `is_all_acknowledged`: there is no other data to acknowledge.
+    /// Counts the mark of a segment that is acceptable. `is_all_acknowledged`: there is no other
+    /// data to acknowledge.
     pub(in crate::tcp) fn on_segment(&mut self, segment: &Segment<'_>, is_all_acknowledged: bool) {
         let Some(accurate) = self.accurate_mut() else { return };
         let (packets, bytes) = (segment.count(), segment.payload.len());
@@ -171,7 +175,8 @@ impl Ecn {
         self.accurate().map_or(0, |accurate| accurate.received.now().ace)
     }
 
-    /// The AccECN option of an ACK with `blocks` SACK blocks beside `options`, if it is to have one and there is room.
+    /// The AccECN option of an ACK with `blocks` SACK blocks beside `options`, if it is to have one
+    /// and there is room.
     pub(in crate::tcp) fn option_on_ack(
         &mut self,
         reported: &ReportedCounters,
@@ -190,8 +195,8 @@ impl Ecn {
         option
     }
 
-    /// The AccECN option of a segment with data beside `options`, if it is to have one: the segment has room for `room`
-    /// bytes more.
+    /// The AccECN option of a segment with data beside `options`, if it is to have one: the segment
+    /// has room for `room` bytes more.
     pub(in crate::tcp) fn option_on_data(
         &mut self,
         reported: &ReportedCounters,
@@ -214,7 +219,8 @@ impl Ecn {
         })
     }
 
-    /// Takes what an ACK tells of marks; gives how many bytes are newly known to have arrived with CE.
+    /// Takes what an ACK tells of marks; gives how many bytes are newly known to have arrived with
+    /// CE.
     pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
         let Some(accurate) = self.accurate_mut() else { return ByteCount::ZERO };
         let marked = accurate.delivered.on_ack(feedback);

@@ -32,7 +32,8 @@ use classic::Classic;
 
 /// How the two ends of a connection tell each other of marks.
 ///
-/// It holds both directions: the marks that arrived and are to be reported, and those that the peer reports.
+/// It holds both directions: the marks that arrived and are to be reported, and those that the peer
+/// reports.
 #[derive(Debug)]
 pub(super) enum Ecn {
     /// Not at all.

@@ -3,19 +3,21 @@
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::options::{AccEcn, Order};
 
-/// The first value of r.cep and of s.cep, and those of r.e0b and r.e1b; r.ceb begins with zero (RFC 9768 section 3.2.1).
+/// The first value of r.cep and of s.cep, and those of r.e0b and r.e1b; r.ceb begins with zero (RFC
+/// 9768 section 3.2.1).
 pub(super) const FIRST_CEP: u64 = 5;
 pub(super) const FIRST_BYTES: u64 = 1;
-/// So many CE marks make an ACK leave: where there is data to acknowledge, and where there is none (RFC 9768 section
-/// 3.2.2.5.1).
+/// So many CE marks make an ACK leave: where there is data to acknowledge, and where there is none
+/// (RFC 9768 section 3.2.2.5.1).
 const MARKS_OF_DATA: u32 = 2;
 const MARKS_OF_ACKS: u32 = 3;
-/// `REPEATS` segments of data that was acknowledged with an option show that ACKs with options are lost, unless `FRESH`
-/// segments of new data come in between.
+/// `REPEATS` segments of data that was acknowledged with an option show that ACKs with options are
+/// lost, unless `FRESH` segments of new data come in between.
 const REPEATS: u8 = 2;
 const FRESH: u8 = 16;
 
-/// The counters at a moment, as ACE and the option report them: r.cep modulo 8, and the others modulo 2^24.
+/// The counters at a moment, as ACE and the option report them: r.cep modulo 8, and the others
+/// modulo 2^24.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::tcp) struct ReportedCounters {
     /// The field ACE.
@@ -50,7 +52,8 @@ pub(in crate::tcp) struct ReceivedMarks {
     owes_first_data: bool,
     /// Whether the last ACK had an option.
     had_option: bool,
-    /// Segments that came again though they were acknowledged with an option, and new ones since the last of them.
+    /// Segments that came again though they were acknowledged with an option, and new ones since
+    /// the last of them.
     repeats: u8,
     fresh: u8,
 }
@@ -80,8 +83,8 @@ impl ReceivedMarks {
         Self::new(NOT_ECT).take_option(&ReportedCounters::FIRST, room)
     }
 
-    /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all. `is_all_acknowledged`: there
-    /// is no other data to acknowledge.
+    /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all.
+    /// `is_all_acknowledged`: there is no other data to acknowledge.
     pub(super) fn on_packets(
         &mut self,
         ecn: u8,
@@ -155,9 +158,9 @@ impl ReceivedMarks {
         self.owes_first_data &= !has_data;
     }
 
-    /// The option that reports `current` in `room` bytes: all three counters as Linux orders them, or two with those that have
-    /// changed since the last option, and else those that have ever changed; `None` where that is too little (RFC 9768
-    /// section 3.2.3.3). It leaves.
+    /// The option that reports `current` in `room` bytes: all three counters as Linux orders them,
+    /// or two with those that have changed since the last option, and else those that have ever
+    /// changed; `None` where that is too little (RFC 9768 section 3.2.3.3). It leaves.
     pub(super) fn take_option(
         &mut self,
         current: &ReportedCounters,
@@ -178,8 +181,8 @@ impl ReceivedMarks {
         Some(option)
     }
 
-    /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs with an option are lost,
-    /// and none has one any more (RFC 9768 section 3.2.3.2.2).
+    /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs
+    /// with an option are lost, and none has one any more (RFC 9768 section 3.2.3.2.2).
     pub(super) fn on_old_data(&mut self) {
         self.repeats = self.repeats.saturating_add(self.had_option.into());
         self.fresh = 0;

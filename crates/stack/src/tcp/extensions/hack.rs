@@ -1,5 +1,5 @@
-//! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that does
-//! where it arrives.
+//! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that
+//! does where it arrives.
 
 use airtcp_types::{ExtSeq, Instant, Packet, SeqRange};
 use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
@@ -9,9 +9,9 @@ use crate::counters::Counters;
 use crate::tcp::{Connection, Outlet, State};
 
 impl Connection {
-    /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether
-    /// a special ACK is to leave; nothing else changes, neither for that segment's sake nor when the
-    /// special ACK leaves: it is dropped as if it had never come.
+    /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives
+    /// whether a special ACK is to leave; nothing else changes, neither for that segment's sake nor
+    /// when the special ACK leaves: it is dropped as if it had never come.
     pub fn on_corrupted(&mut self, segment: &Segment<'_>, counters: &mut Counters) -> bool {
         let seq = self.receive.nxt().nearest(segment.seq);
         // What would complete the handshake may be data at once.
@@ -29,7 +29,8 @@ impl Connection {
         answered
     }
 
-    /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing new.
+    /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing
+    /// new.
     pub(in crate::tcp) fn emit_special_ack(
         &self,
         now: Instant,

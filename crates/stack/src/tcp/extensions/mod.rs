@@ -11,7 +11,8 @@ use airtcp_wire::options::{Hack, HackForm, TcpOptions, TxNumbers};
 
 use super::TcpConfig;
 
-/// Special ACKs due at once beyond this are left out: only an absurd batch of arrivals makes so many.
+/// Special ACKs due at once beyond this are left out: only an absurd batch of arrivals makes so
+/// many.
 const MAX_CORRUPTED: usize = 256;
 /// Numbers on the wire are 1 to this.
 const NUMBERS: u64 = u32::MAX as u64;

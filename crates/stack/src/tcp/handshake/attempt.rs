@@ -127,7 +127,8 @@ impl Handshake {
         }
     }
 
-    /// The peer has opened: a SYN-ACK is to leave. With `wait` the connection stays half-open for so long without data.
+    /// The peer has opened: a SYN-ACK is to leave. With `wait` the connection stays half-open for
+    /// so long without data.
     pub(super) fn accept(&mut self, now: Instant, wait: Option<Duration>) {
         self.passive = true;
         self.deferral = wait.map(|wait| Deferral::new(now + wait));
@@ -152,7 +153,8 @@ impl Handshake {
         Agreed { scales, sack: self.options.sack_permitted, ecn, extensions }
     }
 
-    /// Sends the SYN or SYN-ACK again after the time-out of the path, if that is shorter; the attempt lasts no shorter.
+    /// Sends the SYN or SYN-ACK again after the time-out of the path, if that is shorter; the
+    /// attempt lasts no shorter.
     pub(in crate::tcp) fn inherit(&mut self, known: &LearnedRtt) {
         let mut rtt = RttEstimator::new(self.sender.profile.rto, false);
         rtt.inherit(known);
@@ -217,10 +219,12 @@ impl Handshake {
         Expired::Again
     }
 
-    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN and starts the timer anew.
+    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN
+    /// and starts the timer anew.
     ///
-    /// RFC 6298 section 5.5: a time-out that was doubled stays so, for nothing has been measured. Together the time-outs of SYN
-    /// and SYN-ACK last no shorter than those of a SYN alone (RFC 9293 MUST-23).
+    /// RFC 6298 section 5.5: a time-out that was doubled stays so, for nothing has been measured.
+    /// Together the time-outs of SYN and SYN-ACK last no shorter than those of a SYN alone (RFC
+    /// 9293 MUST-23).
     pub(super) fn begin_answer(&mut self, now: Instant) {
         self.timer_from = now;
         self.syn_retransmitted = self.sent > 1;
@@ -262,7 +266,8 @@ impl Handshake {
         self.ecn.on_repeated_syn(syn)
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts that SYN.
+    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts
+    /// that SYN.
     pub(super) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) -> bool {
         self.ecn.on_crossing_syn_ack(syn_ack)
     }
@@ -277,8 +282,8 @@ impl Handshake {
         self.passive
     }
 
-    /// Whether an ACK of the SYN-ACK leaves the connection half-open, since it has no data; the SYN-ACK whose time stamp it
-    /// echoes was made at `echoed`.
+    /// Whether an ACK of the SYN-ACK leaves the connection half-open, since it has no data; the
+    /// SYN-ACK whose time stamp it echoes was made at `echoed`.
     pub(super) fn defers(&mut self, now: Instant, has_text: bool, echoed: Option<Instant>) -> bool {
         let shown = self.show(now, echoed);
         self.deferral.as_mut().is_some_and(|wait| wait.on_ack(has_text, shown))

@@ -1,9 +1,10 @@
-//! The handshake by cookie (RFC 4987 section 3.6): a SYN-ACK of which nothing is kept, and the connection that
-//! its ACK makes.
+//! The handshake by cookie (RFC 4987 section 3.6): a SYN-ACK of which nothing is kept, and the
+//! connection that its ACK makes.
 //!
-//! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
-//! Linux. To another one none are granted. AccECN is granted: the ACK of the SYN-ACK shows that it was (RFC 9768 section
-//! 5.1). HACK, transmission numbers and ECN as RFC 3168 has it never are.
+//! To a peer with time stamps its options are told in the low bits of TSval, and come back in
+//! TSecr, as in Linux. To another one none are granted. AccECN is granted: the ACK of the SYN-ACK
+//! shows that it was (RFC 9768 section 5.1). HACK, transmission numbers and ECN as RFC 3168 has it
+//! never are.
 
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
 use airtcp_wire::ip;
@@ -22,8 +23,8 @@ const SACK: u32 = 1 << 4;
 /// In place of a window scale: it offered none.
 const NO_SCALE: u32 = 15;
 
-/// A clock of `ticks` that tells `options`: at most 2^[`BITS`] ticks slow, never fast, so that the next time
-/// stamp is a later one.
+/// A clock of `ticks` that tells `options`: at most 2^[`BITS`] ticks slow, never fast, so that the
+/// next time stamp is a later one.
 fn encode(ticks: u32, options: &TcpOptions) -> u32 {
     let scale = options.window_scale.map_or(NO_SCALE, |shift| u32::from(shift.min(14)));
     let bits = if options.sack_permitted { scale | SACK } else { scale };
@@ -82,8 +83,9 @@ pub(crate) fn syn_ack(
 }
 
 impl Connection {
-    /// The connection that the segment `ack` completes, which brought a good cookie back: SYN-RECEIVED, with a
-    /// SYN-ACK that has left, as if it had been kept. It is to be given `ack` next.
+    /// The connection that the segment `ack` completes, which brought a good cookie back:
+    /// SYN-RECEIVED, with a SYN-ACK that has left, as if it had been kept. It is to be given `ack`
+    /// next.
     pub(crate) fn accept_cookie(
         now: Instant,
         flow: FlowId,

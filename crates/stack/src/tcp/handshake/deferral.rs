@@ -1,7 +1,9 @@
-//! Deferred accept (Linux's `TCP_DEFER_ACCEPT`): hold a connection until its first data or FIN arrives.
+//! Deferred accept (Linux's `TCP_DEFER_ACCEPT`): hold a connection until its first data or FIN
+//! arrives.
 //!
-//! As Linux: an ACK without data leaves the connection half-open. While data is waited for the SYN-ACK is not sent again;
-//! when the time is over it is, once more at least, and then any ACK will do.
+//! As Linux: an ACK without data leaves the connection half-open. While data is waited for the
+//! SYN-ACK is not sent again; when the time is over it is, once more at least, and then any ACK
+//! will do.
 
 use std::time::Duration;
 
@@ -36,7 +38,8 @@ impl Deferral {
         self.is_over || self.shown.is_none()
     }
 
-    /// Takes an ACK of the SYN-ACK, which shows something of the path; gives whether data is waited for all the same.
+    /// Takes an ACK of the SYN-ACK, which shows something of the path; gives whether data is waited
+    /// for all the same.
     pub(super) fn on_ack(&mut self, has_text: bool, shown: Shown) -> bool {
         let waits = !self.is_over && !has_text;
         if waits {

@@ -1,4 +1,5 @@
-//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and the negotiation of options.
+//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and the negotiation of
+//! options.
 
 mod attempt;
 pub(crate) mod cookie;
@@ -179,8 +180,8 @@ impl Connection {
         repeated
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own; its flags are then read. Gives whether
-    /// it contradicts that SYN.
+    /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own; its flags
+    /// are then read. Gives whether it contradicts that SYN.
     pub(super) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
         if handshake.on_crossing_syn_ack(segment) {

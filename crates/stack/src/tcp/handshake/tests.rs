@@ -1,4 +1,5 @@
-//! The handshake without a connection: what is offered and agreed on, when SYNs leave, and what their ACK shows.
+//! The handshake without a connection: what is offered and agreed on, when SYNs leave, and what
+//! their ACK shows.
 
 use std::time::Duration;
 

@@ -13,12 +13,12 @@ use super::{Connection, TIMESTAMPS_LEN};
 pub(super) use mtu::{PathMtu, Stall};
 
 impl Connection {
-    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether less was
-    /// not known already.
+    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether less
+    /// was not known already.
     ///
-    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and 1280
-    /// with IPv6. What is outstanding and too large is sent again at once, with the window as it is
-    /// (RFC 1191 section 6.5).
+    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and
+    /// 1280 with IPv6. What is outstanding and too large is sent again at once, with the window as
+    /// it is (RFC 1191 section 6.5).
     pub fn on_path_mtu(&mut self, now: Instant, mtu: u16) -> bool {
         let is_smaller = self.path.on_limit(mtu);
         if is_smaller {

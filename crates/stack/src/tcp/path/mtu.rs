@@ -8,16 +8,18 @@ use crate::tcp::config::{MIN_MSS, headers};
 const LEAST_V4: u16 = 552;
 /// With IPv6 every link takes this (RFC 8200 section 5).
 const LEAST_V6: u16 = 1280;
-/// What is tried first with IPv4 where nothing gets through: an MSS of 1024 (Linux's `tcp_base_mss`).
+/// What is tried first with IPv4 where nothing gets through: an MSS of 1024 (Linux's
+/// `tcp_base_mss`).
 const BASE_V4: u16 = 1064;
-/// Time-outs in a row of segments that may be too large, after which smaller ones are tried (Linux's
-/// `tcp_retries1`), and after which the smallest are.
+/// Time-outs in a row of segments that may be too large, after which smaller ones are tried
+/// (Linux's `tcp_retries1`), and after which the smallest are.
 const RETRIES: u32 = 3;
 const MORE_RETRIES: u32 = 7;
 
 /// The path MTU of one connection: what the path, the device and the peer take.
 ///
-/// `former` is zero or at least `mtu`: it is the size to return to if a suspected black hole was an outage.
+/// `former` is zero or at least `mtu`: it is the size to return to if a suspected black hole was an
+/// outage.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct PathMtu {
     /// The longest packet that leaves (bytes).
@@ -64,9 +66,11 @@ impl PathMtu {
         self.mtu = self.mtu.min(mss.saturating_add(headers(self.is_ipv4)));
     }
 
-    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether they become smaller.
+    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether they
+    /// become smaller.
     ///
-    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and 1280 with IPv6.
+    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and
+    /// 1280 with IPv6.
     pub(in crate::tcp) fn on_limit(&mut self, mtu: u16) -> bool {
         let mtu = mtu.max(if self.is_ipv4 { LEAST_V4 } else { LEAST_V6 });
         self.former = self.former.min(mtu);
@@ -75,7 +79,8 @@ impl PathMtu {
         is_smaller
     }
 
-    /// After a time-out: a router may drop what is too large and say nothing. Gives whether packets become smaller.
+    /// After a time-out: a router may drop what is too large and say nothing. Gives whether packets
+    /// become smaller.
     pub(in crate::tcp) fn on_timeout(&mut self, stall: &Stall) -> bool {
         if !self.finds_black_holes {
             return false;
@@ -96,8 +101,9 @@ impl PathMtu {
         shrinks
     }
 
-    /// After an ACK that leaves nothing to repair: packets are what they were before an outage. Should they vanish once
-    /// more before one has got through, it was no outage. Gives whether they grow.
+    /// After an ACK that leaves nothing to repair: packets are what they were before an outage.
+    /// Should they vanish once more before one has got through, it was no outage. Gives whether
+    /// they grow.
     pub(in crate::tcp) fn on_recovered(&mut self) -> bool {
         let is_shrunk = self.is_shrunk();
         self.mtu = self.mtu.max(std::mem::take(&mut self.former));

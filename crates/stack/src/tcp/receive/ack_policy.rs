@@ -18,10 +18,10 @@ const QUICK: u8 = 16;
 const FIRST_MSS: ByteCount = ByteCount(536);
 /// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
 const MAX_DUE: usize = 256;
-/// What one ACK may newly acknowledge when data arrived in one batch: a part of the receive buffer, so that a sender which
-/// fills a large one still hears of every round trip in several ACKs, by which it may grow, and within these bounds. A packet that
-/// Linux's receive offload makes of a batch, and acknowledges once, has up to 64 KiB, or 512 KiB where it may
-/// (`gro_max_size`).
+/// What one ACK may newly acknowledge when data arrived in one batch: a part of the receive buffer,
+/// so that a sender which fills a large one still hears of every round trip in several ACKs, by
+/// which it may grow, and within these bounds. A packet that Linux's receive offload makes of a
+/// batch, and acknowledges once, has up to 64 KiB, or 512 KiB where it may (`gro_max_size`).
 const STRETCH: (ByteCount, ByteCount) = (ByteCount::from_kib(64), ByteCount::from_kib(256));
 const STRETCH_PART: u64 = 16;
 
@@ -42,10 +42,10 @@ pub(in crate::tcp) struct DueAck {
 
 /// Decides when an ACK leaves, and holds those that are due.
 ///
-/// ACKs leave when the connection is next asked for packets. Until then they queue, so that the peer
-/// hears of every hole and every duplicate in a batch of arrivals. Those of data in order become one,
-/// as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no quick ACKs are due: each costs
-/// both ends about as much as a full segment.
+/// ACKs leave when the connection is next asked for packets. Until then they queue, so that the
+/// peer hears of every hole and every duplicate in a batch of arrivals. Those of data in order
+/// become one, as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no quick ACKs are
+/// due: each costs both ends about as much as a full segment.
 #[derive(Debug)]
 pub(in crate::tcp) struct AckPolicy {
     delayed: bool,
@@ -117,8 +117,8 @@ impl AckPolicy {
         self.delayed && !self.is_quick() && !is_pause
     }
 
-    /// How much data from `nxt` on one ACK may acknowledge: the rest of what the last ACK that is due may, or that of the
-    /// next one.
+    /// How much data from `nxt` on one ACK may acknowledge: the rest of what the last ACK that is
+    /// due may, or that of the next one.
     pub(in crate::tcp) fn room_from(&self, nxt: ExtSeq) -> ByteCount {
         let from = self.stretch.filter(|_| self.may_stretch(nxt + self.segment.0));
         self.reach - nxt.since(from.unwrap_or(self.acknowledged))
@@ -150,7 +150,8 @@ impl AckPolicy {
         self.interactive = false;
     }
 
-    /// As [`enter_quick`](Self::enter_quick) for the application, or the opposite: ACKs wait for data that they can ride on.
+    /// As [`enter_quick`](Self::enter_quick) for the application, or the opposite: ACKs wait for
+    /// data that they can ride on.
     pub(in crate::tcp) fn set_quick(&mut self, on: bool) {
         match on {
             true => self.enter_quick(),

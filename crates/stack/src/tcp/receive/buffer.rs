@@ -9,11 +9,13 @@ use airtcp_wire::payload::{self, Payload};
 
 /// The smallest and the largest piece that is allocated.
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
-/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB, and only they are counted.
+/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB, and only they
+/// are counted.
 const KEPT: usize = 32 * 1024;
 
 /// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
-/// what was read is given back to the allocator piece by piece, but for the last. Long shared ones are not even copied in.
+/// what was read is given back to the allocator piece by piece, but for the last. Long shared ones
+/// are not even copied in.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
     pieces: VecDeque<Piece>,
@@ -76,8 +78,8 @@ impl ReceiveBuffer {
         done
     }
 
-    /// Takes out what is left of the first piece that has something, without a copy; gives how many bytes. The memory that
-    /// `chunk` had may be used again.
+    /// Takes out what is left of the first piece that has something, without a copy; gives how many
+    /// bytes. The memory that `chunk` had may be used again.
     pub(super) fn take(&mut self, chunk: &mut Chunk) -> usize {
         let before = std::mem::take(chunk);
         while chunk.is_empty()
@@ -136,11 +138,11 @@ impl ReceiveBuffer {
     }
 }
 
-/// Data of a stream as it lies in memory, as `TcpStream::read_chunk` gives it: it was not copied for
-/// who reads it.
+/// Data of a stream as it lies in memory, as `TcpStream::read_chunk` gives it: it was not copied
+/// for who reads it.
 ///
-/// Those of an offloading device may hold the whole packet of 64 KiB that they came in: one that is kept for long is better
-/// copied.
+/// Those of an offloading device may hold the whole packet of 64 KiB that they came in: one that is
+/// kept for long is better copied.
 #[derive(Default)]
 pub struct Chunk {
     piece: Piece,

@@ -76,7 +76,8 @@ impl Growth {
     }
 
     /// An application that reads more than half the buffer within a round trip is held up by it, so
-    /// it doubles. Data that waits for what is missing or late takes room beside (Linux since 6.16).
+    /// it doubles. Data that waits for what is missing or late takes room beside (Linux since
+    /// 6.16).
     pub(super) fn on_read(&mut self, now: Instant, bytes: ByteCount, waiting: ByteCount) {
         self.read += bytes;
         let Some(rtt) = self.rtt else { return };

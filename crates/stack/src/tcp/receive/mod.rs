@@ -68,7 +68,8 @@ pub(super) struct Arrival {
     pub(super) out_of_order: bool,
     /// It lies above a hole, and is held.
     pub(super) queued: bool,
-    /// Some of it was above the window, or would have made too many holes, or taken too much memory.
+    /// Some of it was above the window, or would have made too many holes, or taken too much
+    /// memory.
     pub(super) dropped: bool,
     /// It was above a hole, and the host has no room for more of that.
     pub(super) over_quota: bool,
@@ -96,8 +97,9 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN had the number `irs`, and the windows we send are shifted by `scale` bits from now on. A buffer larger
-    /// than can be offered would only promise updates that say nothing new.
+    /// The peer's SYN had the number `irs`, and the windows we send are shifted by `scale` bits
+    /// from now on. A buffer larger than can be offered would only promise updates that say nothing
+    /// new.
     pub(super) fn start(&mut self, irs: ExtSeq, scale: u8) {
         let offered = u64::from(self.syn_window());
         self.scale = scale;
@@ -132,7 +134,8 @@ impl Receiver {
         self.edge.since(self.nxt)
     }
 
-    /// What may arrive in order and is taken whole: what was offered, unless the host has no memory for it.
+    /// What may arrive in order and is taken whole: what was offered, unless the host has no memory
+    /// for it.
     pub(super) fn room(&self) -> ByteCount {
         match self.growth.taken(self.mss) {
             Some(_) => ByteCount::ZERO,
@@ -209,8 +212,8 @@ impl Receiver {
         seq == self.nxt || (seq > self.nxt && seq < self.edge)
     }
 
-    /// Whether the peer may have sent `seq`, lately or now: it is in the window, or no further below RCV.NXT than a
-    /// window can be.
+    /// Whether the peer may have sent `seq`, lately or now: it is in the window, or no further
+    /// below RCV.NXT than a window can be.
     pub(super) fn is_near(&self, seq: ExtSeq) -> bool {
         seq <= self.edge && self.nxt.since(seq) <= self.growth.limit()
     }
@@ -273,7 +276,8 @@ impl Receiver {
         arrival
     }
 
-    /// Cuts off what lies below RCV.NXT, beyond the window's edge or the FIN, or beyond what there is memory for.
+    /// Cuts off what lies below RCV.NXT, beyond the window's edge or the FIN, or beyond what there
+    /// is memory for.
     fn trim<'a>(
         &mut self,
         seq: ExtSeq,
@@ -310,8 +314,9 @@ impl Receiver {
         (payload, fin && credible)
     }
 
-    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative acknowledgement, the block around it
-    /// second (RFC 2883 section 4), then the rest, the range with the latest segment first.
+    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative
+    /// acknowledgement, the block around it second (RFC 2883 section 4), then the rest, the range
+    /// with the latest segment first.
     pub(super) fn blocks(&self, dsack: Option<SeqRange>) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
         let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());

@@ -62,7 +62,8 @@ impl Reassembly {
         self.ranges.back().map(|range| range.end)
     }
 
-    /// Takes a segment in that lies above a hole. `range` is its place, and one longer than `data` if it has a FIN.
+    /// Takes a segment in that lies above a hole. `range` is its place, and one longer than `data`
+    /// if it has a FIN.
     pub(super) fn insert(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
         let mut done = Inserted::default();
         if range.is_empty() {
@@ -103,8 +104,8 @@ impl Reassembly {
         )
     }
 
-    /// Stores the part `gap` of a segment that starts at `start`. Pieces that touch become one while
-    /// they are small, so that there are few of them whatever the order they come in.
+    /// Stores the part `gap` of a segment that starts at `start`. Pieces that touch become one
+    /// while they are small, so that there are few of them whatever the order they come in.
     fn fill(&mut self, gap: SeqRange, start: ExtSeq, data: &[u8]) -> ByteCount {
         let from = gap.start.since(start).as_usize().min(data.len());
         let to = gap.end.since(start).as_usize().clamp(from, data.len());
@@ -132,8 +133,9 @@ impl Reassembly {
         part.len().into()
     }
 
-    /// Takes a segment that starts at RCV.NXT: `take` gets its data, and what is held and follows without a hole. Of bytes
-    /// that are held, those that came first stay. Gives what became of it, and the new RCV.NXT.
+    /// Takes a segment that starts at RCV.NXT: `take` gets its data, and what is held and follows
+    /// without a hole. Of bytes that are held, those that came first stay. Gives what became of it,
+    /// and the new RCV.NXT.
     pub(super) fn take_next(
         &mut self,
         range: SeqRange,

@@ -1,12 +1,12 @@
 //! Duplicate ACKs that wait for a base station (TCP-ECN 6.2.1.2).
 //!
-//! A base station marks segments while something before them is missing on its wired side. So a hole shown by a segment
-//! without the mark was made by the radio, whose link layer repairs it, and a duplicate ACK would only make the sender
-//! repair it too. The paper's section 6.3.4 has the two cases the wrong way round; its text, figures 1 to 4 and 7.1.1
-//! have them as here.
+//! A base station marks segments while something before them is missing on its wired side. So a
+//! hole shown by a segment without the mark was made by the radio, whose link layer repairs it, and
+//! a duplicate ACK would only make the sender repair it too. The paper's section 6.3.4 has the two
+//! cases the wrong way round; its text, figures 1 to 4 and 7.1.1 have them as here.
 //!
-//! Nothing is withheld for ever. A marked segment, a FIN and the end of patience report the hole to the peer; then nothing
-//! is withheld until RCV.NXT moves on, which itself ends the withholding.
+//! Nothing is withheld for ever. A marked segment, a FIN and the end of patience report the hole to
+//! the peer; then nothing is withheld until RCV.NXT moves on, which itself ends the withholding.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use super::Arrival;
 pub struct MarkAware {
     /// The bits of the mark in the byte that has the data offset.
     pub bits: u8,
-    /// How long a duplicate ACK is withheld at most: as long as the radio may take for its last try.
+    /// How long a duplicate ACK is withheld at most: as long as the radio may take for its last
+    /// try.
     pub patience: Duration,
 }
 
@@ -81,7 +82,8 @@ impl Withholding {
             self.until = None;
             return AckFate::Free;
         }
-        // Anything else is for the peer to know: DSACKs, what had no room, a second answer to old data.
+        // Anything else is for the peer to know: DSACKs, what had no room, a second answer to old
+        // data.
         let is_gap = arrival.out_of_order
             && arrival.new_bytes > ByteCount::ZERO
             && arrival.duplicate.is_none()

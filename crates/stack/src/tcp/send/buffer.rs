@@ -14,8 +14,8 @@ const SHARED: usize = 4096;
 
 /// The bytes from SND.UNA to the last one written. Its bound is its owner's.
 ///
-/// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
-/// copied in once, or left where their owner has them, and never moved.
+/// They lie in chunks that packets to an offloading device may share: one that is shared is not
+/// added to. Bytes are copied in once, or left where their owner has them, and never moved.
 #[derive(Debug)]
 pub(in crate::tcp) struct SendBuffer {
     /// The sequence number of the first byte held.
@@ -94,8 +94,8 @@ impl SendBuffer {
         }
     }
 
-    /// Takes one write in without a copy, unless it is short. It holds the memory until the last byte
-    /// is acknowledged.
+    /// Takes one write in without a copy, unless it is short. It holds the memory until the last
+    /// byte is acknowledged.
     pub(super) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
         if bytes.len() < SHARED {
             return self.push(&bytes, outlet);

@@ -1,5 +1,5 @@
-//! Holding back what does not fill a segment (`TCP_CORK`, `MSG_MORE`), and how much may wait to be sent
-//! (`TCP_NOTSENT_LOWAT`).
+//! Holding back what does not fill a segment (`TCP_CORK`, `MSG_MORE`), and how much may wait to be
+//! sent (`TCP_NOTSENT_LOWAT`).
 
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
@@ -36,7 +36,8 @@ impl SendHalf {
         self.hold.as_ref().is_some_and(|hold| hold.corked)
     }
 
-    /// No more is taken while so much was written and not sent; `None` leaves that to the size of the buffer.
+    /// No more is taken while so much was written and not sent; `None` leaves that to the size of
+    /// the buffer.
     pub(in crate::tcp) fn set_low_water(&mut self, mark: Option<ByteCount>) {
         let bytes = mark.map_or(u32::MAX, |mark| u32::try_from(mark.0).unwrap_or(u32::MAX));
         self.low_water = bytes.max(1);
@@ -75,7 +76,8 @@ impl SendHalf {
         }
     }
 
-    /// Nothing leaves now: what is held back does after a time-out, if nothing is on its way whose ACK could tell when.
+    /// Nothing leaves now: what is held back does after a time-out, if nothing is on its way whose
+    /// ACK could tell when.
     pub(super) fn watch_hold(&mut self, now: Instant) {
         let (idle, rto, end) = (!self.is_outstanding(), self.rto(), self.buffer.end());
         let held = self.nxt() < end;

@@ -57,8 +57,8 @@ pub(super) struct SendHalf {
     refused: bool,
     window: SendWindow,
     persist: Persist,
-    /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
-    /// its window keeps back.
+    /// When the peer last acknowledged something new, or nothing waited for it: neither data that
+    /// was sent nor data that its window keeps back.
     progress_at: Instant,
     /// What kept the last byte from being sent.
     limit: Option<Limit>,
@@ -187,13 +187,14 @@ impl SendHalf {
         self.window.size()
     }
 
-    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2): none is from before the
-    /// connection, whose SYN has the number ISS.
+    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2): none is
+    /// from before the connection, whose SYN has the number ISS.
     pub(super) fn oldest_ack(&self) -> ExtSeq {
         (self.first - 1).max(self.una() - self.window.max().0)
     }
 
-    /// How much of a write of `len` bytes there is room for. What there is none for the application is known to have.
+    /// How much of a write of `len` bytes there is room for. What there is none for the application
+    /// is known to have.
     pub(super) fn admit(&mut self, len: usize) -> usize {
         let n = len.min(self.room().as_usize());
         self.refused = n < len;
@@ -222,12 +223,14 @@ impl SendHalf {
         (self.max, self.fixed) = (size, true);
     }
 
-    /// Makes the buffer small while the host is short of memory, or lets it be as large as it may again.
+    /// Makes the buffer small while the host is short of memory, or lets it be as large as it may
+    /// again.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;
     }
 
-    /// Turns Nagle's algorithm off or on. Off, what is held back leaves, too. Gives whether something that waited may leave now.
+    /// Turns Nagle's algorithm off or on. Off, what is held back leaves, too. Gives whether
+    /// something that waited may leave now.
     pub(super) fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.nodelay = nodelay;
         let held = self.hold.is_some();
@@ -287,7 +290,8 @@ impl SendHalf {
                 || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it changed.
+    /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it
+    /// changed.
     pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> WindowNews {
         let (was_closed, edge) = (self.window.size() == ByteCount::ZERO, self.window.edge());
         let resized = self.window.update(self.una(), (seq, ack), window);
@@ -299,7 +303,8 @@ impl SendHalf {
         WindowNews { resized, opened: resized && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
-    /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it was taken back.
+    /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it
+    /// was taken back.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         self.persist.on_ack();
         self.end_more();
@@ -320,7 +325,8 @@ impl SendHalf {
         self.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq))
     }
 
-    /// Segments are no longer than `size` from now on; what is outstanding and longer is sent again.
+    /// Segments are no longer than `size` from now on; what is outstanding and longer is sent
+    /// again.
     pub(super) fn shrink_segments(&mut self, now: Instant, size: ByteCount) {
         if let Some(sender) = &mut self.sender {
             sender.shrink_segments(now, size);
@@ -403,7 +409,8 @@ impl SendHalf {
         self.decided = Some(Box::new(transmit));
     }
 
-    /// Decides on full segments of new data that follow what was just decided on, up to `until`; gives where they end.
+    /// Decides on full segments of new data that follow what was just decided on, up to `until`;
+    /// gives where they end.
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
         match &mut self.sender {
@@ -469,8 +476,8 @@ impl SendHalf {
         self.persist.unanswered()
     }
 
-    /// Whether the peer's window has been closed for so long that probes leave as seldom as they ever do, or data was
-    /// sent again into it as often as `limit`.
+    /// Whether the peer's window has been closed for so long that probes leave as seldom as they
+    /// ever do, or data was sent again into it as often as `limit`.
     pub(super) fn is_shut(&self, limit: u32) -> bool {
         self.persist.is_slowest()
             || (self.window.size() == ByteCount::ZERO && self.persist.forgiven() > limit)

@@ -54,8 +54,8 @@ impl Persist {
         }
     }
 
-    /// An ACK was worked that leaves so many time-outs in a row. With a window that is closed they count as probes, also
-    /// once it opens again.
+    /// An ACK was worked that leaves so many time-outs in a row. With a window that is closed they
+    /// count as probes, also once it opens again.
     pub(super) fn forgive(&mut self, is_closed: bool, timeouts: u32) {
         self.forgiven = if is_closed { timeouts } else { self.forgiven.min(timeouts) };
     }
@@ -65,8 +65,8 @@ impl Persist {
         self.forgiven
     }
 
-    /// Works the timer: a window probe is to leave, if it is time, and the next one waits twice as long. Where the window
-    /// `is_silly`, small and not closed, that is used in place of a probe.
+    /// Works the timer: a window probe is to leave, if it is time, and the next one waits twice as
+    /// long. Where the window `is_silly`, small and not closed, that is used in place of a probe.
     pub(super) fn on_timeout(&mut self, now: Instant, is_silly: bool) {
         let Some(timer) = self.timer.as_mut().filter(|timer| timer.at <= now) else { return };
         timer.pause = (timer.pause * 2).min(MAX_PROBE);

@@ -1,11 +1,13 @@
-//! Each kind of segment that is refused is counted under its name and logged, and the flow continues.
+//! Each kind of segment that is refused is counted under its name and logged, and the flow
+//! continues.
 
 use airtcp_types::ExtSeq;
 
 use super::*;
 use crate::logged::logged;
 
-/// Something that a flow has to survive: the counter that rises, what is told of it, and how it comes about.
+/// Something that a flow has to survive: the counter that rises, what is told of it, and how it
+/// comes about.
 type Case = (&'static str, &'static str, fn() -> Script, fn(&mut Script));
 
 impl Script {
@@ -249,8 +251,8 @@ fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
         s
     }
     check(&[
-        // F-RTO: the first segment goes again and is acknowledged, new data leaves, and the second ACK is of what was
-        // sent once.
+        // F-RTO: the first segment goes again and is acknowledged, new data leaves, and the second
+        // ACK is of what was sent once.
         ("TcpExtTCPSpuriousRTOs", "NewData", sent, |s| {
             recv!(s, 200, "A", 1, ack = 1, len = 1000);
             send!(s, 210, "A", 1, ack = 1001);

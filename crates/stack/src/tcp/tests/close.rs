@@ -204,7 +204,8 @@ fn data_after_close_is_answered_by_a_rst() {
     send!(s, 2, "A", 1, ack = 2, len = 10);
     recv!(s, 2, "R", 2);
     assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_data), (State::Closed, 1));
-    // A peer that has not got the FIN takes a RST with no number but that of the FIN (RFC 5961 section 3.2).
+    // A peer that has not got the FIN takes a RST with no number but that of the FIN (RFC 5961
+    // section 3.2).
     let mut s = Script::established(&plain());
     s.conn.close(s.now);
     recv!(s, 0, "FA", 1, ack = 1);

@@ -99,7 +99,8 @@ fn a_peer_that_asks_again_without_is_answered_without() {
     s.send_at(1000, Script::syn_of(&config));
     assert_eq!(s.take(1000).unwrap().flags, "SA");
     send!(s, 1000, "A", 1, ack = 1);
-    // Nothing that leaves may be marked. But the first answer may have arrived after all: marks are told of.
+    // Nothing that leaves may be marked. But the first answer may have arrived after all: marks are
+    // told of.
     s.write(10);
     recv!(s, 1000, "PA", 1, ack = 1, len = 10);
     send!(s, 1000, "A", 1, ack = 11, len = 10, ecn = CE);

@@ -1,4 +1,5 @@
-//! Data that the application holds back (`TCP_CORK`, `MSG_MORE`), and the limit of unsent data (`TCP_NOTSENT_LOWAT`).
+//! Data that the application holds back (`TCP_CORK`, `MSG_MORE`), and the limit of unsent data
+//! (`TCP_NOTSENT_LOWAT`).
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Closing that may take only so long (`SO_LINGER`), and peers that answer nothing for too long (RFC 5482).
+//! Closing that may take only so long (`SO_LINGER`), and peers that answer nothing for too long
+//! (RFC 5482).
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! The packetdrill scripts of `tests/packetdrill/scripts` that no other test here covers, without packetdrill.
+//! The packetdrill scripts of `tests/packetdrill/scripts` that no other test here covers, without
+//! packetdrill.
 
 use airtcp_recovery::Phase;
 

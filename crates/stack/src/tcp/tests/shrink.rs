@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A peer that takes nothing of a segment that does not lie wholly in its window, and whose window is
-/// another one on every ACK.
+/// A peer that takes nothing of a segment that does not lie wholly in its window, and whose window
+/// is another one on every ACK.
 struct Strict {
     next: u32,
     window: u32,

@@ -243,7 +243,8 @@ fn what_a_closed_window_threw_away_leaves_at_once_when_it_opens() {
     send!(s, ms + 1, "A", 1, ack = 1, window = 5000);
     recv!(s, ms + 1, "A", 1, ack = 1, len = 1000);
     recv_nothing!(s, ms + 1);
-    // Once, however often it closes and opens; and if that is lost the timer is as on the first day.
+    // Once, however often it closes and opens; and if that is lost the timer is as on the first
+    // day.
     send!(s, ms + 2, "A", 1, ack = 1, window = 0);
     send!(s, ms + 3, "A", 1, ack = 1, window = 5000);
     recv_nothing!(s, ms + 3);

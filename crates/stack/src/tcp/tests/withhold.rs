@@ -1,4 +1,5 @@
-//! A receiver behind a base station: TCP-ECN's figures 1 to 4, as the mobile has them. X is 1, segments are of 1000 bytes.
+//! A receiver behind a base station: TCP-ECN's figures 1 to 4, as the mobile has them. X is 1,
+//! segments are of 1000 bytes.
 
 use super::*;
 
@@ -56,7 +57,8 @@ fn figure_3_a_congestion_loss_and_then_one_on_the_radio() {
 #[test]
 fn figure_4_a_loss_on_the_radio_and_then_one_by_congestion_look_like_one_by_congestion() {
     let mut s = Script::established(&aware());
-    // X is lost on the radio, X + 1 never came to the base station: the mark cannot tell them apart.
+    // X is lost on the radio, X + 1 never came to the base station: the mark cannot tell them
+    // apart.
     send!(s, 10, "A", X2, ack = 1, len = 1000, marked = true);
     recv!(s, 10, "A", 1, ack = 1, sack = [(X2, X3)]);
 }

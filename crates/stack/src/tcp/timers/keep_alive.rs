@@ -9,10 +9,11 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// Keep-alive settings. The default is Linux's.
 ///
-/// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a stranger can guess is not.
-/// It is asked only while nothing sent is unacknowledged and no window probed: otherwise the time-outs tell. With a
-/// [`user_timeout`](crate::tcp::TcpConfig::user_timeout) the peer is gone when it has said nothing for that long, whatever
-/// `probes` says.
+/// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a
+/// stranger can guess is not. It is asked only while nothing sent is unacknowledged and no window
+/// probed: otherwise the time-outs tell. With a
+/// [`user_timeout`](crate::tcp::TcpConfig::user_timeout) the peer is gone when it has said nothing
+/// for that long, whatever `probes` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
     /// The idle time before the first probe; at least one second.
@@ -33,7 +34,8 @@ impl Default for KeepAlive {
     }
 }
 
-/// What is known of the peer's life. The deadline counts only while a probe alone would tell that the peer is gone.
+/// What is known of the peer's life. The deadline counts only while a probe alone would tell that
+/// the peer is gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Watch {
     settings: KeepAlive,
@@ -71,8 +73,8 @@ impl Watch {
         self.at
     }
 
-    /// Works the deadline, if it has come: a probe is to leave, or the peer is gone. Gives whether it is, by `user_timeout`
-    /// if there is one.
+    /// Works the deadline, if it has come: a probe is to leave, or the peer is gone. Gives whether
+    /// it is, by `user_timeout` if there is one.
     pub(in crate::tcp) fn on_timeout(
         &mut self,
         now: Instant,

@@ -20,7 +20,8 @@ pub(super) use keep_alive::Watch;
 /// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
 const MAX_SILENCE: u32 = 15;
 const MAX_ORPHAN_SILENCE: u32 = 8;
-/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
+/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and
+/// nothing came for so long.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -60,7 +61,8 @@ impl Connection {
         }
     }
 
-    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
+    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not
+    /// to allocate with every segment.
     pub(super) fn rest_at(&self) -> Option<Instant> {
         let can = self.send.can_shrink() || self.receive.can_shrink() || self.acks.can_shrink();
         (can && !self.send.is_outstanding()).then(|| self.send.progress_at() + REST)
@@ -91,7 +93,8 @@ impl Connection {
         if gone {
             self.give_up(now, counters);
         } else if self.closing.is_orphan() && self.send.is_shut(limit) {
-            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
+            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on
+            // the peer alone.
             debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
             counters.tcp_ext_abort_on_timeout += 1;
             self.reset_peer(now);

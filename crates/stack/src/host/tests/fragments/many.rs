@@ -37,7 +37,8 @@ fn all_sources_share_the_hosts_room() {
     assert_eq!(target.take(cut(&from(13), 1, 504, 1_008)), [1_000]);
 }
 
-/// A fragment of any kind: source, identification, offset and length in eights, whether more come, odd bytes at its end.
+/// A fragment of any kind: source, identification, offset and length in eights, whether more come,
+/// odd bytes at its end.
 type Odd = (u8, u8, u16, usize, bool, usize, u64);
 
 fn odd() -> impl Strategy<Value = Odd> {

@@ -19,7 +19,8 @@ fn datagram(to: &str, len: usize) -> Vec<u8> {
     udp::emit(&from_stranger(to), 64, &bytes(len)).data
 }
 
-/// The fragment of a packet without options that has the bytes from `start` to `end` of its payload.
+/// The fragment of a packet without options that has the bytes from `start` to `end` of its
+/// payload.
 pub(super) fn cut(whole: &[u8], id: u8, start: usize, end: usize) -> Vec<u8> {
     cut_as(whole, id, start, end, end < whole.len() - header_len(whole))
 }

@@ -1,7 +1,8 @@
 //! Feedback of the peer: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
 //!
-//! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes modulo 2^24, now and then.
-//! Where an ACK acknowledges eight packets or more ACE alone is ambiguous. What is assumed then:
+//! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes
+//! modulo 2^24, now and then. Where an ACK acknowledges eight packets or more ACE alone is
+//! ambiguous. What is assumed then:
 //!
 //! ```text
 //! an option with ECEB    the number of packets nearest to what these bytes would be   A.2.2
@@ -16,12 +17,14 @@ use super::received::{FIRST_BYTES, FIRST_CEP};
 
 /// ACE is modulo this.
 const CYCLE: u64 = 8;
-/// Packets per ACK. If the average is above this, an ACK of many packets does not mean that ACKs were lost (RFC 9768
-/// appendix A.2.1: the average is to be well below eight). The number is that of Linux.
+/// Packets per ACK. If the average is above this, an ACK of many packets does not mean that ACKs
+/// were lost (RFC 9768 appendix A.2.1: the average is to be well below eight). The number is that
+/// of Linux.
 const FEW: u64 = 4;
 /// An ACK weighs one part in this number in that average.
 const WEIGHT: u64 = 64;
-/// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
+/// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the
+/// SYN-ACK marked or not.
 const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
 
 /// What an ACK reports of marks, and which data it is the first to report.
@@ -115,21 +118,24 @@ impl DeliveredMarks {
         }
     }
 
-    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section 3.2.2.4). If it is zero and
-    /// cannot be a count, the path clears the field, and feedback no longer has an effect.
+    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section
+    /// 3.2.2.4). If it is zero and cannot be a count, the path clears the field, and feedback no
+    /// longer has an effect.
     fn check_first_ace(&mut self, ace: u8, packets: u64) {
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
         }
     }
 
-    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
+    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with
+    /// CE.
     pub(super) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
         let &Feedback { ace, option, advances, bytes, packets, unreported, smss, .. } = feedback;
         if let Some(option) = &option {
             self.on_option(option);
         }
-        // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
+        // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its
+        // clock says otherwise.
         if packets == 0 && !feedback.is_later {
             // Nothing that this end has sent can have changed the count.
             if feedback.is_idle {
@@ -202,7 +208,8 @@ impl DeliveredMarks {
         self.responds
     }
 
-    /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768 section 3.2.3.2.5).
+    /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768
+    /// section 3.2.3.2.5).
     pub(super) const fn is_sound(&self) -> bool {
         self.responds && !self.contradicts
     }
@@ -219,8 +226,9 @@ impl DeliveredMarks {
     }
 }
 
-/// Of the numbers of packets that ACE allows, `by_ace` and those by a multiple of [`CYCLE`] above it, and of which no more than
-/// `most` can have arrived, the one that is nearest to what `marked` bytes are in packets of `size` bytes.
+/// Of the numbers of packets that ACE allows, `by_ace` and those by a multiple of [`CYCLE`] above
+/// it, and of which no more than `most` can have arrived, the one that is nearest to what `marked`
+/// bytes are in packets of `size` bytes.
 fn likely(by_ace: u64, most: u64, marked: u64, size: u64) -> u64 {
     let estimate = marked.div_ceil(size);
     let cycles = (estimate.saturating_sub(by_ace) + CYCLE / 2) / CYCLE;

@@ -1,7 +1,7 @@
 //! Negotiation by the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1).
 //!
-//! The first SYN or SYN-ACK of the peer decides (RFC 9768 section 3.1.5). Its flags are written as a number here, AE the
-//! highest bit and ECE the lowest, as [`Flags::ace`] has them.
+//! The first SYN or SYN-ACK of the peer decides (RFC 9768 section 3.1.5). Its flags are written as
+//! a number here, AE the highest bit and ECE the lowest, as [`Flags::ace`] has them.
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::tcp::{Flags, Segment};
@@ -15,8 +15,8 @@ const CLASSIC_SYN: u8 = 0b011;
 const CLASSIC_SYN_ACK: u8 = 0b001;
 /// A SYN that asks for AccECN. A peer that sends it back does not know what it means.
 pub(in crate::tcp) const ACCURATE_SYN: u8 = 0b111;
-/// So many SYNs ask for AccECN before others ask for nothing (RFC 9768 section 3.1.4.1), and as many SYN-ACKs grant it
-/// before others grant nothing (section 3.2.3.2.2).
+/// So many SYNs ask for AccECN before others ask for nothing (RFC 9768 section 3.1.4.1), and as
+/// many SYN-ACKs grant it before others grant nothing (section 3.2.3.2.2).
 const TRIES: u32 = 2;
 
 /// A form of feedback, from the poorest to the richest.
@@ -55,7 +55,8 @@ pub(in crate::tcp) struct Negotiation {
     plain: bool,
 }
 
-/// The code that tells the peer which ECN field its SYN or SYN-ACK arrived with (RFC 9768 tables 2 and 3).
+/// The code that tells the peer which ECN field its SYN or SYN-ACK arrived with (RFC 9768 tables 2
+/// and 3).
 pub(super) const fn echo_of(ecn: u8) -> u8 {
     match ecn {
         CE => 0b110,
@@ -65,7 +66,8 @@ pub(super) const fn echo_of(ecn: u8) -> u8 {
     }
 }
 
-/// The ECN field that a code tells of (RFC 9768 tables 2 and 4); `None` of the codes that tell of none.
+/// The ECN field that a code tells of (RFC 9768 tables 2 and 4); `None` of the codes that tell of
+/// none.
 pub(super) const fn echoed(code: u8) -> Option<u8> {
     match code {
         0b010 => Some(NOT_ECT),
@@ -99,8 +101,8 @@ impl Negotiation {
         self.agreed.unwrap_or_default()
     }
 
-    /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of ACE (RFC 9768 section
-    /// 3.2.2.1).
+    /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of
+    /// ACE (RFC 9768 section 3.2.2.1).
     pub(in crate::tcp) fn code(&self) -> Option<u8> {
         (self.agreed() == Form::Accurate).then(|| echo_of(self.received_ecn))
     }
@@ -136,12 +138,14 @@ impl Negotiation {
         self.plain
     }
 
-    /// Takes the peer's first SYN; gives what is agreed on. `crossed`: this end has sent a SYN of its own.
+    /// Takes the peer's first SYN; gives what is agreed on. `crossed`: this end has sent a SYN of
+    /// its own.
     pub(in crate::tcp) fn on_syn(&mut self, syn: &Segment<'_>, crossed: bool) -> Form {
         let most = if crossed { self.grants.min(self.asks) } else { self.grants };
         let agreed = match (most, asked(syn)) {
             (Form::Accurate, Form::Accurate) => Form::Accurate,
-            // RFC 9768 section 3.1.2: one that knows ECN alone takes a SYN that asks for AccECN for one that asks for ECN.
+            // RFC 9768 section 3.1.2: one that knows ECN alone takes a SYN that asks for AccECN for
+            // one that asks for ECN.
             (Form::Accurate | Form::Classic, _) if is_classic(syn) => Form::Classic,
             _ => Form::Nothing,
         };
@@ -185,7 +189,8 @@ impl Negotiation {
         }
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts that SYN.
+    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts
+    /// that SYN.
     pub(in crate::tcp) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) -> bool {
         self.received_ecn = syn_ack.ecn;
         let ace = syn_ack.flags.ace();
@@ -207,14 +212,16 @@ fn asked(syn: &Segment<'_>) -> Form {
     }
 }
 
-/// Whether a SYN asks for ECN, to a peer that knows nothing else. Without AccECN no SYN is ECT: one that is has come by a
-/// path that writes into the field, and as in Linux there is no ECN of RFC 3168 there.
+/// Whether a SYN asks for ECN, to a peer that knows nothing else. Without AccECN no SYN is ECT: one
+/// that is has come by a path that writes into the field, and as in Linux there is no ECN of RFC
+/// 3168 there.
 const fn is_classic(syn: &Segment<'_>) -> bool {
     syn.flags.ace() & 0b011 == CLASSIC_SYN && syn.ecn == NOT_ECT
 }
 
-/// Whether a SYN-ACK, or the ACK of one, leaves it possible that the SYN or SYN-ACK of this end arrived as it left, with
-/// Not-ECT. Codes that tell of no field do (RFC 9768 section 3.1.3, table 4).
+/// Whether a SYN-ACK, or the ACK of one, leaves it possible that the SYN or SYN-ACK of this end
+/// arrived as it left, with Not-ECT. Codes that tell of no field do (RFC 9768 section 3.1.3, table
+/// 4).
 pub(super) const fn is_unchanged(code: u8) -> bool {
     matches!(echoed(code), None | Some(NOT_ECT))
 }

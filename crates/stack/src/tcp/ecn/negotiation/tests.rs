@@ -62,7 +62,8 @@ fn a_syn_is_answered_as_table_2_has_it() {
             for ace in [0b001, 0b010, 0b100, 0b101, 0b110, 0b111] {
                 assert_eq!(answer(ace), (Form::Accurate, code), "{mode} {ace:03b} {ecn:02b}");
             }
-            // The third block. Without AccECN a SYN that is ECT shows a path that writes into the field.
+            // The third block. Without AccECN a SYN that is ECT shows a path that writes into the
+            // field.
             let classic = match ecn {
                 NOT_ECT => (Form::Classic, 0b001),
                 _ => (Form::Nothing, 0b000),

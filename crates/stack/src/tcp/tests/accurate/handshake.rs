@@ -26,7 +26,8 @@ fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_t
             let mut s = client(ace, ecn);
             recv!(s, 5, "A", 1, ack = 1, ace = code, accecn = counted(0, 0, 0));
             recv_nothing!(s, 5);
-            // RFC 9768 table 3: of a marked one the counter tells as well, which arrives for certain.
+            // RFC 9768 table 3: of a marked one the counter tells as well, which arrives for
+            // certain.
             let first = if ecn == CE { FIRST + 1 } else { FIRST };
             s.write(10);
             let field = if syn == NOT_ECT { ECT_0 } else { NOT_ECT };
@@ -283,7 +284,8 @@ fn time_outs_of_the_syn_do_not_count_as_time_outs_of_the_syn_ack() {
 
     // Its own time-outs count, and the attempt ends after as many time-outs in all.
     let (mut s, grant) = crossed();
-    // RFC 6298 section 5.5: without a measurement, the time-out stays doubled as often as the timer ran out.
+    // RFC 6298 section 5.5: without a measurement, the time-out stays doubled as often as the timer
+    // ran out.
     s.recv_at(7100, &grant);
     s.recv_at(15_100, &Seg { ace: Some(0b000), ..grant });
     recv_nothing!(s, 31_099);

@@ -33,7 +33,8 @@ fn info(s: &Script) -> AccEcnInfo {
     s.conn.info(s.now).accecn.expect("AccECN is in use")
 }
 
-/// A server that was sent a SYN for AccECN in a packet with this field, at time zero. Its SYN-ACK has left.
+/// A server that was sent a SYN for AccECN in a packet with this field, at time zero. Its SYN-ACK
+/// has left.
 #[track_caller]
 fn syn_received(config: &TcpConfig, ecn: u8, code: u8) -> Script {
     let syn = Seg { ecn, ace: Some(0b111), ..Script::syn_of(config) };
@@ -65,7 +66,8 @@ fn server_with(config: &TcpConfig) -> Script {
     s
 }
 
-/// A server with a connection that has timestamps: beside them and two SACK blocks an option has room for two counters.
+/// A server with a connection that has timestamps: beside them and two SACK blocks an option has
+/// room for two counters.
 #[track_caller]
 fn server_with_timestamps() -> Script {
     let mut s = Script::syn_received(&TcpConfig { timestamps: true, ..accurate() });

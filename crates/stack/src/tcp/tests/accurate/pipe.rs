@@ -1,5 +1,5 @@
-//! AccECN (RFC 9768) where queues mark at random and ACKs are lost, repeated and overtaken: the sender's counters beside what
-//! has arrived.
+//! AccECN (RFC 9768) where queues mark at random and ACKs are lost, repeated and overtaken: the
+//! sender's counters beside what has arrived.
 
 use std::collections::BTreeMap;
 
@@ -134,7 +134,8 @@ impl Pipe {
             return;
         }
         let (newly, una) = (self.known(), self.ends[0].send.una().since(una).0);
-        // RFC 9768 appendix A.2.1: no ACK counts for more than it acknowledges, but that ACE counts for up to seven.
+        // RFC 9768 appendix A.2.1: no ACK counts for more than it acknowledges, but that ACE counts
+        // for up to seven.
         let reported = newly.0.saturating_sub(known.0);
         let outstanding = self.ends[0].send.nxt().since(self.ends[0].send.una()).0;
         assert!(reported <= 7.max((una + outstanding).div_ceil(MSS)), "{reported} by {una}");

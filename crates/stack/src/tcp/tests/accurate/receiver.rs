@@ -59,7 +59,8 @@ fn data_carries_the_latest_count_and_is_sent_again_with_it() {
     recv!(s, 0, "PA", 1, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
     send!(s, 1, "A", 1, ack = 1, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 1, "A", 1001, ack = 11, ace = FIRST + 1, accecn = counted(0, 10, 0));
-    // Sent again it cannot be marked (RFC 3168 section 6.1.5), and has no option (RFC 9768 section 3.2.3.2.2).
+    // Sent again it cannot be marked (RFC 3168 section 6.1.5), and has no option (RFC 9768 section
+    // 3.2.3.2.2).
     let at = s.conn.poll_timeout().unwrap().as_millis();
     recv!(s, at, "PA", 1, ack = 11, len = 1000, ace = FIRST + 1);
 }
