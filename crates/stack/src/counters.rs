@@ -1,11 +1,11 @@
-//! Counters of the stack, with the names of `nstat`.
+//! Counters of the stack, named as in `nstat`.
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
         /// Counters of a host since its creation.
         ///
-        /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions,
-        /// as the kernel's TCP counters do.
+        /// Field names are `nstat`'s names in snake case. TCP and UDP counters include both IP
+        /// versions, as the kernel's TCP counters do.
         #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
         #[non_exhaustive]
         pub struct Counters {
@@ -13,19 +13,20 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Every counter's name, as `nstat` spells it, and its value, in a fixed order.
+            /// Returns the name, as `nstat` spells it, and the value of every counter, in a fixed
+            /// order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)+].into_iter()
             }
 
-            /// Every counter's name, and its meaning in one sentence, in the order of
+            /// Returns the name of every counter and its meaning in one sentence, in the order of
             /// [`iter`](Self::iter).
             pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
                 [$(($name, concat!($($doc),+).trim_ascii()),)+].into_iter()
             }
         }
 
-        /// What several hosts have counted together.
+        /// Adds up the counters of several hosts.
         impl std::iter::Sum for Counters {
             fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
                 all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
