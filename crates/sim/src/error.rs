@@ -11,9 +11,9 @@ pub enum SimError {
     /// A value is invalid.
     #[error("{place}: {what}")]
     Senseless {
-        /// Which part of it: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
+        /// The invalid part: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
         place: String,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do.
         what: String,
     },
     /// A link cannot be created.
@@ -35,30 +35,30 @@ pub enum SimError {
     /// The simulated time does not advance.
     #[error(transparent)]
     Stuck(#[from] Stuck),
-    /// What arrived is not what was sent.
+    /// The received data differs from the sent data.
     #[error(
         "flow `{flow}`: the byte at {offset} of its stream arrived corrupted: a bug of the stack"
     )]
     Content {
         /// The flow.
         flow: String,
-        /// Where in its stream.
+        /// The position in its stream.
         offset: u64,
     },
     /// A scenario file is invalid.
     #[error("{place}: {what}")]
     File {
-        /// `name:line:column`.
+        /// The position: `name:line:column`.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and what is valid.
         what: String,
     },
-    /// A setting that overrides the file is invalid.
+    /// A setting that overrides a value of the file is invalid.
     #[error("`{setting}`: {what}")]
     Setting {
         /// The setting.
         setting: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and what is valid.
         what: String,
     },
     /// Threads cannot be started.
