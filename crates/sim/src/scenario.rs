@@ -219,9 +219,9 @@ pub struct FlowSpec {
     /// The time after which a connection without an answer is aborted. `None`: TCP allows the
     /// stack's default number of consecutive time-outs, and RRTP uses its default times.
     pub user_timeout: Option<Duration>,
-    /// The wake-up latency of its hosts, as on a busy machine: a received packet or an expired timer
-    /// waits this long, then the host processes everything that is due. In a chain, where flows
-    /// share the hosts, the longest latency applies.
+    /// The wake-up latency of its hosts, as on a busy machine: a received packet or an expired
+    /// timer waits this long, then the host processes everything that is due. In a chain, where
+    /// flows share the hosts, the longest latency applies.
     pub wake_up_delay: Duration,
     /// Whether its mobile suppresses duplicate ACKs by the base station's marks (TCP-ECN).
     pub mark_aware: bool,

@@ -25,7 +25,7 @@ const KEYS: u64 = 5 << 32;
 /// One copy of a flow.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    /// Which of the scenario's flows it is.
+    /// The index of the flow in the scenario.
     pub(crate) spec: usize,
     pub(crate) copy: u32,
     pub(crate) start: Instant,
