@@ -79,7 +79,7 @@ pub struct Delivered {
     /// How often the bytes had been sent before. If this is not zero, the ACK does not show which
     /// transmission arrived (Karn).
     pub resent: u32,
-    /// The transmission of the same bytes before [`tx`](Self::tx).
+    /// The transmission of the same bytes before `tx`.
     pub previous: Option<TxNo>,
     /// Whether the cumulative acknowledgement covers the bytes, rather than a SACK block.
     pub cumulative: bool,
