@@ -9,9 +9,9 @@ use airtcp_types::{Crossing, Event, EventKind, Instant, NodeId, Observer, Packet
 use crate::node_info::check_names;
 use crate::{NodeInfo, NodeKind, TraceError, capture, plot, sqlog};
 
-/// The capture's name in its directory.
+/// The file name of the capture.
 pub(crate) const PACKETS: &str = "packets.pcapng";
-/// The event log's name in its directory.
+/// The file name of the event log.
 pub(crate) const EVENTS: &str = "events.sqlog";
 
 /// The number of flows with pictures, those with the most bytes. `airtcp plot` draws the others.

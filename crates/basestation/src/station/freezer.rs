@@ -37,8 +37,8 @@ pub enum Reach {
     Leaving,
     /// The mobile is out of reach: packets for it are held.
     Gone,
-    /// The mobile has been out of reach for too long: its flows are released, and packets for it are
-    /// no longer held or answered.
+    /// The mobile has been out of reach for too long: its flows are released, and packets for it
+    /// are no longer held or answered.
     Lost,
 }
 
