@@ -1,5 +1,5 @@
-//! Each kind of bad input, and each limit, is counted under its name and logged, and another flow
-//! continues.
+//! Each kind of bad input, and each limit, is counted under its name and logged, and an existing
+//! flow continues.
 
 use airtcp_wire::udp;
 
@@ -10,24 +10,25 @@ use crate::logged::logged;
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";
 
-/// What a host has to bear: the counter that rises, what is told of it, and how it comes about.
+/// A bad event: the counter that it increments, the text that is logged, and the code that causes
+/// it.
 type Case = (&'static str, &'static str, fn(&mut Bearing));
 
-/// Two hosts with a flow between them that has data on its way.
+/// Two hosts with a connection that has data in flight.
 struct Bearing {
     pair: Pair,
-    /// What the client has sent and the server has not got yet.
+    /// The data packet that the client has sent and the server has not received.
     sent: Packet,
 }
 
 impl Bearing {
-    /// Gives the server a packet of a stranger's, or of anybody's.
+    /// Delivers a packet to the server, from a stranger or any other host.
     fn give_server(&mut self, data: Vec<u8>) {
         let now = self.pair.now;
         self.pair.server.handle_packet(now, PORT, Packet::new(data));
     }
 
-    /// Has a stranger call the server while a quota is used up.
+    /// Lets a stranger connect to the server while a quota is exhausted.
     fn call_beyond(&mut self, use_up: fn(&mut HostConfig)) {
         self.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
         use_up(&mut self.pair.server.config);
@@ -36,21 +37,21 @@ impl Bearing {
         (config.quota, config.peer_quota) = (Quota::ALL, Quota::PEER);
     }
 
-    /// Gives the client an ICMP error about the packet that is on its way.
+    /// Delivers an ICMP error about the packet in flight to the client.
     fn about_sent(&mut self, kind: [u8; 2], word: u32, quoted: &[u8]) {
         let error = icmp_error(&self.sent.data, kind, word, quoted);
         self.pair.client.handle_packet(self.pair.now, PORT, error);
     }
 
-    /// Gives the server an ICMP error about a segment that it never sent, of which it quotes so
-    /// many bytes.
+    /// Delivers an ICMP error to the server about a segment that it never sent; the error quotes
+    /// `quoted` bytes.
     fn about_nothing(&mut self, from: &str, kind: [u8; 2], quoted: usize) {
         let FlowId { local, remote } = from_stranger(from);
         let never = tcp::emit(&FlowId { local: remote, remote: local }, 64, &syn(), &[]).data;
         self.give_server(icmp_error(&never, kind, 0, &never[..quoted]).data);
     }
 
-    /// Has the client send a datagram, and gives it an ICMP error about that.
+    /// Sends a datagram from the client, and delivers an ICMP error about it.
     fn about_datagram(&mut self, kind: [u8; 2], word: u32) {
         let now = self.pair.now;
         let socket = self.pair.client.udp_bind(address("10.0.0.2:7")).unwrap();
@@ -69,7 +70,7 @@ fn counter(host: &Host, name: &str) -> u64 {
     host.counters().iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// Does each to a flow over IPv4 and to one over IPv6.
+/// Runs each case with a connection over IPv4 and one over IPv6.
 fn check(cases: &[Case]) {
     for (name, told, happens) in cases {
         for to in [V4, V6] {
@@ -88,7 +89,7 @@ fn check(cases: &[Case]) {
             let is_told = |line: &String| line.starts_with("DEBUG ") && line.contains(told);
             assert!(lines.iter().any(is_told), "{name} {to}: {told}: {lines:#?}");
             let Bearing { mut pair, sent, .. } = bearing;
-            // Answers to strangers leave first.
+            // Answers to strangers are sent first, and dropped.
             while pair.server.poll_transmit(pair.now).is_some() {}
             pair.server.handle_packet(pair.now, PORT, sent);
             pair.exchange();
@@ -102,7 +103,7 @@ fn with_flags(flags: Flags) -> Header {
     Header { flags, ..syn() }
 }
 
-/// SYNs of strangers, each from another port.
+/// Delivers SYNs of a stranger, each from another port.
 fn flood(bearing: &mut Bearing, count: u16) {
     for port in 0..count {
         let flow = FlowId { local: ([10, 0, 0, 9], 1_000 + port).into(), remote: address(V4) };
@@ -175,7 +176,7 @@ fn a_flow_survives_what_the_network_says() {
         }),
         ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 3], 40)),
         ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 4], 60)),
-        // A quote that has not all of the numbers that it should have.
+        // A quote too short to contain all required fields.
         ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 1], 22)),
         ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 3], 42)),
         ("IcmpInParmProbs", "Parameter Problem", |b| b.about_nothing(V4, [12, 0], 40)),
@@ -265,7 +266,7 @@ fn a_flow_survives_limits() {
     ]);
 }
 
-/// Gives the server one packet, and checks which counters that moves.
+/// Delivers one packet to the server, and checks which counters change.
 #[track_caller]
 fn counted(host: &mut Host, data: Vec<u8>, answered: usize, names: &[&str]) {
     let before = host.counters().clone();

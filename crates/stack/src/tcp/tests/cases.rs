@@ -1,13 +1,12 @@
-//! Each kind of segment that is refused is counted under its name and logged, and the flow
-//! continues.
+//! Each kind of refused segment is counted under its name and logged, and the flow continues.
 
 use airtcp_types::ExtSeq;
 
 use super::*;
 use crate::logged::logged;
 
-/// Something that a flow has to survive: the counter that rises, what is told of it, and how it
-/// comes about.
+/// An event that a connection must survive: the counter that it increments, the text that is
+/// logged, the initial state, and the code that causes the event.
 type Case = (&'static str, &'static str, fn() -> Script, fn(&mut Script));
 
 impl Script {
@@ -15,7 +14,7 @@ impl Script {
         self.counters.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
-    /// Takes whatever leaves now.
+    /// Takes all segments that are sent now.
     fn drain(&mut self) -> Vec<Seg> {
         std::iter::from_fn(|| {
             let packet = self.conn.poll_transmit(self.now, &mut self.counters, &mut self.outlet)?;
@@ -24,13 +23,14 @@ impl Script {
         .collect()
     }
 
-    /// The peer's next number, and the one up to which it has everything.
+    /// The peer's next sequence number, and its acknowledgement number after it has received
+    /// everything.
     fn next(&self) -> (u32, u32) {
         let relative = |number: ExtSeq, base| number.wire().distance(base) as u32;
         (relative(self.conn.receive.nxt(), IRS), relative(self.conn.send.nxt(), ISS))
     }
 
-    /// The peer ends a handshake that is not at its end, as if nothing had been.
+    /// Completes an incomplete handshake as the peer, as if nothing had happened.
     #[track_caller]
     fn complete(&mut self, ms: u64) {
         match self.conn.state() {
@@ -44,7 +44,7 @@ impl Script {
         assert_eq!(self.conn.state(), State::Established);
     }
 
-    /// Data arrives both ways, all of it.
+    /// Transfers data in both directions, and checks that all of it arrives.
     #[track_caller]
     fn goes_on(&mut self, ms: u64) {
         self.drain();
@@ -95,13 +95,13 @@ fn stamped() -> Script {
     s
 }
 
-/// With room for 2000 bytes.
+/// An established connection with a receive buffer of 2000 bytes.
 fn narrow() -> Script {
     let bytes = ByteCount(2000);
     Script::established(&TcpConfig { initial_window: bytes, receive_buffer: bytes, ..plain() })
 }
 
-/// All that the first window holds, on its way.
+/// An established connection with a full initial window in flight.
 fn sent() -> Script {
     let mut s = established();
     s.write(20_000);
@@ -109,7 +109,7 @@ fn sent() -> Script {
     s
 }
 
-/// The peer acknowledges what is outstanding, and what follows it.
+/// Acknowledges all outstanding data, and the data that follows it.
 fn acknowledge_all(s: &mut Script) {
     let ms = s.now.as_millis();
     for _ in 0..20 {
@@ -176,7 +176,7 @@ fn an_established_flow_survives() {
 fn a_flow_survives_what_there_is_no_room_for() {
     check(&[
         ("TcpExtTCPOFODrop", "no room", established, |s| {
-            // More holes than are kept.
+            // More holes than can be stored.
             for n in 0..4_200 {
                 send!(s, 1, "A", 3 + 2 * n, ack = 1, len = 1);
                 s.drain();
@@ -251,8 +251,8 @@ fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
         s
     }
     check(&[
-        // F-RTO: the first segment goes again and is acknowledged, new data leaves, and the second
-        // ACK is of what was sent once.
+        // F-RTO: the first segment is retransmitted and acknowledged, new data is sent, and the
+        // second ACK is for data that was sent once.
         ("TcpExtTCPSpuriousRTOs", "NewData", sent, |s| {
             recv!(s, 200, "A", 1, ack = 1, len = 1000);
             send!(s, 210, "A", 1, ack = 1001);
@@ -350,13 +350,13 @@ fn a_shift_above_fourteen_is_told_of() {
 
 #[test]
 fn what_fills_a_hole_was_not_queued_out_of_order() {
-    // As Linux counts: TCPOFOQueue is of data above a hole alone, once it is held.
+    // As in Linux: TCPOFOQueue counts only data that is stored above a hole.
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 11, ack = 1, len = 10);
     send!(s, 1, "A", 31, ack = 1, len = 10);
     s.drain();
     assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
-    // One hole of two is filled.
+    // Fills one of two holes.
     send!(s, 2, "A", 1, ack = 1, len = 10);
     s.drain();
     assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
