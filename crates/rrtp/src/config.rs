@@ -24,11 +24,11 @@ pub struct NetworkProfile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkKind {
-    /// A slow wireless link at the end, whose bandwidth is this flow's alone: the rate is that
-    /// link's. Losses are judged by Biaz.
+    /// A slow wireless link at the end of the path, used by this flow alone: the rate is that of
+    /// the link. Losses are classified by Biaz.
     WirelessLastHop,
-    /// Several flows share the path: linear increase, multiplicative decrease. Losses are judged by
-    /// Spike.
+    /// A path shared by several flows: linear increase, multiplicative decrease. Losses are
+    /// classified by Spike.
     #[default]
     General,
 }

@@ -11,9 +11,9 @@ use crate::config::NetworkKind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Connecting,
-    /// Data flows, or may.
+    /// Data can flow.
     Established,
     /// Everything was sent and received; the endpoint still responds, in case the peer does not
     /// know.
