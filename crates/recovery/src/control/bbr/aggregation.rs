@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     const CWND: ByteCount = ByteCount(100_000);
-    /// 1000 bytes a millisecond.
+    /// 1000 bytes per millisecond.
     const BW: Rate = Rate::from_bits_per_sec(8_000_000);
 
-    /// An ACK of so many kilobytes each so many milliseconds.
+    /// `count` ACKs of `kilobytes` each, one every `millis` milliseconds.
     fn of(kilobytes: u64, millis: u64, count: u64) -> Aggregation {
         let mut aggregation = Aggregation::new(Instant::ZERO);
         for n in 1..=count {

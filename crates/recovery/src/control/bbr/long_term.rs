@@ -127,7 +127,7 @@ mod tests {
 
     const ROUND: Duration = Duration::from_millis(100);
 
-    /// Rounds in which `delivered` and `lost` kilobytes are reported at the end.
+    /// Rounds that report the given `delivered` and `lost` kilobytes at their end.
     fn pass(long_term: &mut LongTerm, totals: &mut Totals, rounds: &[(u64, u64)]) {
         for (delivered, lost) in rounds {
             totals.at += ROUND;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn two_lossy_intervals_of_one_rate_show_a_policer() {
         let (mut long_term, mut totals) = (LongTerm::default(), Totals::default());
-        // Of the first interval's four rounds the first one ends with the first loss.
+        // The first of the four rounds of the first interval ends with the first loss.
         pass(&mut long_term, &mut totals, &[(100, 30); 4]);
         assert_eq!(long_term.rate(), None);
         pass(&mut long_term, &mut totals, &[(110, 30); 4]);

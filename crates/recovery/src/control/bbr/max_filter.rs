@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_next_best_takes_the_place_of_the_best() {
-        // The second is of a later quarter, the third of a later half.
+        // The second is in a later quarter, the third in a later half.
         let mut values = vec![100, 10, 10, 90, 10, 10, 80];
         for (rounds, best) in [(11, 100), (12, 90), (14, 90), (15, 80), (17, 80), (18, 10)] {
             values.resize(rounds, 10);

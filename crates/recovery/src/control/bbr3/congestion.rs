@@ -176,7 +176,7 @@ mod tests {
         Rate::from_bits_per_sec(mbit * 1_000_000)
     }
 
-    /// Works an ACK of a packet that was sent after `prior`, at 5 Mbit/s.
+    /// Processes an ACK of a packet that was sent after `prior`, at 5 Mbit/s.
     fn ack(congestion: &mut Congestion, prior: u64, total: u64, adapts: bool) -> bool {
         let sample = Sample {
             delivery_rate: mbit(5),
@@ -201,7 +201,7 @@ mod tests {
         assert!(!ack(&mut congestion, 500, 2_000, true), "sent before the loss was found");
         assert_eq!(congestion.short_term, ShortTerm::UNBOUNDED);
         assert!(ack(&mut congestion, 1_000, 3_000, true));
-        // Seven tenths of the rate and of the window: both are more than the latest.
+        // Seven tenths of the rate and of the window: both exceed the latest values.
         let once = ShortTerm { bw: mbit(7), inflight: ByteCount(14_000) };
         assert_eq!(congestion.short_term, once);
         assert!(ack(&mut congestion, 3_000, 4_000, true));

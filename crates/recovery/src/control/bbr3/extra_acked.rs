@@ -117,7 +117,7 @@ mod tests {
         for (round, value) in (0..).zip(values) {
             filter.update(round, ByteCount(value), 10);
             let window = &values[(round as usize + 1).saturating_sub(10)..=round as usize];
-            // It may forget a value that is not the largest, and never keeps one for too long.
+            // It may discard a value that is not the largest, but never keeps a value too long.
             assert!(window.contains(&filter.get().0), "{filter:?} after {window:?}");
             if round < 11 {
                 assert_eq!(filter.get().0, *window.iter().max().unwrap(), "in round {round}");
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(filter.get(), ByteCount(3));
     }
 
-    /// A million bytes per second, acknowledged every `gap` milliseconds for a second.
+    /// A million bytes per second for a second, acknowledged every `gap` milliseconds.
     fn aggregated(gap: u64) -> ByteCount {
         let mut extra = ExtraAcked::new(Instant::ZERO);
         for at in (gap..=1_000).step_by(gap as usize) {

@@ -68,7 +68,7 @@ mod tests {
             assert!(!full_bw.now, "at {rate}");
             full_bw.on_round(mbit(rate), false);
         }
-        // 9 and 9 are growth of less than a quarter over 8; 10 is exactly a quarter.
+        // 9 is growth of less than a quarter over 8; 10 is exactly a quarter.
         assert!(!full_bw.now);
         full_bw.on_round(mbit(12), false);
         assert!(full_bw.now && full_bw.reached);

@@ -131,7 +131,7 @@ mod tests {
         let interval = |rtt| MinRtt::new(Instant::ZERO, Some(ms(rtt))).low_load_interval();
         assert_eq!(interval(20), ms(1_000));
         assert_eq!(interval(300), ms(2_400));
-        // No later than a ProbeRTT is due in any case.
+        // A ProbeRTT is due by then anyway.
         assert_eq!(interval(840), ms(5_000));
         assert_eq!(interval(10_000), ms(5_000));
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn probes_of_a_long_path_become_rarer_and_a_longer_one_is_believed_later() {
         let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(400)));
-        // The time of each probe that was due, tried every 100 ms, with the RTT of a queue.
+        // The times at which a probe was due, checked every 100 ms, with the RTT of a full queue.
         let mut due = Vec::new();
         for at in (100..=80_000).step_by(100) {
             if ack(&mut min_rtt, at, 500).1 {
@@ -151,7 +151,7 @@ mod tests {
         let gaps: Vec<u64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(due[0], 5_100);
         assert_eq!(gaps, [10_100, 16_100, 16_100, 16_100, 16_100], "40 round trips are 16 s");
-        // 600 ms from now on: believed 32 s after the last 400 ms.
+        // 600 ms from now on: accepted 32 s after the last 400 ms.
         let last = *due.last().unwrap();
         let mut believed = None;
         for at in (last..last + 60_000).step_by(100) {

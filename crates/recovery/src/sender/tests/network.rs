@@ -1,4 +1,4 @@
-//! Whole transfers, for every combination that the registry knows.
+//! Whole transfers, for every combination in the registry.
 
 use airtcp_types::{ByteCount, SendRule};
 
@@ -104,7 +104,7 @@ fn the_timer_doubles_while_nothing_arrives() {
         .filter(|(_, t)| t.rule == SendRule::Timeout && t.range.start == crate::testkit::FIRST)
         .map(|(at, _)| at.as_millis())
         .collect();
-    // The handshake measured 100 ms: SRTT 100, RTTVAR 50, RTO 300 ms, then 600, 1200, 2400.
+    // The RTT of the handshake is 100 ms: SRTT 100, RTTVAR 50, RTO 300 ms, then 600, 1200, 2400.
     assert_eq!(at, [300, 900, 2_100, 4_500]);
 }
 
