@@ -64,7 +64,7 @@ pub struct HostConfig {
     /// The maximum number of segments in a super-segment, as Linux's `gso_max_segs`. A low limit
     /// keeps bursts short.
     pub segments_at_once: u16,
-    /// The index of this host among the hosts that share these addresses. A stack with several
+    /// The position of this host among the hosts that share these addresses. A stack with several
     /// queues sets it.
     pub share: Share,
 }

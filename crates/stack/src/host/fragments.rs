@@ -87,7 +87,7 @@ enum Fit {
     Overlap,
 }
 
-/// All packets of which fragments have arrived.
+/// The packets with at least one received fragment.
 #[derive(Debug)]
 pub(super) struct Fragments {
     /// By order of arrival of their first fragments.

@@ -94,8 +94,7 @@ fn a_port_that_the_host_chose_gives_way_to_another() {
 fn no_connection_takes_a_port_that_is_bound() {
     let mut host = server();
     let peer = address("10.0.0.9:80");
-    // Opens connections from every port but three, two of which are then bound, one of them at all
-    // addresses.
+    // Of three ports, two are bound, one of them at all addresses; the third stays free.
     let free: Vec<SocketAddr> = (0..3)
         .map(|_| {
             let id = host.tcp_connect(Instant::ZERO, peer, None).unwrap();

@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// Carries 300,000 bytes over a new connection; returns the connection, and its longest packet
-    /// at the end.
+    /// Carries 300,000 bytes over a new connection; returns the client's socket, and the longest
+    /// packet among the last 100,000 bytes.
     fn whole(&mut self, to: &str) -> (SocketId, usize) {
         let ends = self.connect(to);
         self.carry(ends, 200_000);

@@ -48,8 +48,7 @@ pub(super) struct SendHalf {
     hold: Option<Box<Hold>>,
     /// The limit of unsent data (bytes).
     low_water: u32,
-    /// A transmission already decided on, which must not be in the same packet as the one before
-    /// it.
+    /// A transmission that was decided on and is sent in a later packet.
     decided: Option<Box<Transmit>>,
     /// Whether a FIN follows the last byte.
     fin: bool,

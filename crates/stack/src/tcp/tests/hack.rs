@@ -21,7 +21,7 @@ fn settled(config: &TcpConfig) -> Script {
 }
 
 impl Script {
-    /// Delivers a segment of which only the header is intact; returns whether it is answered.
+    /// Delivers a segment with an intact header and corrupted data; returns whether it is answered.
     fn corrupted_at(&mut self, ms: u64, seg: Seg) -> bool {
         self.advance(ms);
         let wire = seg.to_wire();

@@ -126,7 +126,7 @@ fn the_send_buffer_is_the_limit_while_all_of_it_was_sent_and_the_application_has
     recv_nothing!(s, 0);
     recv_nothing!(s, 10);
     assert_eq!(limited(&s), 10);
-    // There is room: what keeps the application from writing does not matter.
+    // There is room: time in which the application does not write does not count.
     send!(s, 20, "A", 1, ack = 2001);
     recv_nothing!(s, 20);
     recv_nothing!(s, 30);

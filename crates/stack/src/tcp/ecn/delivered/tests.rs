@@ -74,7 +74,8 @@ fn more_marks_than_packets_are_believed() {
 // Shows: RFC9768-3.2.3.2.5-1
 #[test]
 fn with_an_option_the_number_of_packets_follows_the_bytes() {
-    // The number of packets, and of those with a mark, of which ACE reports the lower three bits.
+    // The number of packets, and the number of marked ones; ACE reports the lower three bits of the
+    // latter.
     for (packets, marked) in [(8, 8), (10, 2), (10, 10), (40, 0), (40, 17), (64, 64), (100, 33)] {
         let mut delivered = begun();
         let all = packets * SMSS;
