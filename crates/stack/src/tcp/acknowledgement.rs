@@ -154,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// Answers an ACK of data that was not sent during the handshake with a RST: the peer refers to
-    /// another connection (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
+    /// Rejects a handshake ACK of data that was not sent, with a RST: the peer refers to another
+    /// connection (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
     pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
         debug!(remote = %self.flow.remote, "RST for an ACK of what was not sent");
         counters.tcp_ext_handshake_bad_ack += 1;

@@ -107,7 +107,7 @@ const MAX_EVENTS: usize = 4096;
 pub struct Connection {
     flow: FlowId,
     state: State,
-    /// The limit of the time that sent data is not acknowledged or that data waits for a closed
+    /// The maximum time for which sent data may stay unacknowledged, or data may wait for a closed
     /// window.
     user_timeout: Option<Duration>,
     /// The TTL or hop limit.

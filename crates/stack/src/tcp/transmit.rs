@@ -240,8 +240,8 @@ impl Connection {
 
     /// Whether new data sent now is the first since the congestion window was reduced and must
     /// carry CWR. It is sent in a packet of its own: not every device that cuts packets sets CWR
-    /// only on the first segment. With AccECN CWR does not report a reduction (RFC 9768 section
-    /// 3.1.5), and is on every segment.
+    /// only on the first segment. With AccECN no flag reports a reduction (RFC 9768 section 3.1.5),
+    /// and CWR is a bit of ACE, which every segment carries.
     fn take_cwr(&mut self) -> bool {
         self.ecn.is_classic() && self.send.take_reduced()
     }

@@ -171,7 +171,7 @@ impl Connection {
 
     /// Drops the sender, but keeps its last values for [`info`](Self::info).
     fn retire_sender(&mut self, now: Instant) {
-        // No application can ask for the details of a closed connection.
+        // No application can ask for the details after it has closed the connection.
         if self.send.sender().is_some() && !self.closing.is_orphan() {
             self.last_info = Some(Box::new(self.info(now)));
         }
