@@ -160,8 +160,8 @@ pub trait LossJudge: Debug + Send {
         again: bool,
     ) -> Option<Ruling>;
 
-    /// Returns whether this judge knows of the loss that `repair` repairs from a special ACK. The
-    /// retransmission of a segment at SND.UNA then restarts the retransmission timer.
+    /// Returns whether a special ACK reported to this judge the loss that `repair` repairs. If so,
+    /// and if the segment is at SND.UNA, its retransmission restarts the retransmission timer.
     fn was_reported(&self, repair: &Transmission) -> bool {
         let _ = repair;
         false

@@ -79,7 +79,7 @@ impl Strategies {
         self.combination.control().entry().takes_over
     }
 
-    /// Returns whether a judge knows of the loss that `repair` repairs from a special ACK.
+    /// Returns whether a special ACK reported to a judge the loss that `repair` repairs.
     pub(super) fn was_reported(&self, repair: &Transmission) -> bool {
         self.judges.iter().any(|judge| judge.was_reported(repair))
     }

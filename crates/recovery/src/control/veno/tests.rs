@@ -63,9 +63,8 @@ fn a_loss_costs_a_fifth_while_fewer_than_three_segments_wait_and_half_otherwise(
 fn a_single_late_ack_is_no_backlog() {
     let mut control = veno(40);
     settle(&mut control, BASE);
-    // 40 (1 - 100 / 150) = 13 segments, but the average takes only an eighth of that: 40 (1 - 100 /
-    // 106.25)
-    // 2.4.
+    // 40 (1 - 100 / 150) = 13 segments. The average moves by an eighth of the difference only:
+    // 40 (1 - 100 / 106.25) = 2.4.
     ack(&mut control, BASE * 3 / 2);
     reduce(&mut control);
     assert_eq!(segments(&control), 32);

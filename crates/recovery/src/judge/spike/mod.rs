@@ -93,7 +93,6 @@ const PERIOD: u32 = 4;
 /// Flows that share a queue of one or two packets fill it for each other. Each of them sees drops
 /// at all of its own loads without a queueing delay, as on a lossy link. `spike` cannot distinguish
 /// these drops from random losses.
-/// all of its own loads and no queueing delay, as over a lossy link: these it cannot tell apart.
 #[derive(Debug, Default)]
 pub struct Spike {
     departures: Departures,

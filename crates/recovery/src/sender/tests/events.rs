@@ -22,8 +22,8 @@ fn events(sender: &mut Sender) -> impl Iterator<Item = EventKind> {
 
 #[test]
 fn an_event_tells_the_window_that_a_transmission_left_by() {
-    // RFC 6675 section 5 (C): the rescue, too, needs room in cwnd. Here a window that shrank cuts
-    // it, and the pipe is no larger after it.
+    // RFC 6675 section 5 (C): the rescue retransmission needs room in cwnd, too. Here a peer's
+    // window that has shrunk cuts it, and it does not enlarge the pipe.
     let mut sender = eventful("sack/reno");
     pump(&mut sender, Instant::ZERO, &supply(20));
     let narrow = Supply { window_edge: seq(19) + 800, ..supply(20) };

@@ -69,7 +69,7 @@ fn newreno_repairs_one_loss_per_round_trip() {
 
 #[test]
 fn the_impatient_newreno_times_out_where_the_steady_one_does_not() {
-    // RFC 6582 section 4: so many losses that a partial ACK each outlasts one time-out.
+    // RFC 6582 section 4: one partial ACK per loss takes longer than a time-out.
     let timeouts = |combination: &str| {
         let mut net = Net::new(sender(combination), 400, 100);
         net.options = false;

@@ -74,8 +74,8 @@ fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
 // Shows: RFC6675-4-3, RFC6675-4-5, RFC6675-4-6, RFC6675-4-7, RFC6675-5-4
 #[test]
 fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
-    // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2
-    // not yet lost by IsLost, and of 7 to 9 nothing is known.
+    // RFC 6675 section 4, NextSeg rules 3 and 4: ten segments are outstanding, and no more data is
+    // queued; 0 and 2 are missing, IsLost does not hold for 2 yet, and nothing is known of 7 to 9.
     let mut sender = sender("sack/fixed:10");
     pump(&mut sender, Instant::ZERO, &supply(10));
     let blocks = [segments(3, 5), segments(1, 2)];
@@ -136,7 +136,7 @@ fn a_time_out_resends_the_first_and_slow_starts() {
 
 #[test]
 fn duplicates_at_the_recovery_point_are_echoes_of_the_time_out() {
-    // RFC 6582 sections 3.2 step 4 and 4.1: the receiver had some of what was sent again.
+    // RFC 6582 sections 3.2 step 4 and 4.1: the receiver had some of the retransmitted data.
     for combination in ["reno/reno", "newreno/reno"] {
         let mut sender = ten_out(combination);
         let rto = sender.poll_timeout().unwrap();
@@ -175,7 +175,7 @@ fn the_second_time_out_leaves_ssthresh_alone() {
 // Shows: RFC6298-3-1
 #[test]
 fn the_back_off_lasts_until_there_is_a_sample() {
-    // RFC 6298 section 5, Karn: the ACK of a retransmission is a sign of life, but no measure.
+    // RFC 6298 section 5, Karn: the ACK of a retransmission gives no RTT sample.
     let mut sender = ten_out("newreno/reno");
     let first = sender.rtt().rto();
     let rto = sender.poll_timeout().unwrap();
