@@ -23,8 +23,9 @@ use crate::{Headers, Layout, MAX_EXTENSIONS, ParseError, fragment, ip, is_accept
 enum Difference {
     /// It does not verify the checksum of an IPv4 header: RFC 1122 section 3.2.1.2.
     HeaderChecksum,
-    /// Its lax reader ignores an IPv4 total length that is less than the header's. Here only zero is
-    /// ignored, as in super-segments; any other value makes the header invalid: RFC 791 section 3.1.
+    /// Its lax reader ignores an IPv4 total length that is less than the header's. Here only zero
+    /// is ignored, as in super-segments; any other value makes the header invalid: RFC 791 section
+    /// 3.1.
     TotalLength,
     /// It takes all bytes as the payload if the IPv6 payload length is zero. For a host the payload
     /// is then empty without the jumbogram option, which is not supported: RFC 8200 section 3, RFC
