@@ -204,9 +204,9 @@ pub struct PathModel {
     /// The smallest recent RTT; `None` before the first sample.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub min_rtt: Option<Duration>,
-    /// The gain that relates the pacing rate to `bw`.
+    /// The pacing rate as a multiple of `bw`.
     pub pacing_gain: f64,
-    /// The gain that relates the window to the product of `bw` and `min_rtt`.
+    /// The window as a multiple of the product of `bw` and `min_rtt`.
     pub cwnd_gain: f64,
     /// The largest recent delivery rate.
     pub max_bw: Rate,
