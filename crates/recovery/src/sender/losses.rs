@@ -290,8 +290,8 @@ impl Sender {
 
     /// Handles the opening of the peer's window after it was closed while time-outs retransmitted
     /// the oldest segment. The peer dropped that segment for lack of room, which says nothing about
-    /// the path: it is retransmitted at once, and the back-off ends. Does nothing without a time-out
-    /// since SND.UNA last advanced, or without back-off.
+    /// the path: it is retransmitted at once, and the back-off ends. Does nothing without a
+    /// time-out since SND.UNA last advanced, or without back-off.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
         if self.core.rto.timeouts() == 0 || self.core.rtt.backoff() == 0 {
             return;
