@@ -113,7 +113,7 @@ impl fmt::Display for ByteCount {
 pub struct Rate(u64);
 
 impl Rate {
-    /// No data.
+    /// The zero rate: no data flows.
     pub const ZERO: Self = Self(0);
 
     /// The rate of `bits` bits per second.

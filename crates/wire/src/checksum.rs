@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use airtcp_types::SharedBytes;
 use multiversion::multiversion;
 
-/// An Internet checksum under construction.
+/// A running one's complement sum, from which the Internet checksum is computed.
 ///
 /// The sum is kept in native byte order and in words of four bytes: RFC 1071 section 2 (B) shows
 /// that the byte order matters only at the end.

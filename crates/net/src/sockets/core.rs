@@ -265,7 +265,7 @@ impl Core {
         debug!(sockets = self.sockets.iter().count(), ?patience, "the stack is closing");
         self.closing = Some(deadline);
         for (id, &kind) in self.sockets.iter() {
-            // An error says that the socket has ended already.
+            // Fails if the socket has already ended.
             let _ = if kind == Kind::Stream {
                 self.host.tcp_shutdown(now, id)
             } else {
@@ -299,7 +299,7 @@ impl Core {
     pub(super) fn finish(&mut self, now: Instant, quiet: bool, outbox: &mut VecDeque<Packet>) {
         for (id, &kind) in self.sockets.iter() {
             if kind == Kind::Stream {
-                // An error says that the connection has ended already.
+                // Fails if the connection has already ended.
                 let _ =
                     if quiet { self.host.tcp_close(now, id) } else { self.host.tcp_abort(now, id) };
             }
