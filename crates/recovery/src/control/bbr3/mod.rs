@@ -44,7 +44,8 @@
 //!   five seconds would cost 15 % of a path with an RTT of 0.84 s.
 //! - While a judge needs losses at a low load to measure the share of random losses
 //!   ([`AckView::low_load_wanted`]), a ProbeRTT interrupts Cruise once a second, or every eight
-//!   round trips. It changes neither the cycle nor the time of the next measurement of the minimum.
+//!   round trips. This one changes neither the cycle nor the time of the next measurement of the
+//!   minimum.
 //! - ProbeRTT paces at half of the bandwidth, in proportion to its window. At the full bandwidth,
 //!   as in the draft, half a window is sent in half of a round trip, followed by silence. Such a
 //!   train fills a short queue like a full load does, and a judge takes the drops for random

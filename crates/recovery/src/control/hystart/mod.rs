@@ -2,8 +2,8 @@
 //!
 //! A round trip whose smallest RTT is longer than that of the previous one indicates that a queue
 //! builds up. Slow start then continues conservatively for five rounds. If the RTT decreases in
-//! these rounds, it was jitter, and slow start resumes; otherwise congestion avoidance starts with
-//! the current window.
+//! these rounds, the growth was jitter, and slow start resumes; otherwise congestion avoidance
+//! starts with the current window.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
