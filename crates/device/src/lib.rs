@@ -32,8 +32,8 @@
 //! checksum is not complete: a [`Tun`] opened with offload, and an
 //! [`offloading_pair`](memory::offloading_pair).
 //!
-//! Not supported: TAP devices. Not part of this crate: addresses and routes, which are configured
-//! by whoever created the interface.
+//! Not supported: TAP devices. Not part of this crate: addresses and routes, which the creator of
+//! the interface configures.
 #![deny(unsafe_code)]
 
 mod alarm;
