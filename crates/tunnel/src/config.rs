@@ -19,8 +19,8 @@ pub struct PeerConfig {
     /// longest prefix decides.
     pub allowed_ips: Vec<Network>,
     /// The interval of keepalives on an idle tunnel, rounded up to whole seconds, to keep NAT
-    /// mappings alive; 25 s is usual. With an interval, the session is established at once and again
-    /// whenever it ends; without one, when there is a packet to send.
+    /// mappings alive; 25 s is usual. With an interval, the session is established at once and
+    /// again whenever it ends; without one, when there is a packet to send.
     pub keepalive: Option<Duration>,
 }
 
