@@ -21,15 +21,15 @@ pub enum SimError {
     Link {
         /// The link's name.
         name: String,
-        /// Why.
+        /// The reason.
         source: LinkError,
     },
     /// A socket call of an application failed.
     #[error("flow `{flow}`: {source}")]
     Host {
-        /// The flow.
+        /// The name of the flow.
         flow: String,
-        /// Why.
+        /// The reason.
         source: HostError,
     },
     /// The simulated time does not advance.
@@ -40,7 +40,7 @@ pub enum SimError {
         "flow `{flow}`: the byte at {offset} of its stream arrived corrupted: a bug of the stack"
     )]
     Content {
-        /// The flow.
+        /// The name of the flow.
         flow: String,
         /// The position in its stream.
         offset: u64,

@@ -237,7 +237,7 @@ struct Writing {
 
 impl Writing {
     /// Writes until the figures are requested, and returns the channel for them; `None` if the
-    /// stream was dropped or its sender fails.
+    /// stream was dropped.
     async fn until_asked(
         &mut self,
         stream: &mut (impl AsyncWrite + Unpin),
