@@ -1,9 +1,11 @@
-//! The sender's cost of an ACK, in order, behind one hole and behind many, as a ratio to `sack/reno`; and how
-//! it grows from 1,000 to 10,000 segments in flight: no faster than their logarithm, it is to be.
+//! The sender's cost of an ACK, in order, behind one hole and behind many, as a ratio to
+//! `sack/reno`; and how it grows from 1,000 to 10,000 segments in flight: no faster than their
+//! logarithm, it is to be.
 //!
-//! Each combination takes turns with the reference, and of each the least counts: whatever else the machine does can only
-//! add. Every flow is in congestion avoidance, where all judges are at work, and each gets what it asks for on the wire:
-//! SACK blocks, special ACKs for the holes, echoed transmission numbers.
+//! Each combination takes turns with the reference, and of each the least counts: whatever else the
+//! machine does can only add. Every flow is in congestion avoidance, where all judges are at work,
+//! and each gets what it asks for on the wire: SACK blocks, special ACKs for the holes, echoed
+//! transmission numbers.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -51,8 +53,9 @@ struct Flow {
 }
 
 impl Flow {
-    /// With `segments` in flight: the peer's window. The congestion window has been reduced once, and is larger. `None` for
-    /// `newreno/bbr3`, whose window is smaller: it models a path, and here ACKs arrive at once.
+    /// With `segments` in flight: the peer's window. The congestion window has been reduced once,
+    /// and is larger. `None` for `newreno/bbr3`, whose window is smaller: it models a path, and
+    /// here ACKs arrive at once.
     fn new(combination: &Combination, segments: u32) -> Option<Self> {
         let now = Instant::from_millis(1_000);
         let profile = Profile { initial_window: 4 * segments, ..Profile::modern() };
@@ -181,8 +184,8 @@ impl Flow {
         }
     }
 
-    /// Then the repairs arrive, ahead of new data that left before them: to `le:echo`, which is told so, that is lost, and
-    /// it works through another thousand losses.
+    /// Then the repairs arrive, ahead of new data that left before them: to `le:echo`, which is
+    /// told so, that is lost, and it works through another thousand losses.
     fn behind_many_holes(&mut self, first: u64, end: u64) {
         self.window = self.window + self.window;
         let mut blocks = Vec::new();

@@ -1,5 +1,5 @@
-//! The cost of a packet through an emulated link: the link alone, driven by its own deadlines as the
-//! simulator drives it, with packets that are used again so that no allocation is measured.
+//! The cost of a packet through an emulated link: the link alone, driven by its own deadlines as
+//! the simulator drives it, with packets that are used again so that no allocation is measured.
 
 use std::hint::black_box;
 use std::time::Duration;

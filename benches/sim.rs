@@ -1,5 +1,6 @@
-//! The speed of the simulator: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; what an event
-//! costs, and a flow takes of memory, where many flows share that link; and what an event costs beside idle flows.
+//! The speed of the simulator: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching,
+//! checksums on; what an event costs, and a flow takes of memory, where many flows share that link;
+//! and what an event costs beside idle flows.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ fn bulk(duration: Duration) -> Scenario {
     Scenario { flows: vec![flow], duration, ..Scenario::new("bulk", topology) }
 }
 
-/// As many flows as that over the same link, each begun at a time of its own within the first second.
+/// As many flows as that over the same link, each begun at a time of its own within the first
+/// second.
 fn shared(flows: u32, duration: Duration) -> Scenario {
     let mut scenario = bulk(duration);
     scenario.flows[0].count = flows;
@@ -25,7 +27,8 @@ fn shared(flows: u32, duration: Duration) -> Scenario {
     scenario
 }
 
-/// One flow beside flows that have one exchange in the first two seconds and are silent from then on.
+/// One flow beside flows that have one exchange in the first two seconds and are silent from then
+/// on.
 fn beside_idle(idle: u32, duration: Duration) -> Scenario {
     let app = App::RequestResponse {
         request: ByteCount(100),
@@ -61,7 +64,8 @@ fn report_bulk() {
     );
 }
 
-/// What an event costs where all flows send, and how much more memory than one flow each further one takes at most.
+/// What an event costs where all flows send, and how much more memory than one flow each further
+/// one takes at most.
 fn report_shared() {
     let mut alone = None;
     for flows in [1, 100, 1_000, 10_000] {

@@ -1,10 +1,11 @@
-//! The cost of observers for the engine: two hosts back to back, nobody watching, events made and thrown away, and
-//! everything written to a disk.
+//! The cost of observers for the engine: two hosts back to back, nobody watching, events made and
+//! thrown away, and everything written to a disk.
 //!
-//! The runs take turns, and what is told are ratios within a turn: how fast the machine is meanwhile cancels out.
-//! "off, again" is a second run of the first kind: what it differs by is noise. The code that asks whether anybody
-//! watches cannot be taken out for a comparison, so its share is an estimate: as many tests of a flag as a
-//! watched run has events, and as many again for what would have been none, each as dear as one by itself.
+//! The runs take turns, and what is told are ratios within a turn: how fast the machine is
+//! meanwhile cancels out. "off, again" is a second run of the first kind: what it differs by is
+//! noise. The code that asks whether anybody watches cannot be taken out for a comparison, so its
+//! share is an estimate: as many tests of a flag as a watched run has events, and as many again for
+//! what would have been none, each as dear as one by itself.
 
 mod pair;
 

@@ -1,8 +1,9 @@
-//! hyper over our sockets: a server and a client, on two stacks with a cable in memory between them.
+//! hyper over our sockets: a server and a client, on two stacks with a cable in memory between
+//! them.
 //!
-//! `cargo run --example http` has the client fetch a page, and needs no rights. `cargo run --example http
-//! tun0 10.0.0.2/24` serves it at a TUN device until Ctrl-C, once the kernel has an address there:
-//! `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
+//! `cargo run --example http` has the client fetch a page, and needs no rights.
+//! `cargo run --example http tun0 10.0.0.2/24` serves it at a TUN device until Ctrl-C, once the
+//! kernel has an address there: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
 use std::{convert::Infallible, error::Error, time::Duration};
 
 use airtcp::device::{Tun, memory};

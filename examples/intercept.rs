@@ -1,8 +1,8 @@
-//! A transparent proxy in the manner of tun2socks: TCP connections and UDP datagrams to any destination arrive at a TUN
-//! device, and the kernel's sockets carry them on.
+//! A transparent proxy in the manner of tun2socks: TCP connections and UDP datagrams to any
+//! destination arrive at a TUN device, and the kernel's sockets carry them on.
 //!
-//! Programs in a network namespace whose default route leads into the device need not know of it. As root:
-//! `cargo run --example intercept tun0`, and in a second terminal:
+//! Programs in a network namespace whose default route leads into the device need not know of it.
+//! As root: `cargo run --example intercept tun0`, and in a second terminal:
 //!
 //! ```sh
 //! ip netns add apps
@@ -50,7 +50,8 @@ async fn forward_connections(near: AnyTcpListener) -> io::Result<()> {
     }
 }
 
-/// Answers the client once the destination has answered, and then copies both ways; half-closes are passed on.
+/// Answers the client once the destination has answered, and then copies both ways; half-closes are
+/// passed on.
 async fn forward_connection(pending: PendingStream) -> io::Result<()> {
     let destination = pending.destination();
     // An error drops the pending connection, which refuses it.
@@ -65,7 +66,8 @@ async fn forward_connection(pending: PendingStream) -> io::Result<()> {
     copied.map(drop)
 }
 
-/// Gives each source of datagrams a port of the kernel for all its destinations (RFC 4787 section 4.1).
+/// Gives each source of datagrams a port of the kernel for all its destinations (RFC 4787 section
+/// 4.1).
 async fn forward_datagrams(near: AnyUdpSocket) -> io::Result<()> {
     let near = Arc::new(near);
     let mut mappings = HashMap::<SocketAddr, mpsc::Sender<(Vec<u8>, SocketAddr)>>::new();

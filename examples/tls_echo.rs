@@ -1,4 +1,5 @@
-//! TLS over our sockets: an echo service of tokio-rustls and its client, with a cable in memory between them.
+//! TLS over our sockets: an echo service of tokio-rustls and its client, with a cable in memory
+//! between them.
 use std::{error::Error, sync::Arc};
 
 use airtcp::device::memory;

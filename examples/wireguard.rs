@@ -1,5 +1,6 @@
-//! TCP by airtcp to what is behind a WireGuard peer, without a kernel interface and without root: connections to a
-//! local port are forwarded to an address in the tunnel, as `ssh -L` does. The peer may be any WireGuard.
+//! TCP by airtcp to what is behind a WireGuard peer, without a kernel interface and without root:
+//! connections to a local port are forwarded to an address in the tunnel, as `ssh -L` does. The
+//! peer may be any WireGuard.
 //!
 //! ```sh
 //! wg genkey > near.key
@@ -8,7 +9,8 @@
 //! curl http://127.0.0.1:8080/
 //! ```
 //!
-//! The peer needs a section `[Peer]` with the public key that the example prints and `AllowedIPs = 10.77.0.2/32`.
+//! The peer needs a section `[Peer]` with the public key that the example prints and
+//! `AllowedIPs = 10.77.0.2/32`.
 use std::error::Error;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `airtcp compare`, and a judge in a scenario, as a user types them: what is printed, and the exit code.
+//! `airtcp compare`, and a judge in a scenario, as a user types them: what is printed, and the exit
+//! code.
 
 use std::error::Error;
 use std::fs;
@@ -318,7 +319,8 @@ fn many_that_may_be_as_good_are_told_what_tells_them_apart() -> Outcome {
 
 #[test]
 fn buffers_do_not_limit_a_link_that_holds_much() -> Outcome {
-    // 37.5 MB: 100 Mbit/s over 600 ms, and a queue of 20,000 packets. Four times that is more than the largest buffer.
+    // 37.5 MB: 100 Mbit/s over 600 ms, and a queue of 20,000 packets. Four times that is more than
+    // the largest buffer.
     let link = ["compare", "rate 100mbit delay 300ms limit 20000", "--seconds", "20"];
     let with = ["--with", "rack/fixed:13000"];
     let report = json(&airtcp(&[&link[..], &with, &["--json"]].concat())?)?;

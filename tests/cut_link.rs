@@ -39,7 +39,8 @@ impl Node for Cut {
     }
 }
 
-/// The code under test connects by itself, and tries again. The program passes a closure with tokio's `connect`.
+/// The code under test connects by itself, and tries again. The program passes a closure with
+/// tokio's `connect`.
 async fn fetch<S>(connect: impl AsyncFn() -> io::Result<S>) -> io::Result<String>
 where
     S: AsyncRead + Unpin,

@@ -1,4 +1,5 @@
-//! HACK between namespaces: real packets over a link that flips bits, captured, and read back by tshark.
+//! HACK between namespaces: real packets over a link that flips bits, captured, and read back by
+//! tshark.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -143,7 +144,8 @@ impl Wire {
         Ok(())
     }
 
-    /// The numbers that special ACKs name, in the order in which they leave the receiver, after `option`.
+    /// The numbers that special ACKs name, in the order in which they leave the receiver, after
+    /// `option`.
     fn named(&self, kind: u8, option: &str) -> Outcome<Vec<u32>> {
         let acks = self.at("receiver", &format!("ip.src == {} && tcp.len == 0", right()))?;
         let special = acks.iter().filter(|line| line.kinds.contains(&kind));
@@ -151,9 +153,9 @@ impl Wire {
         named.map(|(_, rest)| Ok(u32::from_str_radix(&rest[..8], 16)?)).collect()
     }
 
-    /// Special ACKs name segments that arrived corrupted, in their order, and are as many as the counter says and as
-    /// arrived; but for those whose data had come by another copy. What the link damaged is no measure: it carries the
-    /// kernels' ICMP too once a stack has ended.
+    /// Special ACKs name segments that arrived corrupted, in their order, and are as many as the
+    /// counter says and as arrived; but for those whose data had come by another copy. What the
+    /// link damaged is no measure: it carries the kernels' ICMP too once a stack has ended.
     fn assert_answered(&self, named: &[u32]) -> Outcome {
         let bad = format!("ip.src == {} && tcp.checksum.status == Bad", left());
         let corrupted = self.at("receiver", &bad)?;
@@ -198,7 +200,8 @@ async fn run(course: &Course) -> Outcome<Option<Wire>> {
     if reader { course.run().await.map(Some) } else { Ok(None) }
 }
 
-/// HACK 3.2: one special ACK for each segment that the receiver waits for and whose data is corrupted.
+/// HACK 3.2: one special ACK for each segment that the receiver waits for and whose data is
+/// corrupted.
 #[tokio::test]
 async fn every_corrupted_segment_is_answered_by_a_special_ack() -> Outcome {
     let course = Course {

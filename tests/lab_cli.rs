@@ -45,7 +45,8 @@ fn a_name_that_is_none_is_refused_in_a_line() -> io::Result<()> {
     Ok(())
 }
 
-/// In a user namespace that allows no network namespaces, which a user can make and nobody else notices.
+/// In a user namespace that allows no network namespaces, which a user can make and nobody else
+/// notices.
 fn without_namespaces(arguments: &[&str]) -> Result<Output, TestbedError> {
     let forbid = "echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
     let output = Command::new("unshare")

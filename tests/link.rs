@@ -1,5 +1,5 @@
-//! The emulated link in real time, between real devices: it holds its rate, and loses what it loses in virtual
-//! time.
+//! The emulated link in real time, between real devices: it holds its rate, and loses what it loses
+//! in virtual time.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -29,9 +29,9 @@ fn ours() -> Host {
     Host::Stack(Box::new(HostConfig::new([])))
 }
 
-/// Datagrams from the left kernel to the right one: `count` of them, each with its number and of `size` bytes
-/// in all. `pace` is called before each, with its number and with one more than the highest that has arrived.
-/// Gives the numbers that arrive, and when.
+/// Datagrams from the left kernel to the right one: `count` of them, each with its number and of
+/// `size` bytes in all. `pace` is called before each, with its number and with one more than the
+/// highest that has arrived. Gives the numbers that arrive, and when.
 fn datagrams(
     dumbbell: &Dumbbell,
     count: u32,
@@ -73,8 +73,8 @@ fn the_rate_holds_for_ten_seconds() -> Outcome {
     const RATE: f64 = 20e6;
     const SIZE: usize = 1250;
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
-    // 2000 packets fill a second, and the queue holds half of one: a sender that the machine keeps waiting
-    // does not leave the link idle.
+    // 2000 packets fill a second, and the queue holds half of one: a sender that the machine keeps
+    // waiting does not leave the link idle.
     let plan = Plan::new(Host::Kernel, link("rate 20mbit delay 5ms limit 1000", "")?, Host::Kernel);
     let dumbbell = Dumbbell::build(plan)?;
     let start = Instant::now();
@@ -94,7 +94,8 @@ fn the_rate_holds_for_ten_seconds() -> Outcome {
     Ok(())
 }
 
-/// The numbers of the packets that come out of the link in virtual time, one packet each millisecond.
+/// The numbers of the packets that come out of the link in virtual time, one packet each
+/// millisecond.
 fn in_virtual_time(mut link: Link, count: u32, size: usize) -> BTreeSet<u32> {
     let mut arrived = BTreeSet::new();
     for step in 0..count + 1_000 {

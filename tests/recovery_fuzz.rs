@@ -1,12 +1,13 @@
-//! One operation-list fuzzer for each trait of the sender's brain, over every name that the registry
-//! knows, on a real [`Sender`] and without the stack.
+//! One operation-list fuzzer for each trait of the sender's brain, over every name that the
+//! registry knows, on a real [`Sender`] and without the stack.
 //!
-//! The receiver on the other side may lie: it SACKs what was never sent or what it takes back later,
-//! reports duplicates that there were none of, acknowledges what cannot have arrived yet, tells of
-//! corruption anywhere, and echoes any time stamp.
+//! The receiver on the other side may lie: it SACKs what was never sent or what it takes back
+//! later, reports duplicates that there were none of, acknowledges what cannot have arrived yet,
+//! tells of corruption anywhere, and echoes any time stamp.
 //!
-//! With every detection and control the judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1 cargo
-//! test --release --test recovery_fuzz` takes every set of at most two judges, which takes long.
+//! With every detection and control the judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1
+//! cargo test --release --test recovery_fuzz` takes every set of at most two judges, which takes
+//! long.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -309,9 +310,10 @@ impl World {
         if let Some(ssthresh) = sender.control_state().ssthresh {
             prop_assert!(ssthresh >= smss * 2);
         }
-        // Nothing grows by more than what arrived. While a reduction is under way the window is what is in flight and what
-        // may follow it: a tail loss probe, which left although the window was full, is in it, and lets nothing follow.
-        // It is rounded up to a whole segment (RFC 9937 section 3).
+        // Nothing grows by more than what arrived. While a reduction is under way the window is
+        // what is in flight and what may follow it: a tail loss probe, which left although the
+        // window was full, is in it, and lets nothing follow. It is rounded up to a whole segment
+        // (RFC 9937 section 3).
         let (in_flight, rounding) =
             if self.proportional { (sender.pipe(), smss) } else { Default::default() };
         // A control that rules its own recovery has a floor (BBR: four segments).
@@ -508,7 +510,8 @@ fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> 
         world.send(10)?;
         world.pass(Duration::from_millis(20))?;
         if let Some(at) = world.sender.poll_timeout().filter(|_| world.sender.board().is_empty()) {
-            // The pacer waits: what was heard of after minutes only, and nothing since, has a round trip of minutes.
+            // The pacer waits: what was heard of after minutes only, and nothing since, has a round
+            // trip of minutes.
             let wait = at.since(world.now);
             // A rate that was learnt from segments that were cut small is as much lower.
             let longest = world.now.since(Instant::ZERO) * SMSS.div_ceil(world.smallest) as u32;

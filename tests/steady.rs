@@ -1,10 +1,12 @@
-//! Allocations while data flows: next to nothing per segment, and no more memory the longer it flows.
+//! Allocations while data flows: next to nothing per segment, and no more memory the longer it
+//! flows.
 //!
-//! The kernel's TCP at the other end of a TUN device, plain and offloading, in both directions, as fast as it goes.
-//! `AIRTCP_STEADY=60 cargo test --release --test steady -- --nocapture` goes on for a minute each way, and shows the figures.
+//! The kernel's TCP at the other end of a TUN device, plain and offloading, in both directions, as
+//! fast as it goes. `AIRTCP_STEADY=60 cargo test --release --test steady -- --nocapture` goes on
+//! for a minute each way, and shows the figures.
 //!
-//! One test, so that what the allocator counts is its own. Skipped with a loud reason where namespaces or TUN devices are not
-//! to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+//! One test, so that what the allocator counts is its own. Skipped with a loud reason where
+//! namespaces or TUN devices are not to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
 
 #![expect(
     unsafe_code,

@@ -1,4 +1,5 @@
-//! `airtcp sweep` as a user types it: the files it writes, what it refuses, and that any way to run it gives the same bytes.
+//! `airtcp sweep` as a user types it: the files it writes, what it refuses, and that any way to run
+//! it gives the same bytes.
 
 use std::collections::BTreeMap;
 use std::error::Error;

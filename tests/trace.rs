@@ -1,5 +1,5 @@
-//! Traces as others read them: tshark takes the capture without a complaint and shows what became of packets, tcptrace
-//! counts in it what the run counted, and our graph has as many marks.
+//! Traces as others read them: tshark takes the capture without a complaint and shows what became
+//! of packets, tcptrace counts in it what the run counted, and our graph has as many marks.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,7 +12,8 @@ use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// Whether tshark and tcptrace are there. Without them a test is skipped, and fails where they are required.
+/// Whether tshark and tcptrace are there. Without them a test is skipped, and fails where they are
+/// required.
 fn have_readers() -> bool {
     ["tshark", "tcptrace"].into_iter().all(|program| {
         let found = Command::new(program).arg("-v").output().is_ok();
@@ -73,15 +74,17 @@ impl Traced {
         Ok(comments)
     }
 
-    /// How many dropped packets took up sequence numbers; the handshake's ACK and a reset do not, and may be dropped too.
+    /// How many dropped packets took up sequence numbers; the handshake's ACK and a reset do not,
+    /// and may be dropped too.
     fn data_dropped(&self) -> Result<u64, Box<dyn Error>> {
         let dropped = "frame.comment contains \"dropped\" \
                        && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)";
         Ok(self.tshark(&["-Y", dropped])?.lines().count() as u64)
     }
 
-    /// Nothing in the capture is broken, and at the sender nothing is missing. `kernel` is the address
-    /// of a kernel: where a checksum is zero it writes 0xffff, which is valid and bad to tshark.
+    /// Nothing in the capture is broken, and at the sender nothing is missing. `kernel` is the
+    /// address of a kernel: where a checksum is zero it writes 0xffff, which is valid and bad to
+    /// tshark.
     fn assert_sound(&self, sender: &str, kernel: Option<&str>) -> Outcome {
         let mut bad = "tcp.checksum.status == Bad".to_owned();
         if let Some(address) = kernel {
@@ -97,7 +100,8 @@ impl Traced {
         Ok(())
     }
 
-    /// What tcptrace tells of the sender's half of the only connection: `unique bytes sent` and so on.
+    /// What tcptrace tells of the sender's half of the only connection: `unique bytes sent` and so
+    /// on.
     fn tcptrace(&self) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         let text = self.read("tcptrace", &["-n", "-l", "sender.pcap"])?;
         let pairs = text.lines().filter_map(|line| line.trim().split_once(':'));
@@ -119,7 +123,8 @@ impl Traced {
         Ok(path.clone())
     }
 
-    /// Our graph has the marks that tcptrace's has. Segments without data are arrows to it, and nothing to us.
+    /// Our graph has the marks that tcptrace's has. Segments without data are arrows to it, and
+    /// nothing to us.
     fn assert_same_marks(&self) -> Outcome {
         self.read("tcptrace", &["-n", "-S", "sender.pcap"])?;
         let theirs = std::fs::read_to_string(self.dir.path().join("a2b_tsg.xpl"))?;

@@ -17,8 +17,8 @@ pub(crate) struct LinkCase {
     pub(crate) sizes: &'static [Size],
 }
 
-/// The thesis's CDMA and satellite (Table 4.3), with queues that are chosen; `edge` is the link of that name; EVDO is chosen.
-/// Packets are lost both ways.
+/// The thesis's CDMA and satellite (Table 4.3), with queues that are chosen; `edge` is the link of
+/// that name; EVDO is chosen. Packets are lost both ways.
 pub(crate) const LINKS: [LinkCase; 5] = [
     LinkCase {
         name: "cdma",

@@ -1,9 +1,11 @@
-//! The time of `quickget` over slow links, real packets in real time: RRTP beside the kernel's TCP and ours.
+//! The time of `quickget` over slow links, real packets in real time: RRTP beside the kernel's TCP
+//! and ours.
 //!
-//! `cargo bench --bench quick` runs ten times what ends within minutes, many transfers at a time, each over a link of its own
-//! between two namespaces; `-- cdma 100kB` the rows whose names have both words in them, `-- satellite 10MB` what takes more than
-//! an hour. `--runs N`, `--parallel N`; `--json FILE` writes each run down as it ends. It needs namespaces, and says so and
-//! measures nothing without.
+//! `cargo bench --bench quick` runs ten times what ends within minutes, many transfers at a time,
+//! each over a link of its own between two namespaces; `-- cdma 100kB` the rows whose names have
+//! both words in them, `-- satellite 10MB` what takes more than an hour. `--runs N`,
+//! `--parallel N`; `--json FILE` writes each run down as it ends. It needs namespaces, and says so
+//! and measures nothing without.
 
 mod link;
 mod table;

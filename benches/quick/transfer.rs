@@ -232,7 +232,8 @@ where
     stream.read_to_end(&mut head).await
 }
 
-/// The SHA-256 as a value of `Repr-Digest` (RFC 9530 section 3), without which `quickget` takes nothing.
+/// The SHA-256 as a value of `Repr-Digest` (RFC 9530 section 3), without which `quickget` takes
+/// nothing.
 fn digest(content: &[u8]) -> String {
     format!("sha-256=:{}:", BASE64.encode(&Sha256::digest(content)))
 }

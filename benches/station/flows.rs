@@ -45,7 +45,8 @@ impl Flows {
         packet
     }
 
-    /// What a packet that arrived at the mobile's end has as its mark, and the ACK for every second one.
+    /// What a packet that arrived at the mobile's end has as its mark, and the ACK for every second
+    /// one.
     pub(crate) fn arrived(&mut self, packet: &[u8]) -> Option<(u64, Option<Vec<u8>>)> {
         let payload = packet.get(40..)?;
         let mark = u64::from_be_bytes(payload.get(..8)?.try_into().ok()?);

@@ -2,7 +2,8 @@
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-/// How much faster: the two hours after which a silent flow is forgotten are longer than a turn of all flows, too.
+/// How much faster: the two hours after which a silent flow is forgotten are longer than a turn of
+/// all flows, too.
 const HASTE: u64 = 1_000;
 
 pub(crate) struct Hasty<N>(pub(crate) N);

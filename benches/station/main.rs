@@ -1,9 +1,10 @@
-//! Ten thousand flows through one base station, on real TUN devices: what it costs beside a bridge that forwards, pair by
-//! pair in one run, because only ratios mean anything on a shared machine.
+//! Ten thousand flows through one base station, on real TUN devices: what it costs beside a bridge
+//! that forwards, pair by pair in one run, because only ratios mean anything on a shared machine.
 //!
-//! A radio is slow because the air is. Here the station's clock runs a thousand times as fast as the wall's, so that
-//! what is measured is the station's work and not its air time. Frames are lost as often as ever. Snoop's timer, which that
-//! clock drives too, would run out before the kernel has passed an ACK on: it is not measured.
+//! A radio is slow because the air is. Here the station's clock runs a thousand times as fast as
+//! the wall's, so that what is measured is the station's work and not its air time. Frames are lost
+//! as often as ever. Snoop's timer, which that clock drives too, would run out before the kernel
+//! has passed an ACK on: it is not measured.
 //!
 //! It needs root, and says so and measures only the memory without.
 

@@ -1,4 +1,5 @@
-//! This stack with a sink that `airtcp serve` does not have: it copies what it reads into a buffer of its own.
+//! This stack with a sink that `airtcp serve` does not have: it copies what it reads into a buffer
+//! of its own.
 
 use std::io;
 use std::net::SocketAddr;

@@ -33,7 +33,8 @@ pub(crate) fn address(turn: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 1, (turn % usize::from(ADDRESSES)) as u8 + 1)
 }
 
-/// A connection from one of the kernel's addresses to a service, on the calling thread's network; it blocks.
+/// A connection from one of the kernel's addresses to a service, on the calling thread's network;
+/// it blocks.
 pub(crate) fn connect(service: Service, turn: usize) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&fd, sockopt::TcpCongestion, &OsString::from(CONGESTION))?;

@@ -97,8 +97,8 @@ impl Measurement for Churn {
     }
 }
 
-/// Opens and closes connections, `parallel` at a time, until there were `most` or the time is over; gives their number per
-/// second.
+/// Opens and closes connections, `parallel` at a time, until there were `most` or the time is over;
+/// gives their number per second.
 fn open_and_close(parallel: usize, most: usize, time: Duration) -> io::Result<f64> {
     let begun = AtomicUsize::new(0);
     let start = Instant::now();

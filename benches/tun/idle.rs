@@ -13,8 +13,8 @@ use crate::subject::Subject;
 
 /// What opening them may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// For the last of them to be accepted and to come to rest, which takes this stack a second: then it gives memory back that
-/// a connection keeps from segment to segment.
+/// For the last of them to be accepted and to come to rest, which takes this stack a second: then
+/// it gives memory back that a connection keeps from segment to segment.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Of so many, one is asked whether it is still there.
 const EVERY: usize = 50;

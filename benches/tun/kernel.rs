@@ -9,8 +9,8 @@ use crate::client::{CONGESTION, STACK};
 use crate::services::Service;
 use crate::subject::say_ready;
 
-/// Serves until the process is killed: each service on a thread of its own, so that the kernel's echo waits for no bulk
-/// but in the kernel.
+/// Serves until the process is killed: each service on a thread of its own, so that the kernel's
+/// echo waits for no bulk but in the kernel.
 pub(crate) fn serve() -> io::Result<()> {
     for service in Service::ALL {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,9 +1,10 @@
-//! Measures a stack on a TUN device, with the kernel at the other end: `airtcp serve` with its defaults beside a bare
-//! smoltcp poll loop and beside the kernel itself, pair by pair in one run, because only ratios mean anything on a shared
-//! machine.
+//! Measures a stack on a TUN device, with the kernel at the other end: `airtcp serve` with its
+//! defaults beside a bare smoltcp poll loop and beside the kernel itself, pair by pair in one run,
+//! because only ratios mean anything on a shared machine.
 //!
-//! `cargo bench --bench tun` measures all; `-- bulk smoltcp` the rows whose names have both words in them; `--json FILE`
-//! writes the same to a file. It needs root, and says so and measures nothing without.
+//! `cargo bench --bench tun` measures all; `-- bulk smoltcp` the rows whose names have both words
+//! in them; `--json FILE` writes the same to a file. It needs root, and says so and measures
+//! nothing without.
 
 mod airtcp_stack;
 mod bulk;

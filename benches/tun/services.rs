@@ -1,4 +1,5 @@
-//! The services of every stack under test: two sinks, a source and an echo. `airtcp serve` has its own.
+//! The services of every stack under test: two sinks, a source and an echo. `airtcp serve` has its
+//! own.
 
 use std::io;
 
@@ -9,8 +10,8 @@ pub(crate) const CHUNK: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Service {
-    /// Takes what comes as it lies in memory, where the stack gives it out like that, and answers at the end with the number
-    /// of bytes, 8 bytes big-endian.
+    /// Takes what comes as it lies in memory, where the stack gives it out like that, and answers
+    /// at the end with the number of bytes, 8 bytes big-endian.
     Sink,
     /// The same, but reads everything into a buffer of its own.
     Reader,

@@ -1,5 +1,5 @@
-//! A bare smoltcp poll loop, the peer to beat: no tasks, no wakers, CUBIC, buffers of 1 MiB for bulk, and no allocation once
-//! there are as many sockets as there were ever connections at a time.
+//! A bare smoltcp poll loop, the peer to beat: no tasks, no wakers, CUBIC, buffers of 1 MiB for
+//! bulk, and no allocation once there are as many sockets as there were ever connections at a time.
 
 use std::io;
 
@@ -24,8 +24,8 @@ const ECHO: usize = 1 << 16;
 /// Sockets that listen for bulk: its flows come one after another.
 const LISTENERS: usize = 4;
 const MOST_IDLE: Duration = Duration::from_millis(100);
-/// Packets that come in, and then rounds of a packet from each socket, before the services have their turn: its own `poll`
-/// goes on until there are none, which under load is long.
+/// Packets that come in, and then rounds of a packet from each socket, before the services have
+/// their turn: its own `poll` goes on until there are none, which under load is long.
 const MOST_IN: usize = 128;
 const MOST_OUT: usize = 16;
 
@@ -114,7 +114,8 @@ impl Servers {
         (worked, accepted)
     }
 
-    /// Has so many sockets listen for each service: those of connections that have ended first, then new ones.
+    /// Has so many sockets listen for each service: those of connections that have ended first,
+    /// then new ones.
     fn refill(&mut self, wanted: &[(Service, usize)]) {
         for &(service, wanted) in wanted {
             let own = |server: &&mut Server| server.service == service;

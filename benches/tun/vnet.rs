@@ -1,4 +1,5 @@
-//! A TUN device for smoltcp that allocates nothing per packet; on request with checksum and segmentation offload.
+//! A TUN device for smoltcp that allocates nothing per packet; on request with checksum and
+//! segmentation offload.
 
 use std::io;
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -9,7 +10,8 @@ use smoltcp::time::Instant;
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 const MTU: usize = 1500;
-/// The largest packet before it is cut: less than IP's 65,535, so that its length is always written in its header.
+/// The largest packet before it is cut: less than IP's 65,535, so that its length is always written
+/// in its header.
 const SUPER: usize = 65_000;
 /// The header that stands before each packet then, and the longest IP packet.
 const ROOM: usize = VIRTIO_NET_HDR_LEN + 65_535;
@@ -106,8 +108,9 @@ impl phy::TxToken for Sending<'_> {
     }
 }
 
-/// Writes the header that has the kernel complete a TCP packet's checksum, and cut it into segments with `mss` bytes of
-/// payload if there is one; the checksum field gets the sum of the pseudo header.
+/// Writes the header that has the kernel complete a TCP packet's checksum, and cut it into segments
+/// with `mss` bytes of payload if there is one; the checksum field gets the sum of the pseudo
+/// header.
 fn leave_checksum(header: &mut [u8], packet: &mut [u8], mss: Option<NonZeroU16>) {
     header.fill(0);
     if packet[9] != TCP {

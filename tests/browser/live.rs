@@ -1,7 +1,9 @@
-//! The page of `airtcp serve --live` in Chromium, while 104 flows are read: it is up to date, lists 100 of them, and says when
-//! it is paused and when the server is gone. Needs root, for a TUN device.
+//! The page of `airtcp serve --live` in Chromium, while 104 flows are read: it is up to date, lists
+//! 100 of them, and says when it is paused and when the server is gone. Needs root, for a TUN
+//! device.
 //!
-//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in that directory.
+//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in
+//! that directory.
 
 mod chrome;
 

@@ -1,6 +1,8 @@
-//! The page of `airtcp report` in Chromium: it loads nothing, logs nothing, draws the points of the records, and zooms.
+//! The page of `airtcp report` in Chromium: it loads nothing, logs nothing, draws the points of the
+//! records, and zooms.
 //!
-//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in that directory.
+//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in
+//! that directory.
 
 mod chrome;
 
@@ -47,7 +49,8 @@ fn count(path: &Path, is: impl Fn(&Value) -> bool) -> u64 {
     lines.filter(is).count() as u64
 }
 
-/// Scrolls to the first chart with a title, waits until it is drawn, and gives its number among the figures.
+/// Scrolls to the first chart with a title, waits until it is drawn, and gives its number among the
+/// figures.
 async fn chart(client: &Client, title: &str) -> u64 {
     let found = run(
         client,

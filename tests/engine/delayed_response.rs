@@ -1,5 +1,5 @@
-//! TCP-DCR through the whole stack: a retransmission timer that is hardly longer than a round trip does
-//! not run out while the response waits, nor before the ACK of the repair is here.
+//! TCP-DCR through the whole stack: a retransmission timer that is hardly longer than a round trip
+//! does not run out while the response waits, nor before the ACK of the repair is here.
 
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ impl Observer for Responses {
     }
 }
 
-/// A path, and a transfer over it that loses one segment in slow start and one in congestion avoidance.
+/// A path, and a transfer over it that loses one segment in slow start and one in congestion
+/// avoidance.
 #[derive(Clone, Copy)]
 struct Course {
     path: Impairment,
@@ -51,10 +52,10 @@ fn steady() -> Course {
     Course { path: Impairment::delay(RTT / 2), size: 4_000_000, drops: [150, 1_500] }
 }
 
-/// The window is more than the 375 segments that fill the path, the rest waits in a queue that never
-/// overflows, and the time-out follows a round trip that grows with the window. The repair leaves
-/// between two ACKs, and is late by a packet's time at most: 0.8 ms, less than the clock's tick that
-/// the time-out is above SRTT.
+/// The window is more than the 375 segments that fill the path, the rest waits in a queue that
+/// never overflows, and the time-out follows a round trip that grows with the window. The repair
+/// leaves between two ACKs, and is late by a packet's time at most: 0.8 ms, less than the clock's
+/// tick that the time-out is above SRTT.
 fn queued() -> Course {
     let bottleneck = Some((Rate::from_bits_per_sec(15_000_000), 2_000));
     let path = Impairment { bottleneck, ..Impairment::delay(RTT / 2) };

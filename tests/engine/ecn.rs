@@ -68,8 +68,8 @@ fn write(host: &mut Host, now: Instant, sender: SocketId) {
     {}
 }
 
-/// Where both ends take part, a queue that marks loses nothing; where one does not, it drops what it would have marked, and
-/// no more arrives.
+/// Where both ends take part, a queue that marks loses nothing; where one does not, it drops what
+/// it would have marked, and no more arrives.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
     // It begins to mark at a bandwidth-delay product.

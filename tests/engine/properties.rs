@@ -1,9 +1,9 @@
-//! Properties of whole connections, for every detection with every control, over random paths and with
-//! receivers that lie.
+//! Properties of whole connections, for every detection with every control, over random paths and
+//! with receivers that lie.
 //!
 //! Judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1 cargo test --release --test engine
-//! connections` takes every detection with every control with every set of at most two judges, which
-//! takes long.
+//! connections` takes every detection with every control with every set of at most two judges,
+//! which takes long.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ use crate::world::{
 const CASES: u32 = 256;
 /// A FIN takes a sequence number but no room.
 const FIN: ByteCount = ByteCount(1);
-/// What the bookkeeping of holes may add to a receive buffer, and what was promised before it shrank.
+/// What the bookkeeping of holes may add to a receive buffer, and what was promised before it
+/// shrank.
 const HOLES: ByteCount = ByteCount(70_000);
 /// A connection that is not over by then hangs.
 const PATIENCE: Duration = Duration::from_secs(3600 * 4);
@@ -197,8 +198,8 @@ impl Conduct {
             exempt || pipe + range.len() <= cwnd + FIN,
             "{rule:?} of {range:?} with {pipe:?} in the pipe and a window of {cwnd:?}"
         );
-        // A window that shrinks, as a reordered ACK makes it seem, stops new data and no repair (RFC
-        // 9293 section 3.8.6).
+        // A window that shrinks, as a reordered ACK makes it seem, stops new data and no repair
+        // (RFC 9293 section 3.8.6).
         let una = *self.una.get_or_insert(range.start);
         assert!(
             rule.is_retransmission() || range.end.since(una) <= rwnd,

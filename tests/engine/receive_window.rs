@@ -1,5 +1,5 @@
-//! The receive window and the send buffer: as large as the path needs, by themselves. The window is no larger than the
-//! reader deserves.
+//! The receive window and the send buffer: as large as the path needs, by themselves. The window is
+//! no larger than the reader deserves.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ fn it_grows_until_it_fills_a_long_pipe() {
 
 #[test]
 fn the_default_buffers_carry_100_mbits_over_600_ms_through_a_loss() {
-    // 7.5 MB fill the path, and as many follow while a repair is under way. A queue takes each window that opens at once.
+    // 7.5 MB fill the path, and as many follow while a repair is under way. A queue takes each
+    // window that opens at once.
     let path = Impairment {
         bottleneck: Some((RATE, 6_000)),
         ..Impairment::delay(Duration::from_millis(300))

@@ -1,6 +1,7 @@
 //! Two hosts and a bad path between them, in virtual time.
 //!
-//! Not modelled, because the tests that use it do not need it: corrupted headers, routing, more hosts.
+//! Not modelled, because the tests that use it do not need it: corrupted headers, routing, more
+//! hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

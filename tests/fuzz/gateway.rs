@@ -2,7 +2,8 @@
 
 use airtcp_gateway::header::{Decoded, Request};
 
-/// What is understood is written as it was read, and nothing that is cut is taken for more. Gives whether it was understood.
+/// What is understood is written as it was read, and nothing that is cut is taken for more. Gives
+/// whether it was understood.
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut wanted = 0;
     // As the far gateway reads: no byte more than it is asked for.

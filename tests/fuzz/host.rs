@@ -57,8 +57,8 @@ struct World {
     reached: BTreeSet<State>,
 }
 
-/// The host sends nothing that is not a packet, holds no more than it may, falls silent, and forgets whoever is gone.
-/// Gives the states that its connections were in.
+/// The host sends nothing that is not a packet, holds no more than it may, falls silent, and
+/// forgets whoever is gone. Gives the states that its connections were in.
 pub(crate) fn run(data: &[u8]) -> BTreeSet<State> {
     let mut feed = Feed(data);
     let mut world = World::new(&mut feed);
@@ -123,8 +123,8 @@ impl World {
         &self.peers[feed.choice(self.peers.len())]
     }
 
-    /// What a peer might send next, or something near it; sometimes several segments that follow each other and come
-    /// together.
+    /// What a peer might send next, or something near it; sometimes several segments that follow
+    /// each other and come together.
     fn segment(&mut self, feed: &mut Feed<'_>) {
         let bits = feed.byte();
         let has = |bit: u8| bits >> bit & 1 == 1;

@@ -3,7 +3,8 @@
 use airtcp_link::{Link, LinkSpec, RadioSpec};
 use airtcp_types::{Instant, Node, Packet, PortId};
 
-/// What is understood is written so that it is understood alike, and makes a link. Gives whether it was.
+/// What is understood is written so that it is understood alike, and makes a link. Gives whether it
+/// was.
 pub(crate) fn run(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let radio = text.parse::<RadioSpec>();

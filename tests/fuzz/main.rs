@@ -1,7 +1,8 @@
 //! The checks of the fuzz targets of `fuzz/`, and a replay of their corpus.
 //!
-//! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`; `cargo +nightly fuzz run
-//! NAME` looks for more, and a crash that it finds is mended and added to them.
+//! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`;
+//! `cargo +nightly fuzz run NAME` looks for more, and a crash that it finds is mended and added to
+//! them.
 
 mod datagrams;
 mod feed;

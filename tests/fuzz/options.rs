@@ -2,8 +2,8 @@
 
 use airtcp_wire::options::{AccEcn, MAX_LEN, SackBlocks, TcpOptions};
 
-/// What is understood is written so that it is understood alike, but for SACK blocks and an AccECN option that have no room:
-/// those may have come without padding. Gives whether it was understood.
+/// What is understood is written so that it is understood alike, but for SACK blocks and an AccECN
+/// option that have no room: those may have come without padding. Gives whether it was understood.
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
     let room = TcpOptions { accecn: None, ..options }.room();

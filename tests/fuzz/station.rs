@@ -18,16 +18,19 @@ const RADIOS: [&str; 4] = ["", "error 30% tries 2 queue 20", "queue 3", "error 1
 const POLICIES: [Policy; 4] = [Policy::TcpEcn, Policy::TcpEcn, Policy::Snoop, Policy::Plain];
 /// Flows of either kind that are known at a time.
 const FLOWS: usize = 4;
-/// What the state of a flow takes at most: 256 ranges, the frames of a queue, the segment that was not believed.
+/// What the state of a flow takes at most: 256 ranges, the frames of a queue, the segment that was
+/// not believed.
 const FLOW: usize = 16 << 10;
 const BUFFER: ByteCount = ByteCount::from_kib(16);
 /// Strangers' packets have a hop limit of their own, and are gone before they reach a host.
 const STRANGE: u8 = 63;
-/// Strangers do not see the flow: their numbers are so far from its own, which is more than any window.
+/// Strangers do not see the flow: their numbers are so far from its own, which is more than any
+/// window.
 const FAR: u32 = 1 << 24;
 /// How long they may go on.
 const REIGN: Instant = Instant::from_millis(100_000);
-/// Until when the flow has to be done: a sender that was told to stop and not to go on probes in ever longer intervals.
+/// Until when the flow has to be done: a sender that was told to stop and not to go on probes in
+/// ever longer intervals.
 const END: Instant = Instant::from_millis(2_000_000);
 
 struct World {
@@ -45,7 +48,8 @@ struct World {
     read: usize,
 }
 
-/// The station keeps its bounds, and the flow ends as if there were no strangers. Gives what the station counted.
+/// The station keeps its bounds, and the flow ends as if there were no strangers. Gives what the
+/// station counted.
 pub(crate) fn run(data: &[u8]) -> StationCounters {
     let mut feed = Feed(data);
     let mut world = World::new(&mut feed);

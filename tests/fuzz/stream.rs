@@ -25,8 +25,8 @@ struct World {
     wanted: SeqNumber,
 }
 
-/// What is read is the stream, and once all of it has come, all of it. Gives how much had been read before it came in
-/// order.
+/// What is read is the stream, and once all of it has come, all of it. Gives how much had been read
+/// before it came in order.
 pub(crate) fn run(data: &[u8]) -> usize {
     let mut feed = Feed(data);
     let mut config = HostConfig::new(["10.0.0.1/24".parse().expect("a CIDR")]);

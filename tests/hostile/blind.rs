@@ -41,7 +41,8 @@ impl Forger {
         self.packet(header, 0)
     }
 
-    /// Data and FIN with an ACK that is `ack` off what could be, and a clock that passes for the peer's.
+    /// Data and FIN with an ACK that is `ack` off what could be, and a clock that passes for the
+    /// peer's.
     fn data(&self, off: u32, ack: u32, fin: bool) -> Packet {
         let val = self.0.clock.wrapping_add(1_000);
         let options =

@@ -1,4 +1,5 @@
-//! A namespace, a TUN device in it, our stack behind the device, and an attacker beside the honest peers.
+//! A namespace, a TUN device in it, our stack behind the device, and an attacker beside the honest
+//! peers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const OURS: [u8; 4] = [10, 78, 0, 2];
-/// Packets that the attacker sends before it lets the device's queue drain: a full queue would lose honest packets too.
+/// Packets that the attacker sends before it lets the device's queue drain: a full queue would lose
+/// honest packets too.
 const BURST: u32 = 64;
 /// Connections that may wait at the listener.
 pub(crate) const BACKLOG: usize = 256;

@@ -1,7 +1,9 @@
-//! ECN with the kernel's TCP: every setting of ours with every one that it takes, over a queue that marks.
+//! ECN with the kernel's TCP: every setting of ours with every one that it takes, over a queue that
+//! marks.
 //!
-//! Linux 6.18 has AccECN's code, and refuses the settings 3 to 5 of `tcp_ecn` that turn it on: there is no kernel that speaks
-//! AccECN here. What is asserted is that both ends agree on the best form that both know.
+//! Linux 6.18 has AccECN's code, and refuses the settings 3 to 5 of `tcp_ecn` that turn it on:
+//! there is no kernel that speaks AccECN here. What is asserted is that both ends agree on the best
+//! form that both know.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Two stacks that are one host, on two queues, and what only a program does: connections of their own.
+//! Two stacks that are one host, on two queues, and what only a program does: connections of their
+//! own.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
-//! To the kernel's TCP and from it, with each of its congestion controls, over both versions of IP, through a link that is
-//! clean and one that loses, doubles and reorders packets in both directions: 24 transfers of 64 MiB, every byte compared.
+//! To the kernel's TCP and from it, with each of its congestion controls, over both versions of IP,
+//! through a link that is clean and one that loses, doubles and reorders packets in both
+//! directions: 24 transfers of 64 MiB, every byte compared.
 //!
-//! How long each takes is printed for whoever wants to know (`--nocapture --test-threads=1`); it is not asserted.
+//! How long each takes is printed for whoever wants to know (`--nocapture --test-threads=1`); it is
+//! not asserted.
 
 use std::io;
 use std::net::SocketAddr;

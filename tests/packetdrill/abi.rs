@@ -78,7 +78,8 @@ impl Target {
     pub(super) fn load(flags: &str) -> Self {
         let path = library();
         let flags = CString::new(flags).unwrap();
-        // SAFETY: the library runs no code when it is loaded, and what its one function fills is as long as it says.
+        // SAFETY: the library runs no code when it is loaded, and what its one function fills is as
+        // long as it says.
         unsafe {
             let library = Library::open(Some(&path), LIKE_PACKETDRILL)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -87,7 +88,8 @@ impl Target {
                     b"packetdrill_interface_init",
                 )
                 .unwrap();
-            // A table that was not filled has null pointers in it, which no function pointer may be: bytes, then.
+            // A table that was not filled has null pointers in it, which no function pointer may
+            // be: bytes, then.
             let mut raw = [0u64; 33];
             init(flags.as_ptr(), raw.as_mut_ptr().cast());
             assert!(raw.iter().all(|pointer| *pointer != 0), "none of the calls is missing");
@@ -152,7 +154,8 @@ impl Target {
         })
     }
 
-    /// recvmsg(2) into two buffers, and control data; gives the bytes read, those of control data, and the flags.
+    /// recvmsg(2) into two buffers, and control data; gives the bytes read, those of control data,
+    /// and the flags.
     pub(super) fn read_message(
         &self,
         fd: i32,

@@ -141,7 +141,8 @@ fn who_blocks_goes_on_at_the_very_moment_it_may() {
             let segment = Segment { seq: world.next, ack, data: b"x", ..Segment::default() };
             let begin = target.now();
             target.inject(&segment.to(LOCAL_PORT));
-            // However the threads are scheduled, time does not pass before the reader has looked at the clock.
+            // However the threads are scheduled, time does not pass before the reader has looked at
+            // the clock.
             target.sleep(1_000_000);
             let (end, data) = blocked.join().unwrap();
             (begin, end, data)

@@ -1,5 +1,6 @@
-//! packetdrill's own scripts, where there is a packetdrill: `PACKETDRILL` names the program, `PACKETDRILL_SCRIPTS` folders of
-//! scripts beside ours, separated by colons. Each script has a namespace of its own and limited time.
+//! packetdrill's own scripts, where there is a packetdrill: `PACKETDRILL` names the program,
+//! `PACKETDRILL_SCRIPTS` folders of scripts beside ours, separated by colons. Each script has a
+//! namespace of its own and limited time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,8 @@ const EXPECTED: &str = include_str!("expected_failures.txt");
 const GROUPS: &str = include_str!("groups.txt");
 /// Real time that a script may take; its own time costs none (s).
 const LIMIT: &str = "60";
-/// The stack without the limit to which one ACK counts in slow start (RFC 9406 section 4.3): Linux has none.
+/// The stack without the limit to which one ACK counts in slow start (RFC 9406 section 4.3): Linux
+/// has none.
 const FLAGS: &str = "--so_flags=detection=rack,congestion=cubic,byte_counting_limit=65536";
 const ARGUMENTS: [&str; 10] = [
     "--send_omit_free",
@@ -49,7 +51,8 @@ impl Runner {
         let namespace = Namespace::new().unwrap();
         let log = tempfile::NamedTempFile::new().unwrap();
         let out = || Stdio::from(log.reopen().unwrap());
-        // Google's scripts begin with a command that wants the device which packetdrill makes for the kernel's TCP.
+        // Google's scripts begin with a command that wants the device which packetdrill makes for
+        // the kernel's TCP.
         let device = "ip tuntap add tun0 mode tun && ip link set lo up && exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", device, "sh", "timeout", "--signal=KILL", LIMIT]).arg(&self.program);
@@ -75,7 +78,8 @@ fn complaint(log: &str) -> Option<String> {
     line.map(|line| line.trim().to_owned())
 }
 
-/// The library with the feature that packetdrill's assertions need, in a place of its own: nothing that is tested may link it.
+/// The library with the feature that packetdrill's assertions need, in a place of its own: nothing
+/// that is tested may link it.
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packetdrill");
     let mut cargo = Command::new(env!("CARGO"));

@@ -1,5 +1,5 @@
-//! Paths narrower than their ends, with real packets: the kernel as a router that says so, and a link
-//! that drops what is too large and says nothing. The peer is the kernel's TCP.
+//! Paths narrower than their ends, with real packets: the kernel as a router that says so, and a
+//! link that drops what is too large and says nothing. The peer is the kernel's TCP.
 //!
 //! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
 //! when `AIRTCP_REQUIRE_NETNS=1`.
@@ -61,8 +61,8 @@ fn counters<N: Node + Send + 'static>(dumbbell: &Dumbbell<N>) -> Counters {
     dumbbell.left().stack().expect("the left host is ours").counters()
 }
 
-/// Between the stack and the link is the kernel of the stack's namespace: its device for the link is the
-/// narrow one.
+/// Between the stack and the link is the kernel of the stack's namespace: its device for the link
+/// is the narrow one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_router_says_is_obeyed_without_a_time_out() {
     if or_skip(requirements()).is_none() {

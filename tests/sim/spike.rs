@@ -128,8 +128,8 @@ fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     }
 }
 
-/// Two flows fill a queue of few packets for each other at any load of theirs: there up to a half of
-/// the drops is taken for random, and the queue drops no more than a ninth.
+/// Two flows fill a queue of few packets for each other at any load of theirs: there up to a half
+/// of the drops is taken for random, and the queue drops no more than a ninth.
 #[test]
 fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
     for (queue, most) in
@@ -166,8 +166,8 @@ fn drops_of_a_policer_are_congestion() {
     }
 }
 
-/// A flow in the other direction fills the queue that the ACKs wait in. That queue can be taken for one
-/// of the data, for a second or two.
+/// A flow in the other direction fills the queue that the ACKs wait in. That queue can be taken for
+/// one of the data, for a second or two.
 #[test]
 fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
     let mut sum = Count::default();

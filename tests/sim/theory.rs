@@ -49,12 +49,13 @@ fn equal_flows_have_equal_shares() {
     }
 }
 
-/// Segments that arrive in a round-trip time, by the argument of Mathis, Semke, Mahdavi and Ott 1997, without what
-/// they leave out.
+/// Segments that arrive in a round-trip time, by the argument of Mathis, Semke, Mahdavi and Ott
+/// 1997, without what they leave out.
 ///
-/// From w segments on the window grows for w rounds by one each (b = 1) up to 2 w, is halved, and stays for the round
-/// that passes until the repair is acknowledged: 1.5 w^2 + w segments in w + 1 rounds, one of which is lost. Their
-/// own law, sqrt(1.5 / p), has neither that round nor counts the lost one off.
+/// From w segments on the window grows for w rounds by one each (b = 1) up to 2 w, is halved, and
+/// stays for the round that passes until the repair is acknowledged: 1.5 w^2 + w segments in w + 1
+/// rounds, one of which is lost. Their own law, sqrt(1.5 / p), has neither that round nor counts
+/// the lost one off.
 fn cycle(loss: f64) -> f64 {
     let window = ((1.0 + 6.0 / loss).sqrt() - 1.0) / 3.0;
     (1.0 - loss) / (loss * (window + 1.0))
@@ -65,8 +66,8 @@ const WARM_UP: u64 = 5;
 
 /// The goodput of a flow over that of the cycle, while no time-out holds it up.
 fn over_the_cycle(flow: &FlowResult, loss: f64) -> f64 {
-    // RFC 6675 does not see that a repair is lost, and waits for the timer: its floor, which is far above this
-    // round-trip time and its variance.
+    // RFC 6675 does not see that a repair is lost, and waits for the timer: its floor, which is far
+    // above this round-trip time and its variance.
     let RtoForm::Rfc { floor } = Profile::paper().rto else { panic!("another form") };
     let counted = SECONDS as f64 / (SECONDS + WARM_UP) as f64;
     let held = flow.timeouts.unwrap_or(0) as f64 * counted * floor.as_secs_f64() / SECONDS as f64;
@@ -74,8 +75,8 @@ fn over_the_cycle(flow: &FlowResult, loss: f64) -> f64 {
     in_round / (cycle(loss) * (1.0 - held))
 }
 
-/// Windows are whole segments and losses come at random, not at the end of equal cycles; nothing else is left
-/// between the flow and the cycle.
+/// Windows are whole segments and losses come at random, not at the end of equal cycles; nothing
+/// else is left between the flow and the cycle.
 #[test]
 fn a_flow_under_random_loss_obeys_the_law_of_mathis() {
     for loss in [0.005, 0.01, 0.02] {

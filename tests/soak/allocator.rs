@@ -19,10 +19,12 @@ pub(crate) fn live() -> isize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Asserts that what was in use after each spell does not go on growing. `kept` bytes of it may be memory to be used again.
+/// Asserts that what was in use after each spell does not go on growing. `kept` bytes of it may be
+/// memory to be used again.
 #[track_caller]
 pub(crate) fn assert_no_trend(live: &[isize], kept: isize) {
-    // The size of a table comes and goes, and with it the most; what a leak leaves stays in the least, too.
+    // The size of a table comes and goes, and with it the most; what a leak leaves stays in the
+    // least, too.
     let (early, late) = live.split_at(live.len() / 2);
     let (early, late) = (early.iter().min().unwrap(), late.iter().min().unwrap());
     assert!(*late <= early * 3 / 2 + kept, "{live:?}");

@@ -1,5 +1,5 @@
-//! An hour of virtual time in which connections open, move data, are left idle, are aborted, and vanish with their host;
-//! and then nothing is left of them.
+//! An hour of virtual time in which connections open, move data, are left idle, are aborted, and
+//! vanish with their host; and then nothing is left of them.
 //!
 //! One test, so that what the allocator counts is its own.
 
@@ -19,8 +19,8 @@ const PATH: &str = "rate 2mbit delay 15ms 3ms loss 1% duplicate 1% delayed 2% 10
 const SPELL: Duration = Duration::from_secs(600);
 const SPELLS: u32 = 6;
 const STEP: Duration = Duration::from_millis(50);
-/// How long what is closed may take to be gone: a peer that vanished is given up in a minute and a half, TIME-WAIT is one
-/// minute.
+/// How long what is closed may take to be gone: a peer that vanished is given up in a minute and a
+/// half, TIME-WAIT is one minute.
 const ENDS_WITHIN: Duration = Duration::from_secs(600);
 
 struct World {
@@ -120,6 +120,7 @@ fn nothing_is_left_of_connections_that_come_and_go_for_an_hour() {
     }
     println!("{tally:?}, bytes in use after each spell: {live:?}");
     assert!(tally.opened > 2000 && tally.vanished > 0 && tally.aborted > 0, "{tally:?}");
-    // A table may have grown meanwhile, and leave again: 64 bytes kept for each connection would be more.
+    // A table may have grown meanwhile, and leave again: 64 bytes kept for each connection would be
+    // more.
     allocator::assert_no_trend(&live, 128 << 10);
 }

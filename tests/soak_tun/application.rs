@@ -77,8 +77,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Writes and reads for a while, and ends in one of many ways. When all is `over`, it is at its end, or waits for the peer's
-/// alone.
+/// Writes and reads for a while, and ends in one of many ways. When all is `over`, it is at its
+/// end, or waits for the peer's alone.
 pub(crate) async fn use_stream(
     mut stream: impl Socket,
     mut draw: Stream,

@@ -1,4 +1,5 @@
-//! The applications of the two sides: servers, and clients that open one connection after the other.
+//! The applications of the two sides: servers, and clients that open one connection after the
+//! other.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,12 +1,13 @@
-//! Connections between our stack and the Linux kernel over a TUN device, in real time: they open, move data, are aborted,
-//! left idle and dropped with data unread, while the link goes down and comes back and addresses of the kernel vanish and
-//! come back. Then nothing is left of them.
+//! Connections between our stack and the Linux kernel over a TUN device, in real time: they open,
+//! move data, are aborted, left idle and dropped with data unread, while the link goes down and
+//! comes back and addresses of the kernel vanish and come back. Then nothing is left of them.
 //!
-//! `AIRTCP_SOAK=600` goes on for ten minutes, in spells of ten seconds; without it there are two short spells. What is done
-//! comes from a seed, `AIRTCP_SEED` if it is set; runtimes and the kernel decide in which order.
+//! `AIRTCP_SOAK=600` goes on for ten minutes, in spells of ten seconds; without it there are two
+//! short spells. What is done comes from a seed, `AIRTCP_SEED` if it is set; runtimes and the
+//! kernel decide in which order.
 //!
-//! One test, so that what the allocator counts is its own. Skipped with a loud reason where namespaces or TUN devices are not
-//! to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+//! One test, so that what the allocator counts is its own. Skipped with a loud reason where
+//! namespaces or TUN devices are not to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
 
 #[path = "../soak/allocator.rs"]
 mod allocator;
@@ -36,7 +37,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(120);
 /// From so many spells on, the least that was in use is the same early and late.
 const MANY: usize = 20;
 
-/// Applications on both sides for a while; then they let go, all of them end, and the stack has nothing left.
+/// Applications on both sides for a while; then they let go, all of them end, and the stack has
+/// nothing left.
 async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tally: &Arc<Tally>) {
     let (tell, over) = watch::channel(false);
     let seed = seed + number;
@@ -103,8 +105,8 @@ async fn nothing_is_left_of_connections_with_the_kernel_that_come_and_go() {
     for part in tally.each() {
         assert!(part > 0, "{tally}");
     }
-    // A host keeps chunks of send buffers, as many as were ever used at a time, and up to 64 of 64 KiB. Many spells tell how
-    // many that is at least.
+    // A host keeps chunks of send buffers, as many as were ever used at a time, and up to 64 of 64
+    // KiB. Many spells tell how many that is at least.
     let kept = if live.len() < MANY { 64 * 64 * 1024 } else { 0 };
     allocator::assert_no_trend(&live, kept);
 }

@@ -16,7 +16,8 @@ const TUN: &str = "tun0";
 const OURS: [&str; 2] = ["10.79.0.2/24", "fd00:79::2/64"];
 const STAYING: [&str; 2] = ["10.79.0.1/24", "fd00:79::1/64"];
 const LEAVING: [&str; 2] = ["10.79.0.3/24", "fd00:79::3/64"];
-/// So that the kernel, too, learns within seconds that nobody is there; and so that addresses leave only when they are to.
+/// So that the kernel, too, learns within seconds that nobody is there; and so that addresses leave
+/// only when they are to.
 const SYSCTLS: [(&str, &str); 9] = [
     ("net.ipv4.tcp_keepalive_time", "1"),
     ("net.ipv4.tcp_keepalive_intvl", "1"),

@@ -1,4 +1,5 @@
-//! The example `intercept` between two namespaces: the kernel's clients in one, the kernel's servers in the other.
+//! The example `intercept` between two namespaces: the kernel's clients in one, the kernel's
+//! servers in the other.
 
 #[path = "../../examples/intercept.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
@@ -25,7 +26,8 @@ fn cidrs<const N: usize>(texts: [&str; N]) -> [Cidr; N] {
     texts.map(|text| text.parse().expect("an address with a prefix"))
 }
 
-/// The clients' namespace, all of whose packets go to the example, and the namespace that this dials from.
+/// The clients' namespace, all of whose packets go to the example, and the namespace that this
+/// dials from.
 fn setup() -> Result<(Namespace, Namespace), TestbedError> {
     let (near, file) = clients()?;
     let far = Namespace::new()?;

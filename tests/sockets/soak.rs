@@ -1,6 +1,7 @@
 //! Many tasks on two stacks with bad devices between them: whatever they do, all bytes arrive.
 //!
-//! What every task does comes from a seed, `AIRTCP_SEED` if it is set; the runtime decides in which order.
+//! What every task does comes from a seed, `AIRTCP_SEED` if it is set; the runtime decides in which
+//! order.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -29,8 +30,8 @@ const STRATEGIES: [&str; 5] =
 struct Plan {
     /// Bytes from the client, and from the server.
     bytes: [u64; 2],
-    /// Which end resets the connection when it has read and written all of its part. Of that the peer then
-    /// hears as much as has arrived.
+    /// Which end resets the connection when it has read and written all of its part. Of that the
+    /// peer then hears as much as has arrived.
     aborts: Option<usize>,
     /// Which end reads everything before it writes.
     reads_first: Option<usize>,

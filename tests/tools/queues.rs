@@ -1,4 +1,5 @@
-//! `serve --queues`: one host on several queues, with the kernel as the peer that spreads the flows.
+//! `serve --queues`: one host on several queues, with the kernel as the peer that spreads the
+//! flows.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -124,8 +125,8 @@ fn flows_are_spread_and_intact(flags: &str, server: &str) {
     }
 
     world.namespace.block_on(echo_all(server)).unwrap();
-    // What the kernel spreads by flow is where it belongs: only what was nobody's any more, as an ACK
-    // that came twice at the end, was looked for elsewhere.
+    // What the kernel spreads by flow is where it belongs: only what was nobody's any more, as an
+    // ACK that came twice at the end, was looked for elsewhere.
     let [over, reset, broken] = world.counters(["IpExtHandedOver", "TcpOutRsts", "TcpEstabResets"]);
     assert_eq!((over, broken), (reset, 0));
     drop(open);

@@ -18,7 +18,8 @@ use crate::transfer::{LENGTH, data, sha256, text};
 /// A test that hangs fails.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What comes slowly: the profile `edge`, whose 240 kbit/s are sent over a loopback interface that carries more.
+/// What comes slowly: the profile `edge`, whose 240 kbit/s are sent over a loopback interface that
+/// carries more.
 const SLOW: usize = 600_000;
 
 struct World {
@@ -435,7 +436,8 @@ fn a_server_whose_416_says_no_digest_is_asked_for_all_of_it() {
     serving.join().unwrap();
 }
 
-/// As behind a tunnel: a batch that is cut into datagrams is refused there, and each datagram by itself is not.
+/// As behind a tunnel: a batch that is cut into datagrams is refused there, and each datagram by
+/// itself is not.
 #[test]
 fn a_path_whose_mtu_is_less_than_a_packet_loses_none_of_a_batch() {
     let Some(world) = World::new() else { return };
@@ -518,7 +520,8 @@ fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() 
     let least = count / 2 / 10;
     assert!(syns > least && forged > least, "{counters}");
     assert_eq!(counters["accepted"], clients + 1, "{counters}");
-    // The files take some MiB, however many packets there are; connections of the half of them would take far more.
+    // The files take some MiB, however many packets there are; connections of the half of them
+    // would take far more.
     let most = 32 * 1024;
     assert!(after < before + most, "{before} KiB before, {after} after");
 }

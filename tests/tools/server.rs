@@ -18,13 +18,15 @@ pub(crate) struct Site {
 impl Site {
     /// Serves `file` in the namespace at a port of all its addresses:
     ///
-    /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
-    /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
-    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`, without a look at
-    ///   that; `/torn`, of that name, too, ends in the middle
+    /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is
+    ///   TLS, `/round` to itself
+    /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a
+    ///   length that is not told
+    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`,
+    ///   without a look at that; `/torn`, of that name, too, ends in the middle
     /// - `/broken` ends in the middle, `/stuck` stops there
-    /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the connection, and `/cut`, which
-    ///   only does the latter, in the middle
+    /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the
+    ///   connection, and `/cut`, which only does the latter, in the middle
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
         let site = Arc::new(Self { file, ..Self::default() });
         let served = site.clone();

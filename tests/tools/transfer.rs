@@ -40,7 +40,8 @@ impl World {
         Some(Self { namespace, site, directory: tempfile::tempdir().unwrap() })
     }
 
-    /// Runs a client to its end, in the directory. The device is new each time, and the kernel is `.1` there.
+    /// Runs a client to its end, in the directory. The device is new each time, and the kernel is
+    /// `.1` there.
     pub(crate) fn client(&self, command: &str, arguments: &[&str]) -> Output {
         let begin =
             [command, "--tun", "tun0", "--address", "10.0.0.2/24", "--address", "fd00::2/64"];
@@ -99,7 +100,8 @@ fn a_file_comes_whole_over_both_versions_and_is_checked() {
     let heads = world.site.heads();
     assert!(heads[1].contains("\r\nhost: [fd00::1]\r\n"), "{heads:?}");
     assert_eq!(world.names(), ["file"]);
-    // What is printed for a person: the sum as sha256sum has it, and a line; on stderr where stdout has the file.
+    // What is printed for a person: the sum as sha256sum has it, and a line; on stderr where stdout
+    // has the file.
     let output = world.client("get", &["http://10.0.0.1/whole", "-o", "-"]);
     assert!(output.status.success() && output.stdout == data());
     assert!(text(&output.stderr).ends_with(&format!("{}  -\n", sha256(&data()))));

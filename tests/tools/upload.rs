@@ -56,8 +56,8 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// The link fails in the middle, and the client is ended, kindly or not. What the server has of it is
-/// gone on with, though the server has not heard that the client is gone.
+/// The link fails in the middle, and the client is ended, kindly or not. What the server has of it
+/// is gone on with, though the server has not heard that the client is gone.
 #[test]
 fn a_put_that_was_killed_goes_on_where_it_broke_off() {
     let Some(world) = World::new() else { return };

@@ -161,7 +161,8 @@ async fn drain(tun: &mut Tun, wanted: usize) -> (Vec<u8>, Packet) {
         answer.extend([0, 80, tcp[0], tcp[1]]);
         answer.extend((if is_syn { 99u32 } else { 100 }).to_be_bytes());
         answer.extend(next.unwrap().to_be_bytes());
-        // SYN and ACK with an MSS of 1460 and a window scale of 7, or ACK; a window of 64 KiB, or of 8 MiB.
+        // SYN and ACK with an MSS of 1460 and a window scale of 7, or ACK; a window of 64 KiB, or
+        // of 8 MiB.
         answer.extend([7 << 4, if is_syn { 0x12 } else { 0x10 }, 0xff, 0xff, 0, 0, 0, 0]);
         answer.extend(if is_syn { [2, 4, 5, 180, 3, 3, 7, 0] } else { [0; 8] });
         let mut sum = Sum::new();
@@ -285,7 +286,8 @@ async fn the_kernel_cuts_as_each_segment_shows() {
     assert_eq!(tun.counters().tx_errors, 0);
 }
 
-/// RFC 3168 section 6.1.2: a sender sets CWR on the first new segment after a reduction, and on no other.
+/// RFC 3168 section 6.1.2: a sender sets CWR on the first new segment after a reduction, and on no
+/// other.
 #[tokio::test]
 async fn cwr_of_a_super_segment_is_on_the_first_of_its_segments_alone() {
     let Some((namespace, file)) = open_offloading(1500) else { return };
@@ -342,7 +344,8 @@ impl EcnSender {
         sender
     }
 
-    /// Sends data as one packet to be cut at 1000 bytes; gives whether the ACK of all of it has ECE.
+    /// Sends data as one packet to be cut at 1000 bytes; gives whether the ACK of all of it has
+    /// ECE.
     async fn send(&mut self, data: &[u8], ecn: u8, cwr: bool) -> bool {
         let header = Header { flags: Flags { cwr, ..Flags::ACK }, ..self.header };
         let payload = Arc::new(data.to_vec());

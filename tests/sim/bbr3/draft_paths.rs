@@ -69,8 +69,8 @@ fn increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
     let (mut rig, _) = bulk_into(&changed(path, change, "rate 100mbit"), BACK, "probe-bw-up");
     rig.run_for(secs(20));
     assert!(rig.since(at)[0].model.inflight_longterm.is_some());
-    // The steps double from round to round: their sum is 1, 3, 7 ... segments, or one round ahead of
-    // that. Later the pacing rate is the limit, and it grows by a quarter in a round.
+    // The steps double from round to round: their sum is 1, 3, 7 ... segments, or one round ahead
+    // of that. Later the pacing rate is the limit, and it grows by a quarter in a round.
     let ups = probes(rig.since(change));
     let longest = ups.iter().max_by_key(|steps| steps.len()).expect("a probe");
     assert!(longest.len() >= 4, "{ups:?}");
@@ -149,8 +149,8 @@ fn handling_token_bucket_policers() {
     let reacts = |look: &&Look| look.model.inflight_shortterm.is_some();
     let reaction = rig.since(at).iter().find(reacts).expect("a bound");
     assert!(reaction.model.bw_shortterm.is_some());
-    // Later what is lost is little, and the tokens are used. `airtcp compare` over this link, 16 seeds of 35 s: 7.6 ± 0.2 % lost,
-    // with the drafted pacing of ProbeRTT, too.
+    // Later what is lost is little, and the tokens are used. `airtcp compare` over this link, 16
+    // seeds of 35 s: 7.6 ± 0.2 % lost, with the drafted pacing of ProbeRTT, too.
     let late = rig.since(at + secs(10));
     let (first, last) = (&late[0].stats, &late[late.len() - 1].stats);
     let lost = (last.segments_lost - first.segments_lost) as f64

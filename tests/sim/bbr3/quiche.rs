@@ -3,9 +3,9 @@
 //!
 //! A sender, a link of 10 Mbit/s and 2 ms, a switch with a queue, and a link of 4 Mbit/s and 30 ms.
 //!
-//! Left out are tests of options that this control does not have. Where the same test exists without
-//! the option, it is here, and its limits are the narrower ones. Also left out are tests that call a
-//! sender without a connection, and those of bandwidth that an application announces.
+//! Left out are tests of options that this control does not have. Where the same test exists
+//! without the option, it is here, and its limits are the narrower ones. Also left out are tests
+//! that call a sender without a connection, and those of bandwidth that an application announces.
 
 use std::time::Duration;
 
@@ -138,9 +138,9 @@ fn full_bandwidth_reached(rig: &mut Rig, growth: f64) -> (Look, u64) {
 #[test]
 fn normal_startup() {
     let topology = Topology::new();
-    // quiche counts from the last growth by 0.1 %, and one version of it expects two rounds, another
-    // three. Here it is two: the first of the three without growth by a quarter, which is what the
-    // draft asks for, still brings some.
+    // quiche counts from the last growth by 0.1 %, and one version of it expects two rounds,
+    // another three. Here it is two: the first of the three without growth by a quarter, which is
+    // what the draft asks for, still brings some.
     let (full, rounds) = full_bandwidth_reached(&mut topology.rig(), 1.001);
     assert!(full.is("drain"), "{full:?}");
     assert_eq!(rounds, 2);

@@ -1,5 +1,5 @@
-//! Tests of several senders after those of quiche's BBRv3 (`bbr3_simulator_test.cc`): the links, the
-//! volumes and the limits are quiche's, and so are the names.
+//! Tests of several senders after those of quiche's BBRv3 (`bbr3_simulator_test.cc`): the links,
+//! the volumes and the limits are quiche's, and so are the names.
 //!
 //! Each sender has a link of 10 Mbit/s and about 2 ms; they share one of 4 Mbit/s and 30 ms, with a
 //! queue of two BDP.

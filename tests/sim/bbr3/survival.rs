@@ -63,7 +63,8 @@ fn bunches_of_acks_do_not_stall_it() {
     assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
 }
 
-/// However late a timer is, what leaves at once is two milliseconds of the rate and a quantum at most.
+/// However late a timer is, what leaves at once is two milliseconds of the rate and a quantum at
+/// most.
 #[test]
 fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
     let mut rig = Rig::over("rate 100mbit delay 10ms limit 167", "delay 10ms");
