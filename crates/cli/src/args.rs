@@ -32,7 +32,8 @@ use crate::ss::SsArgs;
 use crate::sweep::SweepArgs;
 use crate::value::{self, LinkPair, Several};
 
-/// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
+/// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and
+/// is overtaken.
 const RADIO: &str = "error 40% tries 4 seed 1";
 
 /// The links of `demo --lossy` and `demo --gateway` if none is described.
@@ -88,7 +89,8 @@ pub(crate) enum Command {
     Link(Box<LinkArgs>),
     /// Simulate scenarios; `sim init` prints an example
     Sim(SimArgs),
-    /// Simulate every combination of some values with many seeds, on this machine or in shards on a cluster
+    /// Simulate every combination of some values with many seeds, on this machine or in shards on a
+    /// cluster
     Sweep(Box<SweepArgs>),
     /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
@@ -107,7 +109,8 @@ pub(crate) enum Command {
 /// The strategies of a sender.
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
-    /// Detection, congestion control and judges in one value: rack/cubic or le/westwood/hack+dcr:timer
+    /// Detection, congestion control and judges in one value: rack/cubic or
+    /// le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
           conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
@@ -126,7 +129,8 @@ pub(crate) struct SenderArgs {
     /// Pace segments over the round trip, even if the congestion control sets no pacing rate
     #[arg(long)]
     pub(crate) pacing: bool,
-    /// Write HACK's options as experimental options with an ExID (RFC 6994) instead of kinds 14 and 15
+    /// Write HACK's options as experimental options with an ExID (RFC 6994) instead of kinds 14 and
+    /// 15
     #[arg(long)]
     pub(crate) hack_exid: bool,
 }
@@ -161,11 +165,12 @@ impl SenderArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Behind a base station that marks (TCP-ECN): suppress duplicate ACKs for segments that the radio lost, for at most 150 ms
+    /// Behind a base station that marks (TCP-ECN): suppress duplicate ACKs for segments that the
+    /// radio lost, for at most 150 ms
     #[arg(long)]
     pub(crate) mark_aware_receiver: bool,
-    /// Number of device queues, 1 to 256. Each queue has a thread with its own stack, and the kernel distributes the flows.
-    /// Use at most one queue per core
+    /// Number of device queues, 1 to 256. Each queue has a thread with its own stack, and the
+    /// kernel distributes the flows. Use at most one queue per core
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::queues)]
     pub(crate) queues: u16,
     /// Print counters and connections as JSON on stdout at exit
@@ -174,11 +179,12 @@ pub(crate) struct ServeArgs {
     /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9464
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example
+    /// 127.0.0.1:9464
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
-    /// Without login
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of
+    /// 127.0.0.1, or ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     pub(crate) live: Option<SocketAddr>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
@@ -225,36 +231,39 @@ pub(crate) struct DemoArgs {
     /// File size, in bytes or as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_negative_numbers = true, value_parser = value::size)]
     pub(crate) size: ByteCount,
-    /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the transfers
+    /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the
+    /// transfers
     #[arg(long, conflicts_with = "size", group = "timed", group = "over_link")]
     pub(crate) lossy: bool,
     /// Download with curl over a lossy link, directly and through two gateways
     #[arg(long, conflicts_with_all = ["size", "lossy", "with", "trace"], group = "timed", group = "over_link")]
     pub(crate) gateway: bool,
-    /// Link of --lossy and --gateway: a description (see `airtcp link --help`) or a named link [default: 20 Mbit/s; 40 ms
-    /// and 1 % of the data packets lost, or with --gateway 50 ms and 2 % of the packets lost both ways]
+    /// Link of --lossy and --gateway: a description (see `airtcp link --help`) or a named link
+    /// [default: 20 Mbit/s; 40 ms and 1 % of the data packets lost, or with --gateway 50 ms and 2 %
+    /// of the packets lost both ways]
     #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
     link: Option<LinkPair>,
-    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link (its
-    /// uplink)
+    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link
+    /// (its uplink)
     #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
     back: Option<LinkPair>,
-    /// Send from the kernel through a base station and a radio to a mobile that is out of reach for a while, once per
-    /// policy of the base station. The value describes the radio (see `basestation --help`); by default 40 % of the
-    /// frames are corrupted, and a frame is tried four times
+    /// Send from the kernel through a base station and a radio to a mobile that is out of reach for
+    /// a while, once per policy of the base station. The value describes the radio (see
+    /// `basestation --help`); by default 40 % of the frames are corrupted, and a frame is tried
+    /// four times
     #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
           conflicts_with_all = ["size", "lossy", "gateway", "with", "SenderArgs"], group = "timed")]
     pub(crate) radio: Option<RadioSpec>,
-    /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the radio carries one frame
-    /// per round trip of its own
+    /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the
+    /// radio carries one frame per round trip of its own
     #[arg(long, value_name = "MODE", requires = "radio", value_parser = value::arq, default_value = "mac+link")]
     pub(crate) arq: Arq,
     /// Time that the mobile of --radio is out of reach
     #[arg(long, value_name = "SECONDS", requires = "radio", allow_negative_numbers = true,
           value_parser = value::seconds, default_value = "10")]
     pub(crate) away: Duration,
-    /// Duration of each transfer of --lossy [default: 2.5] or --gateway [default: 8]; with --radio, the time before the
-    /// mobile leaves and after it returns [default: 8]
+    /// Duration of each transfer of --lossy [default: 2.5] or --gateway [default: 8]; with --radio,
+    /// the time before the mobile leaves and after it returns [default: 8]
     #[arg(long, value_name = "SECONDS", requires = "timed", allow_negative_numbers = true,
           value_parser = value::seconds)]
     seconds: Option<Duration>,
@@ -262,8 +271,9 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
-    /// Write a capture, an event log and pictures of this stack to this directory [default of --lossy and --radio: a new
-    /// directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
+    /// Write a capture, an event log and pictures of this stack to this directory [default of
+    /// --lossy and --radio: a new directory airtcp-demo, or airtcp-demo-2 and so on, in the current
+    /// one]
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// Print the results as JSON instead of a table

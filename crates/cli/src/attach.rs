@@ -32,8 +32,8 @@ pub(crate) struct AttachArgs {
     /// Address of this stack with its prefix length; repeat for more addresses
     #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
     pub(crate) address: Vec<Cidr>,
-    /// Address of the kernel on a device that this command creates; once per IP version. The stack sends all packets to the
-    /// kernel, which forwards them if IP forwarding is enabled
+    /// Address of the kernel on a device that this command creates; once per IP version. The stack
+    /// sends all packets to the kernel, which forwards them if IP forwarding is enabled
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     pub(crate) gateway: Vec<IpAddr>,
     /// Largest IP packet in bytes [default: the MTU of the device]
@@ -41,14 +41,15 @@ pub(crate) struct AttachArgs {
     pub(crate) mtu: Option<u16>,
     #[command(flatten)]
     pub(crate) buffers: BufferArgs,
-    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete checksums. Offload is faster:
-    /// super-segments of up to 64 KiB, which the kernel segments. The judge hack disables offload by itself; a receiver of
-    /// HACK also needs `--judge hack`
+    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete
+    /// checksums. Offload is faster: super-segments of up to 64 KiB, which the kernel segments. The
+    /// judge hack disables offload by itself; a receiver of HACK also needs `--judge hack`
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests it; active, request ECN;
-    /// accurate, request AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
-    /// active-accurate are passive and active, and also accept AccECN if the peer requests it
+    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests
+    /// it; active, request ECN; accurate, request AccECN (RFC 9768), which counts marks exactly,
+    /// and fall back to ECN. passive-accurate and active-accurate are passive and active, and also
+    /// accept AccECN if the peer requests it
     #[arg(long, value_name = "MODE", default_value = "passive", value_parser = value::ecn)]
     pub(crate) ecn: EcnMode,
     /// Exchange super-segments with the kernel, which is the default
@@ -64,11 +65,13 @@ pub(crate) struct AttachArgs {
 /// The buffers of each connection.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub(crate) struct BufferArgs {
-    /// Maximum size of the send buffer of a connection, which limits the data in flight: a flow carries at most this per
-    /// round trip, and about half of it while it repairs losses [default: 16MiB]
+    /// Maximum size of the send buffer of a connection, which limits the data in flight: a flow
+    /// carries at most this per round trip, and about half of it while it repairs losses [default:
+    /// 16MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
     pub(crate) send_buffer: Option<ByteCount>,
-    /// Maximum size of the receive buffer of a connection, which limits what the peer has in flight [default: 16MiB]
+    /// Maximum size of the receive buffer of a connection, which limits what the peer has in flight
+    /// [default: 16MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
     pub(crate) receive_buffer: Option<ByteCount>,
 }
@@ -155,8 +158,8 @@ impl AttachArgs {
     /// Opens the device with so many queues, and settles what a host on it is to be.
     ///
     /// # Errors
-    /// An address is the kernel's, or the network of a new device another's; the device cannot be opened, or has a
-    /// smaller MTU; the strategies do not go together.
+    /// An address is the kernel's, or the network of a new device another's; the device cannot be
+    /// opened, or has a smaller MTU; the strategies do not go together.
     pub(crate) fn open_queues(
         &self,
         queues: u16,
@@ -231,8 +234,8 @@ pub(crate) struct Lack {
     pub(crate) text: String,
 }
 
-/// Whether the strategies need packets as they are: an offloading device vouches for checksums, so that HACK never sees
-/// what is corrupted.
+/// Whether the strategies need packets as they are: an offloading device vouches for checksums, so
+/// that HACK never sees what is corrupted.
 pub(crate) fn needs_plain_packets(sender: &SenderArgs) -> bool {
     sender.combination().is_ok_and(|asked| asked.needs().hack)
 }

@@ -21,8 +21,8 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
 }
 
-/// Opens the TUN device `name` with so many queues, and with offload if `offload` and the kernel allow it. A new one gets
-/// the MTU asked for; on one that was there, it has to fit.
+/// Opens the TUN device `name` with so many queues, and with offload if `offload` and the kernel
+/// allow it. A new one gets the MTU asked for; on one that was there, it has to fit.
 ///
 /// # Errors
 /// It cannot be opened, or has a smaller MTU.
@@ -59,7 +59,8 @@ pub(crate) fn open(
     Ok(Opened { files, mtu, is_new })
 }
 
-/// Opens a device by `open`, with offload if it is wanted. Where that fails, and the same without does not, a line says so.
+/// Opens a device by `open`, with offload if it is wanted. Where that fails, and the same without
+/// does not, a line says so.
 ///
 /// # Errors
 /// Those of `open`, without offload.
@@ -105,8 +106,8 @@ pub(crate) struct KernelSide {
 }
 
 impl KernelSide {
-    /// For a stack with these addresses. Where no gateway is given, the kernel gets the first free address of the
-    /// network, and where that has none, a route alone.
+    /// For a stack with these addresses. Where no gateway is given, the kernel gets the first free
+    /// address of the network, and where that has none, a route alone.
     pub(crate) fn of(own: &[Cidr], gateways: &[IpAddr]) -> Self {
         let mut side = Self::default();
         for cidr in own {

@@ -79,7 +79,8 @@ pub(crate) fn is_experiment(text: &str) -> bool {
     text.lines().any(|line| is_table(line.trim_start()))
 }
 
-/// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
+/// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's
+/// name.
 pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = before.map_or(String::new(), |before| {
@@ -101,7 +102,8 @@ pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
     Trace::parse(&text).map_err(|error| error.to_string())
 }
 
-/// Makes `STEM` with `ending`, or `STEM-2` and so on where that is there already: earlier results stay.
+/// Makes `STEM` with `ending`, or `STEM-2` and so on where that is there already: earlier results
+/// stay.
 ///
 /// # Errors
 /// Those of `make`, which fails with [`ErrorKind::AlreadyExists`] where something is there.

@@ -52,7 +52,8 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files, FILE.toml
+    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files,
+    /// FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
     /// Number of runs of each case [default: that of the experiment]
@@ -64,20 +65,23 @@ struct RunArgs {
     /// Write records, tables and pictures to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue in an --out directory that has results: skip listed experiments with results of the same command, and replace others
+    /// Continue in an --out directory that has results: skip listed experiments with results of the
+    /// same command, and replace others
     #[arg(long, requires = "out")]
     resume: bool,
     /// Candidate of experiments that judge one combination [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
-    /// Length of each run in seconds, including the warm-up, of experiments with a candidate [default: 60]
+    /// Length of each run in seconds, including the warm-up, of experiments with a candidate
+    /// [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// Number of threads; simulated results do not depend on it, and real runs side by side may make links late
-    /// [default: one per core, one for real runs]
+    /// Number of threads; simulated results do not depend on it, and real runs side by side may
+    /// make links late [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
-    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or ADDRESS:PORT. Without login
+    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or
+    /// ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     live: Option<SocketAddr>,
 }
@@ -85,10 +89,12 @@ struct RunArgs {
 /// `airtcp lab results`.
 #[derive(Args, Debug)]
 struct ResultsArgs {
-    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier ones
+    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier
+    /// ones
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons, commands
+    /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons,
+    /// commands
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

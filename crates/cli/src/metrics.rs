@@ -63,8 +63,8 @@ pub(crate) fn text(collector: impl Collector) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// Serves `/metrics`, for as long as the runtime lives, and gives the address. `read` is asked for the counters at each
-/// request, and gives none at the end.
+/// Serves `/metrics`, for as long as the runtime lives, and gives the address. `read` is asked for
+/// the counters at each request, and gives none at the end.
 ///
 /// # Errors
 /// The address cannot be listened on.

@@ -1,4 +1,5 @@
-//! `airtcp names`: every strategy, its summary and where it is specified, and the links that have a name.
+//! `airtcp names`: every strategy, its summary and where it is specified, and the links that have a
+//! name.
 
 use std::fmt::Write;
 

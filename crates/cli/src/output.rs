@@ -56,7 +56,8 @@ fn one_line(text: &str) -> String {
     without_numbers(&line).replace(char::is_control, "\u{FFFD}")
 }
 
-/// The text without the numbers of the system's errors, as in ` (os error 2)`: their names stand before them.
+/// The text without the numbers of the system's errors, as in ` (os error 2)`: their names stand
+/// before them.
 pub(crate) fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut line = parts.next().unwrap_or_default().to_owned();
@@ -116,7 +117,8 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// A mistake on the command line, or in a file of settings, a scenario or an experiment: the exit code is 2.
+/// A mistake on the command line, or in a file of settings, a scenario or an experiment: the exit
+/// code is 2.
 #[derive(Debug)]
 pub(crate) struct Mistake(String);
 

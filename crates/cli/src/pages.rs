@@ -24,7 +24,8 @@ fn below(directory: &Path, pages: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The commands of ours that stand in a shell's blocks of code, up to a comment, a pipe or a redirection.
+/// The commands of ours that stand in a shell's blocks of code, up to a comment, a pipe or a
+/// redirection.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let mut in_code = false;
     let mut found = Vec::new();

@@ -21,8 +21,8 @@ pub(crate) struct PlotArgs {
     /// Directory written by --trace, its events.sqlog, or a .pcap or .pcapng file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file in the current directory, named
-    /// after the flow]
+    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file in the
+    /// current directory, named after the flow]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Number of the flow in --list; flow 1 has the most bytes

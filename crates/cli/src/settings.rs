@@ -56,7 +56,8 @@ fn plain(mistake: &str) -> String {
     words.iter().fold(mistake.to_owned(), |text, (serde, toml)| text.replacen(serde, toml, 1))
 }
 
-/// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and bare.
+/// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and
+/// bare.
 fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
     let begin = text.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(begin..)?.lines().next()?;

@@ -1,4 +1,5 @@
-//! `airtcp sweep`: every combination of some values with every seed, here or in shards on other machines.
+//! `airtcp sweep`: every combination of some values with every seed, here or in shards on other
+//! machines.
 
 use std::env;
 use std::io::{self, BufWriter};
@@ -42,13 +43,16 @@ enum SweepCommand {
 #[derive(Args, Debug)]
 struct GridArgs {
     /// Experiment file with axes; with --vary a scenario file
-    // Optional in type alone: clap asks for it unless there is a subcommand, which has one of its own.
+    // Optional in type alone: clap asks for it unless there is a subcommand, which has one of its
+    // own.
     #[arg(value_name = "FILE.toml", required = true)]
     file: Option<PathBuf>,
-    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
+    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno;
+    /// may be repeated
     #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
     vary: Vec<(String, Vec<String>)>,
-    /// Number of seeds of each combination, starting from 1 [default: that of the file; with --vary: 10]
+    /// Number of seeds of each combination, starting from 1 [default: that of the file; with
+    /// --vary: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
     seeds: Option<u32>,
 }

@@ -7,14 +7,16 @@ use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 /// As wide as a terminal is at least.
 pub(crate) const WIDTH: u16 = 80;
 
-/// The columns of the terminal that stdout is, or what COLUMNS says; `None` where lines may be of any length, as in a file.
+/// The columns of the terminal that stdout is, or what COLUMNS says; `None` where lines may be of
+/// any length, as in a file.
 pub(crate) fn width() -> Option<u16> {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     said.or_else(|| terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0))
         .map(|width: u16| width.max(40))
 }
 
-/// A table whose columns from `numbers` on stand right. It has no lines between its columns, which take room.
+/// A table whose columns from `numbers` on stand right. It has no lines between its columns, which
+/// take room.
 pub(crate) fn table(
     header: impl Into<Row>,
     numbers: usize,
@@ -38,8 +40,8 @@ pub(crate) fn table(
     table
 }
 
-/// The first of the layouts that fits a terminal, with less room between its columns if it takes that; the last one if
-/// none does.
+/// The first of the layouts that fits a terminal, with less room between its columns if it takes
+/// that; the last one if none does.
 pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Table) -> (String, T) {
     let fits = |text: &str| text.lines().all(|line| line.chars().count() <= usize::from(WIDTH));
     let mut last = (String::new(), widest);
@@ -60,7 +62,8 @@ pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Tabl
     last
 }
 
-/// A text in lines that fit a terminal. The first begins as the text does, the others with `indent` spaces.
+/// A text in lines that fit a terminal. The first begins as the text does, the others with `indent`
+/// spaces.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut width = text.len() - text.trim_start().len();
     let mut lines = " ".repeat(width);

@@ -1,4 +1,5 @@
-//! Addresses and networks that the kernel has already: a device that is made shall not take them away.
+//! Addresses and networks that the kernel has already: a device that is made shall not take them
+//! away.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,8 +27,8 @@ pub(crate) fn check_addresses(own: &[Cidr], there: &[Interface]) -> anyhow::Resu
     Ok(())
 }
 
-/// Checks that the kernel's `side` of a device that is to be made takes no network of another interface, and that
-/// none of the stack's `own` addresses is the kernel's.
+/// Checks that the kernel's `side` of a device that is to be made takes no network of another
+/// interface, and that none of the stack's `own` addresses is the kernel's.
 ///
 /// # Errors
 /// One does, or is; a free network is named.
@@ -93,7 +94,8 @@ fn network(cidr: Cidr) -> String {
     format!("{address}/{length}")
 }
 
-/// An address in a private network that overlaps none of `taken`; in the first one, should all do so.
+/// An address in a private network that overlaps none of `taken`; in the first one, should all do
+/// so.
 fn free(is_ipv4: bool, taken: &[Cidr]) -> String {
     let candidate = |n: u8| -> Cidr {
         let (address, prefix) = match is_ipv4 {

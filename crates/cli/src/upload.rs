@@ -1,8 +1,9 @@
 //! Resumes interrupted uploads: the fields and requests of client and server.
 //!
-//! Fields, media type and answers are those of draft-ietf-httpbis-resumable-upload; the digests are those of RFC 9530.
-//! Ours alone: the upload of `/name` is the resource `/name?upload`, so that a client that was killed finds it again. The
-//! draft has the server choose, and tell in an interim answer (104), which hyper does not send.
+//! Fields, media type and answers are those of draft-ietf-httpbis-resumable-upload; the digests are
+//! those of RFC 9530. Ours alone: the upload of `/name` is the resource `/name?upload`, so that a
+//! client that was killed finds it again. The draft has the server choose, and tell in an interim
+//! answer (104), which hyper does not send.
 
 use std::io::{self, Read};
 
@@ -31,8 +32,8 @@ pub(crate) const QUERY: &str = "upload";
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-/// A field that is an integer of RFC 9651 (section 3.3.1) and not negative. What is none, or comes twice, is as if it was
-/// not there.
+/// A field that is an integer of RFC 9651 (section 3.3.1) and not negative. What is none, or comes
+/// twice, is as if it was not there.
 pub(crate) fn integer(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let text = only(headers, name)?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 15;
@@ -44,8 +45,8 @@ pub(crate) fn is_true(headers: &HeaderMap, name: &HeaderName) -> bool {
     only(headers, name) == Some("?1")
 }
 
-/// The SHA-256 among the digests of a field, as [`field`] writes it. What is none, or comes twice, is as if it was not
-/// there.
+/// The SHA-256 among the digests of a field, as [`field`] writes it. What is none, or comes twice,
+/// is as if it was not there.
 pub(crate) fn digest(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all(&REPR_DIGEST).iter().filter_map(|line| line.to_str().ok());
     let mut all = lines.flat_map(|line| line.split(',').map(str::trim));

@@ -76,7 +76,8 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
             Err(error) => Err(error),
         };
         match copied {
-            // Nobody reads stdout any more, as with `| head`. A connection that breaks has other errors.
+            // Nobody reads stdout any more, as with `| head`. A connection that breaks has other
+            // errors.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
             copied => copied.map(|()| true).context("receiving"),
         }
@@ -87,7 +88,8 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
             receiving.await.map(drop)
         }
         received = &mut receiving => {
-            // Whoever types has seen the end, and whoever went away enough. What comes from elsewhere is still sent.
+            // Whoever types has seen the end, and whoever went away enough. What comes from
+            // elsewhere is still sent.
             if !received? || std::io::stdin().is_terminal() { Ok(()) } else { sending.await }
         }
     }

@@ -44,11 +44,12 @@ pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<R
         .body(body)?)
 }
 
-/// Sends a request, and has the answer read. The connection comes back as it then is. The head of the answer may take as long
-/// as `silence`, if anything.
+/// Sends a request, and has the answer read. The connection comes back as it then is. The head of
+/// the answer may take as long as `silence`, if anything.
 ///
 /// # Errors
-/// The connection breaks, nothing is answered in time, the peer does not speak HTTP, and those of `read`.
+/// The connection breaks, nothing is answered in time, the peer does not speak HTTP, and those of
+/// `read`.
 pub(super) async fn exchange<S, B, T>(
     stream: S,
     request: Request<B>,

@@ -29,7 +29,8 @@ use crate::upload::{self, WANT_REPR_DIGEST};
 /// Gets a file, and says how it went.
 ///
 /// # Errors
-/// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
+/// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what
+/// has come stays.
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     let resume = if args.resume { Resume::Any } else { Resume::None };
     to_file(&args.output, &args.url, (resume, "--continue"), args.json, |sink| {
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Has `work` fetch what is at `url` into `file`, whether it goes on with a part or not, and says how it went, or how to go on.
+/// Has `work` fetch what is at `url` into `file`, whether it goes on with a part or not, and says
+/// how it went, or how to go on.
 ///
 /// # Errors
 /// Those of the file and of `work`.
@@ -211,7 +213,8 @@ async fn receive(
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             return match range.and_then(|range| range.length) {
-                // All had come before the transfer broke off. Few servers say here which file that is.
+                // All had come before the transfer broke off. Few servers say here which file that
+                // is.
                 Some(length) if length == has && (tag.is_none() || !is_other) => {
                     verify(digest, url, sink)?;
                     Ok(Step::Done(status, 0))

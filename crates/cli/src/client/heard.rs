@@ -6,8 +6,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream whose writer never hears of a reset: the reader does, behind what arrived before it. A server that has heard
-/// enough of a request answers and resets the connection, and the answer says why.
+/// A stream whose writer never hears of a reset: the reader does, behind what arrived before it. A
+/// server that has heard enough of a request answers and resets the connection, and the answer says
+/// why.
 pub(super) struct Heard<S>(pub(super) S);
 
 /// A reset leaves the writer waiting. The reader, whom it woke, tells.

@@ -62,7 +62,8 @@ fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
         None if status == StatusCode::LOCKED => Err(anyhow!(
             "{url}: {status}: another request is writing this upload; try again in a moment"
         )),
-        // Such are the answers of those that know nothing of uploads; to others it would be of no use.
+        // Such are the answers of those that know nothing of uploads; to others it would be of no
+        // use.
         None if status.is_success()
             || matches!(
                 status,

@@ -150,8 +150,8 @@ async fn send(
     bail!("more than {MOST_REDIRECTS} redirections, the last one to {url}")
 }
 
-/// A request that sends a file from `start` on: a PUT, or what goes on with one (the draft's sections "Upgrading To
-/// Resumable Uploads" and "Upload Append").
+/// A request that sends a file from `start` on: a PUT, or what goes on with one (the draft's
+/// sections "Upgrading To Resumable Uploads" and "Upload Append").
 fn head(url: &Url, start: &Start, length: u64, body: Counted) -> anyhow::Result<Request<Counted>> {
     let mut request = match &start.digest {
         None => request(Method::PUT, url, body)?,

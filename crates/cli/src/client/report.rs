@@ -115,8 +115,8 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Prints it: the line on stderr and the checksum on stdout as `sha256sum` does, or all of it as JSON; on stderr,
-    /// where stdout has the file.
+    /// Prints it: the line on stderr and the checksum on stdout as `sha256sum` does, or all of it
+    /// as JSON; on stderr, where stdout has the file.
     ///
     /// # Errors
     /// Those of writing.

@@ -29,8 +29,9 @@ const SILENCE: Duration = Duration::from_secs(3);
 /// How often it is looked whether the network says why there is none.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How much longer a peer is called that the network says cannot be reached: a router may have lost its way for a
-/// moment, and the stack itself goes on for minutes (RFC 9293 section 3.9.2.2, MUST-56).
+/// How much longer a peer is called that the network says cannot be reached: a router may have lost
+/// its way for a moment, and the stack itself goes on for minutes (RFC 9293 section 3.9.2.2,
+/// MUST-56).
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The most connections that are looked at: one call, and those that redirections have left.

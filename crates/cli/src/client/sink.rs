@@ -29,7 +29,8 @@ pub(super) enum Resume {
     Any,
 }
 
-/// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
+/// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no
+/// file.
 #[derive(Debug)]
 pub(super) struct Sink {
     file: File,
@@ -40,7 +41,8 @@ pub(super) struct Sink {
     tag: Option<String>,
     /// Where it comes from, before any redirection: a tag is of what one URL has.
     url: String,
-    /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a device.
+    /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a
+    /// device.
     places: Option<Places>,
 }
 
@@ -54,11 +56,12 @@ struct Places {
 }
 
 impl Sink {
-    /// Opens `FILE.part`, new or to go on with, for what is at `url`, or what `place` is if it is no file; `-` is stdout.
+    /// Opens `FILE.part`, new or to go on with, for what is at `url`, or what `place` is if it is
+    /// no file; `-` is stdout.
     ///
     /// # Errors
-    /// It cannot be made, is being written by somebody else, or was left by a transfer that broke off and is not to be
-    /// gone on with, or was one from elsewhere.
+    /// It cannot be made, is being written by somebody else, or was left by a transfer that broke
+    /// off and is not to be gone on with, or was one from elsewhere.
     pub(super) fn open(place: &Path, url: &str, resume: Resume) -> anyhow::Result<Self> {
         if place.as_os_str() == "-" {
             return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into(), url));
@@ -170,7 +173,8 @@ impl Sink {
         self.tag.as_deref()
     }
 
-    /// Remembers what the server calls the file that is to come, and where it comes from, also for another transfer.
+    /// Remembers what the server calls the file that is to come, and where it comes from, also for
+    /// another transfer.
     ///
     /// # Errors
     /// Those of writing.

@@ -107,11 +107,12 @@ impl Url {
         whole.strip_suffix(":80").map_or(whole.clone(), str::to_owned)
     }
 
-    /// What a field Location of an answer from here leads to (RFC 3986 section 5.2, dots in the middle left to the
-    /// server).
+    /// What a field Location of an answer from here leads to (RFC 3986 section 5.2, dots in the
+    /// middle left to the server).
     ///
     /// # Errors
-    /// It is no URL, or one of another scheme. A server that is called by TCP may say http for the same.
+    /// It is no URL, or one of another scheme. A server that is called by TCP may say http for the
+    /// same.
     pub(super) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
         let scheme = location.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());

@@ -30,7 +30,8 @@ pub(crate) use round_trip::{RoundTrip, length};
 /// Of the time, what passes before bytes count.
 const WARM_UP: f64 = 0.2;
 
-/// Slow start ends with twice the capacity of the link in flight, and the sender keeps the data until all losses are repaired.
+/// Slow start ends with twice the capacity of the link in flight, and the sender keeps the data
+/// until all losses are repaired.
 const ROOM: u64 = 4;
 /// The largest buffer: a run for each core is to fit into the memory of the machine.
 const LARGEST: ByteCount = ByteCount::from_mib(128);
@@ -76,7 +77,8 @@ struct Plan {
 
 impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
-        // What is lost at random may hold a sender back or not: nothing else would end a run's growth.
+        // What is lost at random may hold a sender back or not: nothing else would end a run's
+        // growth.
         let link = args.link();
         if link.forth.rate == RateSpec::Unlimited && link.forth.police.is_none() {
             let what = "the link has no rate, so its capacity is unlimited: add one, for example \
@@ -94,8 +96,8 @@ impl Plan {
         Ok(Self { scenario, is_random, round_trip, capacity, seeds, beside, shared_seeds })
     }
 
-    /// The size of buffers that do not limit a flow of `sender`, [`LARGEST`] at most, if the usual ones could: `compare`
-    /// compares senders, not buffers.
+    /// The size of buffers that do not limit a flow of `sender`, [`LARGEST`] at most, if the usual
+    /// ones could: `compare` compares senders, not buffers.
     fn buffer(&self, sender: &Sender) -> Option<ByteCount> {
         // No option of `quickserve` and `quickget` sets those of RRTP.
         let Sender::Tcp(_) = sender else { return None };

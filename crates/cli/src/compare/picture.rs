@@ -1,4 +1,5 @@
-//! Each combination in a row: its goodput, its round-trip time, and what a flow of `rack/cubic` keeps beside it.
+//! Each combination in a row: its goodput, its round-trip time, and what a flow of `rack/cubic`
+//! keeps beside it.
 
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Axis, Column, Dot, Dots, Scale};

@@ -11,7 +11,8 @@ use super::report::Row;
 /// that flow gets beside another one of its own kind. What leaves less is not recommended.
 const LEAST_LEFT: f64 = 0.4;
 
-/// Few seeds hide large differences: what is chosen for its delay carries this part of the best, too.
+/// Few seeds hide large differences: what is chosen for its delay carries this part of the best,
+/// too.
 const NEAR: f64 = 0.9;
 
 /// What to take.
@@ -51,10 +52,11 @@ enum Reason {
 }
 
 impl Recommendation {
-    /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
-    /// connections, nor starve a flow of cubic, the best one and those that may be as good; of these,
-    /// the one with the shortest mean round-trip time. `beside_itself` is the goodput of a flow of cubic
-    /// beside another one in bit/s, where that was measured. Gives nothing if no row carried anything.
+    /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor
+    /// break connections, nor starve a flow of cubic, the best one and those that may be as good;
+    /// of these, the one with the shortest mean round-trip time. `beside_itself` is the goodput of
+    /// a flow of cubic beside another one in bit/s, where that was measured. Gives nothing if no
+    /// row carried anything.
     pub(super) fn of(rows: &[Row], beside_itself: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
             let whole = beside_itself.filter(|goodput| *goodput > 0.0)?;

@@ -62,7 +62,8 @@ pub(super) struct Row {
     /// The best goodput less this, seed by seed; nothing if nothing arrived.
     #[serde(rename = "behind_best_bits_per_second")]
     behind_best: Option<Interval>,
-    /// Whether the interval of that holds zero. Nothing if nothing arrived, or if one seed has to do for many.
+    /// Whether the interval of that holds zero. Nothing if nothing arrived, or if one seed has to
+    /// do for many.
     pub(super) as_good: Option<bool>,
     /// What a flow gets of what it and one of `rack/cubic` get together.
     #[serde(rename = "share_beside_cubic", serialize_with = "or_null")]
@@ -108,13 +109,14 @@ fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S
     (interval.n > 0).then_some(interval).serialize(serializer)
 }
 
-/// The share of packets dropped at the queue from which on a row is marked. What probes for room loses a few per
-/// cent of its packets there, and a fifth nobody does for long that listens to losses.
+/// The share of packets dropped at the queue from which on a row is marked. What probes for room
+/// loses a few per cent of its packets there, and a fifth nobody does for long that listens to
+/// losses.
 pub(super) const FLOOD: f64 = 0.2;
 
 impl Row {
-    /// `beside`: runs in which a flow of the combination comes first, and one of `rack/cubic` second. `base_rtt` is in
-    /// seconds.
+    /// `beside`: runs in which a flow of the combination comes first, and one of `rack/cubic`
+    /// second. `base_rtt` is in seconds.
     pub(super) fn new(
         combination: String,
         runs: &[RunResult],
@@ -238,9 +240,9 @@ impl Report {
     }
 }
 
-/// The best goodput first; those that are as good as that are marked. All ran with the same seeds, and what a seed
-/// does to the link it does to all: so their differences with each seed are looked at. Where seeds differ, one of
-/// them says nothing.
+/// The best goodput first; those that are as good as that are marked. All ran with the same seeds,
+/// and what a seed does to the link it does to all: so their differences with each seed are looked
+/// at. Where seeds differ, one of them says nothing.
 fn ranked(mut rows: Vec<Row>, is_random: bool) -> Vec<Row> {
     rows.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
     if let Some(best) = rows.first().cloned() {
@@ -277,7 +279,8 @@ pub(super) mod tests {
 
     #[test]
     fn differences_count_seed_by_seed_and_not_the_intervals() {
-        // Seeds differ widely, and `behind` loses a little with each of them: their intervals overlap.
+        // Seeds differ widely, and `behind` loses a little with each of them: their intervals
+        // overlap.
         let rows = [
             row("behind", &[0.9, 4.88, 8.91]),
             row("best", &[1.0, 5.0, 9.0]),

@@ -13,8 +13,9 @@ use crate::value::LinkPair;
 const PACKET: ByteCount = ByteCount(1500);
 const ACK: ByteCount = ByteCount(52);
 
-/// How long a run is, and how many round trips it has of the idle link and with its queue full, at least. Slow start
-/// takes ten to twenty of them, and the way back from a reduction some dozens; both are to happen several times.
+/// How long a run is, and how many round trips it has of the idle link and with its queue full, at
+/// least. Slow start takes ten to twenty of them, and the way back from a reduction some dozens;
+/// both are to happen several times.
 pub(super) const LEAST: Duration = Duration::from_secs(20);
 pub(super) const IDLE: u32 = 150;
 pub(super) const FULL: u32 = 10;
@@ -55,8 +56,8 @@ pub(crate) fn length(link: &LinkPair) -> Duration {
     Duration::from_secs(seconds.next_multiple_of(STEP))
 }
 
-/// What the link holds in the direction of the data: the bandwidth-delay product and a full queue. Of a link that
-/// changes, the larger one of before and after.
+/// What the link holds in the direction of the data: the bandwidth-delay product and a full queue.
+/// Of a link that changes, the larger one of before and after.
 pub(super) fn capacity(link: &LinkPair, traces: &BTreeMap<String, Trace>) -> ByteCount {
     [link, &after(link)].map(|link| held(link, traces)).into_iter().max().unwrap_or_default()
 }

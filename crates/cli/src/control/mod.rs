@@ -1,7 +1,7 @@
 //! A control socket: a Unix socket that queries and changes a running command.
 //!
-//! Whoever connects writes a line of JSON for each request, `{"command": "status"}`, and reads one for its answer,
-//! `{"ok": ...}` or `{"error": "why"}`.
+//! Whoever connects writes a line of JSON for each request, `{"command": "status"}`, and reads one
+//! for its answer, `{"ok": ...}` or `{"error": "why"}`.
 
 mod ask;
 mod server;

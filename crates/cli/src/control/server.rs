@@ -57,7 +57,8 @@ pub(crate) struct Control<R> {
 }
 
 impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
-    /// Listens on `path`, which its owner and group may use. Who does not know how to ask is shown the `example`. A socket that nobody listens on any more is taken over.
+    /// Listens on `path`, which its owner and group may use. Who does not know how to ask is shown
+    /// the `example`. A socket that nobody listens on any more is taken over.
     ///
     /// # Errors
     /// Somebody else listens there; the file cannot be made.
@@ -137,7 +138,8 @@ async fn accept<R: DeserializeOwned + Send + 'static>(
     }
 }
 
-/// Answers request after request, until the other end is gone, is silent, or says something too long.
+/// Answers request after request, until the other end is gone, is silent, or says something too
+/// long.
 async fn talk<R: DeserializeOwned>(
     stream: UnixStream,
     asks: mpsc::Sender<Ask<R>>,

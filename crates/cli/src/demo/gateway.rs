@@ -1,7 +1,8 @@
 //! `airtcp demo --gateway`: curl downloads over a lossy link, directly and through two gateways.
 //!
-//! Packets are real, and curl and the server use the kernel's TCP. The gateways are this program, started as a user starts
-//! it: `airtcp gateway far` and `airtcp gateway near`, each in the network namespace of its machine.
+//! Packets are real, and curl and the server use the kernel's TCP. The gateways are this program,
+//! started as a user starts it: `airtcp gateway far` and `airtcp gateway near`, each in the network
+//! namespace of its machine.
 
 use std::fmt;
 use std::fs::File;
@@ -25,7 +26,8 @@ use crate::output;
 use crate::table::{link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 
-/// The kernel's controls that the server sends with when nothing carries; those it does not have are left out.
+/// The kernel's controls that the server sends with when nothing carries; those it does not have
+/// are left out.
 const DIRECT: [&str; 2] = ["cubic", "bbr"];
 /// Of the server that is carried: the usual default of Linux.
 const CARRIED: &str = "cubic";
@@ -48,7 +50,8 @@ const TIMED_OUT: i32 = 28;
 /// Downloads by each way, and prints how much came.
 ///
 /// # Errors
-/// There are no network namespaces to be had, curl is missing, the gateways do not start, or a download fails.
+/// There are no network namespaces to be had, curl is missing, the gateways do not start, or a
+/// download fails.
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     // First of all: it fails once threads run.
     airtcp_testbed::enter_user_namespace_if_needed()

@@ -1,9 +1,10 @@
 //! `airtcp demo --lossy`: combinations of this stack and the kernel's congestion controls over the
 //! same bad link, with a picture of all, and a trace of the first.
 //!
-//! Each sender has the link to itself, for the same time, and the link is made anew for it with the same
-//! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network namespaces. Where
-//! there are none to be had, this stack's combinations alone send, in the simulator.
+//! Each sender has the link to itself, for the same time, and the link is made anew for it with the
+//! same seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network
+//! namespaces. Where there are none to be had, this stack's combinations alone send, in the
+//! simulator.
 
 use std::fmt;
 use std::fs;
@@ -40,7 +41,8 @@ const KERNEL: [&str; 3] = ["reno", "cubic", "bbr"];
 const WARM_UP: f64 = 0.2;
 /// A transfer of fewer round trips shows little beside slow start.
 const FEW: f64 = 30.0;
-/// A link that is later than this share of its round trip, and than this time, is not the one described.
+/// A link that is later than this share of its round trip, and than this time, is not the one
+/// described.
 const LATE: f64 = 0.1;
 const LEAST_LATE: Duration = Duration::from_millis(1);
 

@@ -13,7 +13,8 @@ const MOST: usize = 1 << 18;
 /// Between two looks at what was acknowledged.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Watches the left host of a dumbbell, which sends, and shows everything to who else wants to see it.
+/// Watches the left host of a dumbbell, which sends, and shows everything to who else wants to see
+/// it.
 #[derive(Default)]
 pub(super) struct Meter {
     other: Option<Arc<Mutex<dyn Observer + Send>>>,
@@ -41,8 +42,8 @@ impl Meter {
 
     /// The mean round-trip time and the smallest.
     ///
-    /// As RFC 7323 section 4.1 has it, an ACK of new data tells the time since its echo left; what is finer than
-    /// the sender's clock is lost.
+    /// As RFC 7323 section 4.1 has it, an ACK of new data tells the time since its echo left; what
+    /// is finer than the sender's clock is lost.
     pub(super) fn rtt(&self) -> Option<(Duration, Duration)> {
         Some((self.sum.checked_div(self.samples)?, self.smallest?))
     }

@@ -1,8 +1,8 @@
-//! `airtcp demo --radio`: a Linux sender, a base station, and a mobile that goes away for a while; once for each policy
-//! of the base station.
+//! `airtcp demo --radio`: a Linux sender, a base station, and a mobile that goes away for a while;
+//! once for each policy of the base station.
 //!
-//! Packets are real. The policies run side by side, each in network namespaces of its own: a radio of 11 Mbit/s keeps no
-//! processor busy.
+//! Packets are real. The policies run side by side, each in network namespaces of its own: a radio
+//! of 11 Mbit/s keeps no processor busy.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -34,12 +34,13 @@ const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
 /// What passes before bytes count: slow start fills the radio's queue.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// Senders are stopped so long before the mobile goes, about their time-out: an ACK gets to the sender, and what it has
-/// sent until then to the mobile.
+/// Senders are stopped so long before the mobile goes, about their time-out: an ACK gets to the
+/// sender, and what it has sent until then to the mobile.
 pub(super) const LEAD: Duration = Duration::from_millis(500);
 /// Who has so many per cent of the former rate is back.
 pub(super) const BACK: u64 = 90;
-/// A station that was later than this with more than one packet in a hundred is not the one described.
+/// A station that was later than this with more than one packet in a hundred is not the one
+/// described.
 const LATE: Duration = Duration::from_millis(4);
 
 /// What is between the hosts.

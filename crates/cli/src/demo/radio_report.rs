@@ -88,7 +88,8 @@ impl Report {
         }
     }
 
-    /// What had arrived when, of each policy; the mobile goes and comes back at the two upright lines.
+    /// What had arrived when, of each policy; the mobile goes and comes back at the two upright
+    /// lines.
     pub(super) fn figure<'a>(
         &self,
         curves: impl Iterator<Item = (&'static str, &'a Arrivals)>,

@@ -26,18 +26,19 @@ pub(crate) struct LinkArgs {
     /// TUN device at the other end; created and removed in the same way
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     pub(crate) b: String,
-    /// Link from a to b, and from b to a if there is no SPEC BACK; or a named link, whose downlink is from a to b
+    /// Link from a to b, and from b to a if there is no SPEC BACK; or a named link, whose downlink
+    /// is from a to b
     #[arg(value_name = "SPEC", value_parser = value::link)]
     pub(crate) forth: LinkPair,
     /// Link from b to a
     #[arg(value_name = "SPEC BACK", value_parser = value::link)]
     pub(crate) back: Option<LinkPair>,
-    /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
-    /// before the link
+    /// Open the devices with offload: accept super-segments and incomplete checksums from the
+    /// kernel, and segment them before the link
     #[arg(long)]
     pub(crate) offload: bool,
-    /// Keep the devices at exit, with their addresses and routes, for the next link with these names. In a namespace
-    /// that a device was moved to, only a link that runs there opens it again
+    /// Keep the devices at exit, with their addresses and routes, for the next link with these
+    /// names. In a namespace that a device was moved to, only a link that runs there opens it again
     #[arg(long)]
     pub(crate) persist: bool,
     /// Stop after this time

@@ -1,7 +1,7 @@
 //! `--live ADDR`: a page that shows what a command does now, over HTTP on a socket of the kernel's.
 //!
-//! One task reads a snapshot four times a second while somebody looks, and all viewers get the same bytes. A viewer that is
-//! slow skips snapshots.
+//! One task reads a snapshot four times a second while somebody looks, and all viewers get the same
+//! bytes. A viewer that is slow skips snapshots.
 
 mod aside;
 mod page;
@@ -52,8 +52,8 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// Serves the page for as long as the runtime lives, and gives its address. `read` is asked for what is shown, while
-/// somebody looks, and gives none at the end.
+/// Serves the page for as long as the runtime lives, and gives its address. `read` is asked for
+/// what is shown, while somebody looks, and gives none at the end.
 ///
 /// # Errors
 /// The address cannot be listened on.

@@ -1,4 +1,5 @@
-//! The page as one HTML file. Its content security policy runs no script but its own, and connects to nothing but its server.
+//! The page as one HTML file. Its content security policy runs no script but its own, and connects
+//! to nothing but its server.
 
 use std::sync::LazyLock;
 

@@ -33,7 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most viewers at a time.
 pub(super) const VIEWERS: usize = 16;
 
-/// The most connections at a time; others wait. Those that are no viewers last for [`PATIENCE`] at most.
+/// The most connections at a time; others wait. Those that are no viewers last for [`PATIENCE`] at
+/// most.
 const CONNECTIONS: usize = 4 * VIEWERS;
 
 /// What a connection may have to write, before the kernel's buffer.
@@ -100,7 +101,8 @@ impl Site {
 
     /// `moved` is notified whenever the viewer has room for a snapshot.
     fn answer(&self, request: &Request<Incoming>, moved: &watch::Sender<()>) -> Response<Body> {
-        // A name that an attacker's server resolves to this address makes its pages of one origin with this one.
+        // A name that an attacker's server resolves to this address makes its pages of one origin
+        // with this one.
         if !request.headers().get(HOST).is_some_and(is_address) {
             let text = "open this page by its IP address or as localhost\n";
             return plain(StatusCode::FORBIDDEN, text);

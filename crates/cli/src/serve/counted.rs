@@ -15,7 +15,8 @@ use crate::metrics::{put, put_by};
 /// Counts now, not how often.
 const GAUGES: [&str; 1] = ["TcpCurrEstab"];
 
-/// The stacks of a device, looked at whenever they are asked for: what each has counted is added up.
+/// The stacks of a device, looked at whenever they are asked for: what each has counted is added
+/// up.
 #[derive(Debug)]
 pub(super) struct Counted(pub(super) Vec<Stack>);
 

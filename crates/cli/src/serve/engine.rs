@@ -2,9 +2,9 @@
 //!
 //! Nothing that a packet needs is on another thread. With several queues each engine has its own
 //! thread. With one queue the engine shares the command's thread with signals, `--metrics` and
-//! `airtcp ss`: in a process of one thread the kernel does not count the users of a descriptor, which
-//! makes every read and write of the device cheaper. Files are read, written and hashed on threads
-//! that may block.
+//! `airtcp ss`: in a process of one thread the kernel does not count the users of a descriptor,
+//! which makes every read and write of the device cheaper. Files are read, written and hashed on
+//! threads that may block.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! The services of `serve` on a connection. Files are served over any byte stream: this stack's, the kernel's,
-//! RRTP's.
+//! The services of `serve` on a connection. Files are served over any byte stream: this stack's,
+//! the kernel's, RRTP's.
 
 mod accept;
 mod echo;
@@ -78,8 +78,8 @@ mod tests {
     use airtcp_net::{Stack, TcpStream};
     use airtcp_stack::HostConfig;
 
-    /// A connection of two stacks: the client's end, and the server's. Their device ends with the stacks, and a stack with the
-    /// last that holds it.
+    /// A connection of two stacks: the client's end, and the server's. Their device ends with the
+    /// stacks, and a stack with the last that holds it.
     pub(super) async fn connected() -> (TcpStream, TcpStream, [Stack; 2]) {
         let (left, right) = memory::pair(1500, 64);
         let start = |device, own: &str| {

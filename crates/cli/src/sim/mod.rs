@@ -74,7 +74,8 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     Ok(runs)
 }
 
-/// Runs the scenario with its own seed, and writes what its packets did and how senders and queues stood.
+/// Runs the scenario with its own seed, and writes what its packets did and how senders and queues
+/// stood.
 fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
     let simulation = Simulation::new(scenario).map_err(source::as_mistake)?;
     let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));

@@ -152,7 +152,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// What carried little and harmed nothing has nothing to tell: the access links of a dumbbell are many.
+/// What carried little and harmed nothing has nothing to tell: the access links of a dumbbell are
+/// many.
 fn is_quiet(link: &LinkAggregate) -> bool {
     let lost = [
         &link.policed,
@@ -270,7 +271,8 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
     table
 }
 
-/// The radio of a station; where the mobile was never away and nothing was marked there are no columns for that.
+/// The radio of a station; where the mobile was never away and nothing was marked there are no
+/// columns for that.
 fn radio(station: &StationAggregate, room: Room) -> Table {
     let header = [
         "radio",

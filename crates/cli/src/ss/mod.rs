@@ -18,7 +18,8 @@ use crate::{output, value};
 
 pub(crate) use served::{Request, Served, by_default};
 
-/// Where servers and gateways have their sockets, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
+/// Where servers and gateways have their sockets, for root; other users have theirs in
+/// `$XDG_RUNTIME_DIR`.
 const DIRECTORY: &str = "/run/airtcp-serve";
 
 /// Where the units of gateways have theirs.
@@ -30,7 +31,8 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// Control socket of a command [default: those of all `airtcp serve` and `airtcp gateway` of this user]
+    /// Control socket of a command [default: those of all `airtcp serve` and `airtcp gateway` of
+    /// this user]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Repeat at this interval [default: 1] until Ctrl-C

@@ -78,7 +78,8 @@ impl Served {
         Ok(())
     }
 
-    /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked for it.
+    /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked
+    /// for it.
     pub(crate) fn listen_by_default(self) {
         by_default(&self.device, |path| self.clone().listen(path));
     }
@@ -107,7 +108,8 @@ impl Served {
     }
 }
 
-/// Has a command listen at the path of this name where `ss` looks, if that can be had: nobody asked for it.
+/// Has a command listen at the path of this name where `ss` looks, if that can be had: nobody asked
+/// for it.
 pub(crate) fn by_default(name: &str, listen: impl Fn(&Path) -> anyhow::Result<()>) {
     // Another namespace may have a device of the same name.
     let with_pid = format!("{name}-{}", std::process::id());

@@ -42,12 +42,15 @@ use settings::{Plan, Settings};
 const EXAMPLE: &str =
     "basestation --wired tun0 --wireless tun1 --radio \"error 20%\" --policy tcp-ecn";
 
-/// A base station: forwards packets between a wired and a wireless TUN device, over an emulated radio.
+/// A base station: forwards packets between a wired and a wireless TUN device, over an emulated
+/// radio.
 ///
-/// Creates devices that do not exist, and removes them at exit. Prints `ready` on stderr when both devices are open, and
-/// counters on stdout on SIGUSR1 and at exit (Ctrl-C, SIGTERM). RUST_LOG selects the log messages.
+/// Creates devices that do not exist, and removes them at exit. Prints `ready` on stderr when both
+/// devices are open, and counters on stdout on SIGUSR1 and at exit (Ctrl-C, SIGTERM). RUST_LOG
+/// selects the log messages.
 ///
-/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or in the file.
+/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or
+/// in the file.
 #[derive(Debug, Parser)]
 #[command(
     name = "basestation",
@@ -84,8 +87,8 @@ fn explained() -> String {
     begin.to_owned() + &parts(PARTS)
 }
 
-/// Runs the command line of this process, and gives its exit code: 0 after Ctrl-C or SIGTERM, 2 for a mistake on the
-/// command line or in the file, 1 for what failed later.
+/// Runs the command line of this process, and gives its exit code: 0 after Ctrl-C or SIGTERM, 2 for
+/// a mistake on the command line or in the file, 1 for what failed later.
 pub fn basestation() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -212,8 +215,8 @@ async fn look<T: Send + 'static>(
     seen.await.ok()
 }
 
-/// The directory, or the first below it that has no trace yet: a station that is started again under running flows has
-/// to start.
+/// The directory, or the first below it that has no trace yet: a station that is started again
+/// under running flows has to start.
 fn free(directory: &Path) -> PathBuf {
     let is_free = |path: &PathBuf| !airtcp_trace::is_trace(path);
     let numbered = (2..).map(|number: u64| directory.join(number.to_string()));

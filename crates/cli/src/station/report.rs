@@ -28,7 +28,8 @@ pub(super) struct SideReport {
     pub(super) device: String,
     pub(super) received_packets: u64,
     pub(super) received_bytes: u64,
-    /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
+    /// Arrived here, and begin with no whole IP header; a station counts them for both sides
+    /// together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dropped_not_ip: Option<u64>,
     sent_packets: u64,

@@ -18,16 +18,17 @@ use crate::value;
 pub(crate) struct QuickServeArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://, which override those of clients: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge
-    /// (240 kbit/s), satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml
+    /// Network parameters for rrtp://, which override those of clients: cdma-1x (144 kbit/s), evdo
+    /// (1 Mbit/s), edge (240 kbit/s), satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or
+    /// a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the client [default: 1gbit;
-    /// up to 100mbit if the profile of a client requests it]
+    /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the
+    /// client [default: 1gbit; up to 100mbit if the profile of a client requests it]
     #[arg(long, value_name = "RATE", value_parser = value::rate)]
     pub(super) rate_cap: Option<Rate>,
-    /// Listening address: rrtp:// or tcp:// with an address of this machine, or airtcp:// with one of the stack, and a
-    /// port [default port: 80]; may be repeated
+    /// Listening address: rrtp:// or tcp:// with an address of this machine, or airtcp:// with one
+    /// of the stack, and a port [default port: 80]; may be repeated
     #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
     pub(super) listen: Vec<QuickUrl>,
     /// Maximum number of connections per listener; further ones are refused
@@ -46,11 +47,13 @@ pub(crate) struct QuickServeArgs {
 pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge (240 kbit/s), satellite (20 kbit/s),
-    /// lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml. A quickserve without --profile uses them, too
+    /// Network parameters for rrtp://: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge (240 kbit/s),
+    /// satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml. A quickserve
+    /// without --profile uses them, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from it
+    /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from
+    /// it
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
     /// Print the report as JSON

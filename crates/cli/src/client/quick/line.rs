@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::network::Network;
 use crate::client::report::{End, Ends};
 
-/// A peer of the kernel's TCP that is silent for so many seconds is asked, so often, whether it is still there; RRTP and this
-/// stack do so by themselves.
+/// A peer of the kernel's TCP that is silent for so many seconds is asked, so often, whether it is
+/// still there; RRTP and this stack do so by themselves.
 const IDLE: u32 = 10;
 const INTERVAL: u32 = 5;
 const PROBES: u32 = 4;
@@ -39,7 +39,8 @@ impl Line {
         Ok(Self::Kernel(stream, ends))
     }
 
-    /// Has answers leave at once, and the kernel ask a silent peer; what is sent may go unacknowledged for so long.
+    /// Has answers leave at once, and the kernel ask a silent peer; what is sent may go
+    /// unacknowledged for so long.
     ///
     /// # Errors
     /// The connection has ended.
@@ -68,8 +69,8 @@ impl Line {
         }
     }
 
-    /// Ends a connection of RRTP at once: dropped, it would still deliver what was written. The kernel gives up by itself
-    /// what [`tune`](Self::tune) has it.
+    /// Ends a connection of RRTP at once: dropped, it would still deliver what was written. The
+    /// kernel gives up by itself what [`tune`](Self::tune) has it.
     pub(super) fn abort(&self) {
         if let Self::Rrtp(stream) = self {
             stream.abort();
@@ -87,7 +88,8 @@ impl Line {
 
 impl Ends for Line {
     fn end(&self) -> anyhow::Result<End> {
-        // What this end sent again is of its request; of RRTP's packets of the file, what was missing stands in `info`.
+        // What this end sent again is of its request; of RRTP's packets of the file, what was
+        // missing stands in `info`.
         match self {
             Self::Stack(stream) => Ok(End { retransmissions: None, ..stream.end()? }),
             Self::Kernel(_, [local, peer]) => {

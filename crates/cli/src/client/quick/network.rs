@@ -30,8 +30,8 @@ pub(crate) struct Network {
     loss_rate: Option<f64>,
 }
 
-/// By name: the thesis's environments (Table 4.3), `edge` as `airtcp names` has the link of that name, and `evdo`, which is
-/// chosen.
+/// By name: the thesis's environments (Table 4.3), `edge` as `airtcp names` has the link of that
+/// name, and `evdo`, which is chosen.
 const NAMES: [(&str, Network); 6] = {
     use NetworkKind::{General, WirelessLastHop};
     [
@@ -92,8 +92,8 @@ impl Network {
         (self.kind, profile)
     }
 
-    /// A request's field that tells the server, whose sender it is for: `KIND;rate=BITS;rtt=MS;loss=SHARE`, an item of
-    /// RFC 9651 (section 3.3).
+    /// A request's field that tells the server, whose sender it is for:
+    /// `KIND;rate=BITS;rtt=MS;loss=SHARE`, an item of RFC 9651 (section 3.3).
     pub(super) fn field(&self) -> Option<HeaderValue> {
         let mut text = KINDS.iter().find(|(_, kind)| *kind == self.kind)?.0.to_owned();
         let numbers = [

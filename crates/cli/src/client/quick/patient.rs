@@ -12,10 +12,12 @@ use tokio::time::{Sleep, sleep};
 use super::line::Line;
 use super::network::Network;
 
-/// What a client has to take for its time to begin anew, in bytes: in five minutes less than any link has.
+/// What a client has to take for its time to begin anew, in bytes: in five minutes less than any
+/// link has.
 const PACE: usize = 64 * 1024;
 
-/// A line whose client has to take what it asked for, and whose sender is told what the client says of the network.
+/// A line whose client has to take what it asked for, and whose sender is told what the client says
+/// of the network.
 pub(super) struct Patient {
     line: Line,
     /// How long the client may leave what is written.

@@ -33,7 +33,8 @@ const BACKLOG: usize = 1_024;
 /// How long a client may take nothing: the kernel does not tell a pause from a peer that is gone.
 const PAUSE: Duration = Duration::from_secs(300);
 
-/// How long one that is refused has to ask, so that it hears why, and how much of what it asks is read, in bytes.
+/// How long one that is refused has to ask, so that it hears why, and how much of what it asks is
+/// read, in bytes.
 const REFUSAL: Duration = Duration::from_secs(1);
 const ASKED: usize = 4_096;
 
@@ -181,8 +182,9 @@ enum Listener {
     Rrtp(RrtpListener),
 }
 
-/// What RRTP has room for where so many connections are served: also for those that are over, and answer for some seconds more,
-/// and for who is refused, and hears why. A single address cannot take most of them.
+/// What RRTP has room for where so many connections are served: also for those that are over, and
+/// answer for some seconds more, and for who is refused, and hears why. A single address cannot
+/// take most of them.
 fn limits(served: usize) -> Limits {
     Limits {
         connections: 2 * served + 64,

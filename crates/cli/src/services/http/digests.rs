@@ -1,4 +1,5 @@
-//! The SHA-256 of files, for those who ask: each is read once, one at a time, and not all wait for it.
+//! The SHA-256 of files, for those who ask: each is read once, one at a time, and not all wait for
+//! it.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -19,7 +20,8 @@ use crate::upload;
 /// The most requests that wait for one: to ask costs a client little.
 const MOST_ASKING: usize = 64;
 
-/// How long they do: a client that is gone does not show while it may only have ended its direction.
+/// How long they do: a client that is gone does not show while it may only have ended its
+/// direction.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// So many are kept, those that were read last.

@@ -56,7 +56,8 @@ pub(super) async fn answer<B>(
     let metadata = file.metadata().await?;
     let (length, tag) = (metadata.len(), tag(&metadata));
     let header = request.headers().get(RANGE).and_then(|value| value.to_str().ok());
-    // A part of another file than the one that is meant is of no use (RFC 9110 section 13.1.5); a date never holds here.
+    // A part of another file than the one that is meant is of no use (RFC 9110 section 13.1.5); a
+    // date never holds here.
     let header =
         header.filter(|_| request.headers().get(IF_RANGE).is_none_or(|meant| *meant == *tag));
     let part = header.map_or(Ok(None), |header| range::part(header, length));
@@ -95,8 +96,9 @@ pub(super) async fn answer<B>(
     Ok(response)
 }
 
-/// A strong validator (RFC 9110 section 8.8.1), as far as the file system knows: what is written in place, with the same
-/// length, twice in a tick of the kernel's clock looks the same. A PUT makes another file.
+/// A strong validator (RFC 9110 section 8.8.1), as far as the file system knows: what is written in
+/// place, with the same length, twice in a tick of the kernel's clock looks the same. A PUT makes
+/// another file.
 pub(super) fn tag(file: &Metadata) -> String {
     let (inode, length) = (file.ino(), file.len());
     format!("\"{inode:x}-{length:x}-{:x}.{:x}\"", file.ctime(), file.ctime_nsec())

@@ -1,7 +1,7 @@
 //! Stores an incomplete upload in a file beside its target, by a name that no request may have.
 //!
-//! Whoever writes one, or removes it, has it locked, also from other processes. In this one a later request can end an
-//! earlier one, whose client may long be gone without a word.
+//! Whoever writes one, or removes it, has it locked, also from other processes. In this one a later
+//! request can end an earlier one, whose client may long be gone without a word.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -58,7 +58,8 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// None so far. Another one, or another process, has as long as `patience` to let go of what is to be written.
+    /// None so far. Another one, or another process, has as long as `patience` to let go of what is
+    /// to be written.
     pub(super) fn new(patience: Duration) -> Self {
         Self { all: Arc::default(), patience }
     }
@@ -119,8 +120,8 @@ impl Drop for Writer {
     }
 }
 
-/// What is held there, to be read only, and how it is now. Ends who writes it (the draft's section "Concurrency"):
-/// who asks has given that up, and what is told is not to be outdated.
+/// What is held there, to be read only, and how it is now. Ends who writes it (the draft's section
+/// "Concurrency"): who asks has given that up, and what is told is not to be outdated.
 ///
 /// # Errors
 /// 423, where another process writes it; those of reading.
@@ -139,7 +140,8 @@ pub(super) async fn look(
 /// An upload that is being written.
 #[derive(Debug)]
 pub(super) struct Held {
-    // These are gone before the lock is, which the file has: who has the lock finds nobody, and what was to be removed is.
+    // These are gone before the lock is, which the file has: who has the lock finds nobody, and
+    // what was to be removed is.
     entry: Entry,
     writer: Writer,
     file: BufWriter<tokio::fs::File>,
@@ -169,7 +171,8 @@ impl Held {
     /// A new one, in place of what was held there and of who writes that.
     ///
     /// # Errors
-    /// 423, where another process writes it; 409, where another request is begun meanwhile; those of making a file.
+    /// 423, where another process writes it; 409, where another request is begun meanwhile; those
+    /// of making a file.
     pub(super) async fn begin(
         writers: &Writers,
         path: PathBuf,
@@ -196,7 +199,8 @@ impl Held {
     /// Goes on with what is held there.
     ///
     /// # Errors
-    /// 423, where another request writes it; 409, where something else than `offset` bytes is held; those of opening it.
+    /// 423, where another request writes it; 409, where something else than `offset` bytes is held;
+    /// those of opening it.
     pub(super) async fn resume(
         writers: &Writers,
         path: PathBuf,
@@ -419,7 +423,8 @@ fn id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Removes those that are too old or too many. Those that are being written are left, and do not count.
+/// Removes those that are too old or too many. Those that are being written are left, and do not
+/// count.
 fn sweep(directory: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {

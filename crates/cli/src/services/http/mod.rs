@@ -49,13 +49,15 @@ const CHUNK: usize = 128 * 1024;
 /// How long a peer may take for the head of a request, and an idle connection stays.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the body of a request may be silent: a bad link has its outages, but who is gone is not waited for.
+/// How long the body of a request may be silent: a bad link has its outages, but who is gone is not
+/// waited for.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long what is to be written may be in another's hands.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
+/// How much of a request that was answered already is read and thrown away, in bytes, and for how
+/// long.
 const LINGER: u64 = 64 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -75,7 +77,8 @@ pub(crate) struct Files {
     appended: Arc<Semaphore>,
     /// For who asks for a SHA-256: those who send do not wait for those who ask.
     digests: Digests,
-    /// Where what that field says goes to, of a connection's first request in which it is understood, if anybody wants it.
+    /// Where what that field says goes to, of a connection's first request in which it is
+    /// understood, if anybody wants it.
     network: Option<Arc<OnceLock<Network>>>,
 }
 
@@ -197,8 +200,8 @@ where
     served.map_err(io::Error::other)
 }
 
-/// Closes in two steps (RFC 9112 section 9.6): to close with data unread is a reset, which may overtake the answer that
-/// says why it is not wanted.
+/// Closes in two steps (RFC 9112 section 9.6): to close with data unread is a reset, which may
+/// overtake the answer that says why it is not wanted.
 async fn linger<S>(stream: &mut S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

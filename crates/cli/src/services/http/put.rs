@@ -1,4 +1,5 @@
-//! PUT, and what goes on with one that broke off: a file is written beside its place and moved there when it is complete.
+//! PUT, and what goes on with one that broke off: a file is written beside its place and moved
+//! there when it is complete.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -21,13 +22,14 @@ use crate::upload::{
     self, PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET,
 };
 
-/// Puts a body at `below`. A reader sees the old file or the new one, never a part. A body that breaks off, or is silent
-/// for five minutes, changes nothing; what has come is kept, if the client asks for that by `Upload-Complete: ?1` (the
-/// draft's section "Upgrading To Resumable Uploads").
+/// Puts a body at `below`. A reader sees the old file or the new one, never a part. A body that
+/// breaks off, or is silent for five minutes, changes nothing; what has come is kept, if the client
+/// asks for that by `Upload-Complete: ?1` (the draft's section "Upgrading To Resumable Uploads").
 ///
 /// # Errors
-/// Fields that say that this is not all of it; no directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk; another
-/// request for the same file, later than this one.
+/// Fields that say that this is not all of it; no directory to put it in, a directory in its place,
+/// a body that breaks off or falls silent, a full disk; another request for the same file, later
+/// than this one.
 pub(super) async fn answer(
     files: &Files,
     below: &Path,
@@ -53,7 +55,8 @@ pub(super) async fn answer(
 /// What a request says of the length of the whole, in bytes, if it does.
 ///
 /// # Errors
-/// 400 for no number, or two; for another one than `offset` and the length of the content, where that is known, make.
+/// 400 for no number, or two; for another one than `offset` and the length of the content, where
+/// that is known, make.
 fn length(request: &Request<Incoming>, offset: u64) -> Result<Option<u64>, Refusal> {
     let headers = request.headers();
     if !headers.contains_key(&UPLOAD_LENGTH) {
@@ -72,7 +75,8 @@ fn bad(text: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, text)
 }
 
-/// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete upload.
+/// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete
+/// upload.
 ///
 /// # Errors
 /// Another process that writes it; too many that ask (503); those of reading.
@@ -113,8 +117,8 @@ async fn finished(files: &Files, below: &Path) -> Option<(File, Metadata)> {
 /// Appends the rest of an upload to what is held of it.
 ///
 /// # Errors
-/// Those of [`answer`]; 409 where something else is held than the client thinks; 422 for what is not, then, of the SHA-256
-/// that the client says: that is removed.
+/// Those of [`answer`]; 409 where something else is held than the client thinks; 422 for what is
+/// not, then, of the SHA-256 that the client says: that is removed.
 pub(super) async fn append(
     files: &Files,
     below: &Path,
@@ -128,7 +132,8 @@ pub(super) async fn append(
     }
     let offset = upload::integer(headers, &UPLOAD_OFFSET)
         .ok_or_else(|| bad("Upload-Offset must give the number of stored bytes"))?;
-    // The draft lets a client send the rest in several requests, and leave the digest out. Ours does neither.
+    // The draft lets a client send the rest in several requests, and leave the digest out. Ours
+    // does neither.
     if !upload::is_true(headers, &UPLOAD_COMPLETE) {
         return Err(bad("the request must contain all of the rest, with Upload-Complete: ?1"));
     }
