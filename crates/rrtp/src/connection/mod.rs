@@ -1,14 +1,14 @@
 //! One connection: passes calls, packets and the time to its parts, and exchanges their results.
 //!
 //! ```text
-//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: a client's, while it is under way
-//! rtt.rs        round-trip times: measured, seeded, the peer's
-//! probing.rs    trains that measure what the path carries
-//! pacing.rs     when the next data packet may leave
-//! epochs.rs     which transmissions a FEEDBACK is of, and what is new of it
-//! losses.rs     which losses are a reason to reduce the rate
+//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: the client's side
+//! rtt.rs        round-trip times: measured, from a profile, reported by the peer
+//! probing.rs    trains that measure the path's capacity
+//! pacing.rs     the time of the next data packet
+//! epochs.rs     the transmissions of a FEEDBACK's epoch, and its new counts
+//! losses.rs     the losses that reduce the rate
 //! liveness.rs   keep-alive, stalls, idle and progress time-outs
-//! notices.rs    what the application is told
+//! notices.rs    events for the application, and readiness
 //! ```
 //!
 //! Only the code of a part accesses its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`]

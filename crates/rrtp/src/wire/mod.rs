@@ -11,7 +11,7 @@
 //! +---------------------------------------------------------------+
 //! |        CRC-32C of everything before and after this field      |
 //! +---------------------------------------------------------------+
-//! |                     what the type asks for                    |
+//! |                 fields that depend on the type                |
 //! ```
 //!
 //! `docs/rrtp.md` has a diagram of each type.

@@ -98,8 +98,9 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::Stale`] if the SYN is no longer held, because its time is over or its listener
-    /// is closed. [`HostError::NoMemory`] if the memory limit of the host or of the peer is
-    /// reached; the SYN is then still held.
+    /// is closed. [`HostError::WrongKind`] if `pending` is another socket.
+    /// [`HostError::NoMemory`] if the memory limit of the host or of the peer is reached; the SYN
+    /// is then still held.
     pub fn tcp_accept_pending(
         &mut self,
         now: Instant,
@@ -126,7 +127,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::Stale`] if the SYN is no longer held.
+    /// [`HostError::Stale`] if the SYN is no longer held; [`HostError::WrongKind`] if `pending` is
+    /// another socket.
     pub fn tcp_refuse_pending(
         &mut self,
         now: Instant,

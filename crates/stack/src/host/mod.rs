@@ -1,22 +1,28 @@
 //! A host: IP packets on one side, sockets on the other side.
 //!
 //! ```text
-//! handle_packet  input.rs     lengths, checksums, addresses; fragments.rs for fragments; then by protocol:
-//!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
-//!                  udp.rs     to a socket's queue, or port unreachable
-//!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST; what follows each other, as one
-//!                  astray.rs  but of several hosts with the same addresses, the others are asked before
-//!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full; any.rs, listeners for
-//!                             every destination
-//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs (to a listener.rs), udp.rs: what applications call
-//! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
-//! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
-//! touch          settle.rs    after everything that is done to a connection: it may send, and others must know its memory and state
-//! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
-//!                settle.rs    `transmit` asks that connection
-//! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
-//!                paths/       what connections have learned of their paths, for the next ones
-//!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
+//! handle_packet  input.rs      checks lengths, checksums and addresses; dispatches by protocol
+//!                fragments.rs  reassembly
+//!                icmp.rs       echo replies; errors for connections and UDP sockets
+//!                path_mtu.rs   path MTUs from ICMP errors
+//!                udp.rs        datagrams: to a socket's queue, or Port Unreachable
+//!                demux.rs      segments: to connections (4-tuple) or listeners (port), or RST;
+//!                              consecutive segments of a connection are processed as one
+//!                astray.rs     packets without a flow: to the next host with these addresses
+//!                passive.rs    segments in LISTEN; cookie.rs: SYN cookies when the backlog is full
+//!                any.rs        listeners and UDP sockets for every destination
+//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs, udp.rs: socket calls; listener.rs: accept queues
+//! addresses      bindings.rs: local addresses in use; ports.rs: port allocation
+//! limits         peers.rs: quotas per peer and in total; challenges.rs: rate of challenge ACKs;
+//!                secret.rs: values that must not be guessable
+//! touch          settle.rs     after each change of a connection: queues it for transmission, and
+//!                              updates its memory and state
+//! poll_transmit  outbox.rs     packets without a connection, in turns with those of connections
+//!                sending.rs    the order in which connections send
+//!                settle.rs     `transmit` takes the next packet of a connection
+//! settle         settle.rs     when nothing is left to send: timers, readiness, closed connections
+//!                paths/        path measurements of connections, for later ones
+//!                time_wait.rs  compact state of closed connections in TIME-WAIT
 //! ```
 //!
 //! The host never iterates over all sockets. A connection that was touched is in a queue until it

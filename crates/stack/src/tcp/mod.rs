@@ -5,23 +5,27 @@
 //! [`Host`](crate::Host) finds it by its 4-tuple.
 //!
 //! ```text
-//! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
-//!                handshake/        the three-way handshake and what it negotiates; cookie.rs, without state;
-//!                                  deferral.rs, until there is data
-//!                receive/          windows and order; reassembly.rs, buffer.rs, growth.rs; ack_policy.rs, when to
-//!                                  acknowledge; withhold.rs, when not to, behind a base station
-//!                ecn/              that packets were marked
-//!                extensions/       header checksums (HACK) and transmission numbers, where agreed on
-//!                refused.rs        what is counted and told of segments that are refused
-//!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
-//! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
-//! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order; ACKs are queued there, too
-//! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
-//! on_path_mtu    path/             segments that are too large for the path
-//! send, ...      write.rs          what the application writes, and when that leaves
-//! path_news      sharing.rs        what it learns of the path, for other connections to the peer
-//! set_*          option.rs         what an application may set; switch.rs, other strategies for the sender
-//! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
+//! on_segment     arrival.rs          RFC 9293 section 3.10.7, in the RFC's order: PAWS, sequence
+//!                                    numbers, RST ... FIN
+//!                handshake/          three-way handshake, negotiation of options; cookie.rs: SYN
+//!                                    cookies; deferral.rs: deferred accept
+//!                receive/            the receive window; reassembly.rs, buffer.rs; growth.rs:
+//!                                    autotuning; ack_policy.rs: when to acknowledge; withhold.rs:
+//!                                    withholding of duplicate ACKs behind a base station
+//!                ecn/                feedback of ECN marks
+//!                extensions/         negotiated header checksums (HACK) and transmission numbers
+//!                refused.rs          counts and logs rejected segments
+//!                acknowledgement.rs  ACKs, for airtcp_recovery::Sender and send/; send/hold.rs:
+//!                                    data that is held back
+//! on_corrupted   extensions/hack.rs  segments with an intact header and corrupted data
+//! poll_transmit  transmit.rs         RST, SYN, special ACKs, ACKs, data, probes, in this order;
+//!                                    queues ACKs
+//! on_timeout     timers/             all deadlines; keep_alive.rs: keep-alive probes
+//! on_path_mtu    path/               path MTU discovery and black-hole detection
+//! send, ...      write.rs            writes, and the options that control when data is sent
+//! path_news      sharing.rs          path measurements for other connections to the peer
+//! set_*          option.rs           socket options; switch.rs: replaces the sender's strategies
+//! close, ...     close/              FIN, RST, TIME-WAIT; time_wait.rs: compact TIME-WAIT state
 //! ```
 //!
 //! Not implemented, because nothing needs it yet: the urgent pointer (urgent data is ordinary data,

@@ -9,9 +9,9 @@
 //! HACK           253 6  "HC"  checksum          after two NOPs
 //! HACK-ACK       15  6  sequence number         after two NOPs
 //! HACK-ACK       253 8  "HA"  sequence number
-//! Tx numbers     253 4  "TN"                    the offer, on a SYN
-//!                253 8  "TN"  echo              on a segment without data
-//!                253 12 "TN"  number  echo      on a segment with data
+//! Tx numbers     253 4  "TN"                    offer, on a SYN
+//!                253 8  "TN"  echo              segment without data
+//!                253 12 "TN"  number  echo      segment with data
 //! ```
 //!
 //! All start and end at a multiple of four bytes, so that HACK's checksum is an aligned 16-bit word

@@ -1,9 +1,9 @@
 //! Classic ECN feedback (RFC 3168).
 //!
 //! ```text
-//! receiver: data with CE        -> ECE in every ACK ...
-//! sender:   ECE                 -> one reduction a round trip (the sender's), CWR in the next new data
-//! receiver: data with CWR       -> ... until then
+//! receiver: data with CE    -> ECE in every ACK from now on
+//! sender:   ECE             -> at most one reduction per round trip, CWR in the next new data
+//! receiver: data with CWR   -> ECE stops
 //! ```
 
 use airtcp_wire::ip::CE;

@@ -1,12 +1,12 @@
 //! Explicit congestion notification: negotiation in the handshake, and feedback of marks.
 //!
 //! ```text
-//! mode.rs         the setting: what is asked for, and what is granted
+//! mode.rs         the setting: the form of ECN that is requested and accepted
 //! negotiation/    the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
-//! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
+//! classic.rs      RFC 3168: ECE and CWR, one mark per round trip
 //! accurate.rs     RFC 9768: AccECN on a connection
-//! received.rs     RFC 9768: the counters of what arrived, and how they are reported
-//! delivered/      RFC 9768: the counters of what was sent, from what the peer reports
+//! received.rs     RFC 9768: the counters of received marks, and their reports to the peer
+//! delivered/      RFC 9768: the counters of sent data, from the peer's feedback
 //! ```
 
 mod accurate;

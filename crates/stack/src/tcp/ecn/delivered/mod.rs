@@ -5,9 +5,10 @@
 //! ambiguous. The following is assumed then:
 //!
 //! ```text
-//! an option with ECEB    the number of packets nearest to what these bytes would be   A.2.2
-//! none                   the largest number that ACE and the ACK allow                A.2.1
-//! none, from a peer that acknowledges many packets at once as a rule:  the smallest   A.2.1
+//! an option with ECEB     the number of packets nearest to the marked bytes       A.2.2
+//! no such option          the largest number that ACE and the ACK allow           A.2.1
+//! no such option, and the peer usually acknowledges many packets per ACK:
+//!                         the smallest number                                     A.2.1
 //! ```
 
 use airtcp_types::ByteCount;
