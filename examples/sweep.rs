@@ -1,4 +1,4 @@
-//! A sweep in virtual time: random loss x sender x seed, as CSV on stdout.
+//! A sweep in virtual time over random loss, sender and seed, as CSV on stdout.
 use std::time::Duration;
 
 use airtcp::sim::{FlowSpec, Scenario, Topology, Wire, run_seeds};

@@ -1,5 +1,5 @@
-//! TLS over our sockets: an echo service of tokio-rustls and its client, with a cable in memory
-//! between them.
+//! TLS over airtcp's sockets: an echo server and its client with tokio-rustls, on two stacks
+//! connected in memory.
 use std::{error::Error, sync::Arc};
 
 use airtcp::device::memory;

@@ -1,6 +1,6 @@
-//! TCP by airtcp to what is behind a WireGuard peer, without a kernel interface and without root:
-//! connections to a local port are forwarded to an address in the tunnel, as `ssh -L` does. The
-//! peer may be any WireGuard.
+//! Reaches hosts behind a WireGuard peer over airtcp's TCP, without a kernel interface and without
+//! root: connections to a local port are forwarded to an address in the tunnel, as `ssh -L` does.
+//! The peer may be any WireGuard implementation.
 //!
 //! ```sh
 //! wg genkey > near.key

@@ -1,4 +1,4 @@
-//! The first slow start, over a queue that is deep.
+//! The first slow start into a deep queue.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const RATE: Rate = Rate::from_bits_per_sec(20_000_000);
 /// Six times what the path holds without it.
 const LIMIT: usize = 800;
 
-/// What was sent again in ten seconds, and the rate of the last five.
+/// Returns the bytes retransmitted in ten seconds, and the rate of the last five.
 fn overshoot(control: &str, profile: Profile) -> (ByteCount, Rate) {
     let path = Impairment {
         bottleneck: Some((RATE, LIMIT)),
