@@ -32,11 +32,11 @@ use crate::ss::SsArgs;
 use crate::sweep::SweepArgs;
 use crate::value::{self, LinkPair, Several};
 
-/// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and
-/// is overtaken.
+/// The radio of `demo --radio` unless one is described. One frame in forty fails all four tries,
+/// and later frames overtake it.
 const RADIO: &str = "error 40% tries 4 seed 1";
 
-/// The links of `demo --lossy` and `demo --gateway` if none is described.
+/// The links of `demo --lossy` and `demo --gateway` unless one is described.
 const LOSSY_LINK: &str = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1";
 const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
 
@@ -136,7 +136,7 @@ pub(crate) struct SenderArgs {
 }
 
 impl SenderArgs {
-    /// These strategies, and what is the default otherwise.
+    /// Settings with `strategies`, and the defaults otherwise.
     pub(crate) fn of(strategies: Option<Combination>) -> Self {
         let (detection, congestion, judge) = (None, None, None);
         Self {
@@ -150,7 +150,8 @@ impl SenderArgs {
         }
     }
 
-    /// The three parts together.
+    /// Returns the combination: `--strategies`, or `--detection`, `--congestion` and `--judge`
+    /// together.
     pub(crate) fn combination(&self) -> anyhow::Result<Combination> {
         if let Some(whole) = &self.strategies {
             return Ok(whole.clone());
@@ -196,13 +197,13 @@ pub(crate) struct ServeArgs {
 /// One service and its port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServiceSpec {
-    /// Where it listens.
+    /// The port that it listens on.
     pub(crate) port: u16,
-    /// What it does.
+    /// The protocol that it serves.
     pub(crate) kind: ServiceKind,
 }
 
-/// What a service does.
+/// The protocol of a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ServiceKind {
     /// Sends back what it reads.
@@ -211,7 +212,7 @@ pub(crate) enum ServiceKind {
     Sink,
     /// Writes until the peer closes.
     Source,
-    /// Files below a directory.
+    /// Serves the files below a directory over HTTP.
     Http(PathBuf),
 }
 
@@ -282,30 +283,30 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// How long is sent, in --radio each time.
+    /// Returns how long each transfer sends: with --radio, each phase before and after the outage.
     pub(crate) fn phase(&self) -> Duration {
         let default = if self.lossy { 2.5 } else { 8.0 };
         self.seconds.unwrap_or(Duration::from_secs_f64(default))
     }
 
-    /// Both directions of the link of --lossy or --gateway.
+    /// Returns both directions of the link of --lossy or --gateway.
     pub(crate) fn link(&self) -> LinkPair {
         let default = if self.gateway { CARRIED_LINK } else { LOSSY_LINK };
         let link = self.link.clone().unwrap_or_else(|| value::link(default).expect("a link"));
         link.with_back(self.back.as_ref())
     }
 
-    /// The radio of --radio.
+    /// Returns the radio of --radio.
     pub(crate) fn radio_spec(&self) -> RadioSpec {
         self.radio.clone().unwrap_or_default()
     }
 }
 
-/// What was asked for on the command line.
+/// Parses the command line.
 ///
 /// # Errors
-/// The text to print and the exit code: help and version with code 0, a mistake as one line with
-/// code 2.
+/// Returns the text to print and the exit code: help and version with code 0, a mistake as one line
+/// with code 2.
 pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
@@ -341,7 +342,7 @@ pub(crate) fn parse(
     }
 }
 
-/// The commands of the program, or of the command in `words` that has commands of its own.
+/// Lists the commands of the program, or of the deepest command in `words` that has subcommands.
 fn commands_below(words: &[&str]) -> String {
     let mut command = &Cli::command();
     for word in words {
@@ -351,7 +352,7 @@ fn commands_below(words: &[&str]) -> String {
     command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where the base station's program is.
+/// Says how to run the base station, with the path of its program if that lies beside this one.
 fn base_station() -> String {
     let beside = std::env::current_exe().map(|own| own.with_file_name("basestation"));
     let program = match beside {
@@ -362,7 +363,7 @@ fn base_station() -> String {
 }
 
 impl ServeArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     fn check(&self) -> Result<(), String> {
         for (index, service) in self.services.iter().enumerate() {
             if self.services[..index].iter().any(|other| other.port == service.port) {
@@ -377,24 +378,25 @@ impl ServeArgs {
     }
 }
 
-/// Why there is nothing to run.
+/// The reason why no command runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What to print.
+    /// The text to print.
     pub(crate) text: String,
-    /// Whether it goes to stderr and the exit code is 2; help was asked for otherwise.
+    /// Whether this is a mistake, printed on stderr with exit code 2. Otherwise the text is help or
+    /// a version, which the user asked for.
     pub(crate) is_mistake: bool,
-    /// The same with colours, if it is help.
+    /// The text with colours, if it is help.
     help: Option<StyledStr>,
 }
 
 impl Refusal {
-    /// A mistake that clap does not know.
+    /// Returns the refusal of a mistake that clap does not detect.
     fn mistake(text: String) -> Self {
         Self { text: format!("error: {text}"), is_mistake: true, help: None }
     }
 
-    /// What is wrong, in one line with the example; help as it is.
+    /// Converts an error of clap: a mistake to one line with `example`, help unchanged.
     pub(crate) fn new(error: &clap::Error, example: &str) -> Self {
         let text = error.to_string();
         let is_mistake =
@@ -417,7 +419,7 @@ impl Refusal {
                 line.push_str(part);
             }
         }
-        // Our own parsers name an example themselves.
+        // The parsers of this program name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
             line.push_str("; for example: ");
             line.push_str(example);
@@ -425,7 +427,7 @@ impl Refusal {
         Self { text: line, is_mistake, help: None }
     }
 
-    /// Prints it, and gives the exit code.
+    /// Prints the text, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         GlobalArgs::of_refused(std::env::args_os()).install();
         if self.is_mistake {

@@ -19,7 +19,7 @@ use crate::args::SenderArgs;
 use crate::device::{KernelSide, Opened};
 use crate::{device, output, taken, value};
 
-/// A peer that is silent for so long is asked whether it is still there.
+/// Keep-alive of every connection: probes a peer that has been silent for 30 s.
 const ASKED: KeepAlive =
     KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
 
@@ -77,7 +77,7 @@ pub(crate) struct BufferArgs {
 }
 
 impl BufferArgs {
-    /// Sets what was asked for.
+    /// Sets the sizes that the command line gives.
     fn set(self, tcp: &mut TcpConfig) {
         tcp.send_buffer = self.send_buffer.unwrap_or(tcp.send_buffer);
         tcp.receive_buffer = self.receive_buffer.unwrap_or(tcp.receive_buffer);
@@ -85,7 +85,7 @@ impl BufferArgs {
 }
 
 impl AttachArgs {
-    /// A device with these addresses, and what is the default otherwise.
+    /// Settings of a device with these addresses, and the defaults otherwise.
     pub(crate) fn of(
         tun: String,
         address: Vec<Cidr>,
@@ -98,7 +98,7 @@ impl AttachArgs {
         Self { tun, address, gateway, mtu, buffers, no_offload, ecn, offload, control, sender }
     }
 
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, cidr) in self.address.iter().enumerate() {
             let address = cidr.address();
@@ -145,7 +145,7 @@ impl AttachArgs {
         }
     }
 
-    /// Opens the device, and settles what a host on it is to be.
+    /// Opens the device with one queue, and returns the settings of a host on it.
     ///
     /// # Errors
     /// As [`open_queues`](Self::open_queues).
@@ -155,11 +155,13 @@ impl AttachArgs {
         Ok((file, config, is_new))
     }
 
-    /// Opens the device with so many queues, and settles what a host on it is to be.
+    /// Opens the device with `queues` queues, and returns them, the settings of a host on it, and
+    /// whether the device is new.
     ///
     /// # Errors
-    /// An address is the kernel's, or the network of a new device another's; the device cannot be
-    /// opened, or has a smaller MTU; the strategies do not go together.
+    /// An address belongs to the kernel, or the network of a new device belongs to another
+    /// interface; the device cannot be opened, or has a smaller MTU; the strategies cannot be
+    /// combined.
     pub(crate) fn open_queues(
         &self,
         queues: u16,
@@ -184,12 +186,12 @@ impl AttachArgs {
         Ok((files, self.config(mtu)?, is_new))
     }
 
-    /// Whether the device is opened with offload.
+    /// Returns whether the device is opened with offload.
     fn offloads(&self) -> bool {
         !self.no_offload && !needs_plain_packets(&self.sender)
     }
 
-    /// The settings of a host on a device with this MTU. TCP segments use all of it.
+    /// Returns the settings of a host on a device with this MTU. TCP segments use all of it.
     fn config(&self, mtu: ByteCount) -> anyhow::Result<HostConfig> {
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
         config.mtu = mtu;
@@ -200,15 +202,16 @@ impl AttachArgs {
         Ok(config)
     }
 
-    /// The kernel's side of a new device.
+    /// Returns the addresses and routes of the kernel on a new device.
     pub(crate) fn kernel_side(&self) -> KernelSide {
         KernelSide::of(&self.address, &self.gateway)
     }
 
-    /// What a device that was there before lacks, and what to type.
+    /// Returns what an existing device lacks, with the commands that set it up; `None` if it lacks
+    /// nothing.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not list its interfaces.
     pub(crate) fn lack(&self) -> anyhow::Result<Option<Lack>> {
         let name = &self.tun;
         let Some(device) = here::interfaces()?.into_iter().find(|one| one.name == *name) else {
@@ -226,24 +229,25 @@ impl AttachArgs {
     }
 }
 
-/// What a device lacks.
+/// What an existing device lacks.
 pub(crate) struct Lack {
-    /// Nothing goes through it. Otherwise the user may have routes of their own.
+    /// Whether the device is down, so that no packet passes. Otherwise it only has no address, and
+    /// the user may have routes of their own.
     pub(crate) is_down: bool,
-    /// Which, and what to type.
+    /// The deficiency and the commands that correct it.
     pub(crate) text: String,
 }
 
-/// Whether the strategies need packets as they are: an offloading device vouches for checksums, so
-/// that HACK never sees what is corrupted.
+/// Returns whether the strategies need a device without offload: an offloading device reports
+/// checksums as valid, so that HACK never sees a corrupted packet.
 pub(crate) fn needs_plain_packets(sender: &SenderArgs) -> bool {
     sender.combination().is_ok_and(|asked| asked.needs().hack)
 }
 
-/// The settings of a host from the command line.
+/// Returns the settings of a host from the command line.
 ///
 /// # Errors
-/// The strategies do not go together.
+/// The strategies cannot be combined.
 pub(crate) fn host_config(
     addresses: impl IntoIterator<Item = Cidr>,
     sender: &SenderArgs,

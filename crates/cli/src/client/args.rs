@@ -62,7 +62,7 @@ pub(crate) struct ConnectArgs {
 }
 
 impl GetArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.resume && self.output.as_os_str() == "-" {
             return Err("--continue needs an output file, and -o - is stdout; for example \

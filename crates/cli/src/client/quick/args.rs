@@ -100,7 +100,7 @@ impl StackArgs {
         Some(AttachArgs { no_offload: self.no_offload, buffers, ..attach })
     }
 
-    /// What no value shows alone.
+    /// Checks the options against the URLs.
     fn check<'a>(&self, mut urls: impl Iterator<Item = &'a QuickUrl>) -> Result<(), String> {
         const EXAMPLE: &str = "for example --tun tun0 --address 10.0.0.2/24";
         let needs = urls.any(|url| url.0.scheme() == Scheme::Airtcp);
@@ -126,7 +126,8 @@ impl StackArgs {
     }
 }
 
-/// TCP cannot be told what the network is like, nor how fast to send at most.
+/// Checks that an option of RRTP is used with an `rrtp://` URL: TCP has no network profile and no
+/// rate cap.
 fn check_rrtp<'a>(
     option: &str,
     is_given: bool,
@@ -140,7 +141,7 @@ fn check_rrtp<'a>(
 }
 
 impl QuickServeArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_rrtp("--profile", self.profile.is_some(), self.listen.iter())?;
         check_rrtp("--rate-cap", self.rate_cap.is_some(), self.listen.iter())?;
@@ -169,7 +170,7 @@ impl QuickServeArgs {
 }
 
 impl QuickGetArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_rrtp("--profile", self.profile.is_some(), std::iter::once(&self.url))?;
         self.stack.check(std::iter::once(&self.url))
