@@ -245,7 +245,7 @@ impl Peer {
             self.heard = Some(now);
         }
         if self.endpoint != Some(from) {
-            tracing::debug!(peer = %self.config.public_key, endpoint = %from, "endpoint");
+            tracing::debug!(peer = %self.config.public_key, endpoint = %from, "endpoint updated");
             self.endpoint = Some(from);
             self.due = earliest(self.due, Some(now + TICK));
         }

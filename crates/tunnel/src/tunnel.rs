@@ -91,7 +91,7 @@ impl<S: Datagrams> Tunnel<S> {
         if error.kind() == io::ErrorKind::NotConnected || self.failures >= FAILURES {
             return Err(error);
         }
-        tracing::debug!(%error, "nothing received");
+        tracing::debug!(%error, "receive failed");
         Ok(())
     }
 }

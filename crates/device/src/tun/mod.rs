@@ -319,7 +319,7 @@ impl Device for Tun {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_link_down(&error) => counters.tx_dropped += 1,
                 Err(error) => {
-                    tracing::debug!(%error, length = packet.len(), "packet refused");
+                    tracing::debug!(%error, length = packet.len(), "packet not sent");
                     counters.tx_errors += 1;
                 }
             }

@@ -193,7 +193,11 @@ impl Outbox {
                 Ok(count) => self.left = self.left.saturating_add(count).min(self.going.len()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return refused,
                 Err(error) => {
-                    tracing::debug!(%error, to = ?self.first().map(|(to, _)| to), "not sent");
+                    tracing::debug!(
+                        %error,
+                        to = ?self.first().map(|(to, _)| to),
+                        "datagram not sent"
+                    );
                     (self.left, refused) = (self.left + 1, refused + 1);
                 }
             }

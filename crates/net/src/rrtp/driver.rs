@@ -38,8 +38,8 @@ impl<S: DatagramSocket> Driver<S> {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
             // Every socket returns this error; the code that handles it reports it.
-            End::Gone(why) => debug!(why, "the UDP socket is gone; so are its connections"),
-            End::Shutdown | End::Dropped => debug!("the RRTP socket has ended"),
+            End::Gone(why) => debug!(why, "RRTP socket ended: UDP socket gone"),
+            End::Shutdown | End::Dropped => debug!("RRTP socket ended"),
         }
         let Self { shared, socket, .. } = self;
         // The socket is dropped before waiting tasks see the end.

@@ -60,7 +60,7 @@ impl RrtpSocket {
         let alarm = Alarm::new(clock)?;
         let shared = Arc::new(Shared::new(Core::new(Endpoint::new(limits, key)), clock));
         runtime.spawn(Driver::new(shared.clone(), Arc::new(socket)).run(alarm));
-        debug!(%local, "RRTP socket");
+        debug!(%local, "RRTP socket bound");
         Ok(Self { handle: Handle::new(shared), local })
     }
 

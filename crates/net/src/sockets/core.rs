@@ -152,7 +152,7 @@ impl Core {
 
     /// Stops accepting and opening connections: closes the listeners.
     pub(super) fn drain(&mut self, now: Instant) {
-        debug!(sockets = self.sockets.iter().count(), "the stack takes nothing new");
+        debug!(sockets = self.sockets.iter().count(), "stack draining: no new connections");
         self.draining = true;
         for (id, &kind) in self.sockets.iter() {
             if kind == Kind::Other {
@@ -262,7 +262,7 @@ impl Core {
         if self.closing.is_some_and(|closing| closing <= deadline) || self.ended.is_some() {
             return;
         }
-        debug!(sockets = self.sockets.iter().count(), ?patience, "the stack is closing");
+        debug!(sockets = self.sockets.iter().count(), ?patience, "stack closing");
         self.closing = Some(deadline);
         for (id, &kind) in self.sockets.iter() {
             // Fails if the socket has already ended.

@@ -74,10 +74,10 @@ impl<D: Device> Driver<D> {
         match &end {
             // Every socket and `closed` return this error; the code that handles it reports it.
             End::Gone(why) => {
-                debug!(device = self.device.name(), why, "the device is gone; the stack ends");
+                debug!(device = self.device.name(), why, "stack ended: device gone");
             }
             End::Shutdown | End::Dropped => {
-                debug!(device = self.device.name(), "the stack has ended");
+                debug!(device = self.device.name(), "stack ended");
             }
         }
         let Self { shared, device, sibling, .. } = self;
@@ -241,7 +241,7 @@ fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Clos
     if !quiet && now < deadline {
         return Closing::No;
     }
-    debug!(in_order = quiet, "letting go of all connections");
+    debug!(in_order = quiet, "closing remaining connections");
     core.finish(now, quiet, outbox);
     if now < deadline { Closing::OnceSent } else { Closing::Now }
 }

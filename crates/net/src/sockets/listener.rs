@@ -86,7 +86,7 @@ impl TcpListener {
     /// Makes the stream of a connection. There must be no await between taking the connection from
     /// the host and making its stream, or cancelling would lose the connection.
     fn stream(&self, (id, remote): (SocketId, SocketAddr)) -> (TcpStream, SocketAddr) {
-        debug!(%remote, "accepted");
+        debug!(%remote, "connection accepted");
         (TcpStream::new(self.handle.clone(), id), remote)
     }
 

@@ -121,8 +121,7 @@ impl Stack {
         if config.checksum_offload && config.tcp.offers_hack() {
             warn!(
                 device = device.name(),
-                "HACK will not be negotiated: the device drops corrupted packets; turn its checksum \
-                 offload off"
+                "HACK disabled: the device drops corrupted packets; turn off its checksum offload"
             );
         }
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");

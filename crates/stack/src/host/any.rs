@@ -201,7 +201,7 @@ impl Host {
     /// Drops a held SYN after [`PATIENCE`]: its peer has given up.
     pub(super) fn on_pending_deadline(&mut self, id: SocketId) {
         if let Some(pending) = self.remove_pending(id) {
-            debug!(remote = %pending.flow.remote, "SYN dropped: nobody has accepted or refused it");
+            debug!(remote = %pending.flow.remote, "SYN dropped: not accepted or refused in time");
             self.counters.tcp_ext_listen_drops += 1;
         }
     }

@@ -109,7 +109,7 @@ impl Host {
 
     /// Counts packets that could not be handed over.
     pub fn on_astray_lost(&mut self, packets: u64) {
-        debug!(packets, "packets for a sibling are dropped: too many wait there, or it has ended");
+        debug!(packets, "packets for the next sibling dropped: queue full, or sibling ended");
         self.counters.ip_ext_hand_over_drops += packets;
     }
 

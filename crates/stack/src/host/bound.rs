@@ -86,7 +86,7 @@ impl Host {
     pub(super) fn free_address(&mut self, local: SocketAddr) -> Result<SocketAddr, HostError> {
         let bound = self.bindings.free_for_tcp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
-            debug!(%local, "nothing bound: every port is taken");
+            debug!(%local, "TCP bind failed: no free port");
             self.counters.tcp_ext_no_ports += 1;
         }
         bound

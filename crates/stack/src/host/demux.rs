@@ -63,7 +63,7 @@ impl Host {
             self.counters.ip_ext_in_ce_pkts += more;
         }
         if verify && !verify_transport_of(src, dst, ip::TCP, bytes, &packet.tail) {
-            debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
+            debug!(remote = %flow.remote, "segment dropped: bad checksum");
             self.counters.tcp_in_csum_errors += 1;
             self.counters.tcp_in_errs += 1;
             if segment.options.hack.is_some() {
@@ -73,7 +73,7 @@ impl Host {
         }
         let malformed = if segment.options.malformed > 0 { u64::from(segment.count()) } else { 0 };
         if malformed > 0 {
-            debug!(remote = %flow.remote, "TCP options that cannot be read are left out");
+            debug!(remote = %flow.remote, "malformed TCP options ignored");
             self.counters.tcp_ext_bad_options += malformed;
         }
         let offloaded = !verify || self.config.checksum_offload;
@@ -228,7 +228,7 @@ impl Host {
                 self.drop_syn(flow);
                 return Found::NoRoom;
             }
-            debug!(remote = %flow.remote, "a newer SYN takes the place of a TIME-WAIT");
+            debug!(remote = %flow.remote, "connection in TIME-WAIT replaced by new SYN");
             self.counters.tcp_ext_tw_recycled += 1;
             match self.tcp_socket(id) {
                 // Its last packet may not have been sent.

@@ -134,7 +134,7 @@ impl Fragments {
         let packet = self.remove(number)?;
         // A refused packet was counted when it was refused.
         if !packet.refused {
-            debug!(src = %packet.key.src, "a packet's fragments did not all come");
+            debug!(src = %packet.key.src, "packet dropped: reassembly timed out");
             let v4 = packet.key.src.is_ipv4();
             count(v4, &mut counters.ip_reasm_timeout, &mut counters.ip6_reasm_timeout);
             count_failure(counters, v4);
@@ -154,7 +154,7 @@ impl Fragments {
         let number = self.place(now, Key::of(fragment));
         let packet = self.packets.get_mut(&number)?;
         if packet.refused {
-            debug!(src = %fragment.src, "fragment of a packet given up");
+            debug!(src = %fragment.src, "fragment dropped: packet already dropped");
             count_failure(counters, v4);
             return None;
         }
@@ -162,7 +162,7 @@ impl Fragments {
             Fit::Kept => {}
             Fit::Duplicate => return None,
             Fit::Overlap => {
-                debug!(src = %fragment.src, "fragments overlap, their packet is given up");
+                debug!(src = %fragment.src, "packet dropped: overlapping fragments");
                 count(v4, &mut counters.ip_ext_reasm_overlaps, &mut counters.ip6_reasm_overlaps);
                 count_failure(counters, v4);
                 packet.refuse();
@@ -175,7 +175,7 @@ impl Fragments {
         if packet.is_whole() {
             let packet = self.remove(number)?;
             let Some(ecn) = packet.ecn(fragment.ecn) else {
-                debug!(src = %fragment.src, "fragments disagree on ECN");
+                debug!(src = %fragment.src, "packet dropped: conflicting ECN fields");
                 count_failure(counters, v4);
                 return None;
             };
@@ -260,7 +260,7 @@ impl Fragments {
                 None => return,
             };
             let Some(packet) = oldest.and_then(|number| self.remove(number)) else { return };
-            debug!(src = %packet.key.src, "a packet's fragments make room for others");
+            debug!(src = %packet.key.src, "packet dropped: fragment quota reached");
             if !packet.refused {
                 count_failure(counters, packet.key.src.is_ipv4());
             }
@@ -345,7 +345,7 @@ fn build<'a>(
 ) -> Option<Vec<u8>> {
     pieces.into_iter().for_each(|piece| packet.extend_from_slice(piece));
     if !fragment::complete(&mut packet, ecn) {
-        debug!("fragments make more than a packet");
+        debug!("packet dropped: too long after reassembly");
         count_failure(counters, v4);
         return None;
     }
@@ -368,7 +368,7 @@ impl Host {
         let fragment = match fragment::parse(&packet.data) {
             Ok(fragment) => fragment,
             Err(error) => {
-                debug!(%error, "fragment refused");
+                debug!(%error, "fragment dropped");
                 self.count_fragment(v4);
                 count_failure(&mut self.counters, v4);
                 return;
@@ -390,7 +390,7 @@ impl Host {
             Ok(datagram) => self.on_datagram(now, &datagram, &whole),
             // Fragments of fragments are not supported.
             Err(error @ ParseError::Fragment) => {
-                debug!(%error, "fragment refused");
+                debug!(%error, "reassembled packet dropped");
                 count_failure(&mut self.counters, v4);
             }
             Err(error) => self.count_bad(!v4, error),

@@ -81,7 +81,7 @@ impl Host {
     fn on_message(&mut self, now: Instant, datagram: &Datagram<'_>, message: Message<'_>) -> bool {
         match message {
             Message::Echo(_) if !self.config.is_own(datagram.dst) => {
-                debug!(dst = %datagram.dst, "ping not answered: another host may have the address");
+                debug!(dst = %datagram.dst, "echo request ignored: not an address of this host");
             }
             Message::Echo(echoed) => {
                 let (v4, remote) = (datagram.dst.is_ipv4(), datagram.src);
@@ -99,7 +99,7 @@ impl Host {
                     return false;
                 }
                 if !self.echoes.take(now) {
-                    debug!(%remote, "ping not answered: too many were at once");
+                    debug!(%remote, "echo request ignored: rate limit reached");
                     match v4 {
                         true => self.counters.icmp_out_rate_limit_echo += 1,
                         false => self.counters.icmp6_out_rate_limit_echo += 1,
@@ -129,7 +129,7 @@ impl Host {
             Reason::TooBig(_) => None,
             Reason::Parameter => {
                 // The error says nothing about the path.
-                debug!(v4, "ICMP Parameter Problem");
+                debug!(v4, "ICMP Parameter Problem ignored");
                 return;
             }
         };
@@ -147,11 +147,15 @@ impl Host {
         };
         let tcp = self.tcp_socket(id).filter(|tcp| tcp.connection.is_outstanding(quote.seq));
         let Some(tcp) = tcp else {
-            debug!(remote = %quote.flow.remote, ?reason, "ICMP error about nothing outstanding");
+            debug!(
+                remote = %quote.flow.remote,
+                ?reason,
+                "ICMP error ignored: segment not outstanding"
+            );
             self.counters.tcp_ext_out_of_window_icmps += 1;
             return;
         };
-        debug!(remote = %quote.flow.remote, ?reason, "ICMP error");
+        debug!(remote = %quote.flow.remote, ?reason, "ICMP error received");
         match (reason, error) {
             (Reason::TooBig(next_hop), _) => self.on_too_big(now, id, &quote, next_hop),
             (_, Some(error)) => {
@@ -170,14 +174,14 @@ impl Host {
             }
             Some(_) => {}
             None => {
-                debug!(remote = %quote.flow.remote, "a datagram was too large for its path");
+                debug!(remote = %quote.flow.remote, "ICMP error ignored: datagram above path MTU");
                 self.counters.udp_pmtu_ignored += 1;
             }
         }
     }
 
     fn count_error_about_nobody(&mut self, v4: bool) {
-        debug!(v4, "ICMP error about nothing that is known");
+        debug!(v4, "ICMP error ignored: no matching socket");
         match v4 {
             true => self.counters.icmp_in_errors += 1,
             false => self.counters.icmp6_in_errors += 1,
@@ -188,7 +192,7 @@ impl Host {
     fn on_too_big(&mut self, now: Instant, id: SocketId, quote: &Quote, next_hop: u32) {
         let remote = quote.flow.remote;
         let Some(mtu) = path_mtu::believable(quote, next_hop) else {
-            debug!(%remote, next_hop, packet = quote.len, "no such path MTU");
+            debug!(%remote, next_hop, packet = quote.len, "ICMP error ignored: invalid path MTU");
             self.counters.tcp_ext_pmtu_refused += 1;
             return;
         };
@@ -196,7 +200,7 @@ impl Host {
         // Packets in flight cause further messages, which report nothing new.
         if tcp.connection.on_path_mtu(now, mtu) {
             let mtu = tcp.connection.path_mtu();
-            debug!(%remote, mtu, "path MTU");
+            debug!(%remote, mtu, "path MTU reduced");
             self.counters.tcp_ext_pmtu_lowered += 1;
             self.path_mtus.learn(now, remote.ip(), mtu);
             self.touch(now, id);
@@ -221,7 +225,7 @@ impl Host {
             return;
         }
         if !self.icmp_errors.take(now) {
-            debug!(%remote, "no ICMP error: the limit is reached");
+            debug!(%remote, "ICMP error not sent: rate limit reached");
             match v4 {
                 true => self.counters.icmp_out_rate_limit_host += 1,
                 false => self.counters.icmp6_out_rate_limit_host += 1,

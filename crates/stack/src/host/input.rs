@@ -89,7 +89,7 @@ impl Host {
                 self.on_icmp(now, datagram, packet);
             }
             (protocol, v4) => {
-                debug!(src = %datagram.src, protocol, "a protocol that is not spoken");
+                debug!(src = %datagram.src, protocol, "packet dropped: unsupported protocol");
                 match v4 {
                     true => self.counters.ip_in_unknown_protos += 1,
                     false => self.counters.ip6_in_unknown_protos += 1,
@@ -110,7 +110,7 @@ impl Host {
         if sound && (self.config.is_own(dst) || self.answers_for(dst, protocol)) {
             return true;
         }
-        debug!(%src, %dst, "packet dropped: it is not from one host to this one");
+        debug!(%src, %dst, "packet dropped: not for this host, or invalid source");
         let to_many = dst.is_multicast() || self.config.is_broadcast(dst);
         let counters = &mut self.counters;
         match (to_many, dst.is_ipv4()) {

@@ -33,7 +33,7 @@ impl Outbox {
     pub(super) fn has_room(&self, v4: bool, counters: &mut Counters) -> bool {
         let is_full = self.is_full();
         if is_full {
-            debug!("a packet of the host's own is not sent: too many wait to leave");
+            debug!("outgoing packet dropped: transmit queue full");
             match v4 {
                 true => counters.ip_out_discards += 1,
                 false => counters.ip6_out_discards += 1,

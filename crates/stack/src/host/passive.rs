@@ -75,7 +75,7 @@ impl Host {
 
     /// Drops a SYN because the backlog is full, and counts it.
     pub(super) fn drop_syn(&mut self, flow: &FlowId) {
-        debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
+        debug!(remote = %flow.remote, "SYN dropped: backlog full");
         self.counters.tcp_ext_listen_overflows += 1;
         self.counters.tcp_ext_listen_drops += 1;
     }
@@ -101,7 +101,7 @@ impl Host {
     fn is_unattended(&mut self, id: SocketId, remote: SocketAddr) -> bool {
         let unattended = self.listener(id).is_none_or(|listener| listener.is_unattended());
         if unattended {
-            debug!(%remote, "connection refused: too many wait to be accepted");
+            debug!(%remote, "connection refused: accept queue full");
             self.counters.tcp_ext_listen_overflows += 1;
         }
         unattended
@@ -111,10 +111,10 @@ impl Host {
     /// refusal.
     pub(super) fn is_short_of_memory(&mut self, remote: SocketAddr) -> bool {
         if self.is_out_of_memory() {
-            debug!(%remote, "connection refused: the host's memory is used up");
+            debug!(%remote, "connection refused: host out of memory");
             self.counters.tcp_ext_memory_pressures += 1;
         } else if self.peers.is_out_of_memory(&self.config, remote.ip()) {
-            debug!(%remote, "connection refused: the peer's share of the memory is used up");
+            debug!(%remote, "connection refused: memory quota of the peer reached");
             self.counters.tcp_ext_memory_quota_peer += 1;
         } else {
             return false;
@@ -125,7 +125,7 @@ impl Host {
     /// Whether the limit of connections of `peer`, or of all peers, is reached. Counts the refusal.
     pub(super) fn is_overdrawn(&mut self, peer: IpAddr) -> bool {
         let Some(scope) = self.peers.overdrawn(&self.config, peer) else { return false };
-        debug!(%peer, ?scope, "connection refused: the quota is reached");
+        debug!(%peer, ?scope, "connection refused: connection quota reached");
         match scope {
             Scope::All => self.counters.tcp_ext_conn_quota += 1,
             Scope::Peer => self.counters.tcp_ext_conn_quota_peer += 1,
@@ -140,7 +140,7 @@ impl Host {
             return true;
         }
         let Some(scope) = self.peers.crowded(&self.config, peer) else { return false };
-        debug!(%peer, ?scope, "no half-open connection: the quota is reached");
+        debug!(%peer, ?scope, "half-open connection not created: quota reached");
         match scope {
             Scope::All => self.counters.tcp_ext_half_open_quota += 1,
             Scope::Peer => self.counters.tcp_ext_half_open_quota_peer += 1,
@@ -182,7 +182,7 @@ impl Host {
             return;
         };
         if listener.on_cookie_sent(now) {
-            debug!(local = %listener.local(), "the backlog is full: cookies are sent");
+            debug!(local = %listener.local(), "backlog full: sending SYN cookies");
         }
         let config = listener.config(&self.config.tcp);
         let packet = handshake::syn_ack(now, flow, number, ts_offset, config, syn);
@@ -206,12 +206,12 @@ impl Host {
             return false;
         }
         let Some(mss) = self.read_cookie(now, &flow, segment) else {
-            debug!(remote = %flow.remote, "no cookie");
+            debug!(remote = %flow.remote, "invalid SYN cookie");
             self.counters.tcp_ext_syncookies_failed += 1;
             // It may follow a cookie whose connection was refused; its peer must not be reset.
             return self.turns_away(id, &flow);
         };
-        debug!(remote = %flow.remote, "a cookie came back");
+        debug!(remote = %flow.remote, "valid SYN cookie received");
         self.counters.tcp_ext_syncookies_recv += 1;
         if self.turns_away(id, &flow) {
             // The peer's next segment returns the cookie again.
@@ -261,7 +261,7 @@ impl Host {
         if !other || self.read_cookie(now, &flow, segment).is_none() {
             return false;
         }
-        debug!(remote = %flow.remote, "a cookie came back late: the half-open connection makes way");
+        debug!(remote = %flow.remote, "late SYN cookie received: half-open connection replaced");
         self.counters.tcp_ext_syncookies_late += 1;
         self.remove(id);
         if let Some(listener) = self.listener_mut(listener) {

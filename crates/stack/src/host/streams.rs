@@ -75,7 +75,7 @@ impl Host {
         let in_use = |local| self.flows.contains_key(&FlowId { local, remote });
         let chosen = self.bindings.port_towards(&self.secret, source, remote, in_use);
         if chosen.is_err() {
-            debug!(%remote, "no connection: every port is taken");
+            debug!(%remote, "connect failed: no free port");
             self.counters.tcp_ext_no_ports += 1;
         }
         chosen

@@ -32,7 +32,7 @@ impl Host {
         let Some(wait) = tcp.connection.time_wait() else { return };
         let remote = wait.flow().remote;
         if self.time_waits >= self.config.time_waits {
-            debug!(%remote, "no TIME-WAIT: there are as many as may be");
+            debug!(%remote, "TIME-WAIT skipped: limit reached");
             self.counters.tcp_ext_time_wait_overflow += 1;
             self.report_end_of_time_wait(now, &wait);
             self.remove(id);

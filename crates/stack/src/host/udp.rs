@@ -72,7 +72,7 @@ impl Host {
             false => !verify || verify_transport(src, dst, ip::UDP, arrived.covered),
         };
         if !good {
-            debug!(%src, "datagram dropped: its checksum is wrong");
+            debug!(%src, "datagram dropped: bad checksum");
             self.counters.udp_in_csum_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
@@ -92,7 +92,7 @@ impl Host {
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else { return };
         let cost = cost(arrived.payload);
         if starved || socket.held + cost > self.config.udp_receive_buffer {
-            debug!(%from, "datagram dropped: the socket's queue is full");
+            debug!(%from, "datagram dropped: receive queue full, or out of memory");
             self.counters.udp_rcvbuf_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
@@ -113,7 +113,7 @@ impl Host {
             return false;
         };
         let heard = socket.peer == Some(flow.remote) && error.is_hard();
-        debug!(remote = %flow.remote, %error, heard, "ICMP error about a datagram");
+        debug!(remote = %flow.remote, %error, heard, "ICMP error received for a datagram");
         if heard {
             socket.error = Some(error);
             self.report_readiness(id);
@@ -142,7 +142,7 @@ impl Host {
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let bound = self.bindings.free_for_udp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
-            debug!(%local, "no UDP socket bound: every port is taken");
+            debug!(%local, "UDP bind failed: no free port");
             self.counters.udp_ports_taken += 1;
         }
         Ok(self.add_udp(bound?))

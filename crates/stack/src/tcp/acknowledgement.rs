@@ -64,7 +64,7 @@ impl Connection {
         if self.send.sender().is_some() {
             let news = self.send.on_window(seq, ack, window);
             if news.shrunk {
-                debug!(remote = %self.flow.remote, "the peer shrinks its window");
+                debug!(remote = %self.flow.remote, "peer shrank its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
             self.hand_to_sender(now, segment, ack, news, !is_of_handshake, counters);
@@ -101,7 +101,7 @@ impl Connection {
         let bounds = Bounds { first: self.send.first(), ack, una: before, nxt: self.send.nxt() };
         let reports = Reports::read(sack, &bounds);
         if reports.lies > 0 {
-            debug!(remote = %self.flow.remote, blocks = reports.lies, "SACK blocks that lie");
+            debug!(remote = %self.flow.remote, blocks = reports.lies, "bad SACK blocks ignored");
             counters.tcp_ext_sack_discard += reports.lies;
         }
         counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
@@ -146,7 +146,7 @@ impl Connection {
     }
 
     fn count_undo(&self, sign: UndoSign, counters: &mut Counters) {
-        debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
+        debug!(remote = %self.flow.remote, ?sign, "window reduction undone");
         match sign {
             UndoSign::NewData => counters.tcp_ext_spurious_rtos += 1,
             UndoSign::Duplicates => counters.tcp_ext_dsack_undo += 1,
@@ -157,7 +157,7 @@ impl Connection {
     /// Rejects a handshake ACK of data that was not sent, with a RST: the peer refers to another
     /// connection (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
     pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
-        debug!(remote = %self.flow.remote, "RST for an ACK of what was not sent");
+        debug!(remote = %self.flow.remote, "ACK of unsent data in handshake: sending RST");
         counters.tcp_ext_handshake_bad_ack += 1;
         self.reset = Some(Reset { seq: segment.ack, ack: None });
     }

@@ -71,7 +71,10 @@ impl Connection {
             && seq + 1 == self.receive.nxt()
         {
             if self.on_crossing_syn_ack(&mut segment) {
-                debug!(remote = %self.flow.remote, "a SYN and a SYN-ACK for different forms of ECN: RST");
+                debug!(
+                    remote = %self.flow.remote,
+                    "ECN flags of SYN and SYN-ACK conflict: sending RST"
+                );
                 self.reset_peer(now);
                 self.closing.on_error(TcpError::Reset);
                 return;
@@ -178,7 +181,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if seq > self.receive.nxt() {
-            debug!(remote = %self.flow.remote, "a segment beyond the window");
+            debug!(remote = %self.flow.remote, "segment dropped: beyond the window");
             counters.tcp_ext_beyond_window += 1;
             self.note_closed_window(counters);
         }
@@ -266,7 +269,7 @@ impl Connection {
     ) {
         if segment.flags.urg {
             // RFC 6093: urgent data is handled as ordinary data.
-            debug!(remote = %self.flow.remote, "the urgent flag");
+            debug!(remote = %self.flow.remote, "urgent flag ignored");
             counters.tcp_ext_urgent += 1;
         }
         if segment.payload.is_empty() && !segment.flags.fin {
@@ -395,18 +398,18 @@ impl Connection {
         }
         counters.tcp_ext_ofo_queue += u64::from(arrival.queued);
         if arrival.out_of_order && arrival.dropped {
-            debug!(remote = %self.flow.remote, "data out of order dropped: there is no room for it");
+            debug!(remote = %self.flow.remote, "out-of-order data dropped: no room");
             counters.tcp_ext_ofo_drop += 1;
         }
         if arrival.dropped {
             self.note_closed_window(counters);
         }
         if arrival.no_memory {
-            debug!(remote = %self.flow.remote, "data dropped: the memory is used up, or the peer's share");
+            debug!(remote = %self.flow.remote, "data dropped: memory limit of host or peer");
             counters.tcp_ext_rcv_q_drop += 1;
         }
         if arrival.over_quota {
-            debug!(remote = %self.flow.remote, "data out of order dropped: the quota is reached");
+            debug!(remote = %self.flow.remote, "out-of-order data dropped: quota reached");
             counters.tcp_ext_ofo_quota += 1;
         }
     }
@@ -414,7 +417,7 @@ impl Connection {
     /// Counts dropped data that was sent although the window is closed.
     fn note_closed_window(&self, counters: &mut Counters) {
         if self.receive.window() == ByteCount::ZERO {
-            debug!(remote = %self.flow.remote, "the window is closed");
+            debug!(remote = %self.flow.remote, "segment dropped: receive window closed");
             counters.tcp_ext_zero_window_drop += 1;
         }
     }

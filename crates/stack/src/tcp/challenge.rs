@@ -31,14 +31,14 @@ impl Challenge {
         counters: &mut Counters,
     ) -> bool {
         if !may {
-            debug!(%remote, "no challenge ACK: the host's limit is reached");
+            debug!(%remote, "challenge ACK not sent: limit of the host reached");
             counters.tcp_ext_challenge_ack_limit += 1;
         } else if self.admit(now) {
-            debug!(%remote, "challenge ACK");
+            debug!(%remote, "challenge ACK sent");
             counters.tcp_ext_challenge_ack += 1;
             return true;
         } else {
-            debug!(%remote, "no challenge ACK: one has just left");
+            debug!(%remote, "challenge ACK not sent: limit of the connection reached");
             counters.tcp_ext_ack_skipped_challenge += 1;
         }
         false

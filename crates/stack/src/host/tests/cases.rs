@@ -114,16 +114,16 @@ fn flood(bearing: &mut Bearing, count: u16) {
 #[test]
 fn a_flow_survives_segments_of_strangers() {
     check(&[
-        ("TcpExtNotASyn", "is no SYN", |b| {
+        ("TcpExtNotASyn", "not a valid SYN", |b| {
             let flags = Flags { fin: true, ..syn().flags };
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.give_server(segment("10.0.0.1:81", &with_flags(flags)));
         }),
-        ("TcpExtNotASyn", "is no SYN", |b| {
+        ("TcpExtNotASyn", "not a valid SYN", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.give_server(segment("10.0.0.1:81", &with_flags(Flags::default())));
         }),
-        ("TcpExtDataInSyn", "SYN with data", |b| {
+        ("TcpExtDataInSyn", "in SYN ignored", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             let packet = tcp::emit(&from_stranger("10.0.0.1:81"), 64, &syn(), &[0; 9]);
             b.give_server(packet.data);
@@ -135,7 +135,7 @@ fn a_flow_survives_segments_of_strangers() {
         ("TcpExtHalfOpenQuotaPeer", "scope=Peer", |b| {
             b.call_beyond(|config| config.peer_quota.half_open = 0);
         }),
-        ("TcpExtListenOverflows", "too many wait", |b| {
+        ("TcpExtListenOverflows", "accept queue full", |b| {
             let listener = b.pair.server.tcp_listen(address("10.0.0.1:81"), 1).unwrap();
             for _ in 0..2 {
                 b.pair.client.tcp_connect(b.pair.now, address("10.0.0.1:81"), None).unwrap();
@@ -151,11 +151,11 @@ fn a_flow_survives_segments_of_strangers() {
             }
             b.pair.server.tcp_close(b.pair.now, listener).unwrap();
         }),
-        ("TcpExtSyncookiesSent", "cookies are sent", |b| {
+        ("TcpExtSyncookiesSent", "sending SYN cookies", |b| {
             b.pair.server.tcp_listen(address(V4), 4).ok();
             flood(b, 10);
         }),
-        ("TcpExtSyncookiesFailed", "no cookie", |b| {
+        ("TcpExtSyncookiesFailed", "invalid SYN cookie", |b| {
             b.pair.server.tcp_listen(address(V4), 4).ok();
             flood(b, 10);
             let ack = Header { ack: Some(SeqNumber(77)), flags: Flags::ACK, ..syn() };
@@ -167,22 +167,22 @@ fn a_flow_survives_segments_of_strangers() {
 #[test]
 fn a_flow_survives_what_the_network_says() {
     check(&[
-        ("TcpExtOutOfWindowIcmps", "nothing outstanding", |b| {
+        ("TcpExtOutOfWindowIcmps", "not outstanding", |b| {
             let mut quoted = b.sent.data.clone();
             let sequence = if quoted[0] >> 4 == 4 { 24 } else { 44 };
             quoted[sequence] ^= 0x40;
             let unreachable = if quoted[0] >> 4 == 4 { [3, 3] } else { [1, 4] };
             b.about_sent(unreachable, 0, &quoted);
         }),
-        ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 3], 40)),
-        ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 4], 60)),
+        ("IcmpInErrors", "no matching socket", |b| b.about_nothing(V4, [3, 3], 40)),
+        ("Icmp6InErrors", "no matching socket", |b| b.about_nothing(V6, [1, 4], 60)),
         // A quote too short to contain all required fields.
-        ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 1], 22)),
-        ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 3], 42)),
+        ("IcmpInErrors", "no matching socket", |b| b.about_nothing(V4, [3, 1], 22)),
+        ("Icmp6InErrors", "no matching socket", |b| b.about_nothing(V6, [1, 3], 42)),
         ("IcmpInParmProbs", "Parameter Problem", |b| b.about_nothing(V4, [12, 0], 40)),
         ("Icmp6InParmProblems", "Parameter Problem", |b| b.about_nothing(V6, [4, 0], 60)),
-        ("UdpPmtuIgnored", "too large for its path", |b| b.about_datagram([3, 4], 600)),
-        ("TcpExtPmtuRefused", "no such path MTU", |b| {
+        ("UdpPmtuIgnored", "above path MTU", |b| b.about_datagram([3, 4], 600)),
+        ("TcpExtPmtuRefused", "invalid path MTU", |b| {
             let quoted = b.sent.data.clone();
             let kind = if quoted[0] >> 4 == 4 { [3, 4] } else { [2, 0] };
             b.about_sent(kind, 9_000, &quoted);
@@ -193,55 +193,55 @@ fn a_flow_survives_what_the_network_says() {
 #[test]
 fn a_flow_survives_limits() {
     check(&[
-        ("IcmpOutRateLimitHost", "the limit is reached", |b| {
+        ("IcmpOutRateLimitHost", "rate limit reached", |b| {
             for _ in 0..200 {
                 b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, b"x").data);
             }
         }),
-        ("Icmp6OutRateLimitHost", "the limit is reached", |b| {
+        ("Icmp6OutRateLimitHost", "rate limit reached", |b| {
             for _ in 0..200 {
                 b.give_server(udp::emit(&from_stranger("[fd00::1]:9"), 64, b"x").data);
             }
         }),
-        ("IcmpOutRateLimitEcho", "ping not answered", |b| {
+        ("IcmpOutRateLimitEcho", "echo request ignored", |b| {
             for _ in 0..200 {
                 b.give_server(echo([10, 0, 0, 9].into(), address(V4).ip(), &[7; 60]));
             }
         }),
-        ("Icmp6OutRateLimitEcho", "ping not answered", |b| {
+        ("Icmp6OutRateLimitEcho", "echo request ignored", |b| {
             for _ in 0..200 {
                 b.give_server(echo(from_stranger(V6).local.ip(), address(V6).ip(), &[7; 60]));
             }
         }),
-        ("IpOutDiscards", "too many wait to leave", |b| {
+        ("IpOutDiscards", "transmit queue full", |b| {
             for _ in 0..300 {
                 b.give_server(segment("10.0.0.1:9", &syn()));
             }
         }),
-        ("Ip6OutDiscards", "too many wait to leave", |b| {
+        ("Ip6OutDiscards", "transmit queue full", |b| {
             for _ in 0..300 {
                 b.give_server(segment("[fd00::1]:9", &syn()));
             }
         }),
-        ("TcpExtMemoryQuotaPeer", "share of the memory", |b| {
+        ("TcpExtMemoryQuotaPeer", "memory quota of the peer", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.pair.server.config.peer_quota.memory = ByteCount::ZERO;
             b.give_server(segment("10.0.0.1:81", &syn()));
             b.pair.server.config.peer_quota = Quota::PEER;
         }),
-        ("UdpRcvbufErrors", "queue is full", |b| {
+        ("UdpRcvbufErrors", "receive queue full", |b| {
             let socket = b.pair.server.udp_bind(address("10.0.0.1:9")).unwrap();
             for _ in 0..300 {
                 b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, &[7; 1_000]).data);
             }
             b.pair.server.udp_close(socket).unwrap();
         }),
-        ("UdpPortsTaken", "every port is taken", |b| {
+        ("UdpPortsTaken", "no free port", |b| {
             let bind = |b: &mut Bearing| b.pair.server.udp_bind(address("10.0.0.1:0"));
             let error = std::iter::repeat_with(|| bind(b)).find_map(Result::err);
             assert_eq!(error, Some(HostError::NoPorts));
         }),
-        ("TcpExtNoPorts", "every port is taken", |b| {
+        ("TcpExtNoPorts", "no free port", |b| {
             let bind = |b: &mut Bearing| b.pair.server.tcp_bind(address("10.0.0.1:0"));
             let error = std::iter::repeat_with(|| bind(b)).find_map(Result::err);
             assert_eq!(error, Some(HostError::NoPorts));
@@ -250,14 +250,14 @@ fn a_flow_survives_limits() {
             assert_eq!(listening, Err(HostError::NoPorts));
             assert_eq!(counter(&b.pair.server, "TcpExtNoPorts"), 2);
         }),
-        ("TcpExtTCPMemoryPressures", "memory is used up", |b| {
+        ("TcpExtTCPMemoryPressures", "out of memory", |b| {
             let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             let now = b.pair.now;
             let refused = b.pair.server.tcp_connect(now, address("10.0.0.2:9"), None);
             assert_eq!(refused, Err(HostError::NoMemory));
             b.pair.server.config.quota.memory = memory;
         }),
-        ("TcpExtListenDrops", "memory is used up", |b| {
+        ("TcpExtListenDrops", "out of memory", |b| {
             b.pair.server.tcp_listen(address("10.0.0.1:81"), 4).unwrap();
             let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             b.give_server(segment("10.0.0.1:81", &syn()));

@@ -135,24 +135,24 @@ fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
         ("TcpExtOutOfWindowRsts", "RST dropped", |pair, ended| {
             pair.answers(ended.segment(flags("R"), -7, 0));
         }),
-        ("TcpExtAckMissing", "has no ACK", |pair, ended| {
+        ("TcpExtAckMissing", "no ACK", |pair, ended| {
             pair.answers(ended.segment(flags(""), 0, 0));
         }),
-        ("TcpExtPAWSEstab", "time stamp is old", |pair, ended| {
+        ("TcpExtPAWSEstab", "old timestamp", |pair, ended| {
             pair.answers(ended.segment(flags("A"), 0, -5));
         }),
-        ("TcpExtTimestampMissing", "has no time stamp", |pair, ended| {
+        ("TcpExtTimestampMissing", "no timestamp", |pair, ended| {
             let header = Header { ack: Some(SeqNumber(1)), flags: Flags::ACK, ..syn() };
             pair.answers(tcp::emit(&ended.flow, 64, &header, &[]));
         }),
-        ("TcpExtTCPChallengeACK", "challenge ACK", |pair, ended| {
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", |pair, ended| {
             pair.answers(ended.segment(flags("R"), 7, 0));
         }),
-        ("TcpExtTCPACKSkippedChallenge", "one has just left", |pair, ended| {
+        ("TcpExtTCPACKSkippedChallenge", "limit of the connection", |pair, ended| {
             pair.answers(ended.segment(flags("R"), 7, 0));
             pair.answers(ended.segment(flags("R"), 7, 0));
         }),
-        ("TcpExtChallengeACKLimit", "the host's limit", |pair, ended| {
+        ("TcpExtChallengeACKLimit", "limit of the host", |pair, ended| {
             pair.server.config.challenge_acks = 0;
             pair.answers(ended.segment(flags("S"), -9, 0));
         }),
@@ -196,7 +196,7 @@ fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
         pair.pass(Duration::from_secs(1));
         let mut answers = vec![];
         let lines = logged(|| answers = pair.answers(ended.segment(flags("S"), off, later)));
-        let told = lines.iter().any(|line| line.contains("takes the place of a TIME-WAIT"));
+        let told = lines.iter().any(|line| line.contains("replaced by new SYN"));
         assert_eq!(told, replaced, "{lines:?}");
         let state = if replaced { State::SynReceived } else { State::TimeWait };
         assert_eq!((pair.states(), answers.len()), (vec![state], 1), "{off} {later}");

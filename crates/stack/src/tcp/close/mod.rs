@@ -146,7 +146,7 @@ impl Connection {
     /// Ends the connection because the peer did not answer in time.
     pub(super) fn give_up(&mut self, now: Instant, counters: &mut Counters) {
         let error = self.closing.reason_of_silence();
-        debug!(remote = %self.flow.remote, state = %self.state, %error, "given up");
+        debug!(remote = %self.flow.remote, state = %self.state, %error, "connection timed out");
         counters.tcp_ext_abort_on_timeout += 1;
         self.fail(now, error);
     }

@@ -99,7 +99,7 @@ impl Connection {
         let offered = theirs.window_scale.filter(|_| agreed.scales.is_some());
         if let Some(shift) = offered.filter(|shift| *shift > 14) {
             // RFC 7323 section 2.3.
-            debug!(remote = %self.flow.remote, shift, "a window scale above 14");
+            debug!(remote = %self.flow.remote, shift, "window scale above 14: using 14");
         }
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
@@ -171,7 +171,7 @@ impl Connection {
             self.ecn.stop_marking();
         }
         if says == Repeat::Contradiction {
-            debug!(remote = %self.flow.remote, "SYNs that ask for different forms of ECN: RST");
+            debug!(remote = %self.flow.remote, "ECN flags of SYNs conflict: sending RST");
             self.reset_peer(now);
             self.closing.on_error(TcpError::Reset);
         } else if repeated && self.challenge.admit(now) {
@@ -241,7 +241,7 @@ impl Connection {
         let handshake = self.handshake.as_mut();
         let defers = handshake.is_some_and(|handshake| handshake.defers(now, has_text, echoed));
         if defers {
-            debug!(remote = %self.flow.remote, "an ACK without data: it is waited for");
+            debug!(remote = %self.flow.remote, "ACK without data ignored: deferred accept");
             counters.tcp_ext_defer_accept_drop += 1;
         }
         defers

@@ -62,7 +62,7 @@ impl Connection {
         if self.path.on_timeout(&stall) {
             self.shrink_segments(now);
             let mtu = self.path.get();
-            debug!(remote = %self.flow.remote, mtu, "a black hole for large packets?");
+            debug!(remote = %self.flow.remote, mtu, "black hole suspected: packet size reduced");
             counters.tcp_ext_pmtu_black_holes += 1;
         }
     }
@@ -79,7 +79,7 @@ impl Connection {
             && self.path.on_recovered()
         {
             let mtu = self.path.get();
-            debug!(remote = %self.flow.remote, mtu, "packets are what they were: it was an outage");
+            debug!(remote = %self.flow.remote, mtu, "packet size restored: outage, no black hole");
             counters.tcp_ext_pmtu_restored += 1;
             self.send.grow_segments(now, ByteCount(u64::from(self.path.payload(option_bytes))));
         }

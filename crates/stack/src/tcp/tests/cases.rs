@@ -124,8 +124,8 @@ fn an_established_flow_survives() {
     check(&[
         ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0)),
         ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0x4000_0000)),
-        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "", 1, len = 10)),
-        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "F", 1)),
+        ("TcpExtAckMissing", "no ACK", established, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtAckMissing", "no ACK", established, |s| send!(s, 1, "F", 1)),
         ("TcpExtBeyondWindow", "beyond the window", established, |s| {
             send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
         }),
@@ -134,7 +134,7 @@ fn an_established_flow_survives() {
                 send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
             }
         }),
-        ("TcpExtPAWSEstab", "time stamp is old", stamped, |s| {
+        ("TcpExtPAWSEstab", "old timestamp", stamped, |s| {
             send!(s, 51, "A", 11, ack = 1, len = 10, ts = (PEER_TS + 49, TS_OFFSET));
         }),
         ("TcpExtTCPACKSkippedPAWS", "not answered", stamped, |s| {
@@ -142,31 +142,31 @@ fn an_established_flow_survives() {
                 send!(s, 51, "A", 11, ack = 1, ts = (PEER_TS + 49, TS_OFFSET));
             }
         }),
-        ("TcpExtTimestampMissing", "has no time stamp", stamped, |s| {
+        ("TcpExtTimestampMissing", "no timestamp", stamped, |s| {
             s.timestamps = false;
             send!(s, 51, "A", 11, ack = 1, len = 10);
             s.timestamps = true;
         }),
-        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| send!(s, 1, "R", 2)),
-        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| {
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", established, |s| send!(s, 1, "R", 2)),
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", established, |s| {
             send!(s, 1, "A", 1, ack = 0x4000_0000, len = 10);
         }),
-        ("TcpExtTCPSYNChallenge", "challenge ACK", established, |s| {
+        ("TcpExtTCPSYNChallenge", "challenge ACK sent", established, |s| {
             send!(s, 1, "S", 7, mss = 1000);
         }),
-        ("TcpExtTCPACKSkippedChallenge", "one has just left", established, |s| {
+        ("TcpExtTCPACKSkippedChallenge", "limit of the connection", established, |s| {
             send!(s, 1, "R", 2);
             send!(s, 1, "R", 2);
         }),
-        ("TcpExtChallengeACKLimit", "the host's limit", established, |s| {
+        ("TcpExtChallengeACKLimit", "limit of the host", established, |s| {
             s.conn.set_may_challenge(false);
             send!(s, 1, "R", 2);
         }),
         ("TcpExtUrgent", "urgent", established, |s| send!(s, 1, "U", 1, ack = 1, len = 10)),
-        ("TcpExtWindowShrunk", "shrinks its window", established, |s| {
+        ("TcpExtWindowShrunk", "shrank its window", established, |s| {
             send!(s, 1, "A", 1, ack = 1, window = 500);
         }),
-        ("TcpExtTCPSACKDiscard", "lie", established, |s| {
+        ("TcpExtTCPSACKDiscard", "SACK blocks ignored", established, |s| {
             send!(s, 1, "A", 1, ack = 1, sack = [(5_000, 6_000)]);
         }),
     ]);
@@ -186,12 +186,12 @@ fn a_flow_survives_what_there_is_no_room_for() {
             s.conn.set_out_of_order_room(ByteCount::ZERO);
             send!(s, 1, "A", 11, ack = 1, len = 10);
         }),
-        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+        ("TcpExtTCPZeroWindowDrop", "receive window closed", narrow, |s| {
             send!(s, 1, "A", 1, ack = 1, len = 2000);
             s.drain();
             send!(s, 2, "A", 2001, ack = 1, len = 1);
         }),
-        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+        ("TcpExtTCPZeroWindowDrop", "receive window closed", narrow, |s| {
             send!(s, 1, "A", 1, ack = 1, len = 2000);
             s.drain();
             send!(s, 2, "A", 2002, ack = 1, len = 10);
@@ -212,25 +212,25 @@ fn a_handshake_survives() {
         s
     }
     check(&[
-        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_sent, |s| {
+        ("TcpExtHandshakeBadAck", "ACK of unsent data", syn_sent, |s| {
             send!(s, 1, "S", 0, ack = 77, mss = 1000);
             recv!(s, 1, "R", 77);
         }),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0)),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0, ack = 77)),
-        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "A", 1, ack = 1, len = 10)),
-        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "F", 1)),
-        ("TcpExtDataInSyn", "SYN with data", syn_sent, |s| {
+        ("TcpExtNotASyn", "not a valid SYN", syn_sent, |s| send!(s, 1, "A", 1, ack = 1, len = 10)),
+        ("TcpExtNotASyn", "not a valid SYN", syn_sent, |s| send!(s, 1, "F", 1)),
+        ("TcpExtDataInSyn", "in SYN ignored", syn_sent, |s| {
             let mss = seg!("SF", 0, ack = 1, mss = 1000, sack_permitted = true);
             s.send_at(1, Seg { data: stream(1, 10), ..mss });
         }),
-        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_received, |s| {
+        ("TcpExtHandshakeBadAck", "ACK of unsent data", syn_received, |s| {
             send!(s, 1, "A", 1, ack = 77);
             recv!(s, 1, "R", 77);
         }),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_received, |s| send!(s, 1, "R", 0x4000_0000)),
-        ("TcpExtTCPChallengeACK", "challenge ACK", syn_received, |s| send!(s, 1, "R", 2)),
-        ("TcpExtAckMissing", "has no ACK", syn_received, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", syn_received, |s| send!(s, 1, "R", 2)),
+        ("TcpExtAckMissing", "no ACK", syn_received, |s| send!(s, 1, "", 1, len = 10)),
         ("TcpExtBeyondWindow", "beyond the window", syn_received, |s| {
             send!(s, 1, "A", 0x2000_0000, ack = 1);
         }),
@@ -310,7 +310,7 @@ fn who_gives_up_says_so() {
             s.conn.set_keep_alive(s.now, Some(settings));
             s
         }),
-        ("TcpExtTCPAbortOnLinger", "closing takes too long", || {
+        ("TcpExtTCPAbortOnLinger", "linger time expired", || {
             let mut s = sent();
             s.close_within(Duration::from_secs(1));
             s
@@ -344,7 +344,7 @@ fn a_shift_above_fourteen_is_told_of() {
                 &wire.segment(&syn.data),
             );
         });
-        assert_eq!(lines.iter().any(|line| line.contains("a window scale above 14")), told);
+        assert_eq!(lines.iter().any(|line| line.contains("window scale above 14")), told);
     }
 }
 

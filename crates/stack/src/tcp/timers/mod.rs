@@ -35,7 +35,7 @@ impl Connection {
                 Ended::TimeWait => counters.tcp_ext_tw += 1,
                 Ended::FinWait2 => {}
                 Ended::Overdue => {
-                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
+                    debug!(remote = %self.flow.remote, "linger time expired: sending RST");
                     counters.tcp_ext_abort_on_linger += 1;
                     self.abort(now);
                     return;
@@ -95,7 +95,7 @@ impl Connection {
         } else if self.closing.is_orphan() && self.send.is_shut(limit) {
             // RFC 6429 section 4: no application would end the connection, and the peer alone must
             // not decide how long its memory is held.
-            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
+            debug!(remote = %self.flow.remote, "orphaned connection aborted: zero window");
             counters.tcp_ext_abort_on_timeout += 1;
             self.reset_peer(now);
             self.closing.on_error(TcpError::TimedOut);
