@@ -46,7 +46,7 @@ async fn forward(stack: Stack, mut near: TcpStream, to: SocketAddr) -> std::io::
     let mut far = stack.connect_timeout(to, Duration::from_secs(20)).await?;
     let copied = copy_bidirectional(&mut near, &mut far).await;
     if copied.is_err() {
-        // What ended one side with an error resets the other.
+        // If one side ends with an error, reset both.
         far.abort();
         near.set_zero_linger()?;
     }

@@ -14,7 +14,7 @@ const TCP_HEADER: usize = 20;
 /// The false claims that a liar may make. None may cost the stream a byte or a host its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lies {
-    /// Everything but that what is under way has arrived.
+    /// All lies, except that data in flight has arrived.
     Bearable,
     /// Also that data in flight has arrived. The path must then not lose that data.
     Optimistic,

@@ -9,7 +9,7 @@ use crate::bulk::Bulk;
 use crate::world::{CLIENT, Impairment, SERVER, host_config};
 
 const RATE: Rate = Rate::from_bits_per_sec(20_000_000);
-/// Six times what the path holds without it.
+/// The queue's packets: six times what the path holds without it.
 const LIMIT: usize = 800;
 
 /// Returns the bytes retransmitted in ten seconds, and the rate of the last five.
