@@ -43,8 +43,7 @@ enum SweepCommand {
 #[derive(Args, Debug)]
 struct GridArgs {
     /// Experiment file with axes; with --vary a scenario file
-    // Optional in type alone: clap asks for it unless there is a subcommand, which has one of its
-    // own.
+    // Optional only in its type: clap requires it unless a subcommand is given, which has its own.
     #[arg(value_name = "FILE.toml", required = true)]
     file: Option<PathBuf>,
     /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno;

@@ -1,4 +1,4 @@
-//! Values on the command line. Each parser's error says what is allowed, and gives an example.
+//! Parses values of the command line. Each error says what is allowed, and gives an example.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +16,10 @@ use airtcp_types::{ByteCount, Rate};
 
 use crate::args::{ServiceKind, ServiceSpec};
 
-/// The most that `--size` takes.
+/// The maximum of `--size`.
 const LARGEST: ByteCount = ByteCount::from_mib(64 * 1024);
 
-/// A value that says itself how it is written.
+/// Parses a value with the `FromStr` of its type, whose errors name the allowed values.
 pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
@@ -34,7 +34,7 @@ pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
     text.parse().map_err(|error| format!("{error}; for example --strategies rack/cubic/dcr:timer"))
 }
 
-/// Tables show combinations, which are longer than one part.
+/// Rejects a whole combination, which a user may have copied from a table, in place of one part.
 fn refuse_whole(text: &str) -> Result<(), String> {
     match text.contains('/') {
         true => Err(format!("this names more than one part: use --strategies {text}")),
@@ -72,7 +72,7 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
     }
 }
 
-/// A rate, as links have it.
+/// A rate, in the syntax of links.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     spec::rate(text)
         .ok_or_else(|| "expected a number with kbit, mbit or gbit; for example 20mbit".to_owned())
@@ -101,7 +101,7 @@ pub(crate) fn tun(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `--queues`. The most is the kernel's `MAX_TAP_QUEUES`.
+/// `--queues`. The maximum is the kernel's `MAX_TAP_QUEUES`.
 pub(crate) fn queues(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| (1..=256).contains(count));
     count.ok_or_else(|| "a TUN device has 1 to 256 queues; for example --queues 2".to_owned())
@@ -113,7 +113,8 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const ALLOWED: &str =
         "expected an address with a prefix length, up to /32 for IPv4 and /128 for IPv6";
     let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
-    // A host's network alone has no address for the kernel; who wants that says so.
+    // The network of a single host has no address for the kernel; a user who wants that writes the
+    // prefix length.
     if !text.contains('/') {
         return Err(format!("{ALLOWED} (the prefix length is missing); {EXAMPLE}"));
     }
@@ -128,8 +129,9 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     Ok(cidr)
 }
 
-/// Whether the part of an IPv4 address that counts hosts is all zeros or all ones, which is the
-/// network itself or its broadcast address (RFC 1122 section 3.2.1.3; not of two: RFC 3021).
+/// Returns whether the host bits of an IPv4 address are all zeros or all ones, which is the network
+/// itself or its broadcast address (RFC 1122 section 3.2.1.3). Networks of two addresses have
+/// neither (RFC 3021).
 fn names_a_network(cidr: Cidr) -> bool {
     let IpAddr::V4(address) = cidr.address() else { return false };
     let hosts = u32::MAX.checked_shr(cidr.prefix_len().into()).unwrap_or(0);
@@ -158,7 +160,7 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
 
 /// `--send-buffer` and `--receive-buffer`.
 pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
-    // Two segments at least, and at most what the connections of a peer hold together.
+    // From two segments to the memory that the connections of a peer may hold together.
     let sizes = ByteCount::from_kib(4)..=Quota::PEER.memory;
     size(text).ok().filter(|bytes| sizes.contains(bytes)).ok_or_else(|| {
         format!(
@@ -210,7 +212,7 @@ pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
     }
 }
 
-/// What one description of a link says of both directions.
+/// Both directions of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPair {
     /// From the first end to the second.
@@ -220,18 +222,18 @@ pub(crate) struct LinkPair {
 }
 
 impl LinkPair {
-    /// This link, with the way back of the other one if there is one.
+    /// Returns this link, with the back direction of `other` if it is given.
     pub(crate) fn with_back(&self, other: Option<&Self>) -> Self {
         Self { forth: self.forth.clone(), back: other.unwrap_or(self).back.clone() }
     }
 }
 
-/// What is to be compared, nothing of it twice.
+/// A list without duplicates.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Several<T>(pub(crate) Vec<T>);
 
 impl<T: PartialEq> Several<T> {
-    /// Those of the others that are not there yet.
+    /// Appends the items that are not in the list yet.
     pub(crate) fn extend(&mut self, others: impl IntoIterator<Item = T>) {
         for one in others {
             if !self.0.contains(&one) {
@@ -256,7 +258,7 @@ pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     Ok(list)
 }
 
-/// A link in netem's words, or by name.
+/// A link in netem's syntax, or by name.
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     if text.trim().is_empty() {
         return Err(
@@ -296,7 +298,7 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// A whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 pub(crate) fn whole<T>(
     least: T,
     most: T,

@@ -52,7 +52,7 @@ pub(crate) struct LinkArgs {
     pub(crate) json: bool,
 }
 
-/// Every word and every name, as `--help` has them.
+/// Returns the words of a description and the named links, for `--help`.
 fn explained() -> String {
     let mut text = "SIGUSR1 prints the counters so far, without rows that are 0 in both directions.\n\n\
                     A SPEC is a list of these, in any order, `at` last, or a named link, with or\n\
@@ -71,7 +71,7 @@ fn explained() -> String {
 }
 
 impl LinkArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.a == self.b {
             return Err(format!(
@@ -83,7 +83,7 @@ impl LinkArgs {
         Ok(())
     }
 
-    /// What is done to packets from a to b, and from b to a.
+    /// Returns the descriptions from a to b, and from b to a.
     pub(crate) fn specs(&self) -> [&LinkSpec; 2] {
         [&self.forth.forth, &self.back.as_ref().unwrap_or(&self.forth).back]
     }

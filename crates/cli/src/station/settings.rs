@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use crate::output::Mistake;
 use crate::{live, settings, value};
 
-/// The most flows that a flag takes.
+/// The maximum number of flows of a flag.
 const FLOWS: usize = 1_000_000_000;
 
 /// Flags, and the keys of a file: what is not said is left to the other, and to the defaults.
@@ -105,12 +105,12 @@ pub(super) struct Settings {
     json: bool,
 }
 
-/// What is to be run.
+/// The validated settings.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Plan {
     /// The devices on the wired and on the wireless side.
     pub(super) devices: [String; 2],
-    /// The station; without one packets are forwarded, and no more.
+    /// The settings of the station; `None` for a bridge.
     pub(super) station: Option<StationConfig>,
     pub(super) offload: bool,
     pub(super) persist: bool,
@@ -122,7 +122,7 @@ pub(super) struct Plan {
 }
 
 impl Settings {
-    /// What is said here, and what is not as there.
+    /// Returns these settings, with missing ones from `other`.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             wired: self.wired.or(other.wired),
@@ -149,10 +149,10 @@ impl Settings {
         }
     }
 
-    /// What is to be run.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// What is missing, and what contradicts the rest.
+    /// A setting is missing, or contradicts another.
     pub(super) fn plan(self) -> Result<Plan, Mistake> {
         let only_with_radio = [
             ("policy", self.policy.is_some()),
@@ -184,7 +184,7 @@ impl Settings {
             mobiles: self.mobiles.unwrap_or(default.mobiles),
             cache: self.cache.unwrap_or(default.cache),
         };
-        // First: with a radio these values would be wrong, too.
+        // Checked before the radio: these values would be invalid with a radio, too.
         station.check().map_err(|error| Mistake::new(error.to_string()))?;
         if has_no_mobiles {
             return Err(Mistake::new(
@@ -212,14 +212,14 @@ impl Settings {
             )));
         }
         let devices = [wired, wireless];
-        // A station marks and loses single packets.
+        // A station marks and drops single packets, and therefore needs them unmerged.
         let offload = self.offload.unwrap_or(station.is_none() && !self.no_offload);
         let Self { persist, control, metrics, live, trace, json, .. } = self;
         Ok(Plan { devices, station, offload, persist, control, metrics, live, trace, json })
     }
 }
 
-/// A value by the name that it has in a file.
+/// Parses a value with the name that it has in a file.
 fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
     T::deserialize(name).map_err(|error| error.to_string())
