@@ -6,7 +6,6 @@
 //! names the link and file of such a transfer. `-- cdma 100kB` selects the rows whose names contain
 //! both words. `--runs N` and `--parallel N` change the numbers; `--json FILE` writes each run when
 //! it ends. Without network namespaces it prints the reason and measures nothing.
-//! and measures nothing without.
 
 mod link;
 mod table;

@@ -4,7 +4,6 @@
 //! Linux 6.18 contains AccECN's code, but rejects the values 3 to 5 of `tcp_ecn` that turn it on,
 //! so no kernel speaks AccECN here. The test asserts that both ends agree on the best form that
 //! both support.
-//! form that both know.
 
 use std::io;
 use std::net::SocketAddr;

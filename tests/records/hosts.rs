@@ -18,7 +18,7 @@ pub(crate) struct Pair {
     addresses: [&'static str; 2],
     link: &'static str,
     ecn: EcnMode,
-    /// Whether devices cut super-segments and complete checksums.
+    /// Whether devices segment super-segments and complete checksums.
     offload: bool,
 }
 

@@ -36,7 +36,7 @@ struct Case {
 }
 
 impl Case {
-    /// How its line begins. No line begins with another's key.
+    /// The start of the case's line, which is no prefix of another case's.
     fn key(&self) -> String {
         let name = match self.world {
             World::Network(network) => network.name,

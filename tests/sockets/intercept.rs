@@ -85,7 +85,7 @@ async fn a_client_hears_what_a_router_would_say() {
     let Some((near, file)) = or_skip(clients()) else { return };
     let listener = stack(file).listen_any(8).expect("a listener");
     for address in far_addresses() {
-        // The kernel's words for a filter differ between IPv4 and IPv6.
+        // For a filter, the kernel's errors differ between IPv4 and IPv6.
         let filtered = if address.is_ipv4() {
             ErrorKind::HostUnreachable
         } else {

@@ -522,8 +522,8 @@ fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() 
     let least = count / 2 / 10;
     assert!(syns > least && forged > least, "{counters}");
     assert_eq!(counters["accepted"], clients + 1, "{counters}");
-    // The files take some MiB, however many packets there are; connections of the half of them
-    // would take far more.
+    // The files take a few MiB, independently of the number of packets; connections for half of the
+    // packets would take far more.
     let most = 32 * 1024;
     assert!(after < before + most, "{before} KiB before, {after} after");
 }

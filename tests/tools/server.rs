@@ -146,7 +146,7 @@ impl Site {
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)?;
         if stuck {
-            // Until the client is gone.
+            // Wait until the client closes.
             let _ = stream.read(&mut [0]);
         }
         Ok(())

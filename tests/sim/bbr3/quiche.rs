@@ -7,7 +7,6 @@
 //! Omitted are tests of options that this control does not have, tests that call a sender without a
 //! connection, and tests of a bandwidth that an application announces. Where the same test exists
 //! without its option, that test is here with the narrower limits.
-//! that call a sender without a connection, and those of bandwidth that an application announces.
 
 use std::time::Duration;
 
