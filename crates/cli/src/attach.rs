@@ -1,4 +1,4 @@
-//! A stack on a TUN device: the flags for it, which all commands with one share, and its start.
+//! The flags of all commands with a stack on a TUN device, and how they open the device.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -229,7 +229,7 @@ impl AttachArgs {
     }
 }
 
-/// What an existing device lacks.
+/// A deficiency of an existing device.
 pub(crate) struct Lack {
     /// Whether the device is down, so that no packet passes. Otherwise it only has no address, and
     /// the user may have routes of their own.

@@ -94,7 +94,7 @@ pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
 /// Reads a link's trace.
 ///
 /// # Errors
-/// Why the file is not a trace, without its name.
+/// The file is not a trace; the text does not name the file.
 pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
     let text = read(path, LONGEST_TRACE).map_err(|error| {
         let advice = "give a mahimahi trace: a file with a time in whole milliseconds on each line";

@@ -3,8 +3,9 @@
 //!
 //! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake
 //! on the command line or in a file of settings, a scenario or an experiment, and 1 for a failure;
-//! one line on stderr says what is wrong and what to do. A command that SIGINT or SIGTERM ends
-//! before its result has 130 or 143; `serve` and others that run until then have 0.
+//! one line on stderr says what is wrong and what to do. A command that SIGINT or SIGTERM stops
+//! before it has a result exits with 130 or 143; `serve` and other commands that run until they are
+//! stopped exit with 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {

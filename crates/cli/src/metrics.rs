@@ -63,8 +63,8 @@ pub(crate) fn text(collector: impl Collector) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// Serves `/metrics` until the runtime ends, and returns the address. Each request calls `read` for
-/// the counters; it returns `None` once there are none any more.
+/// Serves `/metrics` until the runtime ends, and returns the address. Each request calls `read`,
+/// which returns the counters, or `None` once their owner has ended.
 ///
 /// # Errors
 /// The address cannot be bound.

@@ -106,7 +106,7 @@ struct MergeArgs {
     out: PathBuf,
 }
 
-/// `--vary`.
+/// Parses `--vary`.
 fn axis(text: &str) -> Result<(String, Vec<String>), String> {
     let (key, values) = text
         .split_once('=')

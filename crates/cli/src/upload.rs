@@ -72,7 +72,7 @@ pub(crate) fn field(hash: &Sha256) -> String {
 /// Adds the next `length` bytes of `reader` to `hash`.
 ///
 /// # Errors
-/// Those of reading; the reader ends earlier.
+/// Those of reading; `reader` has fewer bytes.
 pub(crate) fn take_in(hash: &mut Sha256, reader: impl Read, length: u64) -> io::Result<()> {
     let mut left = length;
     let mut reader = reader.take(length);

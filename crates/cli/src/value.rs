@@ -24,7 +24,7 @@ pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> 
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// `--strategies`.
+/// Parses `--strategies`.
 pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
     if matches!(text.parse::<Sender>(), Ok(Sender::Rrtp(_))) {
         return Err("rrtp is another transport than TCP: use airtcp quickserve and airtcp quickget; for example \
@@ -42,7 +42,7 @@ fn refuse_whole(text: &str) -> Result<(), String> {
     }
 }
 
-/// `--detection`.
+/// Parses `--detection`.
 pub(crate) fn detection(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(Some(text), None, None) {
@@ -51,7 +51,7 @@ pub(crate) fn detection(text: &str) -> Result<String, String> {
     }
 }
 
-/// `--congestion`.
+/// Parses `--congestion`.
 pub(crate) fn congestion(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(None, Some(text), None) {
@@ -60,7 +60,7 @@ pub(crate) fn congestion(text: &str) -> Result<String, String> {
     }
 }
 
-/// `--judge`.
+/// Parses `--judge`.
 pub(crate) fn judge(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(None, None, Some(text)) {
@@ -72,23 +72,23 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
     }
 }
 
-/// A rate, in the syntax of links.
+/// Parses a rate, in the syntax of links.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     spec::rate(text)
         .ok_or_else(|| "expected a number with kbit, mbit or gbit; for example 20mbit".to_owned())
 }
 
-/// `--profile`.
+/// Parses `--profile`.
 pub(crate) fn profile(text: &str) -> Result<Profile, String> {
     text.parse().map_err(|error| format!("{error}; for example --profile modern"))
 }
 
-/// `--ecn`.
+/// Parses `--ecn`.
 pub(crate) fn ecn(text: &str) -> Result<EcnMode, String> {
     text.parse().map_err(|error| format!("{error}; for example --ecn accurate"))
 }
 
-/// `--tun`.
+/// Parses `--tun`.
 pub(crate) fn tun(text: &str) -> Result<String, String> {
     let forbidden = |c: char| c.is_whitespace() || "/:%".contains(c);
     if !(1..=15).contains(&text.len()) || text.contains(forbidden) || [".", ".."].contains(&text) {
@@ -101,13 +101,13 @@ pub(crate) fn tun(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `--queues`. The maximum is the kernel's `MAX_TAP_QUEUES`.
+/// Parses `--queues`. The maximum is the kernel's `MAX_TAP_QUEUES`.
 pub(crate) fn queues(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| (1..=256).contains(count));
     count.ok_or_else(|| "a TUN device has 1 to 256 queues; for example --queues 2".to_owned())
 }
 
-/// `--address`.
+/// Parses `--address`.
 pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const EXAMPLE: &str = "for example --address 10.0.0.2/24 or --address fd00::2/64";
     const ALLOWED: &str =
@@ -138,7 +138,7 @@ fn names_a_network(cidr: Cidr) -> bool {
     hosts > 1 && [0, hosts].contains(&(address.to_bits() & hosts))
 }
 
-/// `--gateway`.
+/// Parses `--gateway`.
 pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
     let address: Option<IpAddr> = text.parse().ok();
     address.filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback()).ok_or_else(
@@ -150,7 +150,7 @@ pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
     )
 }
 
-/// `--metrics`.
+/// Parses `--metrics`.
 pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
@@ -158,7 +158,7 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// `--send-buffer` and `--receive-buffer`.
+/// Parses `--send-buffer` and `--receive-buffer`.
 pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
     // From two segments to the memory that the connections of a peer may hold together.
     let sizes = ByteCount::from_kib(4)..=Quota::PEER.memory;
@@ -171,13 +171,13 @@ pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
     })
 }
 
-/// `--mtu`.
+/// Parses `--mtu`.
 pub(crate) fn mtu(text: &str) -> Result<u16, String> {
     let mtu = text.parse().ok().filter(|mtu| *mtu >= 576);
     mtu.ok_or_else(|| "the MTU is 576 to 65535 bytes; for example --mtu 1500".to_owned())
 }
 
-/// `SERVICE`.
+/// Parses `SERVICE`.
 pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let (port, directory) = match rest.split_once(':') {
@@ -243,7 +243,7 @@ impl<T: PartialEq> Several<T> {
     }
 }
 
-/// `--with`.
+/// Parses `--with`.
 pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     text: &str,
 ) -> Result<Several<T>, String> {
@@ -258,7 +258,7 @@ pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     Ok(list)
 }
 
-/// A link in netem's syntax, or by name.
+/// Parses a link in netem's syntax, or by name.
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     if text.trim().is_empty() {
         return Err(
@@ -271,17 +271,17 @@ pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     Ok(LinkPair { forth, back })
 }
 
-/// `--radio`.
+/// Parses `--radio`.
 pub(crate) fn radio(text: &str) -> Result<RadioSpec, String> {
     text.parse().map_err(|error: SpecError| error.to_string())
 }
 
-/// `--arq`.
+/// Parses `--arq`.
 pub(crate) fn arq(text: &str) -> Result<Arq, String> {
     text.parse().map_err(|error| format!("{error}; for example --arq mac+link"))
 }
 
-/// `--seconds`.
+/// Parses `--seconds`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
@@ -290,7 +290,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// `--from` and `--to`.
+/// Parses `--from` and `--to`.
 pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
@@ -315,28 +315,28 @@ where
     }
 }
 
-/// `--seeds`.
+/// Parses `--seeds`.
 pub(crate) fn seeds(text: &str) -> Result<u32, String> {
     whole(1, 100_000, "--seeds 10")(text)
 }
 
-/// `--seed`.
+/// Parses `--seed`.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number, 0 or more; for example --seed 7".to_owned())
 }
 
-/// `--threads`.
+/// Parses `--threads`.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
     let most = NonZero::new(1_024).unwrap_or(NonZero::<usize>::MIN);
     whole(NonZero::<usize>::MIN, most, "--threads 2")(text)
 }
 
-/// `--connections`.
+/// Parses `--connections`.
 pub(crate) fn connections(text: &str) -> Result<usize, String> {
     whole(1, 1_000_000, "--connections 256")(text)
 }
 
-/// `--size`.
+/// Parses `--size`.
 pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let factor: Option<u64> = match &text[digits..] {

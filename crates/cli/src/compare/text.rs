@@ -113,7 +113,8 @@ impl Report {
         self.rows.iter().any(|row| row.policed.mean > 0.0)
     }
 
-    /// Without random elements, the order is exact and needs no marks.
+    /// Returns whether a row is marked. Without random elements, the order is exact and needs no
+    /// marks.
     fn is_starred(&self, row: &Row) -> bool {
         self.is_random && row.as_good == Some(true)
     }
@@ -178,8 +179,8 @@ impl Report {
         notes
     }
 
-    /// If most rows are not significantly different from the best, returns how to separate more of
-    /// them.
+    /// Returns how to separate the rows further, if most are not significantly different from the
+    /// best.
     fn hint(&self) -> Option<String> {
         if self.is_random && self.seeds == 1 {
             return Some("One seed gives no ranking: use --seeds 10".to_owned());

@@ -53,7 +53,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Serves the page until the runtime ends, and returns the address. While the page has viewers,
-/// `read` is called for snapshots; it returns `None` once there are none any more.
+/// `read` is called for snapshots; it returns `None` once their source has ended.
 ///
 /// # Errors
 /// The address cannot be bound.

@@ -17,7 +17,7 @@ use crate::output;
 /// The maximum number of flows in a table.
 pub(crate) const MOST_FLOWS: usize = 100;
 
-/// The maximum number of connections that are examined in detail, during which packets wait.
+/// The maximum number of connections that are examined in detail. Packets wait meanwhile.
 const MOST_DETAILS: usize = 1_000;
 
 const COLUMNS: [&str; 14] = [

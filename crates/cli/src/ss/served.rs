@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::default_path;
 use crate::control::{Control, asked};
 
-/// The maximum number of connections in a response, while whose creation packets wait.
+/// The maximum number of connections in a response. Packets wait while it is created.
 const MOST: usize = 1_000;
 
 /// A request to a stack.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::middle::Middle;
 use super::report::Report;
 
-/// The maximum number of flows in a response, while whose creation packets wait.
+/// The maximum number of flows in a response. Packets wait while it is created.
 const MOST_FLOWS: usize = 1_000;
 
 /// What a base station can be asked and told.

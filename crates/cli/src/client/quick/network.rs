@@ -54,6 +54,8 @@ impl Network {
         }
     }
 
+    /// Reads the description of a network from a file.
+    ///
     /// # Errors
     /// The text to print after the name of the file.
     fn read(path: &Path) -> Result<Self, String> {

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// The number of cached digests, the most recently computed ones.
 const MOST_KEPT: usize = 256;
 
-/// Clones share the cache and the turns.
+/// Computes and caches digests of files. Clones share the cache and the turns.
 #[derive(Clone, Debug)]
 pub(super) struct Digests {
     /// Permits reading a file.

@@ -411,7 +411,7 @@ fn make(old: Option<File>, path: PathBuf, fate: Fate) -> io::Result<(Entry, File
     // The path must not exist, so that no other user can prepare a link or a file of their own.
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     let mut entry = Entry { path, id: id(&file.metadata()?), fate: Fate::Kept };
-    // [`look`] holds the lock for a moment. Giving up because of it would leave an empty file.
+    // `look` holds the lock for a moment. Giving up because of it would leave an empty file.
     let mut tries = 0;
     while let Err(error) = own(&file, &entry.path) {
         tries += 1;
