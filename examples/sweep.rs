@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 flows: vec![FlowSpec::new(sender.parse()?)],
                 ..Scenario::new("sweep", topology)
             };
-            // On all cores; a seed gives the same figures on any number of them.
+            // Runs on all cores. A seed gives the same figures on any number of cores.
             for run in run_seeds(&scenario, 1..11, None, |_| ())? {
                 let flow = &run.flows[0];
                 let (seed, goodput) = (run.seed, flow.goodput);

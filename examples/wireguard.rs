@@ -20,10 +20,10 @@ use airtcp_tunnel::{PeerConfig, PrivateKey, Tunnel, TunnelConfig, TunnelHandle};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How data is sent into the tunnel. Data from the peer is sent as its kernel does.
+/// The sender for data into the tunnel. For data from the peer, its kernel chooses the sender.
 const SENDER: &str = "rack/bbr3/spike";
 
-/// A stack at `address` in the tunnel to one peer, which all addresses lead to.
+/// A stack at `address` in a tunnel to one peer, which gets the packets to all addresses.
 async fn tunnel(
     key: PrivateKey,
     address: Cidr,

@@ -153,8 +153,8 @@ fn the_debian_package_has_every_unit_and_its_settings() {
     }
 }
 
-/// With a cycle `cargo publish` has no order, and a crate's tests build other crates with a second
-/// copy of it.
+/// No crate depends on itself through its tests. With a cycle `cargo publish` has no order, and a
+/// crate's tests build other crates with a second copy of it.
 #[test]
 fn no_crate_depends_on_itself_by_way_of_tests() {
     let mut members = members();

@@ -380,7 +380,7 @@ impl CongestionControl for Watched {
                 assert!(self.control.window() <= before.max(ByteCount(2 * SMSS)));
                 return;
             }
-            // A time-out starts its own recovery; its end or an undo ends a recovery.
+            // A time-out starts a recovery; the end of recovery and an undo end one.
             NoticeKind::Timeout { .. } => RECOVERY.set(true),
             NoticeKind::RecoveryOver | NoticeKind::Undo { .. } => RECOVERY.set(false),
             _ => {}

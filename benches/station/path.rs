@@ -14,7 +14,7 @@ use crate::flows::Flows;
 const TIME: Duration = Duration::from_millis(700);
 /// The number of packets in flight at a time, ACKs not counted.
 const WINDOW: u64 = 256;
-/// A packet that has not arrived by then is lost.
+/// After this time without an arrival, the packets in flight count as lost.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How many packets are in flight at a time, and for how long.
@@ -103,7 +103,7 @@ impl Path {
         let (mut inbox, mut outbox, mut acks) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let (mut sent, mut arrived, mut acked) = (0_u64, 0_u64, 0_u64);
         let mut delays = Vec::new();
-        // Discard packets that the load before has left in flight.
+        // Discard packets that the previous load has left in flight.
         let mut heard = Instant::now();
         while heard.elapsed() < PATIENCE {
             for end in [&mut *fixed, &mut *mobile] {

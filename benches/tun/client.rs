@@ -63,7 +63,7 @@ pub(crate) fn first_cpu() -> io::Result<usize> {
     cpus.next().ok_or_else(|| io::Error::other("no CPU is allowed"))
 }
 
-/// Pins the calling thread, and the processes that it starts, to one CPU.
+/// Pins the calling thread, and the threads and processes that it starts, to one CPU.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu)?;

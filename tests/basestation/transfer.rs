@@ -50,7 +50,7 @@ impl Transfer {
     /// Waits for the end, and checks that all data came back.
     #[track_caller]
     pub(crate) fn end(self) {
-        // Kept until the end: dropping the channel would not stop the transfer.
+        // The channel stays open until the end: a transfer that was not asked to end continues.
         let Self { runtime, enough: _enough, ends, .. } = self;
         let ended = runtime.block_on(async { timeout(PATIENCE, ends).await });
         ended.expect("nothing more came back").unwrap().unwrap();

@@ -137,7 +137,7 @@ async fn the_page_follows_the_flows_and_says_when_it_does_not() {
     assert_eq!(count, "100 of 104");
     let states = "return [...document.querySelectorAll('#rows tr')].map((row) => row.children[2].textContent)";
     assert_eq!(run(&client, states).await, Value::from(vec!["ESTAB"; 100]));
-    // The data sent is drawn and counted, repeatedly.
+    // The counter and the chart are updated repeatedly.
     let sent = run(&client, SENT).await;
     until(&client, SENT, |now| *now != sent).await;
     let line = until(&client, LINE, |line| {

@@ -61,7 +61,7 @@ impl Liar {
         let mut number = |bound: u64| self.random.below(bound) as u32;
         let kinds = if self.lies == Lies::Optimistic { 6 } else { 5 };
         match number(kinds) {
-            // Acknowledges data that was never sent, or that is sent only after this ACK.
+            // Acknowledges data that will not have been sent when this ACK arrives.
             0 => ack = highest + 1_000_000 + number(200_000),
             // SACKs data that the next honest ACK no longer SACKs.
             1 => {

@@ -49,7 +49,7 @@ struct Case {
 }
 
 impl Case {
-    /// A bulk flow with all options of the peer and no impairments.
+    /// A bulk flow over `path`, with all options that the peer can offer.
     fn bulk(seed: u64, path: Impairment, up: u64) -> Self {
         Self {
             seed,

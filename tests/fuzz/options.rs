@@ -3,7 +3,7 @@
 use airtcp_wire::options::{AccEcn, MAX_LEN, SackBlocks, TcpOptions};
 
 /// Checks that parsed options survive encoding, except SACK blocks and an AccECN option without
-/// space: those may have come without padding. Returns whether all options were valid.
+/// space: those may have come without padding. Returns whether no option was malformed.
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
     let room = TcpOptions { accecn: None, ..options }.room();

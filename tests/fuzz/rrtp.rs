@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Disturbs the network: loses, reorders or blacks out.
+    /// Disturbs the network: it loses or reorders datagrams, or loses everything for a time.
     fn disturb(&mut self, feed: &mut Feed<'_>) {
         match feed.choice(4) {
             0 => self.flight.clear(),
@@ -242,8 +242,8 @@ impl World {
         self.changes_nothing(to, from, &bytes);
     }
 
-    /// Sends a stranger's datagram, which has no effect, because strangers neither know nor guess
-    /// the connection's id.
+    /// Sends a stranger's datagram, which must have no effect. A datagram with the connection's id
+    /// is left out, because strangers neither know nor guess the id.
     fn forge(&mut self, to: usize, from: usize, bytes: &[u8]) {
         let genuine = self.ends[0].sent.front();
         if genuine.is_none_or(|one| Some(&one[4..12]) != bytes.get(4..12)) {
@@ -383,8 +383,8 @@ impl World {
         }
     }
 
-    /// Ends the attack: the honest transfer completes, and closing all connections frees all
-    /// memory.
+    /// Ends the attack. The honest transfer must complete, unless the server is full or the network
+    /// has caused a time-out. Closing all connections must free all memory.
     fn complete(&mut self) {
         self.dark = self.now;
         self.ends.iter_mut().for_each(|end| end.ready = LEN);

@@ -15,7 +15,7 @@ use crate::setup::{BACKLOG, Setup, round, send_all};
 
 /// The SYNs of the flood, unless `AIRTCP_FLOOD` sets another number. It also works with a million.
 const SYNS: u32 = 100_000;
-/// The flood lasts until the honest peers are done, but at most this many times its length.
+/// The flood lasts until the honest peers are done, but sends at most this multiple of its SYNs.
 const PATIENCE: u32 = 20;
 /// Honest peers that connect during the flood; [`ROUNDS`] are the rounds of the flow from before
 /// it.

@@ -8,7 +8,7 @@ use airtcp_stack::host::HostConfig;
 use airtcp_testbed::{Namespace, or_skip, peer, requirements, tun_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// With this many flows, all on their own queue are as likely as 32 heads in a row.
+/// With this many flows, all arriving on their own stack's queue is as likely as 32 heads in a row.
 const FLOWS: usize = 32;
 /// The kernel forgets a flow's queue after three seconds, and checks for that as often.
 const SILENCE: Duration = Duration::from_secs(4);

@@ -11,7 +11,7 @@ use airtcp_testbed::Namespace;
 
 /// Scripts that fail, by folder and name, each with the reason.
 const EXPECTED: &str = include_str!("expected_failures.txt");
-/// The groups of scripts by the feature that they test, by folder and name.
+/// The groups of scripts by what they require of a stack, by folder and name.
 const GROUPS: &str = include_str!("groups.txt");
 /// The most real time that a script may take (s); virtual time costs none.
 const LIMIT: &str = "60";

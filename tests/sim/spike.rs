@@ -153,8 +153,8 @@ fn drops_of_a_queue_that_four_flows_share_are_congestion_but_of_few_packets() {
     }
 }
 
-/// Drops of a policer are ruled congestion. At first its bucket passes more than its rate, and a
-/// load above the rate counts as low.
+/// Drops of a policer are ruled congestion. At first its bucket passes more than its rate, so the
+/// measured capacity is too high, and a load above the policer's rate can count as low.
 #[test]
 fn drops_of_a_policer_are_congestion() {
     for combination in COMBINATIONS {

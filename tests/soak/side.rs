@@ -10,7 +10,7 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant};
 
 const PORT: u16 = 5001;
-/// The most connections of a side when it opens another.
+/// A side opens no more connections once it has this many.
 const MOST: usize = 24;
 const COMBINATIONS: [&str; 7] = [
     "rack/bbr3/spike",

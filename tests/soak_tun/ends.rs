@@ -123,7 +123,7 @@ async fn serve<S: Socket>(
             }
             _ = stop.wait_for(|over| *over) => break,
         };
-        // The kernel reports an error of the connection here.
+        // Accepting can fail with the error of a connection that has failed meanwhile.
         let Ok(stream) = accepted else { continue };
         let (draw, over, tally) = (Stream::new(draw.next_u64(), 0), over.clone(), tally.clone());
         tasks.spawn(async move { use_stream(stream, draw, over, &tally).await });

@@ -204,7 +204,8 @@ fn what_a_router_says_of_packets_too_large_reaches_their_connections() {
         let body = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap() + 4;
         assert!(answer[body..] == file, "{} bytes", answer.len() - body);
     }
-    // The errors reached each connection on its queue; none needed a time-out to detect the MTU.
+    // The errors reached each connection, whichever queue they arrived on; none needed time-outs to
+    // detect the MTU.
     let [lowered, black_holes, unknown, over] = world.counters([
         "TcpExtPmtuLowered",
         "TcpExtPmtuBlackHoles",

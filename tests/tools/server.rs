@@ -25,8 +25,9 @@ impl Site {
     /// - `/tagged` sends a range only if If-Range names the file's tag, which is `"v2"`;
     ///   `/careless` ignores If-Range; `/torn`, with the same tag, ends in the middle
     /// - `/broken` ends in the middle; `/stuck` stops there without closing
-    /// - PUT stores the body at any path, except `/full`; `/shut`, which answers and resets the
-    ///   connection; and `/cut`, which resets it in the middle
+    /// - PUT stores the body at any path except `/full`, which answers 507; `/moved`, which
+    ///   redirects; `/shut`, which answers and resets the connection; and `/cut`, which resets it
+    ///   in the middle
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
         let site = Arc::new(Self { file, ..Self::default() });
         let served = site.clone();

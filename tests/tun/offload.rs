@@ -397,7 +397,7 @@ async fn memory_of_what_was_sent_comes_back_empty() {
     let Some((_namespace, file)) = open_offloading(1500) else { return };
     let mut tun = Tun::new(file).unwrap();
     let flow = Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 };
-    // A few parts, and more parts than fit without an allocation.
+    // A few parts, and more parts than the device sends without an allocation.
     for len in [3_000, 60_000] {
         let packet = packet(flow, &numbered(len), Some(1000));
         let (data, tail) = (packet.data.as_ptr(), packet.tail.as_ptr());

@@ -1,7 +1,7 @@
 //! The example test cases of draft-ietf-ccwg-bbr for the state machine, each under its heading. The
 //! others are in `draft_paths`.
 //!
-//! Where the draft sets state during a run, the link changes instead at a time that a first run has
+//! Where the draft changes the path during a run, the link changes at a time that a first run has
 //! determined.
 
 use std::time::Duration;
