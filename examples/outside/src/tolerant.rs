@@ -1,4 +1,4 @@
-//! A loss detection: a segment is lost once the receiver has data far enough above it.
+//! A detection: a segment is lost once the receiver has data far enough above it.
 
 use airtcp::recovery::{AckView, Entry, Findings, LossDetection, TxState, View, WireNeeds};
 use airtcp::types::SeqRange;
@@ -31,7 +31,7 @@ impl LossDetection for Tolerant {
         for sent in board.starting_in(SeqRange::new(board.snd_una(), highest.end)) {
             // A lost retransmission waits for the retransmission timer.
             let is_missing = sent.state == TxState::InFlight && sent.resent == 0;
-            // A report that a judge has deferred must not be repeated: the judge would wait again.
+            // A judge that waits for it would wait anew.
             let is_reported = view.is_deferred(sent.tx);
             if is_missing && !is_reported && highest.end.since(sent.range.end) >= distance {
                 out.lost(sent.tx);
@@ -39,7 +39,7 @@ impl LossDetection for Tolerant {
         }
     }
 
-    // No state to reset: the scoreboard has all of it.
+    // No state to reset: the board has all of it.
     fn on_timeout(&mut self, _: &View<'_>) {}
 
     fn on_undo(&mut self, _: &View<'_>) {}
