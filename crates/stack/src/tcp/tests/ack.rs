@@ -120,8 +120,8 @@ fn an_answer_carries_the_ack() {
     recv_nothing!(s, 100);
 }
 
-// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4,
-// RFC2018-4-6, RFC2018-4-8
+// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4
+// Shows: RFC2018-4-6, RFC2018-4-8
 #[test]
 fn a_hole_is_reported_at_once_latest_block_first() {
     let mut s = settled();
