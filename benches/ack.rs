@@ -1,9 +1,11 @@
-//! The sender's cost of an ACK, in order, behind one hole and behind many, as a ratio to `sack/reno`; and how
-//! it grows from 1,000 to 10,000 segments in flight: no faster than their logarithm, it is to be.
+//! Measures the sender's cost of an ACK as a ratio to `sack/reno`: in order, behind one hole and
+//! behind many holes. Also measures how this cost grows from 1,000 to 10,000 segments in flight. It
+//! should grow no faster than the logarithm of their number.
 //!
-//! Each combination takes turns with the reference, and of each the least counts: whatever else the machine does can only
-//! add. Every flow is in congestion avoidance, where all judges are at work, and each gets what it asks for on the wire:
-//! SACK blocks, special ACKs for the holes, echoed transmission numbers.
+//! Each combination alternates with the reference, and the minimum of each counts, because other
+//! load on the machine can only add time. Every flow is in congestion avoidance, where all judges
+//! are active, and gets the wire features that it needs: SACK blocks, special ACKs for the holes,
+//! echoed transmission numbers.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -19,11 +21,11 @@ const FIRST: ExtSeq = ExtSeq(1 << 32);
 const RTT: Duration = Duration::from_millis(20);
 const TURNS: usize = 11;
 const REFERENCE: &str = "sack/reno";
-/// What no combination is to cost more than, in the reference's cost.
+/// The largest acceptable cost of a combination, relative to the reference.
 const LIMIT: f64 = 3.0;
-/// Of many holes, one in so many segments.
+/// With many holes, one segment in this many is lost.
 const EVERY: u64 = 10;
-/// As many SACK blocks as fit beside time stamps.
+/// The number of SACK blocks that fit beside timestamps.
 const BLOCKS: usize = 3;
 
 #[derive(Clone, Copy)]
@@ -41,18 +43,19 @@ struct Flow {
     sender: Sender,
     needs: WireNeeds,
     now: Instant,
-    /// From one segment's arrival to the next one's.
+    /// The time between the arrivals of two segments.
     gap: Duration,
     /// The peer's window.
     window: ByteCount,
-    /// The latest transmission of each segment.
+    /// The number of each segment's latest transmission.
     latest: Vec<TxNo>,
     acks: u32,
 }
 
 impl Flow {
-    /// With `segments` in flight: the peer's window. The congestion window has been reduced once, and is larger. `None` for
-    /// `newreno/bbr3`, whose window is smaller: it models a path, and here ACKs arrive at once.
+    /// Starts a flow with `segments` in flight, limited by the peer's window. The congestion window
+    /// has been reduced once and is larger than that. Returns `None` for `newreno/bbr3`, whose
+    /// window stays smaller: BBR models the path, and here ACKs arrive at once.
     fn new(combination: &Combination, segments: u32) -> Option<Self> {
         let now = Instant::from_millis(1_000);
         let profile = Profile { initial_window: 4 * segments, ..Profile::modern() };
@@ -101,18 +104,18 @@ impl Flow {
         FIRST + SMSS.0 * segment
     }
 
-    /// The segment at SND.UNA.
+    /// The index of the segment at SND.UNA.
     fn oldest(&self) -> u64 {
         self.sender.snd_una().since(FIRST).0 / SMSS.0
     }
 
-    /// So many segments arrive in order, and one ACK tells.
+    /// Acknowledges `segments` further segments in order with one ACK.
     fn in_order(&mut self, segments: u64) {
         let end = self.oldest() + segments;
         self.arrives(end - 1, Self::seq(end), &[]);
     }
 
-    /// A segment arrives, an ACK tells, and what may leave leaves.
+    /// Delivers the ACK that a segment's arrival causes, and sends what it allows.
     fn arrives(&mut self, segment: u64, ack: ExtSeq, sack: &[SeqRange]) {
         self.now += self.gap;
         let echoed = self.latest.get(segment as usize).copied();
@@ -133,7 +136,7 @@ impl Flow {
         self.acks += 1;
     }
 
-    /// A segment is lost; with HACK, its header is not.
+    /// Loses a segment. With HACK, its header survives, so that a special ACK reports it.
     fn is_lost(&mut self, segment: u64) {
         self.now += self.gap;
         if self.needs.hack {
@@ -181,8 +184,9 @@ impl Flow {
         }
     }
 
-    /// Then the repairs arrive, ahead of new data that left before them: to `le:echo`, which is told so, that is lost, and
-    /// it works through another thousand losses.
+    /// Loses every tenth segment, then lets the repairs arrive before new data that was sent
+    /// earlier. `le:echo` learns this order from the echoed numbers and takes that data for lost,
+    /// so it handles another thousand losses.
     fn behind_many_holes(&mut self, first: u64, end: u64) {
         self.window = self.window + self.window;
         let mut blocks = Vec::new();
@@ -209,7 +213,7 @@ impl Flow {
     }
 }
 
-/// Nanoseconds per ACK, with what it lets out.
+/// Nanoseconds per ACK, including the transmissions that it allows.
 fn nanos(combination: &Combination, work: Work, segments: u32) -> f64 {
     let mut flow = Flow::new(combination, segments).expect("its window is large enough");
     let began = std::time::Instant::now();
@@ -219,7 +223,7 @@ fn nanos(combination: &Combination, work: Work, segments: u32) -> f64 {
     took.as_nanos() as f64 / f64::from(flow.acks)
 }
 
-/// A control that brings its own window gets the one that the others are left with.
+/// Gives a control with a fixed window the window that the other controls have at this point.
 fn with_window(combination: &Combination, segments: u32) -> Combination {
     let name = combination.control().entry().name;
     let entry = controls().iter().find(|entry| entry.name == name).expect("it is in the registry");
@@ -231,7 +235,7 @@ fn with_window(combination: &Combination, segments: u32) -> Combination {
 }
 
 fn main() {
-    // `cargo test` runs it too, to see that it runs.
+    // `cargo test` runs this too, as a smoke test.
     let (turns, many) =
         if std::env::args().any(|arg| arg == "--bench") { (TURNS, 10_000) } else { (1, 1_000) };
     let reference = REFERENCE.parse().expect("a combination");

@@ -1,4 +1,4 @@
-//! Segments per second through the engine alone.
+//! Measures segments per second through the engine alone.
 
 mod pair;
 

@@ -1,5 +1,5 @@
-//! The cost of a packet through an emulated link: the link alone, driven by its own deadlines as the
-//! simulator drives it, with packets that are used again so that no allocation is measured.
+//! Measures the cost of a packet through an emulated link. The link runs alone, driven by its own
+//! deadlines as in the simulator, and packets are reused so that no allocation is measured.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use airtcp_link::Link;
 use airtcp_types::{Instant, Node, Packet, PortId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Bytes of a packet: 120 us at 100 Mbit/s.
+/// Bytes per packet: 120 us at 100 Mbit/s.
 const SIZE: usize = 1_500;
-/// Packets come in bursts, as from a sender with a window: the queue is used.
+/// Packets arrive in bursts, as from a sender with a window, so that the queue is used.
 const BURST: u64 = 8;
 const PER_ITERATION: u64 = 1_000;
 
@@ -29,7 +29,7 @@ impl Driven {
         Self { link, spare: Vec::new(), now: Instant::ZERO, arrived: 0 }
     }
 
-    /// A burst of packets, and all that falls due before the next one.
+    /// Sends a burst of packets and runs the timers due before the next burst.
     fn burst(&mut self) {
         for _ in 0..BURST {
             let packet = self.spare.pop().unwrap_or_else(|| Packet::new(vec![0; SIZE]));

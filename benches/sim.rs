@@ -1,5 +1,6 @@
-//! The speed of the simulator: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; what an event
-//! costs, and a flow takes of memory, where many flows share that link; and what an event costs beside idle flows.
+//! Measures the simulator's speed with checksums and without observers: one flow for 100 s over a
+//! lossless 100 Mbit/s link with an RTT of 20 ms; the cost of an event and the memory of a flow
+//! when many flows share that link; and the cost of an event beside idle flows.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const VIRTUAL: Duration = Duration::from_secs(100);
 
-/// One flow over 100 Mbit/s and 20 ms, with a queue of one bandwidth-delay product.
+/// One flow over 100 Mbit/s with an RTT of 20 ms and a queue of one bandwidth-delay product.
 fn bulk(duration: Duration) -> Scenario {
     let bottleneck = Wire::both("rate 100mbit delay 10ms limit 167".parse().expect("a link"));
     let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
@@ -17,7 +18,7 @@ fn bulk(duration: Duration) -> Scenario {
     Scenario { flows: vec![flow], duration, ..Scenario::new("bulk", topology) }
 }
 
-/// As many flows as that over the same link, each begun at a time of its own within the first second.
+/// `flows` flows over the same link, whose starts are spread over the first second.
 fn shared(flows: u32, duration: Duration) -> Scenario {
     let mut scenario = bulk(duration);
     scenario.flows[0].count = flows;
@@ -25,7 +26,8 @@ fn shared(flows: u32, duration: Duration) -> Scenario {
     scenario
 }
 
-/// One flow beside flows that have one exchange in the first two seconds and are silent from then on.
+/// One bulk flow beside `idle` flows that exchange one request in the first two seconds and are
+/// then silent.
 fn beside_idle(idle: u32, duration: Duration) -> Scenario {
     let app = App::RequestResponse {
         request: ByteCount(100),
@@ -61,7 +63,8 @@ fn report_bulk() {
     );
 }
 
-/// What an event costs where all flows send, and how much more memory than one flow each further one takes at most.
+/// Reports the cost of an event when all flows send, and the memory that each flow adds to that of
+/// one at most.
 fn report_shared() {
     let mut alone = None;
     for flows in [1, 100, 1_000, 10_000] {
@@ -78,20 +81,20 @@ fn report_shared() {
     }
 }
 
-/// Forgets the most memory that the process had, and gives what it has, in kB.
+/// Resets the process's peak memory and returns the current peak in kB.
 fn begin_peak() -> u64 {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     peak()
 }
 
-/// The most memory that the process had, in kB; zero where the system does not say.
+/// The process's peak memory in kB; zero if the system does not report it.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     most.and_then(|kb| kb.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
 }
 
-/// What events cost once the others are silent.
+/// Reports the cost of an event once the other flows are silent.
 fn report_idle(idle: u32) {
     let (short, before) = timed(&beside_idle(idle, Duration::from_secs(5)));
     let (long, took) = timed(&beside_idle(idle, Duration::from_secs(15)));

@@ -1,10 +1,11 @@
-//! The cost of observers for the engine: two hosts back to back, nobody watching, events made and thrown away, and
-//! everything written to a disk.
+//! Measures the cost of observers for the engine with two directly connected hosts: without an
+//! observer, with events made and discarded, and with everything recorded on disk.
 //!
-//! The runs take turns, and what is told are ratios within a turn: how fast the machine is meanwhile cancels out.
-//! "off, again" is a second run of the first kind: what it differs by is noise. The code that asks whether anybody
-//! watches cannot be taken out for a comparison, so its share is an estimate: as many tests of a flag as a
-//! watched run has events, and as many again for what would have been none, each as dear as one by itself.
+//! The kinds of run alternate, and the results are ratios within a turn, so that the machine's
+//! speed cancels out. "off, again" is a second run without an observer, so its difference is noise.
+//! The check for an observer cannot be removed for a comparison, so its share is an estimate: two
+//! checks of a flag per event of an observed run (one for the event itself, one for the places that
+//! would have made none), each at the cost of one check alone.
 
 mod pair;
 
@@ -24,7 +25,7 @@ enum Watched {
     Recorded,
 }
 
-/// Counts what it is shown.
+/// Counts the events that it sees.
 #[derive(Default)]
 struct Count(u64);
 
@@ -34,7 +35,7 @@ impl Observer for Count {
     }
 }
 
-/// Nanoseconds per segment of one transfer. What a recorder draws at the end is not in it.
+/// Nanoseconds per segment of one transfer. What a recorder writes at the end is not included.
 fn nanos(watched: Watched) -> f64 {
     let mut pair = Pair::new(watched != Watched::No);
     let directory = tempfile::tempdir().expect("a directory");
@@ -57,7 +58,7 @@ fn events_per_segment() -> f64 {
     count.0 as f64 / SEGMENTS as f64
 }
 
-/// Nanoseconds of a test of a flag that is in memory and not set.
+/// The nanoseconds of a check of an unset flag in memory.
 fn nanos_of_a_test() -> f64 {
     const TESTS: u32 = 20_000_000;
     let flag = false;
@@ -77,7 +78,7 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 fn main() {
-    // `cargo test` runs it too, to see that it runs.
+    // `cargo test` runs this too, as a smoke test.
     let turns = if std::env::args().any(|arg| arg == "--bench") { TURNS } else { 1 };
     let kinds = [
         ("off, again", Watched::No),

@@ -1,8 +1,8 @@
-//! hyper over our sockets: a server and a client, on two stacks with a cable in memory between them.
+//! hyper over airtcp's sockets: a server and a client on two stacks, connected in memory.
 //!
-//! `cargo run --example http` has the client fetch a page, and needs no rights. `cargo run --example http
-//! tun0 10.0.0.2/24` serves it at a TUN device until Ctrl-C, once the kernel has an address there:
-//! `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
+//! `cargo run --example http` makes the client fetch a page, and needs no privileges.
+//! `cargo run --example http tun0 10.0.0.2/24` serves on a TUN device until Ctrl-C, once the kernel
+//! has an address there: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
 use std::{convert::Infallible, error::Error, time::Duration};
 
 use airtcp::device::{Tun, memory};
@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 
-/// Serves one connection after the other, each in a task of its own, until the stack drains.
+/// Accepts connections and serves each in its own task, until the stack drains.
 async fn serve(listener: TcpListener) {
     while let Ok((stream, peer)) = listener.accept().await {
         let answer = move |request: Request<Incoming>| async move {
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let stack = Stack::new(Tun::open(&name)?, HostConfig::new([address.parse()?]))?;
         let serving = tokio::spawn(serve(stack.listen("0.0.0.0:80".parse()?, 128)?));
         tokio::signal::ctrl_c().await?;
-        // Whoever is being served is served to the end.
+        // Let open connections finish.
         stack.drain(Duration::from_secs(10)).await;
         return Ok(serving.await?);
     }

@@ -1,8 +1,8 @@
-//! A transparent proxy in the manner of tun2socks: TCP connections and UDP datagrams to any destination arrive at a TUN
-//! device, and the kernel's sockets carry them on.
+//! A transparent proxy like tun2socks: TCP connections and UDP datagrams to any destination arrive
+//! at a TUN device and are forwarded over the kernel's sockets.
 //!
-//! Programs in a network namespace whose default route leads into the device need not know of it. As root:
-//! `cargo run --example intercept tun0`, and in a second terminal:
+//! Programs in a network namespace with a default route into the device need no configuration. As
+//! root, run `cargo run --example intercept tun0`, and in a second terminal:
 //!
 //! ```sh
 //! ip netns add apps
@@ -27,17 +27,17 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// The most connections that wait for the far end.
+/// The most connections that wait for their destination.
 const BACKLOG: usize = 1024;
-/// How long the far end may take to answer.
+/// How long a destination may take to answer.
 const DIAL: Duration = Duration::from_secs(60);
-/// The most sources of datagrams, and the datagrams of one that may wait.
+/// The most sources of datagrams, and the most queued datagrams of each.
 const MAPPINGS: usize = 1024;
 const QUEUE: usize = 64;
 /// How long a source of datagrams keeps its port without traffic (RFC 4787 section 4.3).
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Carries everything that arrives at `stack` on, until the stack ends.
+/// Forwards everything that arrives at `stack` until the stack ends.
 pub(crate) async fn intercept(stack: Stack) -> io::Result<()> {
     let connections = forward_connections(stack.listen_any(BACKLOG)?);
     let datagrams = forward_datagrams(stack.udp_bind_any()?);
@@ -50,7 +50,8 @@ async fn forward_connections(near: AnyTcpListener) -> io::Result<()> {
     }
 }
 
-/// Answers the client once the destination has answered, and then copies both ways; half-closes are passed on.
+/// Connects to the destination, then accepts the client and copies in both directions; half-closes
+/// are passed on.
 async fn forward_connection(pending: PendingStream) -> io::Result<()> {
     let destination = pending.destination();
     // An error drops the pending connection, which refuses it.
@@ -65,7 +66,8 @@ async fn forward_connection(pending: PendingStream) -> io::Result<()> {
     copied.map(drop)
 }
 
-/// Gives each source of datagrams a port of the kernel for all its destinations (RFC 4787 section 4.1).
+/// Gives each source of datagrams one port of the kernel for all its destinations (RFC 4787 section
+/// 4.1).
 async fn forward_datagrams(near: AnyUdpSocket) -> io::Result<()> {
     let near = Arc::new(near);
     let mut mappings = HashMap::<SocketAddr, mpsc::Sender<(Vec<u8>, SocketAddr)>>::new();
@@ -81,12 +83,12 @@ async fn forward_datagrams(near: AnyUdpSocket) -> io::Result<()> {
             tokio::spawn(map(near.clone(), source, receiver));
             mappings.insert(source, sender);
         }
-        // Of a full queue the datagram is dropped, as a router would.
+        // A datagram for a full queue is dropped, as in a router.
         let _ = mappings[&source].try_send((buf[..len].to_vec(), destination));
     }
 }
 
-/// Sends the datagrams of one source, and returns the answers from where they come from.
+/// Sends the datagrams of one source, and returns the answers with the addresses they came from.
 async fn map(
     near: Arc<AnyUdpSocket>,
     source: SocketAddr,
@@ -99,7 +101,7 @@ async fn map(
     let far = UdpSocket::bind(any).await?;
     let mut buf = vec![0; usize::from(u16::MAX)];
     loop {
-        // A datagram that cannot be sent is lost; the others go on.
+        // A datagram that cannot be sent is lost; the others are not affected.
         tokio::select! {
             Some((data, destination)) = outgoing.recv() => {
                 let _ = far.send_to(&data, destination).await;
@@ -117,7 +119,7 @@ async fn map(
 async fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "tun0".to_owned());
     let mut config = HostConfig::new([]);
-    // One client does not take all places for connections that are not answered yet.
+    // One client cannot take all places for half-open connections.
     config.peer_quota.half_open = BACKLOG / 8;
     let stack = Stack::new(Tun::open(&name)?, config)?;
     tokio::select! {

@@ -1,4 +1,5 @@
-//! A control of your own: one segment more per round trip, a quarter less on a loss.
+//! A congestion control of your own: the window grows by a segment per round trip and shrinks by a
+//! quarter on a loss.
 use airtcp::recovery::{registry::*, *};
 use airtcp::{HostConfig, Stack, TcpConfig, types::ByteCount};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,5 @@
-//! TLS over our sockets: an echo service of tokio-rustls and its client, with a cable in memory between them.
+//! TLS over airtcp's sockets: an echo server and its client with tokio-rustls, on two stacks
+//! connected in memory.
 use std::{error::Error, sync::Arc};
 
 use airtcp::device::memory;
@@ -9,7 +10,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The two ends of TLS: a certificate for `name`, and who trusts it.
+/// The two ends of TLS: a server with a certificate for `name`, and a client that trusts it.
 fn ends(name: &str) -> Result<(TlsAcceptor, TlsConnector), Box<dyn Error>> {
     let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed([name.to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());

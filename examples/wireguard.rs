@@ -1,5 +1,6 @@
-//! TCP by airtcp to what is behind a WireGuard peer, without a kernel interface and without root: connections to a
-//! local port are forwarded to an address in the tunnel, as `ssh -L` does. The peer may be any WireGuard.
+//! Reaches hosts behind a WireGuard peer over airtcp's TCP, without a kernel interface and without
+//! root: connections to a local port are forwarded to an address in the tunnel, as `ssh -L` does.
+//! The peer may be any WireGuard implementation.
 //!
 //! ```sh
 //! wg genkey > near.key
@@ -8,7 +9,8 @@
 //! curl http://127.0.0.1:8080/
 //! ```
 //!
-//! The peer needs a section `[Peer]` with the public key that the example prints and `AllowedIPs = 10.77.0.2/32`.
+//! The peer needs a section `[Peer]` with the public key that the example prints and
+//! `AllowedIPs = 10.77.0.2/32`.
 use std::error::Error;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,10 +20,10 @@ use airtcp_tunnel::{PeerConfig, PrivateKey, Tunnel, TunnelConfig, TunnelHandle};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How data is sent into the tunnel. Data from the peer is sent as its kernel does.
+/// The sender for data into the tunnel. For data from the peer, its kernel chooses the sender.
 const SENDER: &str = "rack/bbr3/spike";
 
-/// A stack at `address` in the tunnel to one peer, which all addresses lead to.
+/// A stack at `address` in a tunnel to one peer, which gets the packets to all addresses.
 async fn tunnel(
     key: PrivateKey,
     address: Cidr,
@@ -44,7 +46,7 @@ async fn forward(stack: Stack, mut near: TcpStream, to: SocketAddr) -> std::io::
     let mut far = stack.connect_timeout(to, Duration::from_secs(20)).await?;
     let copied = copy_bidirectional(&mut near, &mut far).await;
     if copied.is_err() {
-        // What ended one side with an error resets the other.
+        // If one side ends with an error, reset both.
         far.abort();
         near.set_zero_linger()?;
     }

@@ -1,4 +1,4 @@
-//! The commands as a user types them: what they print, and the exit code.
+//! The commands as a user types them: their output and exit codes.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// A command that hangs fails its test.
+/// A test fails if its command takes longer.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn airtcp(arguments: &[&str]) -> Command {
@@ -68,10 +68,10 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
     Ok(())
 }
 
-/// Sends the signal, waits for the end, and gives the exit code as a shell has it.
+/// Sends the signal, waits for the end, and returns the exit code as a shell reports it.
 fn end(mut child: Child, signal: &str) -> Result<Option<i32>, Box<dyn Error>> {
     let begin = Instant::now();
-    // Until it is the program, the signal would reach `env`, which may ignore it.
+    // Until the program has replaced `env`, the signal would reach `env`, which may ignore it.
     let name = format!("/proc/{}/comm", child.id());
     while std::fs::read_to_string(&name)?.trim() == "env" && begin.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(10));
@@ -105,7 +105,7 @@ fn a_run_that_a_signal_ends_prints_nothing_and_has_the_code_of_the_signal() -> O
     ];
     for line in lines {
         for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-            // In the background of a script SIGINT is ignored.
+            // A script's background process ignores SIGINT, so reset it.
             let mut command = Command::new("env");
             command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_airtcp")]).args(line);
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -127,7 +127,7 @@ fn an_interrupted_comparison_leaves_no_picture() -> Outcome {
     let mut command = airtcp(&["compare", link, "--picture", "a.svg"]);
     command.args(long).current_dir(&directory).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    // Its threads start once the name of the picture has been checked.
+    // Its threads start after the picture's name has been checked.
     let tasks = format!("/proc/{}/task", child.id());
     let begin = Instant::now();
     while std::fs::read_dir(&tasks)?.count() < 2 {
@@ -263,7 +263,7 @@ fn a_transfer_that_a_signal_ends_has_the_code_of_the_signal() -> Outcome {
         command.current_dir(&directory).env_remove("RUST_LOG");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stderr = child.stderr.take().expect("it is piped");
-        // It asks, and nobody answers.
+        // The client sends a request, which is never answered.
         let (mut asked, _) = silent.accept()?;
         assert!(asked.read(&mut [0; 1])? > 0);
         assert_eq!(end(child, signal)?, Some(code));
@@ -342,21 +342,21 @@ fn the_demo_with_a_radio_has_a_line_for_each_policy_and_a_picture() -> Outcome {
         assert_eq!(policy["sender"], "kernel cubic", "{policy}");
         assert!(policy["goodput"].as_u64() > Some(0), "{policy}");
     }
-    // Senders are told to stop by the last one alone.
+    // Only the last policy freezes senders.
     let told = |policy: &Value| policy["frozen"].as_u64().zip(policy["made"].as_u64());
     assert_eq!(told(&policies[0]), Some((0, 0)));
     assert!(told(&policies[2]).is_some_and(|(frozen, made)| frozen > 0 && made > 0));
     for file in ["arrivals.svg", "packets.pcapng", "events.sqlog"] {
         assert!(directory.path().join(file).metadata()?.len() > 0, "{file}");
     }
-    // What a policy cannot do without is said, and the others run.
+    // A policy whose requirements are missing is reported, and the others run.
     let off = ["demo", "--radio", "error 0%", "--arq", "off", "--seconds", "0.5", "--away", "0.1"];
     let output = airtcp(&off).current_dir(&directory).output()?;
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("note: left out: policy tcp-ecn"), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout)?;
     assert!(text.contains("\nplain ") && !text.contains("\ntcp-ecn "), "{text}");
-    // Its picture is in the current directory.
+    // The picture is in the current directory.
     assert!(text.ends_with("\npicture: airtcp-demo/arrivals.svg\n"), "{text}");
     assert!(directory.path().join("airtcp-demo/arrivals.svg").exists());
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -402,7 +402,7 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
         })?;
         assert_eq!(echoed, BYTES);
     }
-    // The kernel knows no HACK; it is told at once, and once.
+    // The kernel does not support HACK; this is reported at once, and only once.
     let note = notes.next().expect("a note")?;
     assert!(note.starts_with("note: 10.0.0.1:") && note.ends_with("run with rack/cubic"), "{note}");
     let counted = namespace.block_on(async {
@@ -435,7 +435,7 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
         .collect();
     services.sort_unstable();
     assert_eq!(services, ["echo", "echo", "sink"]);
-    // What it made is gone with it.
+    // The device that the command created is removed with it.
     assert!(namespace.interfaces()?.iter().all(|interface| interface.name != "tun0"));
     Ok(())
 }

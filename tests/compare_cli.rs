@@ -1,4 +1,4 @@
-//! `airtcp compare`, and a judge in a scenario, as a user types them: what is printed, and the exit code.
+//! `airtcp compare`, and a judge in a scenario, as a user types them: their output and exit codes.
 
 use std::error::Error;
 use std::fs;
@@ -15,7 +15,7 @@ fn airtcp(arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
     Ok(Command::new(env!("CARGO_BIN_EXE_airtcp")).args(arguments).output()?)
 }
 
-/// `compare` over the link, for 2 s with 3 seeds, with these arguments besides.
+/// Runs `compare` over the link for 2 s with 3 seeds and these additional arguments.
 fn compare(arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
     let common = ["compare", LINK, "--seconds", "2", "--seeds", "3"];
     airtcp(&[&common, arguments].concat())
@@ -30,7 +30,7 @@ fn json(output: &Output) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// One line on stderr, which is given; nothing on stdout.
+/// Checks for a single error line on stderr and an empty stdout, and returns the line.
 #[track_caller]
 fn refused(output: &Output, code: i32) -> String {
     let text = stderr(output);
@@ -59,7 +59,7 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
     for row in rows {
         assert!(goodput(row) > 100e3 && goodput(row) < 4e6, "{row}");
         assert_eq!(row["goodput_bits_per_second"]["n"], 3);
-        // Of 2 % lost, about as many are sent again.
+        // With a loss of 2 %, about as much is retransmitted.
         let again = row["sent_again_share"]["mean"].as_f64().expect("a number");
         assert!((0.005..0.08).contains(&again), "{row}");
         let lost = row["link_harmed_share"]["mean"].as_f64().expect("a number");
@@ -69,10 +69,11 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
         let share = &row["share_beside_cubic"];
         assert!(share["n"] == 3 && (0.2..0.9).contains(&share["mean"].as_f64().unwrap()), "{row}");
         assert!(row["rtt_inflation"]["mean"].as_f64() >= Some(1.0), "{row}");
-        // 10 ms each way, and a little for the bits.
+        // 10 ms in each direction, plus the transmission time.
         assert!(row["rtt_seconds"]["mean"].as_f64() > Some(0.020), "{row}");
     }
-    // The recommendation is one of the rows, and what a flow of cubic keeps beside it is in place.
+    // The recommendation is one of the rows, and includes the share that a flow of cubic keeps
+    // beside it.
     let recommended = &report["recommendation"];
     let row = rows.iter().find(|row| row["combination"] == recommended["combination"]);
     let row = row.expect("one of the rows");
@@ -80,7 +81,7 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
     let kept = recommended["cubic_keeps_share"].as_f64().expect("a number");
     assert!((0.4..3.0).contains(&kept), "{recommended}");
     let base = report["base_rtt_seconds"].as_f64().expect("a number");
-    // There and back, the bits of 1500 bytes, and those of an ACK of 52.
+    // The delay in both directions, plus the transmission times of 1500 bytes and of an ACK of 52.
     assert!((base - 0.023_104).abs() < 1e-9, "{base}");
     Ok(())
 }
@@ -93,7 +94,7 @@ fn what_a_combination_comes_to_does_not_depend_on_the_others() -> Outcome {
         let mine = rows.iter().find(|row| row["combination"] == "sack/fixed:40");
         Ok(mine.expect("its row")["rtt_inflation"].clone())
     };
-    // Alone, it never leaves the queue empty.
+    // Alone, this combination never leaves the queue empty.
     assert_eq!(row("sack/fixed:40")?, row("sack/fixed:40,rack/cubic,sack/fixed:1")?);
     Ok(())
 }
@@ -106,7 +107,7 @@ fn the_recommendation_does_not_depend_on_a_row_of_cubic() -> Outcome {
     let alone = recommended("le/westwood")?;
     assert!(alone["cubic_keeps_share"].is_number(), "{alone}");
     assert_eq!(alone, recommended("le/westwood,rack/cubic")?);
-    // Beside itself, cubic keeps all.
+    // Beside itself, cubic keeps everything.
     assert_eq!(recommended("rack/cubic")?["cubic_keeps_share"], 1.0);
     Ok(())
 }
@@ -185,7 +186,7 @@ fn the_way_of_the_acks_may_be_another_and_changes_are_seen_before_and_after() ->
 
 #[test]
 fn what_a_policer_drops_has_a_column_of_its_own() -> Outcome {
-    // The policer is the rate: there is no other.
+    // The policer is the link's only rate.
     let link = ["compare", "police rate 2mbit burst 30kb delay 10ms", "--seconds", "5"];
     let with = ["--with", "rack/cubic,rack/reno"];
     let report = json(&airtcp(&[&link[..], &with, &["--json"]].concat())?)?;
@@ -289,7 +290,8 @@ fn a_strategy_that_draws_runs_with_all_seeds_on_a_link_without_randomness() -> O
     for row in report["combinations"].as_array().expect("a list") {
         let goodput = &row["goodput_bits_per_second"];
         assert_eq!(goodput["n"], 3, "{row}");
-        // The other one draws nothing, and has the same result with each: a bit is for rounding.
+        // The other combination draws nothing, and has the same result with each seed; 1 bit/s
+        // allows for rounding.
         let differs = goodput["half_width"].as_f64().expect("an interval") > 1.0;
         assert_eq!(differs, row["combination"] == "rack/bbr3", "{row}");
     }
@@ -318,13 +320,14 @@ fn many_that_may_be_as_good_are_told_what_tells_them_apart() -> Outcome {
 
 #[test]
 fn buffers_do_not_limit_a_link_that_holds_much() -> Outcome {
-    // 37.5 MB: 100 Mbit/s over 600 ms, and a queue of 20,000 packets. Four times that is more than the largest buffer.
+    // 37.5 MB: 100 Mbit/s over 600 ms, and a queue of 20,000 packets. Four times that exceeds the
+    // largest buffer.
     let link = ["compare", "rate 100mbit delay 300ms limit 20000", "--seconds", "20"];
     let with = ["--with", "rack/fixed:13000"];
     let report = json(&airtcp(&[&link[..], &with, &["--json"]].concat())?)?;
     assert_eq!(report["buffer_bytes"].as_u64(), Some(128 << 20), "{report}");
     let row = &report["combinations"][0];
-    // 13,000 packets take 2.6 round trips of the idle link; those that fit 16 MiB take 2.3.
+    // 13,000 packets take 2.6 round trips of the idle link; those that fit into 16 MiB take 2.3.
     assert!(row["rtt_inflation"]["mean"].as_f64() > Some(2.4), "{row}");
     let table = String::from_utf8(airtcp(&[&link[..], &with].concat())?.stdout)?;
     let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -412,7 +415,7 @@ fn rrtp_is_compared_with_tcp_alone_and_beside_it() -> Outcome {
     for name in ["rrtp+rate=4mbit", "rrtp"] {
         let row = of(name);
         let number = |key: &str| row[key]["mean"].as_f64().expect("a number");
-        // A loss of 2 % is the link's, and reno takes it for congestion.
+        // The loss of 2 % is the link's, and reno takes it for congestion.
         assert!(
             number("goodput_bits_per_second")
                 > of("sack/reno")["goodput_bits_per_second"]["mean"].as_f64().unwrap(),

@@ -1,5 +1,5 @@
-//! The crates and what they depend on: protocol crates know no socket and no runtime, and what is
-//! published can be.
+//! Tests of the crates' dependencies: protocol crates use no sockets and no runtime, and published
+//! crates can be published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The state machines. They take packets and the time as arguments.
+/// The state machines, which take packets and the time as arguments.
 const PROTOCOL: [&str; 7] = ["types", "wire", "recovery", "stack", "rrtp", "link", "basestation"];
 
 fn root() -> &'static Path {
@@ -63,7 +63,7 @@ fn members() -> BTreeMap<String, Member> {
 
 #[test]
 fn protocol_crates_depend_on_no_runtime_and_no_system_call() {
-    // Whole networks in virtual time are no less free of them.
+    // The simulator, which runs whole networks in virtual time, must not depend on them either.
     for name in PROTOCOL.into_iter().chain(["sim"]) {
         let package = format!("airtcp-{name}");
         let how = "tree --offline --locked -e normal --prefix none -p";
@@ -94,7 +94,7 @@ fn published_crates_depend_on_published_crates() {
         for dependency in &member.dependencies {
             let on = &dependency.name;
             if dependency.is_for_tests {
-                // Cargo leaves it out of the package.
+                // Cargo leaves the dependency out of the package.
                 assert!(!dependency.has_version, "{name}: give {on} a path alone for tests");
             } else {
                 assert!(dependency.has_version, "{name}: give {on} a version");
@@ -104,7 +104,7 @@ fn published_crates_depend_on_published_crates() {
     }
 }
 
-/// What crates.io shows of a package, and what it refuses.
+/// Published crates have the metadata that crates.io shows and requires.
 #[test]
 fn published_crates_describe_themselves() {
     let repository = "https://github.com/airtcp/airtcp";
@@ -118,7 +118,8 @@ fn published_crates_describe_themselves() {
         assert!(!text("rust_version").is_empty(), "{name}");
         assert!((1..=5).contains(&count("keywords")), "{name}: one to five keywords");
         assert!((1..=5).contains(&count("categories")), "{name}: one to five categories");
-        // In the package itself: what it takes from elsewhere would be a copy for each crate.
+        // README.md is in the package itself: a file from elsewhere would be copied into each
+        // crate.
         let directory = Path::new(text("manifest_path")).parent().unwrap();
         let readme = fs::read_to_string(directory.join(text("readme"))).unwrap();
         assert_eq!(text("readme"), "README.md", "{name}");
@@ -152,8 +153,8 @@ fn the_debian_package_has_every_unit_and_its_settings() {
     }
 }
 
-/// With a cycle `cargo publish` has no order, and a crate's tests build other crates with another
-/// copy of it.
+/// No crate depends on itself through its tests. With a cycle `cargo publish` has no order, and a
+/// crate's tests build other crates with a second copy of it.
 #[test]
 fn no_crate_depends_on_itself_by_way_of_tests() {
     let mut members = members();

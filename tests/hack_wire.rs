@@ -1,4 +1,4 @@
-//! HACK between namespaces: real packets over a link that flips bits, captured, and read back by tshark.
+//! HACK between namespaces: real packets over a link that flips bits, captured and read by tshark.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -22,7 +22,8 @@ const PORT: u16 = 5001;
 const SEED: u64 = 14;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether tshark is there. Without it a test is skipped, and fails where it is required.
+/// Returns whether tshark is installed. If it is not, the test is skipped, or fails where tshark is
+/// required.
 fn have_tshark() -> bool {
     let found = Command::new("tshark").arg("-v").output().is_ok();
     if !found {
@@ -33,17 +34,17 @@ fn have_tshark() -> bool {
     found
 }
 
-/// A file sent over a link whose errors befall data alone.
+/// A file sent over a link that corrupts only data.
 struct Course {
     forth: &'static str,
     back: &'static str,
     combination: &'static str,
-    /// How the client offers HACK; the server follows.
+    /// The form in which the client offers HACK; the server follows it.
     form: HackForm,
     bytes: u64,
 }
 
-/// What is left of it.
+/// The capture and the counters of a course.
 struct Wire {
     dir: tempfile::TempDir,
     sender: Counters,
@@ -76,7 +77,7 @@ impl Course {
         let [left, right] = [dumbbell.left(), dumbbell.right()];
         let stacks = [left, right].map(|end| end.stack().expect("both are ours").clone());
         tokio::time::timeout(PATIENCE, self.transfer(&dumbbell, &stacks)).await??;
-        // Each answers the other's end.
+        // Each stack must answer the other's FIN.
         tokio::join!(stacks[0].shutdown(), stacks[1].shutdown());
         let [sender, receiver] = stacks.map(|stack| stack.counters());
         let link = dumbbell.counters(Way::Forth);
@@ -86,7 +87,7 @@ impl Course {
         Ok(Wire { dir, sender, receiver, link })
     }
 
-    /// The stream arrives as it was sent.
+    /// Transfers the file and checks that it arrives intact.
     async fn transfer(&self, dumbbell: &Dumbbell, [left, right]: &[Stack; 2]) -> Outcome {
         let server = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), PORT);
         let listener = right.listen(server, 1)?;
@@ -110,12 +111,12 @@ struct Line {
     seq: u32,
     /// The kinds of its options.
     kinds: Vec<u8>,
-    /// All of its options, in hexadecimal.
+    /// All its options in hexadecimal.
     options: String,
 }
 
 impl Wire {
-    /// What a node sent or received that matches the filter.
+    /// The packets that a node sent or received and that match the filter.
     fn at(&self, node: &str, filter: &str) -> Outcome<Vec<Line>> {
         let filter = format!("frame.interface_name == \"{node}\" && {filter}");
         let fields = ["tcp.seq_raw", "tcp.option_kind", "tcp.options"];
@@ -131,7 +132,7 @@ impl Wire {
         text.lines().map(|line| Ok(Line::parse(line)?)).collect()
     }
 
-    /// HACK 3.1: every SYN offers it, and every segment with data has its header's checksum.
+    /// HACK 3.1: every SYN offers HACK, and every segment with data has the checksum of its header.
     fn assert_offered_and_carried(&self, option: &str) -> Outcome {
         let syns = self.at("sender", "tcp.flags.syn == 1")?;
         assert!(syns.len() >= 2, "a SYN and its answer");
@@ -143,7 +144,8 @@ impl Wire {
         Ok(())
     }
 
-    /// The numbers that special ACKs name, in the order in which they leave the receiver, after `option`.
+    /// The sequence numbers that follow `option` in special ACKs, in the order in which these leave
+    /// the receiver.
     fn named(&self, kind: u8, option: &str) -> Outcome<Vec<u32>> {
         let acks = self.at("receiver", &format!("ip.src == {} && tcp.len == 0", right()))?;
         let special = acks.iter().filter(|line| line.kinds.contains(&kind));
@@ -151,9 +153,10 @@ impl Wire {
         named.map(|(_, rest)| Ok(u32::from_str_radix(&rest[..8], 16)?)).collect()
     }
 
-    /// Special ACKs name segments that arrived corrupted, in their order, and are as many as the counter says and as
-    /// arrived; but for those whose data had come by another copy. What the link damaged is no measure: it carries the
-    /// kernels' ICMP too once a stack has ended.
+    /// Special ACKs name segments that arrived corrupted, in their order. Their number is that of
+    /// the counter, and that of the corrupted segments except for those whose data had arrived in
+    /// another copy. The link's count of damaged packets is only a bound: the link also carries the
+    /// kernels' ICMP after a stack has ended.
     fn assert_answered(&self, named: &[u32]) -> Outcome {
         let bad = format!("ip.src == {} && tcp.checksum.status == Bad", left());
         let corrupted = self.at("receiver", &bad)?;
@@ -165,7 +168,7 @@ impl Wire {
         assert_eq!(named.len() as u64, tcp_ext_hack_acks_sent);
         let arrived = corrupted.len() as u64;
         assert!(arrived <= self.link.corrupted, "{arrived} of {}", self.link.corrupted);
-        // A flip in the TCP checksum itself leaves the header's good.
+        // If the flipped bit is in the TCP checksum itself, the header's checksum is still correct.
         let answerable = arrived.saturating_sub(self.link.corrupted_header)..=arrived;
         let met = named.len() as u64 + tcp_ext_hack_unanswered;
         assert!(answerable.contains(&met), "{met} of {answerable:?}");
@@ -198,7 +201,8 @@ async fn run(course: &Course) -> Outcome<Option<Wire>> {
     if reader { course.run().await.map(Some) } else { Ok(None) }
 }
 
-/// HACK 3.2: one special ACK for each segment that the receiver waits for and whose data is corrupted.
+/// HACK 3.2: the receiver sends one special ACK for each segment that it waits for and whose data
+/// is corrupted.
 #[tokio::test]
 async fn every_corrupted_segment_is_answered_by_a_special_ack() -> Outcome {
     let course = Course {
@@ -218,7 +222,7 @@ async fn every_corrupted_segment_is_answered_by_a_special_ack() -> Outcome {
     Ok(())
 }
 
-/// HACK 3.2 (2): where the header is corrupted too, nothing leaves.
+/// HACK 3.2 (2): if the header is corrupted too, no special ACK is sent.
 #[tokio::test]
 async fn bursts_are_answered_as_far_as_headers_are_whole() -> Outcome {
     let course = Course {
@@ -237,7 +241,7 @@ async fn bursts_are_answered_as_far_as_headers_are_whole() -> Outcome {
     Ok(())
 }
 
-/// RFC 6994: kind 253 and two bytes that say whose experiment it is.
+/// RFC 6994: the experimental form uses kind 253 and two bytes that identify the experiment.
 #[tokio::test]
 async fn the_experimental_form_is_on_the_wire_where_it_is_asked_for() -> Outcome {
     let course = Course {

@@ -1,4 +1,4 @@
-//! `airtcp lab` as a user types it: what it prints, and the exit code.
+//! `airtcp lab` as a user types it: its output and exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -45,7 +45,8 @@ fn a_name_that_is_none_is_refused_in_a_line() -> io::Result<()> {
     Ok(())
 }
 
-/// In a user namespace that allows no network namespaces, which a user can make and nobody else notices.
+/// Runs the command in a user namespace that allows no network namespaces. Any user can create one,
+/// without an effect on other processes.
 fn without_namespaces(arguments: &[&str]) -> Result<Output, TestbedError> {
     let forbid = "echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
     let output = Command::new("unshare")
@@ -95,7 +96,7 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("self/half-duplex: done, in results/self/half-duplex"), "{said}");
     assert!(table.starts_with("self/bit-errors: ") && !table.contains("self/half-duplex:"));
-    // Other settings are another run.
+    // Other settings make another run.
     let other = ["run", "self/half-duplex", "--seeds", "3", "--out", "results", "--resume"];
     let (_, table, said) = lab(&other)?;
     assert!(table.starts_with("self/half-duplex: "), "{table}");
@@ -159,7 +160,7 @@ fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -
         said.contains("unknown measure `timeout`") && said.contains("mean `timeouts`?"),
         "{said}"
     );
-    // A file of the other command.
+    // A file of the other command is rejected with advice.
     let scenario = dir.path().join("scenario.toml").display().to_string();
     fs::write(&scenario, airtcp_sim::toml::EXAMPLE)?;
     let (code, _, said) = run(&scenario)?;

@@ -1,5 +1,5 @@
-//! The emulated link in real time, between real devices: it holds its rate, and loses what it loses in virtual
-//! time.
+//! The emulated link in real time between real devices: it keeps its rate, and loses the same
+//! packets as in virtual time.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -29,9 +29,9 @@ fn ours() -> Host {
     Host::Stack(Box::new(HostConfig::new([])))
 }
 
-/// Datagrams from the left kernel to the right one: `count` of them, each with its number and of `size` bytes
-/// in all. `pace` is called before each, with its number and with one more than the highest that has arrived.
-/// Gives the numbers that arrive, and when.
+/// Sends `count` numbered datagrams from the left kernel to the right one, each of `size` bytes
+/// with all headers. Calls `pace` before each, with its number and one more than the highest number
+/// that has arrived. Returns the numbers that arrive and their times.
 fn datagrams(
     dumbbell: &Dumbbell,
     count: u32,
@@ -47,7 +47,7 @@ fn datagrams(
     let sending = std::thread::spawn({
         let seen = seen.clone();
         move || {
-            // An IPv4 and a UDP header come on top.
+            // An IPv4 and a UDP header are added.
             let mut datagram = vec![0; size - 28];
             for number in 0..count {
                 pace(number, &seen);
@@ -73,8 +73,8 @@ fn the_rate_holds_for_ten_seconds() -> Outcome {
     const RATE: f64 = 20e6;
     const SIZE: usize = 1250;
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
-    // 2000 packets fill a second, and the queue holds half of one: a sender that the machine keeps waiting
-    // does not leave the link idle.
+    // 2000 packets fill a second, and the queue holds half a second's: the link does not become
+    // idle if the machine delays the sender.
     let plan = Plan::new(Host::Kernel, link("rate 20mbit delay 5ms limit 1000", "")?, Host::Kernel);
     let dumbbell = Dumbbell::build(plan)?;
     let start = Instant::now();
@@ -94,7 +94,7 @@ fn the_rate_holds_for_ten_seconds() -> Outcome {
     Ok(())
 }
 
-/// The numbers of the packets that come out of the link in virtual time, one packet each millisecond.
+/// The numbers of the packets that pass the link in virtual time, with one packet per millisecond.
 fn in_virtual_time(mut link: Link, count: u32, size: usize) -> BTreeSet<u32> {
     let mut arrived = BTreeSet::new();
     for step in 0..count + 1_000 {
@@ -121,7 +121,7 @@ fn the_same_packets_are_lost_in_real_and_in_virtual_time() -> Outcome {
         "rate 50mbit limit 4000 delay 3ms 2ms loss gemodel 2% 20% 60% 0.5% burst 1% 4 seed 12",
         "rate 100mbit limit 4000 drop 3,17,100-120 seed 13",
         "delay 3ms aggregate 2ms packets 20 seed 14 at 0s loss 5%",
-        // Tokens for all but the last fifty, and a bit in a second.
+        // Tokens for all but the last fifty packets, refilled at one bit per second.
         "police rate 1bit burst 1580000b delay 1ms",
     ];
     for spec in losing {
@@ -129,7 +129,7 @@ fn the_same_packets_are_lost_in_real_and_in_virtual_time() -> Outcome {
         let expected = in_virtual_time(link(spec, "")?, count, SIZE);
         let plan = Plan::new(Host::Kernel, link(spec, "")?, Host::Kernel);
         let dumbbell = Dumbbell::build(plan)?;
-        // Few enough under way that no device and no socket has to drop any.
+        // Few enough in flight that no device and no socket drops any.
         let arrived = datagrams(&dumbbell, count, SIZE, |number, seen| {
             let begun = Instant::now();
             while number > seen.load(Ordering::Relaxed) + 100
@@ -153,7 +153,7 @@ fn the_same_packets_are_lost_in_real_and_in_virtual_time() -> Outcome {
     Ok(())
 }
 
-/// Sends both ways between the two ends over both versions of IP, and compares what comes back.
+/// Sends data in both directions over both versions of IP, and compares the echo.
 async fn exchange(dumbbell: &Dumbbell, bytes: u64) -> Outcome {
     for is_ipv6 in [false, true] {
         let ends = [(Dumbbell::LEFT, dumbbell.left()), (Dumbbell::RIGHT, dumbbell.right())];
@@ -214,7 +214,7 @@ async fn every_pair_of_hosts_talks_through_a_lossy_link() -> Outcome {
     Ok(())
 }
 
-/// `airtcp link` in `namespace`.
+/// `airtcp link` running in `namespace`.
 struct Running {
     child: Child,
     stderr: std::io::Lines<BufReader<std::process::ChildStderr>>,
@@ -266,7 +266,7 @@ fn airtcp(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command between two namespaces with an address each.
+/// Runs the command between two namespaces with an address each.
 fn between_two(arguments: &[&str]) -> Result<(Namespace, Namespace, Running), Box<dyn Error>> {
     let (left, right) = (Namespace::new()?, Namespace::new()?);
     let arguments = [&["link", "--a", "tun0", "--b", "tun1"], arguments].concat();
@@ -314,7 +314,7 @@ fn shapes_and_counts(more: &[&str]) -> Outcome {
         );
         let of = |way: &str, name: &str| report[way][name].as_u64().unwrap_or_default();
         assert!(of("forth", "channel_lost") > 0, "{report}");
-        // Single packets, whatever the kernel gave at a time.
+        // The packets are single ones, however many the kernel passed at a time.
         assert!(of("forth", "forwarded_bytes") <= 1500 * of("forth", "forwarded"), "{report}");
         assert!(of("forth", "forwarded_bytes") > MIB && of("back", "forwarded") > 0, "{report}");
         assert!((1_000_000..51_000_000).contains(&of("forth", "bits_per_second")), "{report}");
@@ -334,7 +334,7 @@ fn the_command_ends_when_its_time_is_over_and_prints_a_table() -> Outcome {
     let words = ["link", "--a", "tun0", "--b", "tun1", "weak-4g", "--seconds", "1", "--trace", &to];
     let mut running = Running::start(&namespace, &words)?;
     running.wait_until_ready()?;
-    // A datagram to a neighbour that is not there crosses the link, and is heard by nobody.
+    // A datagram to a missing neighbour crosses the link and is not received.
     namespace.configure("tun0", &["10.9.0.1/24".parse()?], Some(1500))?;
     let sender = namespace.run(|| UdpSocket::bind("10.9.0.1:0"))?;
     sender.send_to(b"somebody?", "10.9.0.2:9")?;
@@ -385,7 +385,7 @@ fn being_killed_leaves_no_device() -> Outcome {
     running.child.wait()?;
     let is_empty = |namespace: &Namespace| namespace.interfaces().map(|found| found.len() == 1);
     for namespace in [&left, &right] {
-        // The kernel removes the device soon after its owner.
+        // The kernel removes the device shortly after its owner has ended.
         let mut gone = false;
         for _ in 0..500 {
             gone = is_empty(namespace)?;
@@ -418,7 +418,7 @@ fn persistent_devices_keep_their_addresses_for_the_next_link() -> Outcome {
     let mut second = Running::start(&namespace, &words)?;
     second.wait_until_ready()?;
     let sender = namespace.run(|| UdpSocket::bind("10.9.0.1:0"))?;
-    // The kernel drops what comes before the device's queue is up again.
+    // The kernel drops packets until the device's queue is up again.
     for _ in 0..20 {
         sender.send_to(b"somebody?", "10.9.0.2:9")?;
         std::thread::sleep(Duration::from_millis(10));

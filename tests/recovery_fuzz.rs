@@ -1,12 +1,12 @@
-//! One operation-list fuzzer for each trait of the sender's brain, over every name that the registry
-//! knows, on a real [`Sender`] and without the stack.
+//! An operation-list fuzzer for each trait of the sender, over every name in the registry, on a
+//! real [`Sender`] without the stack.
 //!
-//! The receiver on the other side may lie: it SACKs what was never sent or what it takes back later,
-//! reports duplicates that there were none of, acknowledges what cannot have arrived yet, tells of
-//! corruption anywhere, and echoes any time stamp.
+//! The receiver may lie: it SACKs data that was never sent or that it later no longer SACKs,
+//! reports duplicates that never existed, acknowledges data that cannot have arrived yet, reports
+//! corruption anywhere, and echoes any timestamp.
 //!
-//! With every detection and control the judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1 cargo
-//! test --release --test recovery_fuzz` takes every set of at most two judges, which takes long.
+//! With every detection and control, each case draws its judges. `AIRTCP_FULL_PRODUCT=1 cargo test
+//! --release --test recovery_fuzz` runs every set of at most two judges, which takes long.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -23,42 +23,43 @@ use proptest::prelude::*;
 const SMSS: u64 = 1_000;
 const FIRST: ExtSeq = ExtSeq(5_000_000);
 
-/// One thing that can happen to a sender. Numbers are taken modulo what makes sense at the time.
+/// One event for a sender. Numbers are reduced to what is possible at the time.
 #[derive(Clone, Debug)]
 enum Operation {
-    /// The application writes so many segments.
+    /// The application writes this many segments.
     Write(u64),
-    /// The sending step, up to so many segments.
+    /// The sender sends up to this many segments.
     Send(u64),
-    /// An ACK that advances by so many segments, or ends inside one.
+    /// An ACK advances by this many segments, or ends inside one.
     Ack { segments: u64, inside: bool, echo: Echo, ece: bool },
-    /// An ACK of nothing new with these blocks, in segments from SND.UNA; they may be nonsense.
+    /// An ACK of no new data with these SACK blocks, in segments from SND.UNA; they may be invalid.
     Sack(Vec<(u64, u64)>),
     /// A duplicate ACK.
     Duplicate,
-    /// A report of a duplicate, so many segments below or above SND.UNA.
+    /// A D-SACK, this many segments from SND.UNA.
     Dsack(i64),
-    /// Word that the segment so many above or below SND.UNA, or something inside it, was corrupted.
+    /// A report that the segment this many above or below SND.UNA, or a place inside it, was
+    /// corrupted.
     Special { segments: i64, inside: bool },
-    /// An ACK of so many segments that echoes the number of any transmission.
+    /// An ACK of this many segments that echoes the number of any transmission.
     Echoed { segments: u64, back: u64 },
-    /// Other strategies, by their place in the list of all.
+    /// Another detection, by its index in the list of all combinations.
     Switch(usize),
-    /// The path takes segments of so many bytes.
+    /// The path now takes segments of this many bytes.
     Shrink(u64),
-    /// An ACK for data never sent, or below SND.UNA.
+    /// An ACK above SND.NXT or below SND.UNA.
     Absurd(i64),
-    /// Time passes, in microseconds, and every deadline on the way is worked.
+    /// Time passes, in microseconds, and the timers due meanwhile run.
     Pass(u64),
     /// Time passes to the next deadline.
     Deadline,
-    /// Nothing happens for so many seconds.
+    /// Nothing happens for this many seconds.
     Idle(u64),
-    /// The path takes segments of the first size again.
+    /// The path takes segments of the initial size again.
     Grow,
-    /// The peer's window shrinks to so many bytes.
+    /// The peer's window shrinks to this many bytes.
     Narrow(u64),
-    /// The peer opens its window by so many segments, or changes it without.
+    /// The peer opens its window to this many segments, or changes it without opening it.
     Window(u64),
 }
 
@@ -101,22 +102,22 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A sender in the hands of the fuzzer, and what it must keep to.
+/// A fuzzed sender and its invariants.
 struct World {
     sender: Sender,
     supply: Supply,
     now: Instant,
     last_tx: Option<TxNo>,
     max_window: ByteCount,
-    /// Segments that had left may since leave again in parts.
+    /// Whether transmitted segments may be retransmitted in parts.
     cuts: bool,
-    /// The smallest size that segments were cut to.
+    /// The smallest segment size so far.
     smallest: u64,
-    /// Full segments are let out together where they may be.
+    /// Whether full segments are sent together where possible.
     together: bool,
-    /// A reduction is spread over its round trip (RFC 9937).
+    /// Whether a reduction is spread over its round trip (RFC 9937).
     proportional: bool,
-    /// The least window of its control, whatever arrived.
+    /// The smallest window of its control, whatever arrives.
     floor: ByteCount,
 }
 
@@ -174,7 +175,7 @@ impl World {
             }
             Operation::Sack(blocks) => {
                 let block = |&(from, to): &(u64, u64)| {
-                    // Some start below SND.UNA, some run backwards, some lie beyond SND.NXT.
+                    // Some blocks start below SND.UNA, some run backwards, some lie beyond SND.NXT.
                     SeqRange::new(una + from * SMSS - 3 * SMSS, una + to * SMSS)
                 };
                 let sack: Vec<_> = blocks.iter().map(block).collect();
@@ -204,7 +205,7 @@ impl World {
             Operation::Switch(number) => {
                 let all = Combination::all();
                 let next = &all[number % all.len()];
-                // Under the eyes of the control that is being watched.
+                // The watched control stays.
                 let combination = self.sender.combination().clone();
                 let next = combination.with_detection(next.detection().clone());
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
@@ -251,7 +252,7 @@ impl World {
 
     fn pass(&mut self, time: Duration) -> Result<(), TestCaseError> {
         let end = self.now + time;
-        // Nothing asks for more than a deadline each millisecond, and most for far fewer.
+        // At most one deadline per millisecond is set, usually far fewer.
         for _ in 0..time.as_millis() * 2 + 1_000 {
             let Some(at) = self.sender.poll_timeout().filter(|at| *at <= end) else {
                 self.now = end;
@@ -276,11 +277,11 @@ impl World {
             prop_assert!(self.last_tx.is_none_or(|last| last < tx), "numbers rise");
             self.last_tx = Some(tx);
             prop_assert!(!range.is_empty() && range.len() <= self.sender.smss(), "{range:?}");
-            // What was sent may lie beyond a window that has shrunk.
+            // Data sent earlier may lie beyond a window that has shrunk.
             let edge = if range.start < nxt { nxt } else { self.supply.window_edge };
             prop_assert!(range.end <= edge && range.end <= self.supply.end);
             prop_assert_eq!(rule.is_retransmission(), range.start < nxt);
-            // Of a segment that is SACKed in part, one that is cut may send that part again.
+            // A cut segment that is partly SACKed may retransmit the SACKed part.
             prop_assert!(self.cuts || !sacked.covers(range), "{range:?} was SACKed");
             if !rule.exceeds_cwnd() {
                 prop_assert!(pipe + range.len() <= self.sender.cwnd(), "{rule:?} above cwnd");
@@ -309,12 +310,13 @@ impl World {
         if let Some(ssthresh) = sender.control_state().ssthresh {
             prop_assert!(ssthresh >= smss * 2);
         }
-        // Nothing grows by more than what arrived. While a reduction is under way the window is what is in flight and what
-        // may follow it: a tail loss probe, which left although the window was full, is in it, and lets nothing follow.
-        // It is rounded up to a whole segment (RFC 9937 section 3).
+        // The window grows by no more than the delivered data. During a proportional rate reduction
+        // the window is the data in flight plus what may follow. A tail loss probe sent into a full
+        // window is part of the data in flight and allows nothing to follow. The window is rounded
+        // up to a whole segment (RFC 9937 section 3).
         let (in_flight, rounding) =
             if self.proportional { (sender.pipe(), smss) } else { Default::default() };
-        // A control that rules its own recovery has a floor (BBR: four segments).
+        // A control with its own recovery has a floor (BBR: four segments).
         let bound =
             (self.max_window.max(self.floor) + sender.delivered() + rounding).max(in_flight);
         prop_assert!(cwnd <= bound, "{cwnd} above {bound}");
@@ -349,7 +351,7 @@ thread_local! {
     static RULINGS: RefCell<Vec<Option<Ruling>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A control that looks over another one's shoulder.
+/// A control that wraps another one and checks it.
 #[derive(Debug)]
 struct Watched {
     control: Box<dyn CongestionControl>,
@@ -378,7 +380,7 @@ impl CongestionControl for Watched {
                 assert!(self.control.window() <= before.max(ByteCount(2 * SMSS)));
                 return;
             }
-            // A time-out begins a recovery of its own; the end and the undo end one.
+            // A time-out starts a recovery; the end of recovery and an undo end one.
             NoticeKind::Timeout { .. } => RECOVERY.set(true),
             NoticeKind::RecoveryOver | NoticeKind::Undo { .. } => RECOVERY.set(false),
             _ => {}
@@ -424,11 +426,11 @@ const WATCHED: Entry<dyn CongestionControl> = Entry {
     ..Entry::BLANK
 };
 
-/// One for each set of tasks that a control takes over.
+/// An entry for each set of tasks that a control takes over.
 static WATCHES: &[Entry<dyn CongestionControl>] =
     &[WATCHED, Entry { takes_over: TakesOver { recovery: true, marks: true }, ..WATCHED }];
 
-/// A judge that rules as the fuzzer says.
+/// A judge with rulings chosen by the fuzzer.
 #[derive(Debug)]
 struct Whim;
 
@@ -447,7 +449,7 @@ impl LossJudge for Whim {
 
     fn rule(&mut self, _: &Finding, _: &Transmission, _: &View<'_>, _: bool) -> Option<Ruling> {
         RULINGS.with_borrow_mut(|rulings| {
-            // What was laid down goes round and round.
+            // The rulings repeat in a cycle.
             let ruling = rulings.pop()?;
             rulings.insert(0, ruling);
             ruling
@@ -493,7 +495,7 @@ fn granted() -> impl Strategy<Value = WireNeeds> {
     })
 }
 
-/// Runs one list of operations, and then checks that an honest receiver still gets everything.
+/// Runs a list of operations, and then checks that an honest receiver still gets everything.
 fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> {
     TWICE.set(false);
     for operation in operations {
@@ -508,21 +510,22 @@ fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> 
         world.send(10)?;
         world.pass(Duration::from_millis(20))?;
         if let Some(at) = world.sender.poll_timeout().filter(|_| world.sender.board().is_empty()) {
-            // The pacer waits: what was heard of after minutes only, and nothing since, has a round trip of minutes.
+            // The pacer waits. If the only feedback came after minutes, the measured round trip is
+            // minutes long.
             let wait = at.since(world.now);
-            // A rate that was learnt from segments that were cut small is as much lower.
+            // A rate measured with segments that were cut small is proportionally lower.
             let longest = world.now.since(Instant::ZERO) * SMSS.div_ceil(world.smallest) as u32;
             prop_assert!(wait <= longest, "no round trip was so long");
             world.pass(wait)?;
         }
-        // It has everything that was ever sent.
+        // The receiver acknowledges everything that was ever sent.
         world.ack(plain(world.sender.snd_nxt()));
         world.check()?;
     }
     Err(TestCaseError::fail("an honest receiver does not get it all"))
 }
 
-/// The example of a parameter, where there must be one.
+/// The example parameter of a control that requires one.
 fn plain_parameter(
     entry: &Entry<dyn CongestionControl>,
     params: &ControlParams,

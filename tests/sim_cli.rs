@@ -1,4 +1,4 @@
-//! `airtcp sim` as a user types it: what it prints, and the exit code.
+//! `airtcp sim` as a user types it: its output and exit codes.
 
 use std::error::Error;
 use std::io::Write;
@@ -29,12 +29,12 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The command's output with `text` as its stdin.
+/// The command's output with `text` on its stdin.
 fn fed(arguments: &[&str], text: &str) -> Result<Output, Box<dyn Error>> {
     let mut command = airtcp(arguments);
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn()?;
-    // It need not read all of it.
+    // The command may end without reading all of it.
     let _ = child.stdin.take().expect("it is piped").write_all(text.as_bytes());
     Ok(child.wait_with_output()?)
 }
@@ -45,7 +45,8 @@ fn scenario(directory: &TempDir, text: &str) -> Result<PathBuf, Box<dyn Error>> 
     Ok(path)
 }
 
-/// One line on stderr, which is given without the `error: ` it begins with; nothing on stdout.
+/// Checks for a single error line on stderr and an empty stdout, and returns the line without
+/// `error: `.
 #[track_caller]
 fn refused(output: &Output, code: i32) -> String {
     let text = stderr(output);
@@ -348,7 +349,7 @@ fn a_station_is_in_the_table_in_json_and_in_the_trace() -> Outcome {
     let report = json(&plain)?;
     let station = &report["runs"][0]["station"];
     assert_eq!((&station["policy"], &station["arq"]), (&"tcp-ecn".into(), &"mac+link".into()));
-    // Three tries fail together with a probability of 0.008.
+    // Three tries all fail with a probability of 0.008.
     let lost = station["radio"][0]["residual_loss"].as_f64().expect("a share");
     assert!((0.0005..0.05).contains(&lost), "{lost}");
     assert_eq!(report["aggregate"]["station"]["radio"][0]["residual_loss"]["mean"], lost);

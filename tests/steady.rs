@@ -1,10 +1,12 @@
-//! Allocations while data flows: next to nothing per segment, and no more memory the longer it flows.
+//! Allocations during a transfer: almost none per segment, and no more memory in use the longer it
+//! lasts.
 //!
-//! The kernel's TCP at the other end of a TUN device, plain and offloading, in both directions, as fast as it goes.
-//! `AIRTCP_STEADY=60 cargo test --release --test steady -- --nocapture` goes on for a minute each way, and shows the figures.
+//! The peer is the kernel's TCP at the other end of a TUN device, with and without offload, in both
+//! directions, as fast as possible. `AIRTCP_STEADY=60 cargo test --release --test steady --
+//! --nocapture` runs a minute for each, and prints the figures.
 //!
-//! One test, so that what the allocator counts is its own. Skipped with a loud reason where namespaces or TUN devices are not
-//! to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+//! There is only one test, so that the allocator counts only its memory. Without namespaces or TUN
+//! devices it is skipped with the reason; with `AIRTCP_REQUIRE_NETNS=1` it fails instead.
 
 #![expect(
     unsafe_code,
@@ -29,16 +31,17 @@ use tokio::time::{sleep, timeout};
 
 const TUN: &str = "tun0";
 const MIB: u64 = 1 << 20;
-/// Bytes until windows and buffers have found their size, and bytes that are measured.
+/// Bytes until windows and buffers have reached their size, and bytes to measure.
 const WARM: u64 = 64 * MIB;
 const MEASURED: u64 = 256 * MIB;
-/// So many segments at least come to one call of the allocator.
+/// The minimum of segments per allocation.
 const SEGMENTS: u64 = 20;
-/// What is in use may change by so much: buffers grow and shrink. Twice the maximum of one.
+/// The largest change of the memory in use, because buffers grow and shrink: twice the maximum of
+/// both buffers.
 const CHANGE: i64 = 16 << 20;
 /// The maximum of a buffer.
 const BUFFER: ByteCount = ByteCount::from_mib(4);
-/// No transfer takes longer to begin or to end.
+/// The most time that a transfer may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Counting;
@@ -48,7 +51,7 @@ static ALLOCATOR: Counting = Counting;
 static MADE: AtomicU64 = AtomicU64::new(0);
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-// SAFETY: each call is the system's own, with the same arguments.
+// SAFETY: each call forwards its arguments to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MADE.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +71,7 @@ enum Way {
     Out,
 }
 
-/// How things stand.
+/// The counts at one time.
 struct Look {
     made: u64,
     live: i64,
@@ -78,7 +81,7 @@ struct Look {
 }
 
 struct Transfer {
-    /// Stays with the device.
+    /// Kept as long as the device.
     _namespace: Namespace,
     stack: Stack,
     bytes: Arc<AtomicU64>,
@@ -106,7 +109,7 @@ impl Transfer {
         let moved = bytes.clone();
         let ours = tokio::spawn(async move {
             let mut buffer = vec![0; 64 * 1024];
-            // Until the kernel has had enough.
+            // Until the kernel's side closes.
             while let Ok(more @ 1..) = match way {
                 Way::In => stream.read(&mut buffer).await,
                 Way::Out => stream.write(&buffer).await,
@@ -136,7 +139,7 @@ impl Transfer {
     }
 
     async fn end(self) {
-        // Its RST, or the end of the stack, ends the kernel's part.
+        // The stack's RST, or its end, ends the kernel's side.
         self.ours.abort();
         self.stack.shutdown_within(Duration::from_millis(100)).await;
         let kernel = tokio::task::spawn_blocking(move || self.kernel.join());
@@ -148,7 +151,7 @@ impl Transfer {
     }
 }
 
-/// Sends or receives until the other end is gone.
+/// Sends or receives until the peer is gone.
 fn of_the_kernel(way: Way, address: SocketAddr) {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");

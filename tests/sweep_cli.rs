@@ -1,4 +1,5 @@
-//! `airtcp sweep` as a user types it: the files it writes, what it refuses, and that any way to run it gives the same bytes.
+//! `airtcp sweep` as a user types it: its files and errors, and that every way to run it gives the
+//! same bytes.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -30,14 +31,14 @@ wire = ["rate 2mbit delay 5ms limit 20 loss {loss}%"]
 strategies = "{sender}"
 "#;
 
-/// A directory with `grid.toml` in it.
+/// A directory with a `grid.toml`.
 fn directory() -> Result<TempDir, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     fs::write(directory.path().join("grid.toml"), GRID)?;
     Ok(directory)
 }
 
-/// The command in a directory, outside of any cluster.
+/// The command in a directory, without the variables of a cluster.
 fn airtcp(directory: &TempDir, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
     command.current_dir(directory).args(line.split(' '));
@@ -51,7 +52,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What the command says on stderr, which succeeds.
+/// Runs a command that must succeed, and returns its stderr.
 #[track_caller]
 fn said(mut command: Command) -> Result<String, Box<dyn Error>> {
     let output = command.output()?;
@@ -59,7 +60,7 @@ fn said(mut command: Command) -> Result<String, Box<dyn Error>> {
     Ok(stderr(&output))
 }
 
-/// One line on stderr, which is given without the `error: ` it begins with.
+/// Runs a command that must fail with one line, and returns the line without `error: `.
 #[track_caller]
 fn refused(mut command: Command, code: i32) -> Result<String, Box<dyn Error>> {
     let output = command.output()?;
@@ -161,7 +162,7 @@ fn a_killed_run_is_resumed() -> Outcome {
     let line = "sweep grid.toml --seeds 300 --out killed --threads 1";
     let mut killed = airtcp(&directory, line).stderr(Stdio::null()).spawn()?;
     let partial = directory.path().join("killed/shards/shard-1-of-1.jsonl.partial");
-    // Until it has written something, or, on a fast machine, all.
+    // Wait until it has written some records or, on a fast machine, all.
     while killed.try_wait()?.is_none() {
         let mut text = Vec::new();
         let read = fs::File::open(&partial).and_then(|mut file| file.read_to_end(&mut text));

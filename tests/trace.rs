@@ -1,5 +1,6 @@
-//! Traces as others read them: tshark takes the capture without a complaint and shows what became of packets, tcptrace
-//! counts in it what the run counted, and our graph has as many marks.
+//! Traces as other programs read them: tshark reads the capture without a complaint and shows the
+//! fate of packets, tcptrace counts the same as the run, and both graphs have the same number of
+//! marks.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,7 +13,8 @@ use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// Whether tshark and tcptrace are there. Without them a test is skipped, and fails where they are required.
+/// Returns whether tshark and tcptrace are installed. If not, the test is skipped, or fails where
+/// they are required.
 fn have_readers() -> bool {
     ["tshark", "tcptrace"].into_iter().all(|program| {
         let found = Command::new(program).arg("-v").output().is_ok();
@@ -25,34 +27,34 @@ fn have_readers() -> bool {
     })
 }
 
-/// A trace, and the programs that read it.
+/// A directory with a trace, and the report of the run.
 struct Traced {
     dir: tempfile::TempDir,
-    /// What the command printed.
+    /// The JSON output of the command.
     report: Value,
 }
 
 impl Traced {
-    /// Runs `airtcp ARGS --json --trace DIR`, with `input` on its stdin.
+    /// Runs `airtcp ARGS --json --trace DIR` with `input` on its stdin.
     fn run(args: &[&str], input: &str) -> Result<Self, Box<dyn Error>> {
         let dir = tempfile::tempdir()?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
         command.args(args).arg("--json").arg("--trace").arg(dir.path().join("t"));
         let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = streams.spawn()?;
-        // It need not read all of it.
+        // The command may end without reading all of it.
         let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
         let output = child.wait_with_output()?;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(Self { dir, report: serde_json::from_slice(&output.stdout)? })
     }
 
-    /// What a program prints that runs in the trace's directory.
+    /// The output of a program that runs in the trace's directory.
     fn read(&self, program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
         let output = Command::new(program).current_dir(self.dir.path()).args(args).output()?;
         let complaints = String::from_utf8(output.stderr)?;
         assert!(output.status.success(), "{program} {args:?}: {complaints}");
-        // As root tshark says that this is dangerous.
+        // As root, tshark warns that this is dangerous.
         let complaints: Vec<_> =
             complaints.lines().filter(|line| !line.contains("as user \"root\"")).collect();
         assert!(complaints.is_empty(), "{program} {args:?}: {complaints:?}");
@@ -63,7 +65,7 @@ impl Traced {
         self.read("tshark", &[&["-r", "t/packets.pcapng"], args].concat())
     }
 
-    /// How many packets have each comment.
+    /// The number of packets with each comment.
     fn comments(&self) -> Result<BTreeMap<String, u64>, Box<dyn Error>> {
         let mut comments = BTreeMap::new();
         for line in self.tshark(&["-T", "fields", "-e", "frame.comment"])?.lines() {
@@ -73,15 +75,17 @@ impl Traced {
         Ok(comments)
     }
 
-    /// How many dropped packets took up sequence numbers; the handshake's ACK and a reset do not, and may be dropped too.
+    /// The number of dropped packets that take sequence numbers. The handshake's ACK and a reset
+    /// take none, and may be dropped too.
     fn data_dropped(&self) -> Result<u64, Box<dyn Error>> {
         let dropped = "frame.comment contains \"dropped\" \
                        && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)";
         Ok(self.tshark(&["-Y", dropped])?.lines().count() as u64)
     }
 
-    /// Nothing in the capture is broken, and at the sender nothing is missing. `kernel` is the address
-    /// of a kernel: where a checksum is zero it writes 0xffff, which is valid and bad to tshark.
+    /// Asserts that no packet in the capture is malformed, and that no packet of the sender is
+    /// missing. `kernel` is the address of a kernel: for a checksum of zero it writes 0xffff, which
+    /// is valid but bad to tshark.
     fn assert_sound(&self, sender: &str, kernel: Option<&str>) -> Outcome {
         let mut bad = "tcp.checksum.status == Bad".to_owned();
         if let Some(address) = kernel {
@@ -97,7 +101,7 @@ impl Traced {
         Ok(())
     }
 
-    /// What tcptrace tells of the sender's half of the only connection: `unique bytes sent` and so on.
+    /// tcptrace's values for the sender's half of the only connection, such as `unique bytes sent`.
     fn tcptrace(&self) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         let text = self.read("tcptrace", &["-n", "-l", "sender.pcap"])?;
         let pairs = text.lines().filter_map(|line| line.trim().split_once(':'));
@@ -119,7 +123,8 @@ impl Traced {
         Ok(path.clone())
     }
 
-    /// Our graph has the marks that tcptrace's has. Segments without data are arrows to it, and nothing to us.
+    /// Asserts that this graph has the same marks as tcptrace's. Segments without data are arrows
+    /// only in tcptrace's.
     fn assert_same_marks(&self) -> Outcome {
         self.read("tcptrace", &["-n", "-S", "sender.pcap"])?;
         let theirs = std::fs::read_to_string(self.dir.path().join("a2b_tsg.xpl"))?;
@@ -136,10 +141,10 @@ impl Traced {
         Ok(())
     }
 
-    /// How many lines of our graph start with a word.
+    /// The number of lines of the graph that start with a word.
     fn marks(&self, word: &str) -> Result<u64, Box<dyn Error>> {
         let ours = std::fs::read_to_string(self.file("_tsg.xpl")?)?;
-        // A command has a place behind it, a letter stands alone.
+        // A command is followed by a position, a letter stands alone.
         let is_mark = |line: &&str| match line.strip_prefix(word) {
             Some("") => true,
             Some(rest) => {
@@ -185,7 +190,7 @@ fn a_simulated_transfer_is_read_by_tshark_and_tcptrace() -> Outcome {
     let flow = &run["flows"][0];
     let of_flow = |name: &str| flow[name].as_u64().expect("a count");
     assert_eq!(number(&told, "rexmt data pkts"), of_flow("retransmissions"));
-    // The FIN leaves by itself, and counts as sent.
+    // The FIN is a segment of its own, and counts as sent.
     assert_eq!(number(&told, "actual data pkts") + 1, of_flow("segments_sent"));
     traced.assert_same_marks()?;
     assert_eq!(traced.marks("darrow")? + 1, of_flow("segments_sent"));
@@ -226,7 +231,8 @@ fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
     let of_row = |name: &str| row[name].as_u64().expect("a count");
     let comments = traced.comments()?;
     let commented = |comment: &str| comments.get(comment).copied().unwrap_or(0);
-    // The row is told when the time is over; the trace goes on until the connection is reset.
+    // The row's counts stop when the time is over; the trace continues until the connection is
+    // reset.
     assert!(
         of_row("lost") > 0 && commented("dropped: random loss") >= of_row("lost"),
         "{comments:?}"
@@ -237,14 +243,14 @@ fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
     traced.assert_same_marks()?;
     assert_eq!(traced.marks("darrow")?, number(&told, "actual data pkts"));
     assert_eq!(traced.marks("x")?, traced.data_dropped()?);
-    // The picture of all senders lies beside that of the connection.
+    // The picture of all senders is beside that of the connection.
     let senders = traced.dir.path().join("t/senders.svg");
     assert!(std::fs::read_to_string(&senders)?.contains("cubic"));
     std::fs::remove_file(senders)?;
     assert_drawn(&traced.file(".svg")?)
 }
 
-/// The picture has its three panels, and is one that a browser opens.
+/// Asserts that the picture has its three panels and is small enough for a browser.
 fn assert_drawn(path: &Path) -> Outcome {
     let svg = std::fs::read_to_string(path)?;
     for words in ["sequence number", "dropped by the link", "cwnd", "ssthresh", "RTT sample"] {

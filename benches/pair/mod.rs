@@ -1,4 +1,4 @@
-//! Two hosts back to back, checksums on, no device, and a transfer from one to the other.
+//! Two directly connected hosts with checksums and no device, and a transfer between them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use airtcp_sim::World;
 use airtcp_stack::host::{Cidr, Host, HostConfig, SocketId};
 use airtcp_types::{Instant, NodeId, Observer, PortId};
 
-/// What a transfer moves.
+/// The size of a transfer.
 const BYTES: usize = 8 << 20;
 const SMSS: usize = 1448;
-/// The same in segments.
+/// The size of a transfer in segments.
 pub(crate) const SEGMENTS: usize = BYTES / SMSS;
 
-/// The hosts, the first of which sends.
+/// Two hosts: the client sends to the server.
 pub(crate) struct Pair {
     world: World<Host>,
     client: NodeId,
@@ -22,14 +22,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// `events`: whether the hosts tell of them.
+    /// Connects two hosts; `events` turns their events on.
     pub(crate) fn new(events: bool) -> Self {
         let mut world = World::new();
         let [client, server] = [1, 2].map(|last| {
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
             let mut config = HostConfig::new([Cidr::new(address, 24).expect("a prefix of 24")]);
             config.events = events;
-            // Time goes by in microseconds here, in which a paced sender would mostly wait.
+            // Time passes in microseconds here, so a paced sender would mostly wait.
             config.tcp.sender.combination = "rack/cubic".parse().expect("a combination");
             world.add(Host::new(config))
         });
@@ -43,7 +43,7 @@ impl Pair {
         SocketAddr::from(([10, 0, 0, 2], 5001))
     }
 
-    /// Moves [`BYTES`] over a new connection, a microsecond for each chunk.
+    /// Moves [`BYTES`] over a new connection, and advances the clock by a microsecond per chunk.
     pub(crate) fn transfer(&mut self, observer: &mut (impl Observer + ?Sized)) {
         let connect = |host: &mut Host, now| host.tcp_connect(now, Self::address(), None);
         let client = self.act(self.client, observer, connect).expect("a connection to begin");
@@ -70,12 +70,13 @@ impl Pair {
         }
         for (host, socket) in [(self.client, Some(client)), (self.server, server)] {
             let Some(socket) = socket else { continue };
-            // The first one's reset has closed the other.
+            // The first host's reset may have closed the other connection.
             let _ = self.act(host, observer, |host, now| host.tcp_abort(now, socket));
         }
     }
 
-    /// Does something at a host; nobody waits for word of sockets.
+    /// Calls `act` with a host after discarding its readiness notifications, which nothing uses
+    /// here.
     fn act<T>(
         &mut self,
         id: NodeId,

@@ -1,24 +1,25 @@
-//! The links, and what goes over them.
+//! The links, and the files transferred over them.
 
 use std::time::Duration;
 
-/// A link; the server is at port 0.
+/// A link with the server at port 0.
 #[derive(Debug)]
 pub(crate) struct LinkCase {
     pub(crate) name: &'static str,
-    /// To the client, and from it.
+    /// Towards the client; `up` is the other direction.
     pub(crate) down: &'static str,
     pub(crate) up: &'static str,
-    /// What RRTP is told, where it is told: the link's own numbers.
+    /// The link's own numbers, which RRTP gets in its seeded form.
     pub(crate) rate: u64,
     pub(crate) rtt_ms: u64,
     pub(crate) loss: f64,
-    /// What goes over it.
+    /// The files transferred over this link.
     pub(crate) sizes: &'static [Size],
 }
 
-/// The thesis's CDMA and satellite (Table 4.3), with queues that are chosen; `edge` is the link of that name; EVDO is chosen.
-/// Packets are lost both ways.
+/// CDMA and satellite come from Table 4.3 of the thesis, with queues chosen for this benchmark;
+/// `edge` is the link of that name; EVDO is chosen. Except on `edge` and `lossy`, packets are lost
+/// in both directions.
 pub(crate) const LINKS: [LinkCase; 5] = [
     LinkCase {
         name: "cdma",
@@ -67,7 +68,7 @@ pub(crate) const LINKS: [LinkCase; 5] = [
     },
 ];
 
-/// A file.
+/// A file to transfer.
 #[derive(Debug)]
 pub(crate) struct Size {
     pub(crate) name: &'static str,
@@ -82,7 +83,7 @@ const ALL: &[Size] = &[
 const LARGE: &[Size] = &[Size { name: "1GiB", bytes: 1 << 30 }];
 
 impl LinkCase {
-    /// How long the bytes alone take at the link's rate.
+    /// The time that the file's bytes take at the link's rate.
     pub(crate) fn ideal(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 * 8.0 / self.rate as f64)
     }

@@ -1,9 +1,11 @@
-//! The time of `quickget` over slow links, real packets in real time: RRTP beside the kernel's TCP and ours.
+//! Measures the time of `quickget` over slow links with real packets in real time: RRTP beside the
+//! kernel's TCP and this stack's.
 //!
-//! `cargo bench --bench quick` runs ten times what ends within minutes, many transfers at a time, each over a link of its own
-//! between two namespaces; `-- cdma 100kB` the rows whose names have both words in them, `-- satellite 10MB` what takes more than
-//! an hour. `--runs N`, `--parallel N`; `--json FILE` writes each run down as it ends. It needs namespaces, and says so and
-//! measures nothing without.
+//! `cargo bench --bench quick` runs each transfer ten times, many at a time, each over its own link
+//! between two namespaces. It skips transfers that take more than half an hour; `-- satellite 10MB`
+//! names the link and file of such a transfer. `-- cdma 100kB` selects the rows whose names contain
+//! both words. `--runs N` and `--parallel N` change the numbers; `--json FILE` writes each run when
+//! it ends. Without network namespaces it prints the reason and measures nothing.
 
 mod link;
 mod table;
@@ -20,7 +22,7 @@ use airtcp_testbed::requirements;
 use link::LINKS;
 use transfer::{SENDERS, Site, Transfer};
 
-/// What takes longer than this is run only where its link and its file are named.
+/// A transfer longer than this runs only if its link and its file are named.
 const LONG: Duration = Duration::from_secs(30 * 60);
 
 struct Arguments {
@@ -54,7 +56,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// All that is to be run, the longest first.
+    /// All transfers to run, the longest first.
     fn transfers(&self) -> Vec<Transfer> {
         let mut all = Vec::new();
         for link in &LINKS {

@@ -8,8 +8,8 @@ use crate::transfer::{SENDERS, Sender, Transfer};
 /// Student's t for 95 %, two-sided, by degrees of freedom from 1.
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
-/// A row for each file and link, a column for each sender: the mean time in seconds, and half the interval that has the mean
-/// with 95 %.
+/// Formats a row for each link and file and a column for each sender: the mean time in seconds with
+/// the half-width of its 95 % confidence interval.
 pub(crate) fn of(results: &[(Transfer, Option<f64>)]) -> String {
     let mut text = format!("| link | file | bytes alone |{}\n", SENDERS.map(column).concat());
     let _ = writeln!(text, "| --- | --- | --- |{}", " --- |".repeat(SENDERS.len()));

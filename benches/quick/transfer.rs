@@ -1,4 +1,4 @@
-//! One file, over a link of its own.
+//! One file transferred over its own link.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -23,16 +23,16 @@ use crate::link::{LinkCase, Size};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Who sends.
+/// The sender of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sender {
-    /// RRTP that knows only that the link is its alone.
+    /// RRTP that knows only that it has the link to itself.
     Native,
-    /// RRTP that knows the link's numbers.
+    /// RRTP that also knows the link's numbers.
     Seeded,
     /// The kernel's TCP with this congestion control.
     Kernel(&'static str),
-    /// This stack's TCP, of these parts.
+    /// This stack's TCP with this combination.
     Ours(&'static str),
 }
 
@@ -55,11 +55,11 @@ impl Sender {
     }
 }
 
-/// The files that are served.
+/// A directory with the served files.
 pub(crate) struct Site(TempDir);
 
 impl Site {
-    /// Those that are asked for.
+    /// Writes the files that the transfers need.
     pub(crate) fn new(transfers: &[Transfer]) -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
         for Size { name, bytes } in transfers.iter().map(|one| one.size) {
@@ -76,18 +76,18 @@ fn content(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error says that it has ended.
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What is run.
+/// One transfer: a link, a file, a sender and a seed.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) link: &'static LinkCase,
@@ -101,7 +101,7 @@ impl Transfer {
         format!("{} {} {}", self.link.name, self.size.name, self.sender.name())
     }
 
-    /// How long it took, from the call to the last byte, in seconds.
+    /// Returns the transfer's duration in seconds, from the call to the last byte.
     pub(crate) fn run(&self, site: &Site) -> Outcome<f64> {
         let (down, up): (LinkSpec, LinkSpec) =
             (self.spec(self.link.down).parse()?, self.spec(self.link.up).parse()?);
@@ -133,7 +133,7 @@ impl Transfer {
         format!("{link} seed {}", self.seed)
     }
 
-    /// A command of ours; RRTP is told of the link what the sender may know.
+    /// A command of `airtcp`. For RRTP it gets a profile with what the sender may know of the link.
     fn command(&self, name: &str, directory: &std::path::Path) -> Outcome<Command> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
         command.arg(name).env_remove("RUST_LOG");
@@ -152,7 +152,7 @@ impl Transfer {
         Ok(command)
     }
 
-    /// Whatever serves; it goes with what comes back.
+    /// Starts the server. Dropping the result ends it.
     fn serve(&self, site: &Site, left: &End, at: &str) -> Outcome<Option<(Running, TempDir)>> {
         let namespace = left.namespace();
         let address = SocketAddr::from((Dumbbell::address(Dumbbell::LEFT, false), 80));
@@ -191,7 +191,7 @@ impl Transfer {
         Ok(Some((server, directory)))
     }
 
-    /// What a client printed, if it ended well and in time.
+    /// Returns the client's output if it succeeds in time.
     fn wait(&self, client: Child) -> Outcome<String> {
         let limit = Duration::from_secs(120) + self.link.ideal(self.size.bytes) * 6;
         let begin = Instant::now();
@@ -214,7 +214,7 @@ impl Transfer {
     }
 }
 
-/// One answer over TCP, the kernel's or ours, with the head that a client needs.
+/// Serves one response over TCP, the kernel's or this stack's, with the header that a client needs.
 async fn answer<S>(mut stream: S, content: Vec<u8>) -> io::Result<usize>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -228,11 +228,12 @@ where
     );
     stream.write_all(&[answer.as_bytes(), &content].concat()).await?;
     stream.shutdown().await?;
-    // Until the client has it all and goes away.
+    // Wait until the client has everything and closes.
     stream.read_to_end(&mut head).await
 }
 
-/// The SHA-256 as a value of `Repr-Digest` (RFC 9530 section 3), without which `quickget` takes nothing.
+/// The SHA-256 as a value of `Repr-Digest` (RFC 9530 section 3), without which `quickget` rejects a
+/// response.
 fn digest(content: &[u8]) -> String {
     format!("sha-256=:{}:", BASE64.encode(&Sha256::digest(content)))
 }

@@ -1,4 +1,4 @@
-//! Flows as packets: what their two ends would send if nothing were lost.
+//! Flows as packets: the segments that both ends would send without loss.
 
 use std::net::Ipv4Addr;
 
@@ -10,18 +10,18 @@ use etherparse::PacketBuilder;
 const FIXED: u32 = 0x0a01_0000;
 const MOBILE: u32 = 0x0a02_0000;
 const DATA: usize = 1440;
-/// Addresses of a network that flows use.
+/// The number of addresses in each network that flows use.
 const HOSTS: u32 = 60_000;
 
 #[derive(Clone, Copy)]
 struct Flow {
-    /// The next number of the fixed host's.
+    /// The next sequence number of the fixed host.
     next: u32,
-    /// The mobile's.
+    /// The mobile's acknowledgment number.
     acked: u32,
 }
 
-/// Flows in their order, each with its numbers.
+/// Flows that send in turn, each with its own numbers.
 pub(crate) struct Flows {
     flows: Vec<Flow>,
     turn: usize,
@@ -45,7 +45,8 @@ impl Flows {
         packet
     }
 
-    /// What a packet that arrived at the mobile's end has as its mark, and the ACK for every second one.
+    /// Handles a packet that arrives at the mobile: returns its mark, and an ACK for every second
+    /// segment.
     pub(crate) fn arrived(&mut self, packet: &[u8]) -> Option<(u64, Option<Vec<u8>>)> {
         let payload = packet.get(40..)?;
         let mark = u64::from_be_bytes(payload.get(..8)?.try_into().ok()?);
@@ -83,7 +84,7 @@ fn built(
     packet
 }
 
-/// Prints what the state of `count` flows takes, and what a flood of SYNs adds.
+/// Prints the memory per flow of `count` flows, and the memory that a flood of SYNs adds.
 pub(crate) fn memory(station: &mut Station, count: u32, flood: u32) {
     let mut now = Instant::ZERO;
     let mut put = |station: &mut Station, side: Side, packet| {
@@ -106,7 +107,7 @@ pub(crate) fn memory(station: &mut Station, count: u32, flood: u32) {
     let before = station.status(settled);
     let mut last = settled;
     for index in 0..flood {
-        // Other ports than those of the flows.
+        // These ports differ from those of the flows.
         let syn = built(index + 2 * HOSTS, Side::Wired, &[], |builder| builder.syn(), index);
         last = put(station, Side::Wired, syn);
     }

@@ -1,8 +1,9 @@
-//! A node whose time goes faster.
+//! A wrapper that runs a node on a faster clock.
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-/// How much faster: the two hours after which a silent flow is forgotten are longer than a turn of all flows, too.
+/// How much faster the clock runs. At this speed the two hours after which a silent flow is
+/// forgotten are still longer than a round of all flows.
 const HASTE: u64 = 1_000;
 
 pub(crate) struct Hasty<N>(pub(crate) N);

@@ -1,11 +1,13 @@
-//! Ten thousand flows through one base station, on real TUN devices: what it costs beside a bridge that forwards, pair by
-//! pair in one run, because only ratios mean anything on a shared machine.
+//! Measures ten thousand flows through one base station on real TUN devices, beside a bridge that
+//! only forwards. The two alternate in one run, because only ratios are meaningful on a shared
+//! machine.
 //!
-//! A radio is slow because the air is. Here the station's clock runs a thousand times as fast as the wall's, so that
-//! what is measured is the station's work and not its air time. Frames are lost as often as ever. Snoop's timer, which that
-//! clock drives too, would run out before the kernel has passed an ACK on: it is not measured.
+//! A radio is slow because of its air time. The station's clock therefore runs a thousand times as
+//! fast as real time, so that the station's work is measured and not its air time. Frames are lost
+//! at the usual rate. Snoop is not measured: its timer runs on the same clock and would expire
+//! before the kernel has passed on an ACK.
 //!
-//! It needs root, and says so and measures only the memory without.
+//! Without root it prints the reason and measures only the memory.
 
 mod flows;
 mod hasty;
@@ -50,7 +52,7 @@ fn main() {
         for _ in 0..pairs {
             let both = [&path, &bridge].map(|path| {
                 let mut flows = Flows::new(FLOWS);
-                // Every flow is known, and proven, before anything is measured.
+                // Make every flow known and proven before anything is measured.
                 path.load(&mut flows, Load::Packets(4 * u64::from(FLOWS)));
                 let rate = path.load(&mut flows, Load::Full);
                 (rate, path.load(&mut flows, Load::Single))

@@ -1,4 +1,4 @@
-//! A node between two kernels, and who sends and receives beyond them.
+//! A node between two kernels, and the sender and the receiver beyond them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,32 +12,32 @@ use tokio::runtime::{Builder, Runtime};
 use crate::flows::Flows;
 
 const TIME: Duration = Duration::from_millis(700);
-/// Packets under way at a time, ACKs not counted.
+/// The number of packets in flight at a time, ACKs not counted.
 const WINDOW: u64 = 256;
-/// What has not arrived by then is lost.
+/// After this time without an arrival, the packets in flight count as lost.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How many packets are under way at a time.
+/// How many packets are in flight at a time, and for how long.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Load {
-    /// As many as are of use, until so many have arrived.
+    /// A full window, until this many packets have arrived.
     Packets(u64),
-    /// As many as are of use.
+    /// A full window, for a fixed time.
     Full,
-    /// One.
+    /// One packet at a time, for a fixed time.
     Single,
 }
 
-/// What came of it.
+/// The result of one load.
 pub(crate) struct Sample {
-    /// Packets that left the node, both ways.
+    /// Packets that left the node per second, in both directions.
     pub(crate) per_second: f64,
-    /// One way towards the mobile, in microseconds, in ascending order.
+    /// Sorted one-way delays towards the mobile in microseconds.
     delays: Vec<f64>,
 }
 
 impl Sample {
-    /// The latency that this share of the packets had at most.
+    /// The delay at this quantile.
     pub(crate) fn late(&self, share: f64) -> f64 {
         let index = (self.delays.len() as f64 * share) as usize;
         self.delays.get(index.min(self.delays.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
@@ -46,13 +46,13 @@ impl Sample {
 
 pub(crate) struct Path {
     runtime: Runtime,
-    /// Beyond the kernels: where fixed hosts send, and where mobiles receive.
+    /// The devices beyond the kernels: the fixed hosts' and the mobiles'.
     ends: std::cell::RefCell<[Tun; 2]>,
     _namespaces: [Namespace; 2],
 }
 
 impl Path {
-    /// Starts the node on a thread of its own, which lasts as long as the process.
+    /// Starts the node on its own thread, which lasts as long as the process.
     pub(crate) fn start(node: impl Node + Send + 'static) -> Self {
         let namespaces = [(); 2].map(|()| Namespace::new().expect("a namespace"));
         let files = namespaces.each_ref().map(|namespace| {
@@ -91,7 +91,7 @@ impl Path {
         Self { runtime, ends: ends.into(), _namespaces: namespaces }
     }
 
-    /// Sends for a time.
+    /// Runs one load and measures it.
     pub(crate) fn load(&self, flows: &mut Flows, load: Load) -> Sample {
         let window = if load == Load::Single { 1 } else { WINDOW };
         let is_over = |arrived, time| match load {
@@ -103,7 +103,7 @@ impl Path {
         let (mut inbox, mut outbox, mut acks) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let (mut sent, mut arrived, mut acked) = (0_u64, 0_u64, 0_u64);
         let mut delays = Vec::new();
-        // What the load before has left under way is none of this one's.
+        // Discard packets that the previous load has left in flight.
         let mut heard = Instant::now();
         while heard.elapsed() < PATIENCE {
             for end in [&mut *fixed, &mut *mobile] {
@@ -114,12 +114,12 @@ impl Path {
         }
         let begin = Instant::now();
         let mut heard = begin;
-        // Its reactor has to hear of the devices.
+        // The devices need their reactor to run.
         self.runtime.block_on(async {
             while !is_over(arrived, begin.elapsed()) {
                 let now = Instant::now();
                 if now.duration_since(heard) > PATIENCE {
-                    // Lost, and counted in no rate.
+                    // These packets are lost and count in no rate.
                     (sent, heard) = (arrived, now);
                 }
                 while sent - arrived < window {
@@ -132,7 +132,7 @@ impl Path {
                 for packet in inbox.drain(..) {
                     let Some((mark, ack)) = flows.arrived(&packet.data) else { continue };
                     if arrived == sent {
-                        // Given up too soon.
+                        // Taken for lost too early; it is not counted.
                         continue;
                     }
                     let late = (begin.elapsed().as_nanos() as u64).saturating_sub(mark);

@@ -1,4 +1,5 @@
-//! This stack with a sink that `airtcp serve` does not have: it copies what it reads into a buffer of its own.
+//! This stack with a sink that `airtcp serve` does not have: it copies the data into its own
+//! buffer.
 
 use std::io;
 use std::net::SocketAddr;

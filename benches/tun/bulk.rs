@@ -1,4 +1,4 @@
-//! As much as goes through, over one connection or many.
+//! Measures bulk throughput over one connection or many.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::measurement::{Effort, Measurement};
 use crate::services::Service;
 use crate::subject::{Subject, own_cpu_time};
 
-/// Bytes per read and write: more than the stacks', so that they are what is measured.
+/// Bytes per read and write, more than the stacks use, so that the stacks limit the rate.
 const CHUNK: usize = 1 << 18;
 /// How much longer than planned all flows together may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the data goes.
+/// The direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     IntoStack,
-    /// The stack's application has it copied into a buffer of its own.
+    /// Into the stack, whose application copies the data into its own buffer.
     IntoBuffer,
     OutOfStack,
 }
@@ -43,10 +43,10 @@ pub(crate) struct Bulk {
     pub(crate) direction: Direction,
 }
 
-/// What came of it.
+/// The data that all flows moved.
 struct Moved {
     bytes: u64,
-    /// From the first byte to the last one's arrival.
+    /// From the first byte until the last byte arrives.
     time: Duration,
 }
 
@@ -75,7 +75,7 @@ impl Measurement for Bulk {
     }
 }
 
-/// Has so many flows go on for a time.
+/// Runs this many flows for a time.
 async fn run(flows: usize, direction: Direction, time: Duration) -> io::Result<Moved> {
     let mut streams = connect_all(flows, direction)?;
     let start = Instant::now();
@@ -94,7 +94,7 @@ async fn run(flows: usize, direction: Direction, time: Duration) -> io::Result<M
     Ok(Moved { bytes, time: start.elapsed() })
 }
 
-/// Connections that [`flow`] is to use.
+/// Opens the connections for [`flow`].
 pub(crate) fn connect_all(flows: usize, direction: Direction) -> io::Result<Vec<TcpStream>> {
     let service = match direction {
         Direction::IntoStack => Service::Sink,
@@ -104,7 +104,7 @@ pub(crate) fn connect_all(flows: usize, direction: Direction) -> io::Result<Vec<
     (0..flows).map(|turn| connect_async(service, turn)).collect()
 }
 
-/// Moves what can be moved until `end`; gives the bytes that have arrived.
+/// Moves data until `end` and returns the number of bytes that arrived.
 pub(crate) async fn flow(
     mut stream: TcpStream,
     direction: Direction,

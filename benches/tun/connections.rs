@@ -1,4 +1,4 @@
-//! Connections that open, say nothing and close.
+//! Measures connections that open and close without data.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
@@ -10,12 +10,12 @@ use crate::measurement::{Effort, Measurement};
 use crate::services::Service;
 use crate::subject::Subject;
 
-/// Connections that are made at a time.
+/// The number of connections made at a time.
 pub(crate) const PARALLEL: usize = 64;
-/// What so many connections may take.
+/// The most time that the memory measurement may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One after another, with both ends on one CPU.
+/// Connections one after another, with both ends on one CPU.
 pub(crate) struct OneByOne {
     pub(crate) cpu: usize,
 }
@@ -65,7 +65,7 @@ impl Measurement for InParallel {
     }
 }
 
-/// What connections that have ended leave behind.
+/// The memory of the stack before and after many short connections.
 pub(crate) struct Churn;
 
 impl Measurement for Churn {
@@ -97,8 +97,8 @@ impl Measurement for Churn {
     }
 }
 
-/// Opens and closes connections, `parallel` at a time, until there were `most` or the time is over; gives their number per
-/// second.
+/// Opens and closes connections, `parallel` at a time, until there were `most` or `time` is over.
+/// Returns their number per second.
 fn open_and_close(parallel: usize, most: usize, time: Duration) -> io::Result<f64> {
     let begun = AtomicUsize::new(0);
     let start = Instant::now();
@@ -122,7 +122,7 @@ fn open_and_close(parallel: usize, most: usize, time: Duration) -> io::Result<f6
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Closes a connection in order: this end first.
+/// Closes a connection in order, this end first.
 pub(crate) fn close(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     match stream.read(&mut [0])? {

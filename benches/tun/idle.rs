@@ -1,4 +1,4 @@
-//! The cost of open and silent connections.
+//! Measures the cost of open, silent connections.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,12 +11,12 @@ use crate::measurement::{Effort, Measurement};
 use crate::services::Service;
 use crate::subject::Subject;
 
-/// What opening them may take.
+/// The most time that opening the connections may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// For the last of them to be accepted and to come to rest, which takes this stack a second: then it gives memory back that
-/// a connection keeps from segment to segment.
+/// The time for the last connections to be accepted and become idle. After a second without
+/// segments this stack frees the memory that a connection keeps between segments.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Of so many, one is asked whether it is still there.
+/// One connection in this many is checked to be still open.
 const EVERY: usize = 50;
 
 pub(crate) struct Idle;

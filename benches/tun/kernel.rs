@@ -1,4 +1,4 @@
-//! The kernel as what is measured: what can be had where no packet leaves it.
+//! The kernel's TCP as the subject: the best possible result, because no packet leaves the kernel.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use crate::client::{CONGESTION, STACK};
 use crate::services::Service;
 use crate::subject::say_ready;
 
-/// Serves until the process is killed: each service on a thread of its own, so that the kernel's echo waits for no bulk
-/// but in the kernel.
+/// Serves until the process is killed. Each service has its own thread, so that the echo waits for
+/// bulk only inside the kernel.
 pub(crate) fn serve() -> io::Result<()> {
     for service in Service::ALL {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,9 +1,10 @@
-//! Measures a stack on a TUN device, with the kernel at the other end: `airtcp serve` with its defaults beside a bare
-//! smoltcp poll loop and beside the kernel itself, pair by pair in one run, because only ratios mean anything on a shared
-//! machine.
+//! Measures stacks on a TUN device with the kernel at the other end: `airtcp serve` beside a bare
+//! smoltcp poll loop and beside the kernel itself. The two stacks of a pair alternate in one run,
+//! because only ratios are meaningful on a shared machine.
 //!
-//! `cargo bench --bench tun` measures all; `-- bulk smoltcp` the rows whose names have both words in them; `--json FILE`
-//! writes the same to a file. It needs root, and says so and measures nothing without.
+//! `cargo bench --bench tun` measures everything; `-- bulk smoltcp` selects the rows whose names
+//! contain both words; `--json FILE` also writes the results to a file. Without root it prints the
+//! reason and measures nothing.
 
 mod airtcp_stack;
 mod bulk;
@@ -32,7 +33,7 @@ use measurement::{Effort, Measurement};
 use pingpong::{Loaded, PingPong};
 use subject::{Kind, SERVE, Settings, Subject};
 
-/// What is compared with what.
+/// The pairs of stacks to compare.
 const PAIRS: [[Kind; 2]; 6] = [
     [Kind::Airtcp, Kind::Smoltcp],
     [Kind::AirtcpOffload, Kind::SmoltcpOffload],
@@ -41,7 +42,7 @@ const PAIRS: [[Kind; 2]; 6] = [
     QUEUES,
     OFFLOAD_QUEUES,
 ];
-/// One queue beside two, of which only many flows notice anything.
+/// Two queues beside one, which makes a difference only for many flows.
 const QUEUES: [Kind; 2] = [Kind::AirtcpQueues, Kind::Airtcp];
 const OFFLOAD_QUEUES: [Kind; 2] = [Kind::AirtcpOffloadQueues, Kind::AirtcpOffload];
 const QUEUES_FLOWS: usize = 64;
@@ -49,7 +50,7 @@ const FLOWS: [usize; 3] = [1, 16, 256];
 
 #[derive(Default)]
 struct Arguments {
-    /// Words that a row's name has to have.
+    /// Words that a row's name must contain.
     words: Vec<String>,
     json: Option<PathBuf>,
     is_bench: bool,
@@ -78,13 +79,13 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Whether a row's name has all words: `airtcp/smoltcp bulk 16 flows in`.
+    /// Whether a row's name, such as `airtcp/smoltcp bulk 16 flows in`, contains all words.
     fn wants(&self, [first, second]: [&str; 2], measurement: &str) -> bool {
         let row = format!("{first}/{second} {measurement}");
         self.words.iter().all(|word| row.contains(word.as_str()))
     }
 
-    /// `cargo test --benches` says nothing, and wants a sign of life.
+    /// `cargo test --benches` passes no arguments and only needs a smoke test.
     fn effort(&self) -> Effort {
         if self.is_bench && !self.is_test { Effort::WHOLE } else { Effort::TEST }
     }
@@ -124,7 +125,7 @@ fn run(arguments: &Arguments) -> io::Result<()> {
             table::print_head(names, effort.pairs);
         }
         for measurement in wanted {
-            // One that fails is no reason to know nothing of the others.
+            // A failed measurement does not stop the others.
             match compare(kinds, measurement.as_ref(), cpu, &effort) {
                 Ok(quantities) => values.extend(quantities),
                 Err(error) => {
@@ -192,7 +193,7 @@ fn compare(
                 None => Subject::start(kind, settings).map_err(of)?,
             };
             pair.push(measurement.measure(&started, effort).map_err(of)?);
-            // One that is not to be used again ends before the other one is measured.
+            // A subject that is not reused ends before the other one is measured.
             *subject = (!measurement.is_fresh()).then_some(started);
         }
         samples.push(pair);

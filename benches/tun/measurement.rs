@@ -1,22 +1,22 @@
-//! The type of a measurement.
+//! The trait of a measurement.
 
 use std::io;
 use std::time::Duration;
 
 use crate::subject::Subject;
 
-/// How much of it is done.
+/// The extent of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Times that both are measured, one after the other.
+    /// The number of pairs: measurements of both stacks, one after the other.
     pub(crate) pairs: usize,
-    /// For how long what is counted in time goes on.
+    /// The duration of a measurement by time.
     pub(crate) time: Duration,
-    /// Connections that are open together, and idle.
+    /// The number of idle connections open at a time.
     pub(crate) idle: usize,
-    /// For how long they are.
+    /// How long they stay idle.
     pub(crate) silence: Duration,
-    /// Connections that open and close.
+    /// The number of short connections.
     pub(crate) short: usize,
 }
 
@@ -28,7 +28,7 @@ impl Effort {
         silence: Duration::from_secs(10),
         short: 100_000,
     };
-    /// A sign of life.
+    /// A smoke test.
     pub(crate) const TEST: Self = Self {
         pairs: 1,
         time: Duration::from_millis(100),
@@ -38,19 +38,19 @@ impl Effort {
     };
 }
 
-/// Something that is measured of a stack, as one number or more.
+/// A measurement of a stack, with one number or more as the result.
 pub(crate) trait Measurement {
     fn name(&self) -> String;
 
-    /// What the numbers are, with their units.
+    /// The names of the numbers, with their units.
     fn quantities(&self) -> &'static [&'static str];
 
-    /// Connections for echoes that begin at the same time.
+    /// The number of echo connections that open at the same time.
     fn echoes(&self) -> usize {
         1
     }
 
-    /// Whether the stack runs on one CPU, as its peer does then.
+    /// Whether the stack and its peer run on one CPU.
     fn is_pinned(&self) -> bool {
         false
     }
@@ -60,14 +60,13 @@ pub(crate) trait Measurement {
         false
     }
 
-    /// Whether it needs a stack that has done nothing yet.
+    /// Whether it needs a newly started stack.
     fn is_fresh(&self) -> bool {
         false
     }
 
-    /// Measures once: a number for each quantity.
+    /// Measures once and returns a number for each quantity.
     ///
-    /// # Errors
-    /// The stack does not do what it is to do, or not in time.
+    /// # Errors Returns an error if the stack fails or does not answer in time.
     fn measure(&self, subject: &Subject, effort: &Effort) -> io::Result<Vec<f64>>;
 }

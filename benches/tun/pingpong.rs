@@ -1,4 +1,4 @@
-//! The round trip of one byte: alone with both ends on one CPU, and beside bulk.
+//! Measures the round trip of one byte: alone with both ends on one CPU, and under bulk load.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,11 +10,11 @@ use crate::measurement::{Effort, Measurement};
 use crate::services::Service;
 use crate::subject::Subject;
 
-/// Bulk flows beside it.
+/// The number of concurrent bulk flows.
 const FLOWS: usize = 64;
 const QUANTITIES: &[&str] = &["p50 us", "p99 us"];
 
-/// On one CPU: across two it would be their wake-up that is measured.
+/// A ping-pong on one CPU: across two, the wake-up of the other CPU would be measured.
 pub(crate) struct PingPong {
     pub(crate) cpu: usize,
 }
@@ -41,7 +41,7 @@ impl Measurement for PingPong {
     }
 }
 
-/// Beside bulk, wherever the scheduler puts the ends.
+/// A ping-pong under bulk load, on any CPU.
 pub(crate) struct Loaded(pub(crate) Direction);
 
 impl Measurement for Loaded {
@@ -56,7 +56,7 @@ impl Measurement for Loaded {
     fn measure(&self, subject: &Subject, effort: &Effort) -> io::Result<Vec<f64>> {
         let (direction, time) = (self.0, effort.time);
         let started = async move {
-            // For ever: what counts is over before.
+            // The flows outlast the measurement.
             let end = Instant::now() + Duration::from_secs(3600);
             let flows = bulk::connect_all(FLOWS, direction)?;
             let flows =
@@ -66,7 +66,7 @@ impl Measurement for Loaded {
         let stream = subject.at_client(|| connect(Service::Echo, 0))?;
         let flows = subject.client().block_on(started)?;
         let measured = subject.at_client(move || {
-            // The windows open first.
+            // Wait for the flows' windows to open.
             std::thread::sleep(time / 2);
             percentiles(round_trips(stream, time)?)
         });
@@ -79,7 +79,7 @@ impl Measurement for Loaded {
     }
 }
 
-/// In nanoseconds.
+/// Round-trip times in nanoseconds.
 fn round_trips(mut stream: TcpStream, time: Duration) -> io::Result<Vec<u64>> {
     stream.set_nodelay(true)?;
     let (mut byte, mut times) = ([0x5a], Vec::new());
@@ -88,7 +88,7 @@ fn round_trips(mut stream: TcpStream, time: Duration) -> io::Result<Vec<u64>> {
         let sent = Instant::now();
         stream.write_all(&byte)?;
         stream.read_exact(&mut byte).map_err(|error| match error.kind() {
-            // What the socket's own time-out is called.
+            // The socket's time-out is reported as `WouldBlock`.
             io::ErrorKind::WouldBlock => io::Error::other(format!("no echo for {PATIENCE:?}")),
             _ => error,
         })?;
@@ -97,7 +97,7 @@ fn round_trips(mut stream: TcpStream, time: Duration) -> io::Result<Vec<u64>> {
     Ok(times)
 }
 
-/// In microseconds.
+/// The percentiles in microseconds.
 fn percentiles(mut times: Vec<u64>) -> io::Result<Vec<f64>> {
     times.sort_unstable();
     let last = times.len().checked_sub(1).ok_or(io::ErrorKind::TimedOut)?;

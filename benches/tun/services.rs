@@ -1,18 +1,19 @@
-//! The services of every stack under test: two sinks, a source and an echo. `airtcp serve` has its own.
+//! The services of every stack under test: two sinks, a source and an echo. `airtcp serve` has its
+//! own.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes per read and write of bulk.
+/// Bytes per read and write of bulk data.
 pub(crate) const CHUNK: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Service {
-    /// Takes what comes as it lies in memory, where the stack gives it out like that, and answers at the end with the number
-    /// of bytes, 8 bytes big-endian.
+    /// Reads data in place, without a copy, where the stack supports that. At the end it answers
+    /// with the number of bytes: 8 bytes, big-endian.
     Sink,
-    /// The same, but reads everything into a buffer of its own.
+    /// Like the sink, but copies everything into its own buffer.
     Reader,
     /// Writes until the peer resets.
     Source,
@@ -23,7 +24,7 @@ pub(crate) enum Service {
 impl Service {
     pub(crate) const ALL: [Self; 4] = [Self::Sink, Self::Reader, Self::Source, Self::Echo];
 
-    /// As `airtcp serve` has it, but for the reader.
+    /// The name that `airtcp serve` uses; it has no reader.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sink => "sink",
@@ -42,7 +43,7 @@ impl Service {
         }
     }
 
-    /// Serves one connection to its end, of a stack that copies whatever is read.
+    /// Serves one connection to its end, for a stack whose reads copy.
     pub(crate) async fn serve(
         self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -65,7 +66,7 @@ impl Service {
                 }
             }
             Self::Echo => {
-                // Small: what an idle connection takes is to be the stack's.
+                // A small buffer, so that the memory of an idle connection is the stack's.
                 let mut buffer = [0; 64];
                 loop {
                     match stream.read(&mut buffer).await? {

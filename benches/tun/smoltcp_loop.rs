@@ -1,5 +1,5 @@
-//! A bare smoltcp poll loop, the peer to beat: no tasks, no wakers, CUBIC, buffers of 1 MiB for bulk, and no allocation once
-//! there are as many sockets as there were ever connections at a time.
+//! A bare smoltcp poll loop as the baseline: no tasks, no wakers, CUBIC, buffers of 1 MiB for bulk.
+//! It allocates only for more concurrent connections than there were before.
 
 use std::io;
 
@@ -16,20 +16,20 @@ use crate::services::{CHUNK, Service};
 use crate::subject::{DEVICE, say_ready};
 use crate::vnet::TunDevice;
 
-/// What bulk goes through; and the other way.
+/// Buffer bytes for bulk data; [`LITTLE`] is for the other direction.
 const BULK: usize = 1 << 20;
 const LITTLE: usize = 1 << 12;
-/// Both ways of an echo.
+/// Buffer bytes in both directions of an echo.
 const ECHO: usize = 1 << 16;
-/// Sockets that listen for bulk: its flows come one after another.
+/// Sockets that listen for bulk flows, which arrive one after another.
 const LISTENERS: usize = 4;
 const MOST_IDLE: Duration = Duration::from_millis(100);
-/// Packets that come in, and then rounds of a packet from each socket, before the services have their turn: its own `poll`
-/// goes on until there are none, which under load is long.
+/// The most packets to receive, and then the most rounds of a packet from each socket, before the
+/// services run. smoltcp's own `poll` continues until nothing is left, which takes long under load.
 const MOST_IN: usize = 128;
 const MOST_OUT: usize = 16;
 
-/// A socket and what it serves.
+/// A socket and the service on it.
 struct Server {
     handle: SocketHandle,
     service: Service,
@@ -41,7 +41,7 @@ struct Server {
 enum Use {
     Listening,
     Connected,
-    /// Its answer is written, and its end with it.
+    /// The answer and the FIN are queued.
     Answered,
     Free,
 }
@@ -87,7 +87,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// Moves what can be moved; whether anything was, and whether a connection has come.
+    /// Runs all services. Returns whether data moved, and whether a connection opened.
     fn work(&mut self, payload: &[u8], buffer: &mut [u8]) -> (bool, bool) {
         let (mut worked, mut accepted) = (false, false);
         for server in &mut self.servers {
@@ -98,7 +98,7 @@ impl Servers {
             match socket.state() {
                 State::Listen => continue,
                 State::Closed | State::TimeWait => {
-                    // Also a connection that was reset before it was seen here.
+                    // This includes a connection that was reset before this loop saw it.
                     accepted |= server.state == Use::Listening;
                     server.state = Use::Free;
                     continue;
@@ -114,7 +114,8 @@ impl Servers {
         (worked, accepted)
     }
 
-    /// Has so many sockets listen for each service: those of connections that have ended first, then new ones.
+    /// Makes this many sockets listen for each service: first sockets whose connections have ended,
+    /// then new ones.
     fn refill(&mut self, wanted: &[(Service, usize)]) {
         for &(service, wanted) in wanted {
             let own = |server: &&mut Server| server.service == service;
@@ -146,7 +147,7 @@ impl Servers {
 
 fn listen(socket: &mut Socket<'_>, service: Service) {
     socket.listen(service.port()).expect("a socket that is closed");
-    // Anew, because a socket keeps the window of the connection before.
+    // Set again, because a socket keeps the window of its previous connection.
     socket.set_congestion_control(CongestionControl::Cubic);
 }
 
@@ -181,7 +182,7 @@ impl Server {
                 let mut bytes = [0; 64];
                 while socket.can_recv() && socket.can_send() {
                     let length = socket.recv_slice(&mut bytes).unwrap_or(0);
-                    // What is sent back has as much room as what was received.
+                    // The send buffer is as large as the receive buffer.
                     let _ = socket.send_slice(&bytes[..length]);
                     worked = true;
                 }

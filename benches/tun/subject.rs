@@ -1,4 +1,4 @@
-//! A stack under test: a process of its own in a namespace of its own.
+//! A stack under test: a process in its own namespace.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Lines};
@@ -13,26 +13,26 @@ use crate::client::{ADDRESSES, PREFIX, STACK, address, connect};
 use crate::services::Service;
 use crate::{airtcp_stack, client, connections, kernel, smoltcp_loop};
 
-/// The interface on the kernel's side, and on the stack's if that is the kernel's, too.
+/// The name of the kernel's interface, and of the stack's if the stack is the kernel.
 pub(crate) const DEVICE: &str = "tun0";
-/// Connections that may wait to be accepted.
+/// The number of connections that may wait for accept.
 pub(crate) const BACKLOG: usize = 1024;
 const MTU: u32 = 1500;
-/// The line by which a stack says that it is up, as `airtcp serve` does.
+/// The line by which a stack reports that it is ready, as `airtcp serve` does.
 const READY: &str = "ready";
-/// The argument with which this program is a stack under test, and nothing else.
+/// The argument that makes this program a stack under test.
 pub(crate) const SERVE: &str = "--serve";
-/// What /proc calls a kB.
+/// The unit that /proc calls kB.
 const KIB: u64 = 1024;
 
-/// What is compared.
+/// A stack to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// `airtcp serve --no-offload`.
     Airtcp,
     /// `airtcp serve` with its defaults.
     AirtcpOffload,
-    /// On two queues, with a thread for each.
+    /// With two queues and a thread for each.
     AirtcpQueues,
     AirtcpOffloadQueues,
     Smoltcp,
@@ -78,24 +78,24 @@ impl Kind {
     }
 }
 
-/// How one is started.
+/// How a subject is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// Connections for echoes that may begin at the same time.
+    /// The number of echo connections that may open at the same time.
     pub(crate) echoes: usize,
-    /// The stack's application copies what it reads.
+    /// Whether the stack's application copies what it reads.
     pub(crate) is_copied: bool,
-    /// The one CPU that it runs on.
+    /// The CPU to which the stack is pinned.
     pub(crate) cpu: Option<usize>,
 }
 
-/// It ends when this is dropped, and when this process is killed.
+/// A running stack. It ends when this is dropped or when this process is killed.
 pub(crate) struct Subject {
     child: Child,
     client: Namespace,
-    /// The namespace it runs in, unless its device is in the client's.
+    /// The stack's namespace, unless its device is in the client's.
     _own: Option<Namespace>,
-    /// What it says on stderr.
+    /// The lines of its stderr.
     notes: Lines<BufReader<ChildStderr>>,
 }
 
@@ -128,7 +128,7 @@ impl Subject {
         let addresses: Vec<Cidr> =
             (0..ADDRESSES.into()).map(|turn| cidr(address(turn).into())).collect();
         subject.client.configure(DEVICE, &addresses, Some(MTU)).map_err(io::Error::other)?;
-        // It answers, and each end knows where all addresses of the other are.
+        // Check that it answers, and let each end learn where all addresses of the other are.
         subject.at_client(|| {
             let mut streams = (0..ADDRESSES.into()).map(|turn| connect(Service::Echo, turn));
             streams.try_for_each(|stream| connections::close(stream?))
@@ -136,12 +136,12 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Where its peers are.
+    /// The namespace of its peers.
     pub(crate) fn client(&self) -> &Namespace {
         &self.client
     }
 
-    /// Does what blocks where its peers are, on a thread of its own.
+    /// Runs blocking work in the peers' namespace, on its own thread.
     pub(crate) fn at_client<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -150,12 +150,12 @@ impl Subject {
         thread.join().map_err(|_| io::Error::other("the client has panicked"))?
     }
 
-    /// CPU time of its process, and of the kernel's work that it was charged with.
+    /// CPU time of its process, including the kernel's work charged to it.
     pub(crate) fn cpu_time(&self) -> io::Result<Duration> {
         cpu_time(&self.child.id().to_string())
     }
 
-    /// Bytes of memory that its process has.
+    /// The resident memory of its process in bytes.
     pub(crate) fn resident(&self) -> io::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -166,13 +166,13 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// CPU time of all threads that this process has now.
+/// CPU time of all current threads of this process.
 pub(crate) fn own_cpu_time() -> io::Result<Duration> {
     cpu_time("self")
 }
@@ -188,7 +188,7 @@ fn cpu_time(process: &str) -> io::Result<Duration> {
     Ok(Duration::from_nanos(sum))
 }
 
-/// A namespace for the kernel's server, joined to the client's.
+/// Makes a namespace for the kernel's server and connects it to the client's.
 fn cable(client: &Namespace) -> Result<Namespace, airtcp_testbed::TestbedError> {
     let own = Namespace::new()?;
     own.connect(DEVICE, client, DEVICE)?;
@@ -200,12 +200,12 @@ fn cidr(address: IpAddr) -> Cidr {
     Cidr { address, prefix: PREFIX }
 }
 
-/// Told on stderr by a stack that takes connections from now on, or has its device.
+/// Reports on stderr that a stack accepts connections or has its device.
 pub(crate) fn say_ready() {
     eprintln!("{READY}");
 }
 
-/// Becomes the program that users have. Gives an error if that cannot be.
+/// Replaces this process by `airtcp serve`. Returns only on an error.
 fn airtcp_serve(flags: &str) -> io::Result<()> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
     command.args(["serve", "--tun", DEVICE, "--address", &cidr(STACK.into()).to_string()]);
@@ -216,7 +216,7 @@ fn airtcp_serve(flags: &str) -> io::Result<()> {
     Err(command.exec())
 }
 
-/// This program as a stack under test, by the arguments after [`SERVE`].
+/// Runs this program as a stack under test, with the arguments after [`SERVE`].
 pub(crate) fn serve(arguments: &[String]) -> io::Result<()> {
     let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<usize>().ok());
     let kind = Kind::ALL

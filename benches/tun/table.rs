@@ -1,8 +1,8 @@
-//! Prints the results: lines of a table, and the same as JSON.
+//! Prints the results as lines of a table, and returns them as JSON.
 
 use serde_json::{Value, json};
 
-/// Of a row of numbers.
+/// The median and the range of a series of numbers.
 struct Spread {
     median: f64,
     least: f64,
@@ -22,13 +22,13 @@ impl Spread {
     }
 }
 
-/// Prints what the columns are.
+/// Prints the head of the columns.
 pub(crate) fn print_head([first, second]: [&str; 2], pairs: usize) {
     println!("\n{first} beside {second}, medians of {pairs} pairs:");
     println!("{:<31} {:<9} {first:>15} {second:>15} {:>7}  min to max", "", "", "ratio");
 }
 
-/// Prints one quantity of a measurement, and gives it as JSON.
+/// Prints one quantity of a measurement and returns it as JSON.
 pub(crate) fn print_row(
     kinds: [&str; 2],
     measurement: &str,

@@ -1,4 +1,5 @@
-//! A TUN device for smoltcp that allocates nothing per packet; on request with checksum and segmentation offload.
+//! A TUN device for smoltcp that allocates nothing per packet, optionally with checksum and
+//! segmentation offload.
 
 use std::io;
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -9,12 +10,13 @@ use smoltcp::time::Instant;
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 const MTU: usize = 1500;
-/// The largest packet before it is cut: less than IP's 65,535, so that its length is always written in its header.
+/// The largest packet before segmentation. It is less than IP's 65,535, so that its length is
+/// always written in its header.
 const SUPER: usize = 65_000;
-/// The header that stands before each packet then, and the longest IP packet.
+/// Room for the virtio header before each packet and the longest IP packet.
 const ROOM: usize = VIRTIO_NET_HDR_LEN + 65_535;
 const TCP: u8 = 6;
-/// Where the checksum is in a TCP header.
+/// The offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 // Virtio 1.3, section 5.1.6.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -28,7 +30,7 @@ pub(crate) struct TunDevice {
 }
 
 impl TunDevice {
-    /// Opens, and makes, the device `name`.
+    /// Creates and opens the device `name`.
     pub(crate) fn open(name: &str, offload: bool) -> io::Result<Self> {
         let tun = DeviceBuilder::new().name(name).offload(offload).build_sync()?;
         tun.set_nonblocking(true)?;
@@ -47,7 +49,7 @@ impl Device for TunDevice {
 
     fn receive(&mut self, _now: Instant) -> Option<(Received<'_>, Sending<'_>)> {
         let header = if self.offload { VIRTIO_NET_HDR_LEN } else { 0 };
-        // Nothing there is an error, too.
+        // An empty queue is reported as an error, too.
         let length = self.tun.recv(&mut self.rx).ok()?;
         let packet = self.rx.get(header..length)?;
         let Self { tun, offload, tx, .. } = self;
@@ -96,7 +98,7 @@ impl phy::TxToken for Sending<'_> {
             let (header, packet) = packet.split_at_mut(VIRTIO_NET_HDR_LEN);
             leave_checksum(header, packet, self.meta.segmentation_offload_size);
         }
-        // What the kernel does not take is lost, as on any link.
+        // A packet that the kernel does not take is lost, as on any link.
         let _ = self.tun.send(packet);
         result
     }
@@ -106,8 +108,9 @@ impl phy::TxToken for Sending<'_> {
     }
 }
 
-/// Writes the header that has the kernel complete a TCP packet's checksum, and cut it into segments with `mss` bytes of
-/// payload if there is one; the checksum field gets the sum of the pseudo header.
+/// Writes the virtio header by which the kernel completes a TCP packet's checksum and, with an
+/// `mss`, cuts the packet into segments with that many bytes of payload. The checksum field gets
+/// the sum of the pseudo-header.
 fn leave_checksum(header: &mut [u8], packet: &mut [u8], mss: Option<NonZeroU16>) {
     header.fill(0);
     if packet[9] != TCP {

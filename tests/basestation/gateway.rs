@@ -1,8 +1,8 @@
-//! A station on a router, by the commands of its page; and one that is killed under running flows.
+//! A station on a router, set up by the commands of its page, which is killed under running flows.
 
 use super::*;
 
-/// Three namespaces in a row: the router is in the middle.
+/// Three namespaces in a row, with the router in the middle.
 struct Gateway {
     host: Namespace,
     router: Namespace,
@@ -35,14 +35,14 @@ impl Gateway {
         Self { host, router, mobile }
     }
 
-    /// Runs the page's commands on the router.
+    /// Runs the commands of the page on the router.
     fn route(&self) {
         let page =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/basestation.md"))
                 .unwrap();
         let (_, rest) = page.split_once("\n## On a gateway\n").unwrap();
         let block = rest.split("```").find_map(|block| block.strip_prefix("sh\n")).unwrap();
-        // The last one is the station.
+        // Leaves out the command of the station itself.
         let commands: Vec<_> =
             block.lines().filter(|line| !line.starts_with("basestation ")).collect();
         assert!(commands.len() > 5, "{block}");
@@ -65,7 +65,7 @@ fn no_flow_breaks_when_the_station_is_killed_and_started_again() {
     let mut transfers: Vec<_> =
         (0..FLOWS).map(|seed| Transfer::start(&gateway.host, address, seed, 4_000)).collect();
     transfers.iter_mut().for_each(Transfer::wait_for_begin);
-    // The child is killed with SIGKILL.
+    // Dropping kills the child with SIGKILL.
     drop(first);
     let interfaces = gateway.router.interfaces().unwrap();
     for name in ["wired0", "wireless0"] {

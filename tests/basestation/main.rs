@@ -1,4 +1,4 @@
-//! The base station between two kernels, each in a namespace of its own.
+//! The base station between two kernels, each in its own namespace.
 
 mod gateway;
 mod radio;
@@ -16,7 +16,7 @@ use transfer::Transfer;
 
 const BYTES: u64 = 4 << 20;
 
-/// Two namespaces with a TUN device each: the wired host is .1, the wireless one .2.
+/// Configures a TUN device in each namespace: the wired host is .1, the wireless one .2.
 fn configure(wired: &Namespace, wireless: &Namespace) {
     for (namespace, device, host) in [(wired, "tun0", 1), (wireless, "tun1", 2)] {
         let addresses = [format!("10.7.0.{host}/24"), format!("fd07::{host}/64")];
@@ -25,7 +25,7 @@ fn configure(wired: &Namespace, wireless: &Namespace) {
     }
 }
 
-/// TCP both ways over both IP versions.
+/// Echoes data over TCP with both IP versions.
 fn exchange(wired: &Namespace, wireless: &Namespace, bytes: u64) {
     for address in ["10.7.0.2:0", "[fd07::2]:0"] {
         let server = wireless.serve(address.parse().unwrap(), Service::Echo, None).unwrap();
@@ -37,7 +37,7 @@ fn exchange(wired: &Namespace, wireless: &Namespace, bytes: u64) {
     }
 }
 
-/// A datagram, which nobody sends again.
+/// Sends one datagram, which is not retransmitted.
 fn send_datagram(wired: &Namespace, wireless: &Namespace) {
     let answerer = wireless.run(|| UdpSocket::bind("10.7.0.2:0")).unwrap();
     let asker = wired.run(|| UdpSocket::bind("10.7.0.1:0")).unwrap();
@@ -50,7 +50,7 @@ fn send_datagram(wired: &Namespace, wireless: &Namespace) {
     assert_eq!((&datagram[..length], from), (&b"ping"[..], asker.local_addr().unwrap()));
 }
 
-/// What a scraper reads at `--metrics 127.0.0.1:9465` in the namespace.
+/// Reads the metrics of `--metrics 127.0.0.1:9465` in the namespace.
 fn scrape(namespace: &Namespace) -> String {
     let read = || {
         let mut stream = TcpStream::connect("127.0.0.1:9465")?;
@@ -62,7 +62,7 @@ fn scrape(namespace: &Namespace) -> String {
     namespace.run(read).unwrap()
 }
 
-/// The command, and the lines of its stderr.
+/// The running command and the lines of its stderr.
 struct BaseStation {
     child: Child,
     stderr: std::io::Lines<BufReader<std::process::ChildStderr>>,
@@ -81,7 +81,7 @@ impl BaseStation {
         Self { child, stderr }
     }
 
-    /// Started, and ready.
+    /// Starts the command and waits until it is ready.
     fn ready(namespace: &Namespace, arguments: &[&str]) -> Self {
         let mut station = Self::start(namespace, arguments);
         assert_eq!(station.stderr.next().unwrap().unwrap(), "ready");
@@ -111,7 +111,7 @@ fn two_kernels_talk_through_the_command() {
     assert!(offloading < plain, "{offloading} packets received with offload, {plain} without");
 }
 
-/// Gives how many packets the wired device gave the station.
+/// Returns the number of packets that the station received from the wired device.
 fn two_kernels_talk(more: &[&str]) -> u64 {
     let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     let devices = ["--wired", "tun0", "--wireless", "tun1", "--json"];
@@ -121,12 +121,12 @@ fn two_kernels_talk(more: &[&str]) -> u64 {
     exchange(&wired, &wireless, BYTES);
     send_datagram(&wired, &wireless);
 
-    // Before its end on request, and at its end without: a line of counters each.
+    // The station prints a line of counters on SIGUSR1, and another when it ends.
     let mut stdout = BufReader::new(station.child.stdout.take().unwrap());
     station.signal("USR1");
     let mut asked = String::new();
     stdout.read_line(&mut asked).unwrap();
-    // Setting a link down while it is bridged is no error.
+    // Setting a bridged link down is no error.
     wireless.set_up("tun1", false).unwrap();
     station.signal("TERM");
     let mut last = String::new();
@@ -144,7 +144,7 @@ fn two_kernels_talk(more: &[&str]) -> u64 {
         }
         received = report["wired"]["received_packets"].as_u64().unwrap();
     }
-    // What it made is gone with it.
+    // The device that the station created is removed with it.
     assert!(wired.interfaces().unwrap().iter().all(|interface| interface.name != "tun0"));
     received
 }
@@ -162,7 +162,7 @@ fn a_device_that_cannot_be_had_is_one_line_that_says_what_to_type() {
     drop(taken);
 }
 
-/// What `basestation ctl` prints; its error if it fails.
+/// Returns the output of `basestation ctl`, or its error output if it fails.
 fn ctl(arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_basestation"));
     let output = command.arg("ctl").args(arguments).output().unwrap();

@@ -5,14 +5,14 @@ use std::process::Output;
 
 use super::*;
 
-/// Fast enough for a test, and lossy.
+/// A lossy radio that is fast enough for a test.
 const RADIO: &str = "rate 200mbit control 54mbit preamble short error 20% seed 1";
 
-/// What a transfer has: a radio's frames take longer than a bridge's packets.
+/// Bytes of a transfer: a radio's frames take longer than a bridge's packets.
 const BYTES: u64 = 256 << 10;
 
 struct World {
-    // First, so that it ends before the namespaces do.
+    // The first field, so that the station ends before the namespaces do.
     station: BaseStation,
     wired: Namespace,
     wireless: Namespace,
@@ -38,7 +38,7 @@ impl World {
         serde_json::from_str(&answer).unwrap()
     }
 
-    /// A transfer that has begun, and the service that it is with.
+    /// Starts a transfer, and returns it with its server once data has come back.
     fn transfer(&self) -> (Transfer, airtcp_testbed::Server) {
         let server =
             self.wireless.serve("10.7.0.2:0".parse().unwrap(), Service::Echo, None).unwrap();
@@ -57,7 +57,7 @@ impl World {
         panic!("{what} did not come: {}", self.ctl("status"));
     }
 
-    /// What it prints when it ends.
+    /// Ends the station and returns its last output.
     fn end(&mut self) -> Value {
         self.station.signal("TERM");
         let mut stdout = self.station.child.stdout.take().unwrap();
@@ -82,7 +82,7 @@ fn every_policy_and_arq_brings_all_bytes_over_a_radio_that_loses_frames() {
         let (tries, radio) =
             (&station["air"]["to_mobile"]["tries"], &station["radio"]["to_mobile"]);
         let (tries, arrived) = (tries.as_u64().unwrap(), radio["forwarded"].as_u64().unwrap());
-        // A fifth of the frames is hit.
+        // A fifth of the frames is damaged.
         assert!(tries > arrived + arrived / 8, "{policy} {arq}: {report}");
         assert_eq!(station["counters"]["not_ip"], 0, "{report}");
     }
@@ -102,7 +102,7 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
     assert!(flow["mobile"].as_str().unwrap().starts_with("10.7.0.2:"), "{flow}");
     assert_eq!(world.ctl("freeze")["station"]["reach"], "leaving");
     assert_eq!(world.ctl("disconnect")["station"]["reach"], "gone");
-    // The sender's next word is answered, and held.
+    // The sender's next packet is answered with a closed window and held.
     world.wait_until("a sender stopped", |world| {
         world.ctl("flows").as_array().unwrap().iter().any(|flow| flow["is_frozen"] == true)
     });
@@ -146,7 +146,7 @@ fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
         }
         assert!(text.lines().count() <= 1, "{text}");
     }
-    // Some who connect and say nothing.
+    // Open connections that send nothing.
     let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     assert_eq!(world.ctl("status")["wired"]["device"], "tun0");
     drop(silent);

@@ -1,4 +1,4 @@
-//! A transfer that goes on until it is told to end.
+//! A transfer that runs until the test ends it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// A flow that was broken without a word hangs.
+/// A flow that takes longer is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Transfer {
@@ -22,7 +22,7 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Connects to a service that sends back what it gets, and has up to `most` bytes under way.
+    /// Connects to an echo service, and keeps up to `most` bytes in flight.
     pub(crate) fn start(namespace: &Namespace, to: SocketAddr, seed: u8, most: u64) -> Self {
         let (begin, began) = oneshot::channel();
         let (enough, is_enough) = watch::channel(false);
@@ -33,7 +33,7 @@ impl Transfer {
         Self { runtime, began: Some(began), enough, ends }
     }
 
-    /// Until something has come back.
+    /// Waits until data has come back.
     pub(crate) fn wait_for_begin(&mut self) {
         if let Some(began) = self.began.take() {
             let begun = self.runtime.block_on(async { timeout(PATIENCE, began).await });
@@ -41,23 +41,23 @@ impl Transfer {
         }
     }
 
-    /// Has it send once more, from now on, and end.
+    /// Makes the transfer send one more chunk, from now on, and end.
     #[track_caller]
     pub(crate) fn assert_enough(&self) {
         self.enough.send(true).expect("the transfer broke");
     }
 
-    /// Sees that all of it came back.
+    /// Waits for the end, and checks that all data came back.
     #[track_caller]
     pub(crate) fn end(self) {
-        // Held until then: one that was told nothing goes on.
+        // The channel stays open until the end: a transfer that was not asked to end continues.
         let Self { runtime, enough: _enough, ends, .. } = self;
         let ended = runtime.block_on(async { timeout(PATIENCE, ends).await });
         ended.expect("nothing more came back").unwrap().unwrap();
     }
 }
 
-/// Sends until it is enough, and one chunk more, and compares what comes back.
+/// Sends until it is enough and one chunk more, and compares what comes back.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite,
     seed: u8,
@@ -71,7 +71,7 @@ async fn exchange(
     let sending = async {
         let (mut sent, mut chunk) = (0, vec![0; 4_000]);
         loop {
-            // Whoever receives has failed if this does.
+            // If this fails, the receiving side has failed and reports the error.
             let _ = come.wait_for(|received| sent - received < most).await;
             let is_last = *is_enough.borrow();
             written.fill(&mut chunk);

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use url::{ParseError, Url};
 
-/// Ends the driver, and the browser with it.
+/// A running driver. Dropping it ends the driver and the browser.
 pub(crate) struct Driver(Child);
 
 impl Drop for Driver {
@@ -22,7 +22,7 @@ impl Drop for Driver {
     }
 }
 
-/// Starts the driver on a free port.
+/// Starts the driver on a free port, and returns it with its URL.
 pub(crate) fn driver() -> (Driver, String) {
     let mut command = Command::new("chromedriver");
     command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -45,7 +45,7 @@ pub(crate) async fn open(driver: &str) -> Client {
     ClientBuilder::new(HttpConnector::new()).capabilities(options).connect(driver).await.unwrap()
 }
 
-/// A command that only Chromium has.
+/// A command that only Chromium supports.
 #[derive(Debug)]
 struct Chrome(&'static str, Value);
 
@@ -64,7 +64,7 @@ pub(crate) async fn log(client: &Client, kind: &str) -> Vec<Value> {
     log.as_array().unwrap().clone()
 }
 
-/// What the page requested: nothing but itself, and what is in it.
+/// The URLs that the page requested.
 pub(crate) async fn requests(client: &Client) -> Vec<String> {
     let mut urls = Vec::new();
     for entry in log(client, "performance").await {
@@ -87,13 +87,13 @@ pub(crate) async fn screenshot(client: &Client, name: &str) {
     fs::write(Path::new(&directory).join(name), picture).unwrap();
 }
 
-/// A command of the developer tools.
+/// Sends a command of the developer tools.
 async fn tell(client: &Client, command: &str, parameters: Value) {
     let command = json!({ "cmd": command, "params": parameters });
     client.issue_cmd(Chrome("goog/cdp/execute", command)).await.unwrap();
 }
 
-/// Makes it a telephone of 400 pixels.
+/// Makes the page a telephone's with a width of 400 pixels.
 pub(crate) async fn narrow(client: &Client) {
     let metrics = json!({ "width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": true });
     tell(client, "Emulation.setDeviceMetricsOverride", metrics).await;

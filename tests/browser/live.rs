@@ -1,7 +1,9 @@
-//! The page of `airtcp serve --live` in Chromium, while 104 flows are read: it is up to date, lists 100 of them, and says when
-//! it is paused and when the server is gone. Needs root, for a TUN device.
+//! Shows the page of `airtcp serve --live` in Chromium while 104 flows are read: it follows the
+//! flows, lists 100 of them, and shows when it is paused and when the server is gone. Needs root,
+//! for a TUN device.
 //!
-//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in that directory.
+//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, screenshots are saved in that
+//! directory.
 
 mod chrome;
 
@@ -19,7 +21,7 @@ use serde_json::Value;
 
 const FLOWS: usize = 104;
 
-/// `serve` on a device of its own.
+/// A running `serve` with its own device.
 struct Serve {
     child: Child,
     page: String,
@@ -60,7 +62,7 @@ impl Drop for Serve {
     }
 }
 
-/// Reads a little of every flow, again and again, until it is dropped.
+/// Reads from every flow repeatedly until it is dropped.
 struct Reading {
     end: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
@@ -81,7 +83,7 @@ impl Reading {
             let mut buffer = vec![0; 8192];
             while !ended.load(Ordering::Relaxed) {
                 for flow in &mut flows {
-                    // There may be nothing, and the server may have ended.
+                    // There may be no data, or the server may have ended.
                     let _ = flow.read(&mut buffer);
                 }
                 thread::sleep(Duration::from_millis(10));
@@ -98,7 +100,7 @@ impl Drop for Reading {
     }
 }
 
-/// Waits until a script gives what is expected.
+/// Waits until the script's result satisfies the condition.
 async fn until(client: &Client, script: &str, is: impl Fn(&Value) -> bool) -> Value {
     let mut last = Value::Null;
     for _ in 0..200 {
@@ -135,7 +137,7 @@ async fn the_page_follows_the_flows_and_says_when_it_does_not() {
     assert_eq!(count, "100 of 104");
     let states = "return [...document.querySelectorAll('#rows tr')].map((row) => row.children[2].textContent)";
     assert_eq!(run(&client, states).await, Value::from(vec!["ESTAB"; 100]));
-    // What is sent is drawn and counted, again and again.
+    // The counter and the chart are updated repeatedly.
     let sent = run(&client, SENT).await;
     until(&client, SENT, |now| *now != sent).await;
     let line = until(&client, LINE, |line| {

@@ -1,6 +1,8 @@
-//! The page of `airtcp report` in Chromium: it loads nothing, logs nothing, draws the points of the records, and zooms.
+//! Shows the page of `airtcp report` in Chromium: it loads nothing, logs nothing, draws the points
+//! of the records, and zooms.
 //!
-//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, pictures of the page are left in that directory.
+//! `AIRTCP` is the program to test. With `AIRTCP_SCREENSHOTS=DIR`, screenshots are saved in that
+//! directory.
 
 mod chrome;
 
@@ -14,7 +16,7 @@ use fantoccini::Client;
 use serde_json::{Value, json};
 use url::Url;
 
-/// Results of real runs in a directory, and their page.
+/// Makes a directory with results of real runs, and returns the URL of their page.
 fn results(directory: &Path) -> Url {
     let airtcp = std::env::var("AIRTCP").expect("AIRTCP is the program to test");
     let shell = |line: &str| {
@@ -40,14 +42,15 @@ fn results(directory: &Path) -> Url {
     Url::from_file_path(directory.join("report.html")).unwrap()
 }
 
-/// The lines of a file with these fields.
+/// The number of lines of a JSON Lines file that satisfy the condition.
 fn count(path: &Path, is: impl Fn(&Value) -> bool) -> u64 {
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter(is).count() as u64
 }
 
-/// Scrolls to the first chart with a title, waits until it is drawn, and gives its number among the figures.
+/// Scrolls to the first chart with this title, waits until it is drawn, and returns its index among
+/// the charts.
 async fn chart(client: &Client, title: &str) -> u64 {
     let found = run(
         client,
@@ -72,7 +75,7 @@ async fn chart(client: &Client, title: &str) -> u64 {
     panic!("{title} is not drawn");
 }
 
-/// The numbers of points that are drawn of each series of a chart.
+/// The number of points drawn for each series of a chart.
 async fn points(client: &Client, chart: u64) -> Vec<u64> {
     let script = format!(
         "return [...document.querySelectorAll('figure.chart')[{chart}].querySelectorAll('path')].map((path) => +path.dataset.points)"
@@ -90,14 +93,14 @@ async fn the_page_draws_the_records_and_zooms_and_loads_nothing() {
     client.goto(page.as_str()).await.unwrap();
     screenshot(&client, "report-1280.png").await;
 
-    // A hostile record is text.
+    // A hostile record is shown as text.
     assert_eq!(client.title().await.unwrap(), "A <b>report</b>");
     assert_eq!(
         run(&client, "return document.querySelectorAll('main img').length").await,
         json!(count_pictures(directory.path()))
     );
 
-    // A series has the points of the records.
+    // A series has as many points as the records.
     let first = chart(&client, "Congestion window").await;
     let is_first =
         |state: &Value| state["flow"] == "old" && state["copy"] == 0 && state["host"] == "left-1";
@@ -108,7 +111,7 @@ async fn the_page_draws_the_records_and_zooms_and_loads_nothing() {
     assert_eq!(whole[0], states);
     screenshot(&client, "states-1280.png").await;
 
-    // Dragging across a chart zooms it and those of its group.
+    // Dragging across a chart zooms it and the charts of its group.
     let drag = format!(
         "const svg = document.querySelectorAll('figure.chart')[{first}].querySelector('svg');
          const box = svg.getBoundingClientRect();
@@ -169,7 +172,7 @@ async fn the_page_draws_the_records_and_zooms_and_loads_nothing() {
     client.close().await.unwrap();
 }
 
-/// Pictures of experiments.
+/// The number of pictures of the experiment.
 fn count_pictures(directory: &Path) -> usize {
     let summary =
         fs::read_to_string(directory.join("run/lab/self/half-duplex/summary.json")).unwrap();

@@ -1,4 +1,4 @@
-//! One flow that always has something to send.
+//! A bulk flow whose sender always has data.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::world::{CLIENT_HOST, Impairment, SERVER_HOST, World, pattern_bytes, server};
 
-/// A sender that always has something, and a reader that takes `appetite` in every 5 ms.
+/// A bulk flow whose reader reads at most `appetite` bytes every 5 ms.
 pub(crate) struct Bulk {
     pub(crate) world: World,
     pub(crate) sender: SocketId,
     reader: SocketId,
     sent: u64,
     read: u64,
-    /// The most that the reader's host has held.
+    /// The most memory that the reader's host has held.
     pub(crate) held: ByteCount,
 }
 
@@ -34,7 +34,7 @@ impl Bulk {
         Self { world, sender, reader, sent: 0, read: 0, held: ByteCount::ZERO }
     }
 
-    /// Gives the rate at which the reader read.
+    /// Runs the flow for `time` and returns the rate at which the reader read.
     pub(crate) fn run(&mut self, time: Duration, appetite: usize) -> Rate {
         let (begin, before) = (self.world.now, self.read);
         let mut reads_at = begin;
@@ -77,7 +77,7 @@ impl Bulk {
         self.read += taken as u64;
     }
 
-    /// SND.WND, as its sender has it.
+    /// The sender's SND.WND.
     pub(crate) fn window(&self, now: Instant) -> ByteCount {
         self.world.hosts[CLIENT_HOST].tcp(self.sender).unwrap().info(now).snd_wnd
     }

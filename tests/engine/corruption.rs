@@ -1,4 +1,4 @@
-//! HACK through the whole stack: a loss whose corruption the peer has told of is not taken for
+//! HACK through the whole stack: a loss that the peer has reported as corruption is not treated as
 //! congestion.
 
 use std::collections::BTreeMap;
@@ -13,26 +13,26 @@ use crate::world::{
     CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, SERVER_HOST, World, host_config,
 };
 
-/// A transmission, as the path saw it.
+/// The fate of a transmission on the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// Under way, or arrived, or dropped by a full queue.
+    /// In flight, arrived, or dropped by a full queue.
     Sent,
-    /// Damaged, with its header whole.
+    /// Damaged, with an intact header.
     Damaged,
-    /// Damaged, and the sender was told.
+    /// Damaged, and reported to the sender.
     Told,
 }
 
-/// What the client sent and what it was told of it.
+/// The client's transmissions and the reports about them.
 #[derive(Default)]
 struct Witness {
-    /// By number, where it starts and what became of it.
+    /// The start and the fate of each transmission, by number.
     sent: BTreeMap<TxNo, (ExtSeq, Fate)>,
     leaving: Option<TxNo>,
     told: u64,
     reductions: u64,
-    /// The loss that the next reduction is for.
+    /// The loss that causes the next reduction.
     blamed: Option<TxNo>,
 }
 
@@ -69,7 +69,8 @@ impl Observer for Witness {
         if host != CLIENT_HOST {
             return;
         }
-        // On a path without reordering it is the oldest of those not told of yet.
+        // On a path without reordering, a report means the oldest damaged transmission not yet
+        // reported.
         if let Some(seq) = read(packet).and_then(|segment| segment.corrupted) {
             let is_meant =
                 |(start, fate): &(ExtSeq, Fate)| start.wire() == seq && *fate == Fate::Damaged;
@@ -96,7 +97,7 @@ impl Observer for Witness {
     }
 }
 
-/// Runs a bulk transfer; gives what its witness saw.
+/// Runs a bulk transfer and returns its witness.
 fn transfer(
     combination: &str,
     damaged: f64,
@@ -113,7 +114,7 @@ fn transfer(
     };
     let config = |address| {
         let mut config = host_config(address, &combination, true);
-        // Without a queue that overflows it is what bounds the window.
+        // Without a queue that overflows, this buffer limits the window.
         config.tcp.receive_buffer = ByteCount::from_kib(256);
         config
     };
@@ -128,8 +129,7 @@ fn transfer(
     world.observer
 }
 
-/// Where nothing but damage happens to segments, and every header stays whole, the window is never
-/// reduced.
+/// If segments are only damaged and every header stays intact, the window is never reduced.
 #[test]
 fn notified_corruption_alone_never_reduces_the_window() {
     for combination in ["sack/reno/hack", "sack/cubic/hack", "rack/cubic/hack", "le/reno/hack"] {
@@ -143,7 +143,7 @@ fn notified_corruption_alone_never_reduces_the_window() {
     }
 }
 
-/// Where a queue overflows as well, no reduction is for a segment whose damage was told of.
+/// If a queue overflows as well, no reduction is for a segment that was reported as damaged.
 #[test]
 fn beside_congestion_only_congestion_reduces_the_window() {
     let mut reductions = 0;

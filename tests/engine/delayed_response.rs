@@ -1,5 +1,5 @@
-//! TCP-DCR through the whole stack: a retransmission timer that is hardly longer than a round trip does
-//! not run out while the response waits, nor before the ACK of the repair is here.
+//! TCP-DCR through the whole stack: a retransmission timer barely longer than a round trip expires
+//! neither while the response is delayed nor before the ACK of the retransmission arrives.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::world::{CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, World, hos
 
 const RTT: Duration = Duration::from_millis(300);
 
-/// What the sender did about its losses.
+/// The sender's responses to its losses.
 #[derive(Default)]
 struct Responses {
     timeouts: Vec<Instant>,
     reductions: u32,
-    /// When each first repair left, and SRTT then.
+    /// When each first fast retransmission left, and the SRTT at that time.
     repairs: Vec<(Instant, Duration)>,
     srtt: Duration,
 }
@@ -38,7 +38,7 @@ impl Observer for Responses {
     }
 }
 
-/// A path, and a transfer over it that loses one segment in slow start and one in congestion avoidance.
+/// A transfer over a path that drops one segment in slow start and one in congestion avoidance.
 #[derive(Clone, Copy)]
 struct Course {
     path: Impairment,
@@ -46,15 +46,15 @@ struct Course {
     drops: [u64; 2],
 }
 
-/// Nothing ever waits.
+/// A path without a queue.
 fn steady() -> Course {
     Course { path: Impairment::delay(RTT / 2), size: 4_000_000, drops: [150, 1_500] }
 }
 
-/// The window is more than the 375 segments that fill the path, the rest waits in a queue that never
-/// overflows, and the time-out follows a round trip that grows with the window. The repair leaves
-/// between two ACKs, and is late by a packet's time at most: 0.8 ms, less than the clock's tick that
-/// the time-out is above SRTT.
+/// The window exceeds the 375 segments that fill the path, the rest waits in a queue that never
+/// overflows, and the RTO follows a round trip that grows with the window. The retransmission
+/// leaves between two ACKs, so it is at most a packet's time (0.8 ms) late. That is less than the
+/// clock tick by which the RTO exceeds SRTT.
 fn queued() -> Course {
     let bottleneck = Some((Rate::from_bits_per_sec(15_000_000), 2_000));
     let path = Impairment { bottleneck, ..Impairment::delay(RTT / 2) };
@@ -92,11 +92,11 @@ fn no_time_out_comes_before_the_ack_of_the_repair() {
                 let seen = transfer(&format!("{detection}/reno/{judge}"), course);
                 let case = format!("{detection} {judge}, queue: {is_queued}");
                 assert_eq!(seen.reductions, 2, "{case}");
-                // In slow start the queue grows faster than the estimate, whoever judges.
+                // In slow start the queue grows faster than the RTT estimate, with any judge.
                 assert_eq!(seen.timeouts, without.timeouts, "{case}");
                 assert_eq!(seen.timeouts.is_empty(), !is_queued, "{case}");
                 assert!(seen.timeouts.iter().all(|at| *at < without.repairs[1].0), "{case}");
-                // In slow start the response is as prompt as without; later it waits.
+                // In slow start the response is not delayed; later it is.
                 let [(prompt, plain), (late, second)] =
                     [0, 1].map(|n| (seen.repairs[n], without.repairs[n]));
                 assert_eq!(prompt, plain, "{case}");

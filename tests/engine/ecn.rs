@@ -1,4 +1,4 @@
-//! Queues that mark (RFC 3168, RFC 9768): what they are for.
+//! Queues that mark (RFC 3168, RFC 9768): fewer losses at the same rate.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::world::{CLIENT, CLIENT_HOST, SERVER, SERVER_HOST, host_config, server
 
 const TIME: Duration = Duration::from_secs(10);
 
-/// Ten seconds of a flow over a link, what the link did to it, and the rate at which it arrived.
+/// Runs a flow over a link for ten seconds. Returns both ends' connection information, the link's
+/// counters and the rate of arrival.
 fn flow(
     link: &str,
     combination: &Combination,
@@ -68,11 +69,11 @@ fn write(host: &mut Host, now: Instant, sender: SocketId) {
     {}
 }
 
-/// Where both ends take part, a queue that marks loses nothing; where one does not, it drops what it would have marked, and
-/// no more arrives.
+/// If both ends use ECN, a marking queue loses nothing; if one does not, the queue drops what it
+/// would have marked, and the rate is no higher.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
-    // It begins to mark at a bandwidth-delay product.
+    // Marking starts at one bandwidth-delay product.
     let link = "rate 20mbit delay 20ms mark 66 limit 2000";
     for control in ["reno", "cubic", "westwood-plus"] {
         let combination = format!("rack/{control}").parse().unwrap();
@@ -92,7 +93,7 @@ fn a_queue_that_marks_loses_nothing() {
             assert_eq!(info.accecn.is_some(), both == accurate, "{control}");
             if let (Some(sent), Some(received)) = (info.accecn, peer.accecn) {
                 assert_eq!(received.received_ce, counters.marked, "{control}");
-                // What is on its way back is less than a round trip's.
+                // The marks not yet reported to the sender are fewer than a round trip's.
                 let late = received.received_ce - sent.delivered_ce;
                 assert!(late < 200 && sent.delivered_ce > 0, "{control}: {late}");
                 assert_eq!((sent.received_ce, received.delivered_ce), (0, 0), "{control}");
@@ -106,7 +107,7 @@ fn a_queue_that_marks_loses_nothing() {
     }
 }
 
-/// What a program reads of a connection: counters of AccECN where that is in use, and only there.
+/// The JSON of a connection contains AccECN counters only if AccECN is in use.
 #[test]
 fn the_counters_are_in_json_where_accecn_is_in_use() {
     let link = "rate 20mbit delay 20ms mark 66 limit 2000";

@@ -1,7 +1,7 @@
-//! The goodput of every combination over loss and round-trip time, as a table under version
-//! control: a change of behaviour is a difference in review.
+//! The goodput of every combination over loss and round-trip time, compared with a table under
+//! version control, so that a change of behaviour is visible in review.
 //!
-//! `AIRTCP_RECORD=1 cargo test --test engine goodput` writes the table anew.
+//! `AIRTCP_RECORD=1 cargo test --test engine goodput` rewrites the table.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ const LOSSES: [f64; 5] = [0.0, 0.001, 0.01, 0.02, 0.05];
 const RTTS: [u64; 4] = [1, 20, 100, 300];
 const MTU: u64 = 1500;
 
-/// Mbit/s of payload that the application got in the first 30 s of a bulk transfer.
+/// Returns the application's goodput in Mbit/s during the first 30 s of a bulk transfer.
 fn goodput(combination: &Combination, loss: f64, rtt: Duration) -> f64 {
     let bdp = RATE.bytes_in(rtt).0 / MTU;
     let path = |loss| Impairment {

@@ -1,4 +1,4 @@
-//! A receiver that lies: with some of its packets it sends another that claims what is not so.
+//! A receiver that lies: after some of its packets it sends another with a false claim.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,24 +11,24 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 const IP_HEADER: usize = 20;
 const TCP_HEADER: usize = 20;
 
-/// What it may claim. Nothing of it may cost the stream a byte, or a host its memory.
+/// The false claims that a liar may make. None may cost the stream a byte or a host its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lies {
-    /// Everything but that what is under way has arrived.
+    /// All lies, except that data in flight has arrived.
     Bearable,
-    /// That too: whoever claims it must not lose what it claims.
+    /// Also that data in flight has arrived. The path must then not lose that data.
     Optimistic,
 }
 
-/// Follows what is sent to the receiver, and lies about it.
+/// Sees the packets sent to the receiver, and lies about them.
 pub(crate) struct Liar {
     lies: Lies,
     random: Stream,
     /// One past the highest number sent to the receiver.
     highest: Option<SeqNumber>,
-    /// By how many bits the windows that the receiver offers are shifted.
+    /// The window scale that the receiver offers.
     scale: u8,
-    /// Whether it may send SACK blocks.
+    /// Whether the receiver may send SACK blocks.
     sack: bool,
 }
 
@@ -37,7 +37,7 @@ impl Liar {
         Self { lies, random: Stream::new(seed, 99), highest: None, scale: 0, sack: false }
     }
 
-    /// A packet on its way to the receiver.
+    /// Sees a packet on its way to the receiver.
     pub(crate) fn hear(&mut self, packet: &Packet) {
         let Some(told) = Told::read(packet) else { return };
         if self.highest.is_none_or(|highest| after(highest, told.end) < 1 << 31) {
@@ -45,7 +45,7 @@ impl Liar {
         }
     }
 
-    /// What the receiver sends after this packet of its own, one time in five.
+    /// Returns, one time in five, a false packet to send after this packet of the receiver.
     pub(crate) fn lie_after(&mut self, packet: &Packet) -> Option<Packet> {
         let told = Told::read(packet)?;
         if let Some((scale, sack)) = told.offer {
@@ -61,9 +61,9 @@ impl Liar {
         let mut number = |bound: u64| self.random.below(bound) as u32;
         let kinds = if self.lies == Lies::Optimistic { 6 } else { 5 };
         match number(kinds) {
-            // Never sent, nor before this arrives.
+            // Acknowledges data that will not have been sent when this ACK arrives.
             0 => ack = highest + 1_000_000 + number(200_000),
-            // SACKed, and taken back by the next honest ACK.
+            // SACKs data that the next honest ACK no longer SACKs.
             1 => {
                 let mut sack = SackBlocks::EMPTY;
                 for _ in 0..3 {
@@ -72,14 +72,15 @@ impl Liar {
                 }
                 options.sack = sack;
             }
-            // A duplicate that there was none of.
+            // Reports a duplicate that never existed.
             2 => {
                 let mut sack = SackBlocks::EMPTY;
                 let back = 1 + number(5_000);
                 sack.push(ack - back, ack - number(u64::from(back)));
                 options.sack = sack;
             }
-            // A corrupted segment outside of what is under way, or nowhere near a segment's start.
+            // Reports a corrupted segment outside of the data in flight, or not at a segment's
+            // start.
             3 => {
                 let corrupted =
                     if number(2) == 0 { ack - 1 - number(5_000) } else { highest + number(5_000) };
@@ -87,35 +88,35 @@ impl Liar {
             }
             // A duplicate ACK.
             4 => {}
-            // All of it has arrived, before it can have.
+            // Acknowledges everything in flight before it can have arrived.
             _ => ack = highest,
         }
         if !self.sack {
             options.sack = SackBlocks::EMPTY;
         }
-        // Where the window ends is no lie: what is sent beyond it would be lost.
+        // The window's edge stays honest: data sent beyond it would be lost.
         let edge = u32::from(told.window) << self.scale;
         let window = edge.saturating_sub(after(told.ack, ack)) >> self.scale;
         Some(told.claim(ack, window as u16, &options))
     }
 }
 
-/// What a packet of the receiver says.
+/// The fields of a packet of the receiver.
 struct Told {
     addresses: [Ipv4Addr; 2],
     ports: [u16; 2],
     ack: SeqNumber,
     window: u16,
     timestamps: Option<Timestamps>,
-    /// One past its last number.
+    /// One past the segment's last sequence number.
     end: SeqNumber,
-    /// Neither a SYN nor a RST.
+    /// Whether it is an ACK and neither a SYN nor a RST.
     plain: bool,
-    /// The window scale that a SYN offers, and whether it permits SACK.
+    /// The window scale of a SYN, and whether it permits SACK.
     offer: Option<(u8, bool)>,
 }
 
-/// How far `to` lies after `from`.
+/// The distance from `from` to `to`.
 fn after(from: SeqNumber, to: SeqNumber) -> u32 {
     to.0.wrapping_sub(from.0)
 }
@@ -143,7 +144,7 @@ impl Told {
         })
     }
 
-    /// An ACK from the same, after what it said.
+    /// An ACK from the same sender, with the sequence number after this packet.
     fn claim(&self, ack: SeqNumber, window: u16, options: &TcpOptions) -> Packet {
         let mut encoded = [0; 40];
         let options_len = options.encode(&mut encoded);

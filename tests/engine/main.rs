@@ -1,4 +1,4 @@
-//! The whole engine, two hosts and a path, in virtual time.
+//! The whole engine in virtual time: two hosts and a path.
 
 mod bulk;
 mod corruption;

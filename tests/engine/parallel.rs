@@ -1,10 +1,10 @@
-//! Work on all cores, with the answers in the order of the questions.
+//! Runs work on all cores and returns the results in the order of the items.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Calls `work` on every item. A panic in one is the caller's.
+/// Calls `work` on every item. A panic in one call panics in the caller.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {

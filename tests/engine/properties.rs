@@ -1,9 +1,9 @@
-//! Properties of whole connections, for every detection with every control, over random paths and with
-//! receivers that lie.
+//! Properties of whole connections, for every detection with every control, over random paths and
+//! with lying receivers.
 //!
-//! Judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1 cargo test --release --test engine
-//! connections` takes every detection with every control with every set of at most two judges, which
-//! takes long.
+//! Each case draws its judges. `AIRTCP_FULL_PRODUCT=1 cargo test --release --test engine
+//! connections` instead runs every detection with every control with every set of at most two
+//! judges, which takes long.
 
 use std::time::Duration;
 
@@ -22,9 +22,10 @@ use crate::world::{
 };
 
 const CASES: u32 = 256;
-/// A FIN takes a sequence number but no room.
+/// A FIN takes a sequence number but no space in the window.
 const FIN: ByteCount = ByteCount(1);
-/// What the bookkeeping of holes may add to a receive buffer, and what was promised before it shrank.
+/// How much the bookkeeping of holes, and the window offered before the buffer shrank, may add to a
+/// receive buffer.
 const HOLES: ByteCount = ByteCount(70_000);
 /// A connection that is not over by then hangs.
 const PATIENCE: Duration = Duration::from_secs(3600 * 4);
@@ -37,7 +38,7 @@ struct Case {
     down: u64,
     receive_buffer: u64,
     nodelay: bool,
-    /// The devices take super-segments.
+    /// Whether the devices take super-segments.
     offload: bool,
     sack: bool,
     timestamps: bool,
@@ -48,7 +49,7 @@ struct Case {
 }
 
 impl Case {
-    /// A bulk flow with everything the peer can offer, and nothing special.
+    /// A bulk flow over `path`, with all options that the peer can offer.
     fn bulk(seed: u64, path: Impairment, up: u64) -> Self {
         Self {
             seed,
@@ -121,13 +122,14 @@ fn case() -> impl Strategy<Value = Case> {
                 judges,
             )| {
                 let (sack, timestamps, ecn) = options;
-                // Of those with ECN every other has AccECN.
+                // Half of the active cases use AccECN.
                 let ecn = match ecn {
                     EcnMode::Active if seed % 2 == 0 => EcnMode::Accurate,
                     ecn => ecn,
                 };
                 let (path, receive_buffer) = match lies {
-                    // What is lost, or finds no room, and is claimed to have arrived, never will.
+                    // Data that is lost or finds no space, although its arrival is claimed, never
+                    // arrives.
                     Some(Lies::Optimistic) => (Impairment::delay(path.delay), 6 << 20),
                     _ => (path, receive_buffer),
                 };
@@ -167,7 +169,7 @@ fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> Wo
     World::new(config(CLIENT), config(SERVER), case.path, case.seed, observer).with_liar(liar)
 }
 
-/// What the transmissions of one end must obey.
+/// The rules for the transmissions of one end.
 #[derive(Default)]
 struct Conduct {
     sent: RangeSet,
@@ -197,8 +199,8 @@ impl Conduct {
             exempt || pipe + range.len() <= cwnd + FIN,
             "{rule:?} of {range:?} with {pipe:?} in the pipe and a window of {cwnd:?}"
         );
-        // A window that shrinks, as a reordered ACK makes it seem, stops new data and no repair (RFC
-        // 9293 section 3.8.6).
+        // A window that shrinks, or seems to because of a reordered ACK, stops new data but no
+        // retransmission (RFC 9293 section 3.8.6).
         let una = *self.una.get_or_insert(range.start);
         assert!(
             rule.is_retransmission() || range.end.since(una) <= rwnd,
@@ -207,7 +209,7 @@ impl Conduct {
     }
 }
 
-/// The conduct of both ends, and what is on the wire.
+/// Checks the transmissions of both ends, and the packets on the wire.
 #[derive(Default)]
 struct Watch {
     conduct: [Conduct; 2],
@@ -265,10 +267,10 @@ fn run(case: &Case, combination: &Combination) {
     }
 }
 
-/// The windows and the memory of an end stay within their limits.
+/// Checks that the windows and the memory of an end stay within their limits.
 fn check_limits(case: &Case, sender: &Sender, held: ByteCount) {
     let (cwnd, smss) = (sender.cwnd(), sender.smss());
-    // No window begins above 64 segments, and none grows by more than what arrived.
+    // No window starts above 64 segments, and none grows by more than the delivered data.
     assert!(cwnd >= smss && cwnd <= smss * 64 + sender.delivered(), "{cwnd} of {sender:?}");
     assert!(sender.control_state().ssthresh.is_none_or(|ssthresh| ssthresh >= smss * 2));
     let buffers = ByteCount(case.send_buffer + case.receive_buffer) + HOLES;
@@ -276,8 +278,8 @@ fn check_limits(case: &Case, sender: &Sender, held: ByteCount) {
     assert!(sender.board().in_order_sent().count() < 20_000, "what was sent is never forgotten");
 }
 
-/// The stream arrives intact, every transmission obeys its rule, the board adds up after every
-/// step, and every connection ends.
+/// The stream arrives intact, every transmission obeys its rule, the scoreboard is consistent after
+/// every step, and every connection ends.
 #[test]
 fn connections_over_random_paths() {
     let (all, sets) = (Combination::all(), Combination::judge_sets());
@@ -293,7 +295,7 @@ fn connections_over_random_paths() {
 
 fn check(combination: &Combination, judges: Option<&Vec<Choice<dyn LossJudge>>>) {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-    // A fixed seed: the same cases on every machine.
+    // A fixed seed gives the same cases on every machine.
     let mut runner = TestRunner::new_with_rng(
         config,
         proptest::test_runner::TestRng::deterministic_rng(
@@ -310,8 +312,8 @@ fn check(combination: &Combination, judges: Option<&Vec<Choice<dyn LossJudge>>>)
     }
 }
 
-/// Without loss, a bulk flow fills min(cwnd, the peer's window) to within one segment whenever it
-/// has ACKs to work with (and `Conduct` shows it never passes it).
+/// Without loss, a bulk flow fills min(cwnd, the peer's window) to within one segment whenever ACKs
+/// arrive. (`Conduct` shows that it never exceeds it.)
 #[test]
 fn a_bulk_flow_fills_its_window() {
     for combination in Combination::all() {
@@ -330,8 +332,8 @@ fn a_bulk_flow_fills_its_window() {
                     && let Some(rwnd) = world.observer.0
                     && transfer.ends[CLIENT_HOST].sent < case.up
                 {
-                    // One that paces waits for no longer than its largest quantum takes, and while
-                    // it does the peer's window goes on.
+                    // A paced sender waits at most as long as its largest quantum takes, and the
+                    // peer's window advances meanwhile.
                     let is_paced = sender.pacing_rate().is_some_and(|rate| {
                         let wait = rate.time_for(sender.smss() * 2).max(Duration::from_millis(3));
                         sender.poll_timeout().is_some_and(|at| at <= world.now + wait)
@@ -339,8 +341,8 @@ fn a_bulk_flow_fills_its_window() {
                     let info = world.hosts[CLIENT_HOST].tcp(socket).unwrap().info(world.now);
                     let limit = sender.cwnd().min(rwnd).min(info.snd_wnd);
                     let held = sender.board().flight_size() + sender.smss();
-                    // What the peer's window let in since the last transmission is not known here:
-                    // the flight may be larger than an old window allows, never smaller.
+                    // How much the peer's window has opened since the last transmission is not
+                    // known here: the flight may exceed the older window, but must not be smaller.
                     let is_full = held > limit || is_paced;
                     assert!(is_full, "{combination}: {held:?} in flight of {limit:?}");
                     filled += 1;
@@ -352,8 +354,8 @@ fn a_bulk_flow_fills_its_window() {
     }
 }
 
-/// However long a repair takes, and whatever becomes of the window meanwhile, half a window of data
-/// never sent is there, if the application has it: what is outstanding takes no room from it.
+/// A bulk flow always has half a window of unsent data, however long a retransmission takes and
+/// however the window changes: outstanding data does not reduce this room.
 #[test]
 fn a_bulk_flow_is_never_short_of_data() {
     let all: Vec<_> = Combination::all().into_iter().chain(Combination::all_judged()).collect();
@@ -381,7 +383,7 @@ fn a_bulk_flow_is_never_short_of_data() {
     });
 }
 
-/// The peer's window when the client last sent.
+/// The peer's window at the client's last transmission.
 #[derive(Default)]
 struct PeersWindow(Option<ByteCount>);
 

@@ -1,5 +1,5 @@
-//! The receive window and the send buffer: as large as the path needs, by themselves. The window is no larger than the
-//! reader deserves.
+//! The receive window and the send buffer grow to what the path needs; the receive window grows no
+//! further than the reader needs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::bulk::Bulk;
 use crate::world::{CLIENT, CLIENT_HOST, Impairment, SERVER, SERVER_HOST, host_config};
 
 const RATE: Rate = Rate::from_bits_per_sec(100_000_000);
-/// There and back: 1.25 MB are under way.
+/// The round-trip time: 1.25 MB are in flight.
 const RTT: Duration = Duration::from_millis(100);
 
 fn bulk() -> Bulk {
@@ -20,7 +20,8 @@ fn bulk() -> Bulk {
     Bulk::new(hosts, path)
 }
 
-/// What `rate` is of the path's, in payload bytes of packets of 1500 with time stamps.
+/// The share of the path's rate that `rate` is, in payload bytes of 1500-byte packets with
+/// timestamps.
 fn share(rate: Rate) -> f64 {
     rate.bits_per_sec() as f64 / (RATE.bits_per_sec() as f64 * 1448.0 / 1500.0)
 }
@@ -37,7 +38,8 @@ fn it_grows_until_it_fills_a_long_pipe() {
 
 #[test]
 fn the_default_buffers_carry_100_mbits_over_600_ms_through_a_loss() {
-    // 7.5 MB fill the path, and as many follow while a repair is under way. A queue takes each window that opens at once.
+    // 7.5 MB fill the path, and as much follows while a retransmission is in flight. A queue
+    // absorbs each window that opens at once.
     let path = Impairment {
         bottleneck: Some((RATE, 6_000)),
         ..Impairment::delay(Duration::from_millis(300))
@@ -54,12 +56,12 @@ fn the_default_buffers_carry_100_mbits_over_600_ms_through_a_loss() {
 
 #[test]
 fn a_slow_reader_holds_no_more_than_its_buffer() {
-    // 1.6 Mbit/s, from a path of 100.
+    // The reader takes 1.6 Mbit/s from a path of 100.
     let mut bulk = bulk();
     let rate = bulk.run(Duration::from_secs(20), 1000);
     let buffer = bulk.world.hosts[SERVER_HOST].config().tcp.receive_buffer;
     assert!(bulk.held <= buffer, "{} of {buffer}", bulk.held);
-    // Nor does it hold what a fast one would.
+    // It holds less than a fast reader's host would, too.
     assert!(bulk.held <= ByteCount::from_kib(512), "{}", bulk.held);
     assert!(rate.bits_per_sec() >= 1_500_000, "as fast as it reads: {rate:?}");
 }

@@ -1,4 +1,4 @@
-//! The first slow start, over a queue that is deep.
+//! The first slow start into a deep queue.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::bulk::Bulk;
 use crate::world::{CLIENT, Impairment, SERVER, host_config};
 
 const RATE: Rate = Rate::from_bits_per_sec(20_000_000);
-/// Six times what the path holds without it.
+/// The queue's packets: six times what the path holds without it.
 const LIMIT: usize = 800;
 
-/// What was sent again in ten seconds, and the rate of the last five.
+/// Returns the bytes retransmitted in ten seconds, and the rate of the last five.
 fn overshoot(control: &str, profile: Profile) -> (ByteCount, Rate) {
     let path = Impairment {
         bottleneck: Some((RATE, LIMIT)),

@@ -1,4 +1,4 @@
-//! One connection with data both ways, driven to its end.
+//! One connection with data in both directions, driven to its end.
 
 use airtcp_stack::host::{HostError, SocketId};
 use airtcp_stack::tcp::TcpError;
@@ -6,7 +6,7 @@ use airtcp_types::Instant;
 
 use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern, pattern_bytes, server};
 
-/// One end: what it still has to send, and what it has received.
+/// One end: the data it sends and receives.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     pub(crate) socket: Option<SocketId>,
@@ -16,11 +16,12 @@ pub(crate) struct End {
     pub(crate) received_all: bool,
     pub(crate) shut: bool,
     pub(crate) error: Option<TcpError>,
-    /// When the last byte, and the FIN, came.
+    /// When the last byte and the FIN were read.
     pub(crate) finished_at: Option<Instant>,
 }
 
-/// A connection from the client to the server, so many bytes each way, then closed by both.
+/// A connection from the client to the server with a number of bytes in each direction, closed by
+/// both ends.
 pub(crate) struct Transfer {
     pub(crate) ends: [End; 2],
     listener: SocketId,
@@ -35,7 +36,7 @@ impl Transfer {
         Self { ends: [client, End { to_send: down, ..End::default() }], listener }
     }
 
-    /// Lets both applications do what they can. Panics if a byte is not the one that was sent.
+    /// Runs both applications. Panics if a received byte differs from the one sent.
     pub(crate) fn work<O: Observer>(&mut self, world: &mut World<O>) {
         let now = world.now;
         if self.ends[SERVER_HOST].socket.is_none() {
@@ -90,7 +91,7 @@ impl Transfer {
         self.ends.iter().all(|end| (end.received_all && end.shut) || end.error.is_some())
     }
 
-    /// Lets go of both sockets.
+    /// Closes both sockets and the listener.
     pub(crate) fn close<O: Observer>(&mut self, world: &mut World<O>) {
         for (end, host) in self.ends.iter_mut().zip(&mut world.hosts) {
             if let Some(socket) = end.socket.take() {

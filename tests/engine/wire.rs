@@ -1,4 +1,4 @@
-//! Packets of the engine, read by a reader other than their writer.
+//! Reads the engine's packets with a parser other than the engine's own.
 
 use airtcp_types::{Event, EventKind, ExtSeq, Packet, RangeSet, SeqNumber, SeqRange};
 use airtcp_wire::options::TcpOptions;
@@ -6,23 +6,23 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 use crate::world::Observer;
 
-/// Follows both directions and asserts that nothing the peer has SACKed is sent again.
+/// Checks both directions: data that the peer has SACKed is not retransmitted.
 #[derive(Default)]
 pub(crate) struct SackSniffer {
     ends: [Sacked; 2],
 }
 
-/// What an end knows to be SACKed of what it sent.
+/// The data of one end that its peer has SACKed.
 #[derive(Default)]
 struct Sacked {
     ranges: RangeSet,
-    /// The blocks of the segment that arrived last: they count if it is accepted.
+    /// The blocks of the latest segment, which count if the segment is accepted.
     arrived: Vec<SeqRange>,
-    /// The highest byte sent, to unwrap numbers by.
+    /// The end of the highest data sent, for unwrapping sequence numbers.
     highest: Option<ExtSeq>,
-    /// All that was sent, by transmission.
+    /// The range of every transmission.
     sent: Vec<SeqRange>,
-    /// After a time-out the sender may think that the receiver reneged.
+    /// After a time-out the sender may assume that the receiver reneged.
     timed_out: bool,
 }
 
@@ -46,7 +46,7 @@ impl Observer for SackSniffer {
         let blocks: Vec<_> = segment.sack.into_iter().map(range).collect();
         // RFC 2883 section 4: the first block inside the second reports a duplicate.
         let reports = matches!(blocks[..], [first, second, ..] if second.covers(first));
-        // What was never sent nobody believes.
+        // Blocks for data that was never sent are ignored.
         let sent = |block: &SeqRange| block.end <= highest;
         end.arrived = blocks.into_iter().skip(usize::from(reports)).filter(sent).collect();
     }
@@ -60,7 +60,7 @@ impl Observer for SackSniffer {
         );
         let range = SeqRange::new(start, start + segment.len);
         let is_again = !range.is_empty() && !end.timed_out && end.ranges.covers(range);
-        // Of a segment that only a liar SACKs in part, a narrow window may let that part out alone.
+        // If a liar SACKs only part of a segment, a narrow window may allow that part alone.
         let is_part = || end.sent.iter().any(|r| r.covers(range) && !end.ranges.covers(*r));
         assert!(!is_again || is_part(), "{range:?} is sent again although it was SACKed");
         end.sent.push(range);
@@ -71,14 +71,14 @@ impl Observer for SackSniffer {
 /// A TCP segment as etherparse reads it.
 pub(crate) struct Segment {
     pub(crate) seq: SeqNumber,
-    /// Payload and FIN: what it takes of the sequence space, the SYN apart.
+    /// The length in sequence space of the payload and the FIN, without the SYN.
     pub(crate) len: u64,
     pub(crate) sack: Vec<(SeqNumber, SeqNumber)>,
-    /// The segment that a special ACK says was corrupted (HACK 3.3).
+    /// The segment that a special ACK reports as corrupted (HACK 3.3).
     pub(crate) corrupted: Option<SeqNumber>,
 }
 
-/// Reads a packet, and asserts that its lengths and checksums are right.
+/// Parses a packet, and asserts that its lengths and checksums are correct.
 pub(crate) fn read(packet: &Packet) -> Option<Segment> {
     let sliced = SlicedPacket::from_ip(&packet.data).expect("a well-formed IP packet");
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { return None };

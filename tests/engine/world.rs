@@ -1,6 +1,6 @@
-//! Two hosts and a bad path between them, in virtual time.
+//! Two hosts with an impaired path between them, in virtual time.
 //!
-//! Not modelled, because the tests that use it do not need it: corrupted headers, routing, more hosts.
+//! Not modelled, because the tests do not need it: corrupted headers, routing, more hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,30 +17,30 @@ use crate::liar::Liar;
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(crate) const PORT: u16 = 5001;
-/// The ECN field of IPv4's second byte; all of it set is CE.
+/// The ECN field in IPv4's second byte; with both bits set it is CE.
 const ECN: u8 = 0b11;
 
 pub(crate) fn server() -> SocketAddr {
     SocketAddr::new(SERVER, PORT)
 }
 
-/// What one direction of the path does to packets.
+/// The impairments of one direction of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Impairment {
-    /// One way.
+    /// The one-way delay.
     pub(crate) delay: Duration,
-    /// Up to so much is added, evenly distributed, packet by packet: packets overtake each other.
+    /// The maximum of a uniform random delay added per packet, so that packets overtake each other.
     pub(crate) jitter: Duration,
-    /// Shares of packets.
+    /// The probability that a packet is lost; `duplicate` is the one of duplication.
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
-    /// A share of packets is held back by another delay, so that later ones overtake it.
+    /// The probability that a packet gets the delay twice, so that later ones overtake it.
     pub(crate) reorder: f64,
-    /// Of a share of packets the last byte is damaged; a segment without data is lost.
+    /// The probability that a packet's last byte is damaged; a segment without data is then lost.
     pub(crate) corrupt: f64,
-    /// A share of the packets that may be marked is (CE, RFC 3168).
+    /// The probability that an ECN-capable packet is marked (CE, RFC 3168).
     pub(crate) mark: f64,
-    /// The rate of the bottleneck, and how many packets wait before it.
+    /// The rate of the bottleneck, and the number of packets in its queue.
     pub(crate) bottleneck: Option<(Rate, usize)>,
 }
 
@@ -85,11 +85,11 @@ impl Direction {
         }
     }
 
-    /// When a packet that enters now arrives; not at all, once or twice.
+    /// Returns when the copies of a packet that enters now arrive: none, one or two.
     fn arrivals(&mut self, now: Instant, len: usize) -> Vec<Instant> {
         let Impairment { delay, jitter, loss, duplicate, reorder, bottleneck, .. } =
             self.impairment;
-        // Every packet draws from every stream, so that one cause never shifts another.
+        // Every packet draws from every stream, so that one impairment never shifts another.
         let lost = self.loss.chance(loss);
         let copies = 1 + usize::from(self.duplicate.chance(duplicate));
         let held = self.reorder.chance(reorder);
@@ -111,14 +111,14 @@ impl Direction {
     }
 }
 
-/// Watches everything that happens, in the order in which it happens.
+/// Observes everything that happens, in its order.
 pub(crate) trait Observer {
     fn on_event(&mut self, _host: usize, _event: &Event) {}
-    /// A packet is about to arrive at a host.
+    /// A packet arrives at a host.
     fn on_arrival(&mut self, _host: usize, _packet: &Packet) {}
-    /// A packet has left a host.
+    /// A packet leaves a host.
     fn on_departure(&mut self, _host: usize, _packet: &Packet) {}
-    /// The packet that left a host last is damaged on its way.
+    /// The latest packet that left a host is damaged on the path.
     fn on_damage(&mut self, _host: usize) {}
 }
 
@@ -129,12 +129,12 @@ pub(crate) struct World<O = ()> {
     pub(crate) now: Instant,
     pub(crate) hosts: [Host; 2],
     directions: [Direction; 2],
-    /// By arrival time, then in the order sent.
+    /// The packets in flight by arrival time, then in the order sent.
     wire: BTreeMap<(Instant, u64), (usize, Packet)>,
     order: u64,
-    /// Speaks beside the server.
+    /// Sends false packets in the server's name.
     liar: Option<Liar>,
-    /// Packets that have left the client, and which of them are lost.
+    /// The number of packets that have left the client, and the numbers of those to lose.
     left: u64,
     drops: BTreeSet<u64>,
     pub(crate) observer: O,
@@ -172,30 +172,30 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Another path back than there.
+    /// Sets another path from the server to the client.
     pub(crate) fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
         self.directions[SERVER_HOST] = Direction::new(path, seed, 1);
         self
     }
 
-    /// With these packets of the client lost, the first of which has the number 1.
+    /// Loses these packets of the client, which are numbered from 1.
     pub(crate) fn with_drops<const N: usize>(mut self, drops: [u64; N]) -> Self {
         self.drops = drops.into();
         self
     }
 
-    /// With a server that lies.
+    /// Adds a liar beside the server.
     pub(crate) fn with_liar(mut self, liar: Option<Liar>) -> Self {
         self.liar = liar;
         self
     }
 
-    /// Puts on the wire whatever the hosts have to send.
+    /// Puts the hosts' outgoing packets on the wire.
     pub(crate) fn pump(&mut self) {
         for from in [CLIENT_HOST, SERVER_HOST] {
             while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
                 self.report_events(from);
-                // Where the host has an offloading device, that cuts here.
+                // If the host segments in its device, the device cuts here.
                 each_segment(&packet, |segment| self.put_on_wire(from, segment.clone()));
             }
             self.report_events(from);
@@ -239,7 +239,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Goes to the next thing that happens, and lets it; `false` if nothing will.
+    /// Advances to the next event and runs it; returns `false` if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.pump();
         let arrival = self.wire.first_key_value().map(|(&(at, _), _)| at);
@@ -262,7 +262,7 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Marks an IPv4 packet.
+/// Sets CE in an IPv4 packet.
 fn set_ce(data: &mut [u8]) {
     let word = |low| u16::from_be_bytes([data[0], low]);
     let (old, new) = (word(data[1]), word(data[1] | ECN));
@@ -271,7 +271,7 @@ fn set_ce(data: &mut [u8]) {
     data[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The byte of a test stream at an offset: a mistake in order or place shows.
+/// The byte of a test stream at an offset, chosen so that a wrong order or place shows.
 pub(crate) fn pattern(offset: u64) -> u8 {
     let mixed = (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32;
     (mixed ^ (offset >> 13)) as u8

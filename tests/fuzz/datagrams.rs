@@ -1,4 +1,4 @@
-//! Frames with datagrams to a gateway, each behind a byte with its length, from any bytes.
+//! Sends a gateway frames with datagrams from arbitrary bytes, each after a byte with its length.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use airtcp_gateway::HostAddress;
 use airtcp_gateway::datagram::Channel;
 use airtcp_types::Instant;
 
-/// The longest frame.
+/// The largest frame.
 const FRAME: usize = 1392;
 
-/// Every datagram is answered, and no frame is too long. Gives whether a datagram was understood.
+/// Checks that no frame is too long while every datagram is answered. Returns whether any datagram
+/// was decoded.
 pub(crate) fn run(mut data: &[u8]) -> bool {
     let mut channel = Channel::new(FRAME, 22, 2);
     let mut now = Instant::ZERO;
@@ -21,7 +22,7 @@ pub(crate) fn run(mut data: &[u8]) -> bool {
         channel.handle_frame(now, frame);
         channel.handle_timeout(now);
         while let Some(datagram) = channel.poll_datagram() {
-            // Port 0 of an address is a ping.
+            // Port 0 means a ping, which only an IP address can receive.
             let is_name = matches!(datagram.remote.host, HostAddress::Name(_));
             assert!(datagram.remote.port != 0 || !is_name);
             understood = true;

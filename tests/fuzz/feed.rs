@@ -1,6 +1,6 @@
-//! Turns a fuzzer's bytes into values, piece by piece.
+//! Turns a fuzzer's bytes into values, one by one.
 
-/// Bytes to be used up; once there are none it gives zeros.
+/// Bytes to consume; an empty feed returns zeros.
 pub(crate) struct Feed<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Feed<'a> {
@@ -16,12 +16,12 @@ impl<'a> Feed<'a> {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// One of `count`.
+    /// An index below `count`.
     pub(crate) fn choice(&mut self, count: usize) -> usize {
         usize::from(self.byte()) % count.max(1)
     }
 
-    /// Up to `len` of them as they are.
+    /// The next `len` bytes, or as many as are left.
     pub(crate) fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;

@@ -1,4 +1,4 @@
-//! Fragments in any order, cut anywhere, some of them lies about where their packet ends.
+//! Fragments in any order, cut anywhere, some with a false end of their packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -12,10 +12,11 @@ use super::feed::Feed;
 const PORT: u16 = 53;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
-/// The header that makes an IPv6 packet a fragment.
+/// The protocol number of IPv6's fragment header.
 const V6_FRAGMENT: u8 = 44;
 
-/// What is put together is what was sent, whole. Gives how many datagrams were.
+/// Checks that a reassembled datagram is one that was sent. Returns the number of reassembled
+/// datagrams.
 pub(crate) fn run(data: &[u8]) -> usize {
     let mut feed = Feed(data);
     let own = [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), "fd00::1".parse().expect("an address")];
@@ -48,14 +49,14 @@ pub(crate) fn run(data: &[u8]) -> usize {
             while let Some((len, from)) =
                 host.udp_recv_from(socket, &mut buf).expect("the socket is there")
             {
-                // The raw ones may be whole datagrams of any kind.
+                // The raw packets may be whole datagrams of any kind.
                 let Some((who, id)) = sender_of(from) else { continue };
                 assert!(buf[..len] == *content(who, id), "{from} {len}");
                 whole += 1;
             }
         }
     }
-    // Nothing waits for ever.
+    // No fragment waits forever.
     for _ in 0..1000 {
         let Some(next) = host.poll_timeout() else { return whole };
         host.handle_timeout(next.max(now));
@@ -63,7 +64,7 @@ pub(crate) fn run(data: &[u8]) -> usize {
     panic!("fragments wait for ever");
 }
 
-/// Who sends, from a port that tells the datagram.
+/// The source of a datagram; its port identifies the datagram.
 fn source(who: u8, id: u8) -> SocketAddr {
     let host = who % 8;
     let ip = if who.is_multiple_of(2) {
@@ -91,7 +92,8 @@ fn udp_of(who: u8, id: u8, to: IpAddr) -> Vec<u8> {
     packet.data[if to.is_ipv4() { V4_HEADER } else { V6_HEADER }..].to_vec()
 }
 
-/// A fragment of it: anywhere, of any length, and whether more come is a lie now and then.
+/// A fragment of a datagram, from any offset and of any length; sometimes its more-fragments flag
+/// is false.
 fn cut(feed: &mut Feed<'_>, who: u8, id: u8, payload: &[u8]) -> Vec<u8> {
     let unit = usize::from(feed.byte()) * 4 % (payload.len() / 8 + 1);
     let units = usize::from(feed.byte());

@@ -1,11 +1,12 @@
-//! Requests to a far gateway from any bytes.
+//! Decodes requests to a far gateway from arbitrary bytes.
 
 use airtcp_gateway::header::{Decoded, Request};
 
-/// What is understood is written as it was read, and nothing that is cut is taken for more. Gives whether it was understood.
+/// Checks that a decoded request encodes to the same bytes and that a truncated request is not
+/// decoded. Returns whether a request was decoded.
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut wanted = 0;
-    // As the far gateway reads: no byte more than it is asked for.
+    // Reads like the far gateway: never more bytes than the decoder asks for.
     loop {
         match Request::decode(&data[..wanted]) {
             Ok(Decoded::Short(more)) if more <= data.len() => {

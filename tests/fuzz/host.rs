@@ -1,4 +1,4 @@
-//! Any packets to a host in any state, beside applications that do anything.
+//! Sends arbitrary packets to a host in any state, while applications make arbitrary calls.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ use super::feed::Feed;
 const MEMORY: ByteCount = ByteCount::from_kib(512);
 const MTU: usize = 1500;
 const CONNECTIONS: usize = 12;
-/// Of a byte, the values that are calls added later.
+/// The values of a call byte from here on are calls that were added later.
 const RARE: u8 = 252;
-/// Flows that the network keeps in mind.
+/// The number of flows whose state is kept.
 const FLOWS: usize = 6;
 const COMBINATIONS: [&str; 7] = [
     "rack/bbr3/spike",
@@ -32,16 +32,16 @@ const COMBINATIONS: [&str; 7] = [
     "le/westwood-plus/rr",
 ];
 
-/// A flow of the host's, as its peer sees it: what may come next without being odd.
+/// A flow of the host as its peer sees it, from which plausible next segments are made.
 struct Peer {
     flow: FlowId,
-    /// What the host waits for.
+    /// The sequence number that the host expects next.
     seq: SeqNumber,
-    /// What the host sends next.
+    /// The host's next sequence number.
     ack: SeqNumber,
-    /// The host's last time stamp.
+    /// The host's latest timestamp.
     val: u32,
-    /// Its last packet.
+    /// The host's latest packet.
     last: Vec<u8>,
 }
 
@@ -51,14 +51,14 @@ struct World {
     listeners: [SocketId; 2],
     datagrams: SocketId,
     streams: Vec<SocketId>,
-    /// The memory of shared writes.
+    /// The buffers of shared writes.
     shared: Vec<Weak<Vec<u8>>>,
     peers: Vec<Peer>,
     reached: BTreeSet<State>,
 }
 
-/// The host sends nothing that is not a packet, holds no more than it may, falls silent, and forgets whoever is gone.
-/// Gives the states that its connections were in.
+/// Checks that the host sends only valid packets, stays within its memory, becomes silent, and
+/// frees the state of closed connections. Returns the states that its connections reached.
 pub(crate) fn run(data: &[u8]) -> BTreeSet<State> {
     let mut feed = Feed(data);
     let mut world = World::new(&mut feed);
@@ -123,8 +123,8 @@ impl World {
         &self.peers[feed.choice(self.peers.len())]
     }
 
-    /// What a peer might send next, or something near it; sometimes several segments that follow each other and come
-    /// together.
+    /// Sends a segment that a peer might send next, or one close to it; sometimes several
+    /// consecutive segments at once.
     fn segment(&mut self, feed: &mut Feed<'_>) {
         let bits = feed.byte();
         let has = |bit: u8| bits >> bit & 1 == 1;
@@ -168,7 +168,7 @@ impl World {
         self.host.handle_packets(self.now, &packets);
     }
 
-    /// A whole handshake by who is new, or as good as.
+    /// A whole handshake from a new flow, or from one of a few known flows.
     fn handshake(&mut self, feed: &mut Feed<'_>) {
         let which = feed.choice(2);
         let mut flow = self.peers[which].flow;
@@ -204,7 +204,7 @@ impl World {
         self.arrives(tcp::emit(&flow, 64, &header, &[]).data);
     }
 
-    /// Something that the host itself sent, or its like with bits flipped.
+    /// Sends a packet of the host back to it, possibly with bits flipped.
     fn reflect(&mut self, feed: &mut Feed<'_>) {
         let mut data = self.peer(feed).last.clone();
         let there = feed.byte() & 1 == 1;
@@ -221,7 +221,7 @@ impl World {
         self.arrives(data);
     }
 
-    /// An ICMP error that quotes what the host sent last, or nearly.
+    /// Sends an ICMP error that quotes the host's latest packet, possibly altered.
     fn complain(&mut self, feed: &mut Feed<'_>) {
         let peer = self.peer(feed);
         let (src, dst) = (peer.flow.local.ip(), peer.flow.remote.ip());
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// What an application may do. What comes of it is the host's affair: errors are none of ours.
+    /// Makes an application's call. Its errors are ignored.
     fn call(&mut self, feed: &mut Feed<'_>) {
         let (host, now) = (&mut self.host, self.now);
         let which = feed.choice(self.streams.len());
@@ -281,7 +281,7 @@ impl World {
             (4, Some(id)) => {
                 let _ = host.tcp_send(now, id, &vec![1; usize::from(feed.word())]);
             }
-            // The same bytes, shared: old files of the corpus mean what they meant.
+            // The same bytes as shared memory, without changing the meaning of old corpus files.
             (5, Some(id)) => {
                 let len = usize::from(feed.word());
                 let buffer = Arc::new(vec![1; len + 2]);
@@ -323,7 +323,7 @@ impl World {
         }
     }
 
-    /// What came later: old files of the corpus mean what they meant.
+    /// Calls that were added later, without changing the meaning of old corpus files.
     fn call_rarely(&mut self, feed: &mut Feed<'_>, stream: Option<SocketId>) {
         let (host, now) = (&mut self.host, self.now);
         let peer = |port| SocketAddr::new(self.peers[0].flow.local.ip(), port);
@@ -358,7 +358,7 @@ impl World {
         }
     }
 
-    /// Works what is due, takes what is to leave, and looks at it.
+    /// Runs due timers, takes the outgoing packets and checks them.
     fn settle(&mut self) {
         for _ in 0..1000 {
             if self.host.poll_timeout().is_none_or(|at| at > self.now) {
@@ -377,7 +377,7 @@ impl World {
         while let Some((id, _)) = self.host.poll_ready() {
             assert!(self.host.readiness(id).is_ok(), "{id:?} is told and not there");
         }
-        // Each connection may hold three segments that were not read, and less than one to be sent.
+        // Each connection may hold three unread segments, and less than one unsent segment.
         let reserve = ByteCount::from(CONNECTIONS * 4 * MTU);
         assert!(self.host.held() <= MEMORY + reserve, "{}", self.host.held());
         self.reached.extend(self.host.tcp_connections().map(|(_, state)| state));
@@ -411,7 +411,7 @@ impl World {
         peer.last = data.clone();
     }
 
-    /// The first two are always there.
+    /// Adds a peer, and removes an older one if there are too many. The first two always stay.
     fn know(&mut self, peer: Peer) {
         if self.peers.len() >= FLOWS {
             self.peers.remove(2);
@@ -419,7 +419,7 @@ impl World {
         self.peers.push(peer);
     }
 
-    /// Everyone goes: nothing may be left.
+    /// Closes all connections and checks that nothing is left.
     fn leave(&mut self) {
         for listener in self.listeners {
             while let Ok(Some((id, _))) = self.host.tcp_accept(self.now, listener) {
@@ -451,7 +451,7 @@ impl Peer {
     }
 }
 
-/// The number itself as a rule; else one in the neighbourhood, or anywhere.
+/// Usually the number itself, else one close to it, or any number.
 fn near(number: SeqNumber, feed: &mut Feed<'_>) -> SeqNumber {
     match feed.byte() {
         0..160 => number,
@@ -482,7 +482,7 @@ fn options(peer: &Peer, feed: &mut Feed<'_>) -> TcpOptions {
         }
         options.sack = sack;
     } else if bits & 4 == 4 {
-        // Nothing is taken from the feed: what the corpus reaches stays within reach.
+        // This takes nothing from the feed, so that the corpus reaches the same states as before.
         let counters = [peer.val, peer.ack.0, u32::from(bits)];
         options.accecn = Some(AccEcn::new(Order::One, &counters[..usize::from(bits >> 6)]));
     }

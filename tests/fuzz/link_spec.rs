@@ -1,9 +1,10 @@
-//! Descriptions of links and radios from any text.
+//! Parses descriptions of links and radios from arbitrary text.
 
 use airtcp_link::{Link, LinkSpec, RadioSpec};
 use airtcp_types::{Instant, Node, Packet, PortId};
 
-/// What is understood is written so that it is understood alike, and makes a link. Gives whether it was.
+/// Checks that a parsed description is formatted to an equivalent text and makes a usable link.
+/// Returns whether the text was parsed.
 pub(crate) fn run(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let radio = text.parse::<RadioSpec>();
@@ -12,7 +13,7 @@ pub(crate) fn run(data: &[u8]) -> bool {
     }
     let Ok(spec) = text.parse::<LinkSpec>() else { return radio.is_ok() };
     assert_eq!(spec.to_string().parse().as_ref(), Ok(&spec), "{spec}");
-    // Without its trace there is none.
+    // Without its trace file no link can be made.
     let Ok(mut link) = Link::new(&spec, &spec) else { return true };
     let mut now = Instant::ZERO;
     for len in [20, 1500, 0] {

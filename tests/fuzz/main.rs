@@ -1,7 +1,8 @@
-//! The checks of the fuzz targets of `fuzz/`, and a replay of their corpus.
+//! The checks of the fuzz targets in `fuzz/`, and a replay of their corpora.
 //!
-//! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`; `cargo +nightly fuzz run
-//! NAME` looks for more, and a crash that it finds is mended and added to them.
+//! Each target is a module here. `cargo test` replays the files of `fuzz/corpus/NAME`;
+//! `cargo +nightly fuzz run NAME` searches for more inputs. An input that finds a fault is added to
+//! the corpus.
 
 mod datagrams;
 mod feed;
@@ -23,7 +24,7 @@ use airtcp_rrtp::Counters;
 use airtcp_stack::tcp::State;
 use airtcp_types::rng::Stream;
 
-/// The files of a target, by name.
+/// The contents of a target's corpus files, sorted by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries =
@@ -34,7 +35,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Replays a corpus; some of it must be understood, and some not, or it shows little.
+/// Replays a corpus. It must contain both valid and invalid inputs.
 fn replay(target: &str, run: fn(&[u8]) -> bool) {
     let understood: Vec<bool> = corpus(target).iter().map(|data| run(data)).collect();
     assert!(understood.contains(&true) && understood.contains(&false), "{target}: {understood:?}");

@@ -1,9 +1,9 @@
-//! TCP options from any bytes.
+//! Parses TCP options from arbitrary bytes.
 
 use airtcp_wire::options::{AccEcn, MAX_LEN, SackBlocks, TcpOptions};
 
-/// What is understood is written so that it is understood alike, but for SACK blocks and an AccECN option that have no room:
-/// those may have come without padding. Gives whether it was understood.
+/// Checks that parsed options survive encoding, except SACK blocks and an AccECN option without
+/// space: those may have come without padding. Returns whether no option was malformed.
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
     let room = TcpOptions { accecn: None, ..options }.room();

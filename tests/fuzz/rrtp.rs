@@ -1,5 +1,5 @@
-//! An RRTP server under attack, beside one honest connection: by strangers who do not know its id,
-//! and by clients with connections of their own that lie in every field.
+//! Attacks an RRTP server beside one honest connection: strangers do not know the connection's id,
+//! and clients with their own connections lie in every field.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -19,24 +19,24 @@ mod liars;
 /// Bytes that each end of the honest connection sends.
 const LEN: usize = 40_000;
 const DELAY: Duration = Duration::from_millis(5);
-/// Datagrams of each end that can come again.
+/// The number of each end's latest datagrams that can be repeated.
 const REMEMBERED: usize = 32;
-/// The addresses of clients that lie follow those of the two ends; then come those of strangers.
+/// The addresses of lying clients follow those of the two ends; then come those of strangers.
 const LIARS: usize = 3;
 const STRANGERS: [usize; 4] = [0, 1, 2 + LIARS, 3 + LIARS];
 const LIMITS: Limits =
     Limits { connections: 3, connections_per_peer: 2, backlog: 2, memory: ByteCount::from_kib(64) };
-/// Each connection may hold 64 KiB in each direction beyond the memory of all.
+/// Each connection may hold 64 KiB in each direction beyond the shared memory.
 const MEMORY: u64 = (1 + 2 * LIMITS.connections as u64) * (64 << 10);
 const CAP: u64 = 10_000_000;
 const ASKED_CAP: u64 = 2_000_000;
 const SIZE: u16 = 1_400;
-/// Bits that leave before their time: a train, and the first packet.
+/// Bits that may be sent ahead of the paced rate: a packet train and the first packet.
 const EARLY: u64 = 17 * 8 * (28 + SIZE as u64);
-/// Packets that an endpoint sends at one instant: the losses of a window in the smallest reports, a
-/// train, and what makes up for 2 ms at the cap, for each connection.
+/// The most packets that an endpoint sends at one instant: for each connection the losses of a
+/// window in the smallest reports, a packet train, and the 2 ms of catching up at the cap.
 const BURST: usize = 128;
-/// How long the attack may go on, and until when the honest transfer has to be done.
+/// When the attack ends at the latest, and when the honest transfer must be complete.
 const REIGN: Instant = Instant::from_millis(100_000);
 const END: Instant = Instant::from_millis(1_000_000);
 
@@ -45,15 +45,16 @@ struct End {
     endpoint: Endpoint,
     at: SocketAddr,
     id: Option<ConnectionId>,
-    /// Bytes that the application has for the other end, has written and has read.
+    /// The bytes that the application may write; `written` and `read` count those it has written
+    /// and read.
     ready: usize,
     written: usize,
     read: usize,
     is_at_end: bool,
     ended: Option<ConnectionError>,
-    /// What it sent last to the other end.
+    /// The latest datagrams to the other end.
     sent: VecDeque<Vec<u8>>,
-    /// By peer: when data first left for it, and the bits that have left since.
+    /// For each peer, when data was first sent to it and the bits sent since.
     paced: BTreeMap<SocketAddr, (Instant, u64)>,
 }
 
@@ -61,20 +62,21 @@ struct World {
     now: Instant,
     /// The client and the server.
     ends: [End; 2],
-    /// Datagrams on their way, and when they come.
+    /// Datagrams in flight: arrival time, receiver and bytes.
     flight: VecDeque<(Instant, usize, Vec<u8>)>,
-    /// Until then everything is lost.
+    /// Until then the network loses everything.
     dark: Instant,
-    /// Losses, or packets that came again: the connection may have timed out.
+    /// Whether packets were lost or repeated, so that the connection may have timed out.
     is_troubled: bool,
     liars: [Liar; LIARS],
     reads: bool,
     size: u16,
-    /// The machine wakes so long after what it waits for.
+    /// How late the machine wakes up for a deadline.
     late: Duration,
 }
 
-/// Nothing changes the honest connection, and the bounds hold. Gives what the server counted.
+/// Checks that the attack does not affect the honest connection and that all bounds hold. Returns
+/// the server's counters.
 pub(crate) fn run(data: &[u8]) -> Counters {
     let mut feed = Feed(data);
     let mut world = World::new(feed.byte());
@@ -102,7 +104,7 @@ impl End {
         }
     }
 
-    /// Writes what is ready, and reads what there is: what the other end wrote, and nothing else.
+    /// Writes the bytes that are ready, and reads everything: exactly what the other end wrote.
     fn act(&mut self, now: Instant) {
         let Some(id) = self.id else { return };
         let data: Vec<u8> = (self.written..self.ready).map(pattern).collect();
@@ -128,7 +130,7 @@ impl End {
         self.id.and_then(|id| self.endpoint.info(id))
     }
 
-    /// A data packet of so many bytes leaves: the cap has room for it.
+    /// Checks that a data packet of this length is within the rate cap.
     fn pace(&mut self, now: Instant, to: SocketAddr, len: usize) {
         let (since, sum) = self.paced.entry(to).or_insert((now, 0));
         let most = EARLY + (now.since(*since).as_secs_f64() * CAP as f64) as u64;
@@ -138,7 +140,7 @@ impl End {
 }
 
 impl World {
-    /// Gives the world in which the handshake begins, or is done.
+    /// Makes a world in which the handshake is under way or complete.
     fn new(bits: u8) -> Self {
         let size = if bits & 2 == 0 { SIZE } else { 600 };
         let config = Config {
@@ -207,7 +209,7 @@ impl World {
         }
     }
 
-    /// What a network may do at any time.
+    /// Disturbs the network: it loses or reorders datagrams, or loses everything for a time.
     fn disturb(&mut self, feed: &mut Feed<'_>) {
         match feed.choice(4) {
             0 => self.flight.clear(),
@@ -218,7 +220,8 @@ impl World {
         self.is_troubled = true;
     }
 
-    /// What an end sent comes again. Damaged, or from elsewhere, it is nothing.
+    /// Repeats a datagram of an end. If it is damaged or comes from another address, it has no
+    /// effect.
     fn repeat(&mut self, feed: &mut Feed<'_>) {
         let (from, which, how) = (feed.choice(2), feed.choice(REMEMBERED), feed.choice(4));
         let Some(mut bytes) = self.ends[from].sent.get(which).cloned() else { return };
@@ -228,7 +231,7 @@ impl World {
                 self.is_troubled = true;
                 return self.fly(to, bytes);
             }
-            // CRC-32C finds every change of up to three bits.
+            // CRC-32C detects every change of up to three bits.
             1 => (0..=feed.choice(3)).for_each(|more| {
                 let at = (at + more) % bytes.len();
                 bytes[at] ^= 1 << feed.choice(8);
@@ -239,7 +242,8 @@ impl World {
         self.changes_nothing(to, from, &bytes);
     }
 
-    /// The strangers have not seen the connection's id, and do not guess it.
+    /// Sends a stranger's datagram, which must have no effect. A datagram with the connection's id
+    /// is left out, because strangers neither know nor guess the id.
     fn forge(&mut self, to: usize, from: usize, bytes: &[u8]) {
         let genuine = self.ends[0].sent.front();
         if genuine.is_none_or(|one| Some(&one[4..12]) != bytes.get(4..12)) {
@@ -247,7 +251,8 @@ impl World {
         }
     }
 
-    /// A stranger's datagram to an end: there is one answer at most, which is no longer.
+    /// Delivers a datagram that must have no effect. At most one answer, no longer than the
+    /// datagram, may follow.
     fn changes_nothing(&mut self, to: usize, from: usize, bytes: &[u8]) {
         let (now, from) = (self.now, address(from));
         let end = &mut self.ends[to];
@@ -268,7 +273,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Lets time pass up to `until`, or until the condition holds.
+    /// Runs until `until`, or until the condition holds.
     fn run(&mut self, until: Instant, is_done: impl Fn(&Self) -> bool) {
         for _ in 0..1_000_000 {
             self.settle();
@@ -278,7 +283,7 @@ impl World {
             let due = self.ends.iter().filter_map(|end| end.endpoint.poll_timeout());
             let next = due.chain(self.flight.front().map(|(at, ..)| *at)).min();
             let Some(next) = next.filter(|next| *next <= until) else { return };
-            // What has come is handed in before the timers run.
+            // Datagrams that have arrived are handled before the timers run.
             self.now = self.now.max((next + self.late).min(until));
             while self.flight.front().is_some_and(|(at, ..)| *at <= self.now)
                 && let Some((_, to, datagram)) = self.flight.pop_front()
@@ -291,7 +296,7 @@ impl World {
         panic!("it never ends");
     }
 
-    /// Works what is due now, for the protocol and for the applications.
+    /// Runs due timers and the applications.
     fn settle(&mut self) {
         for to in [0, 1, 0, 1] {
             self.ends[to].endpoint.handle_timeout(self.now);
@@ -378,7 +383,8 @@ impl World {
         }
     }
 
-    /// The attack ends: all of the honest transfer arrives, and nothing is left when everyone goes.
+    /// Ends the attack. The honest transfer must complete, unless the server is full or the network
+    /// has caused a time-out. Closing all connections must free all memory.
     fn complete(&mut self) {
         self.dark = self.now;
         self.ends.iter_mut().for_each(|end| end.ready = LEN);
@@ -403,7 +409,7 @@ impl World {
     }
 }
 
-/// Of the two ends, the liars and strangers; two liars share a host.
+/// The address of an end, a liar or a stranger; two liars share a host.
 fn address(of: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, [1, 2, 9, 9, 8, 7, 6][of]], of as u16))
 }

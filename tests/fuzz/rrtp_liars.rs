@@ -1,4 +1,4 @@
-//! Clients of an RRTP server with connections of their own, and what they send: anything.
+//! Clients of an RRTP server that send arbitrary packets on their own connections.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use airtcp_types::Rate;
 use super::{ASKED_CAP, LIARS, MEMORY, SIZE, World, address, kind};
 use crate::feed::Feed;
 
-/// Of the wire format.
+/// The version of the wire format.
 const VERSION: u8 = 2;
 
 pub(super) const SYN: u8 = 0;
@@ -19,14 +19,14 @@ pub(super) const ACK: u8 = 5;
 pub(super) const SACK: u8 = 8;
 pub(super) const FEEDBACK: u8 = 9;
 
-/// A client of the server's with a connection of its own, and what it knows.
+/// A client with its own connection to the server, and what it knows.
 #[derive(Default)]
 pub(super) struct Liar {
     pub(super) cookie: [u8; 16],
     pub(super) id: Option<ConnectionId>,
-    /// The size that it told for its packets.
+    /// The packet size that it announced.
     pub(super) size: u16,
-    /// What it allowed, acknowledged and got.
+    /// The limit that it announced, what it acknowledged, and the newest transmission it received.
     pub(super) limit: u64,
     pub(super) acked: u64,
     pub(super) newest: u64,
@@ -34,7 +34,7 @@ pub(super) struct Liar {
 }
 
 impl World {
-    /// A START, with the cookie that a SYN is given, or with an old one or a false one.
+    /// Sends a START with a fresh, an old or a false cookie.
     pub(super) fn greet(&mut self, feed: &mut Feed<'_>) {
         let (which, bits) = (feed.choice(LIARS), feed.byte());
         if bits & 3 != 0 {
@@ -54,7 +54,7 @@ impl World {
         self.lie(which, START, 0, &body);
     }
 
-    /// The server's application does something with the connection of a liar's.
+    /// Makes a call of the server's application for a liar's connection.
     pub(super) fn call(&mut self, feed: &mut Feed<'_>) {
         let (which, bits) = (feed.choice(LIARS), feed.byte());
         let Some(id) = self.liars[which].id else { return };
@@ -84,7 +84,8 @@ impl World {
         }
     }
 
-    /// A report of anything. It is taken exactly if it can be true and its sum is.
+    /// Sends an arbitrary report. The server accepts it exactly if it is plausible and its nonce
+    /// sum is correct.
     pub(super) fn report(&mut self, feed: &mut Feed<'_>) {
         let (which, bits) = (feed.choice(LIARS), feed.byte());
         let liar = &self.liars[which];
@@ -129,7 +130,7 @@ impl World {
                 (from, named) = (first + u64::from(count), named + u64::from(count));
                 is_sound &= from <= end;
             }
-            // As many as there is room for, at six bytes each.
+            // The ranges may name as many packets as fit, at six bytes each.
             let size = liar.size.min(self.size).max(68);
             is_sound &= named <= u64::from(size - 36) / 6;
         }
@@ -144,7 +145,7 @@ impl World {
         if is_open {
             assert_eq!(after.optimistic_acks - before.optimistic_acks, u64::from(is_lie));
             let refused = after.implausible - before.implausible;
-            // What was measured may be false too.
+            // The measurements may be implausible, too.
             assert!(refused == u64::from(!is_sound) || (refused == 1 && kind == FEEDBACK));
         }
         if is_sound && !is_lie {
@@ -153,7 +154,7 @@ impl World {
         }
     }
 
-    /// Data packets in a row, from anywhere on.
+    /// Sends consecutive data packets, from any number on.
     pub(super) fn data(&mut self, feed: &mut Feed<'_>) {
         let (which, flags, bits) = (feed.choice(LIARS), feed.byte(), feed.byte());
         let first = u32::from(feed.word()) << (bits & 15) >> 8;
@@ -176,7 +177,7 @@ impl World {
 }
 
 impl Liar {
-    /// Takes what the server sent to it.
+    /// Handles a packet of the server.
     pub(super) fn hear(&mut self, kind: u8, bytes: &[u8]) {
         let word =
             |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
@@ -200,7 +201,7 @@ fn encode(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A packet with the sum that it has to have.
+/// A packet with the correct checksum.
 pub(super) fn packet(first: u8, flags: u8, id: u64, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first, flags, 0, 0];
     bytes.extend(id.to_be_bytes());

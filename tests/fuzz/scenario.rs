@@ -1,9 +1,9 @@
-//! Scenario files from any text.
+//! Parses scenario files from arbitrary text.
 
 use airtcp_sim::SimError;
 use airtcp_sim::toml::Source;
 
-/// It is read, or the error says where it is wrong. Gives whether it was read.
+/// Checks that the text is parsed or that the error has a position. Returns whether it was parsed.
 pub(crate) fn run(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let source = Source { name: "fuzzed", text, settings: &[] };

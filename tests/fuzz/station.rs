@@ -1,4 +1,4 @@
-//! Any packets of strangers to a base station, from either side, beside one honest flow.
+//! Sends a base station arbitrary packets of strangers from either side, beside one honest flow.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,18 +16,21 @@ use super::feed::Feed;
 const LEN: usize = 60_000;
 const RADIOS: [&str; 4] = ["", "error 30% tries 2 queue 20", "queue 3", "error 10% delay 5ms rts"];
 const POLICIES: [Policy; 4] = [Policy::TcpEcn, Policy::TcpEcn, Policy::Snoop, Policy::Plain];
-/// Flows of either kind that are known at a time.
+/// The most proven flows, and the most unproven flows.
 const FLOWS: usize = 4;
-/// What the state of a flow takes at most: 256 ranges, the frames of a queue, the segment that was not believed.
+/// The most memory for the state of a flow: 256 ranges, the frames of a queue and the segment that
+/// was not trusted.
 const FLOW: usize = 16 << 10;
 const BUFFER: ByteCount = ByteCount::from_kib(16);
-/// Strangers' packets have a hop limit of their own, and are gone before they reach a host.
+/// The hop limit that marks strangers' packets, which are dropped before they reach a host.
 const STRANGE: u8 = 63;
-/// Strangers do not see the flow: their numbers are so far from its own, which is more than any window.
+/// Strangers do not see the flow, so their numbers are at least this far from its own, which is
+/// more than any window.
 const FAR: u32 = 1 << 24;
-/// How long they may go on.
+/// The latest time of the strangers' packets.
 const REIGN: Instant = Instant::from_millis(100_000);
-/// Until when the flow has to be done: a sender that was told to stop and not to go on probes in ever longer intervals.
+/// When the flow must be complete: a sender whose window was closed and not reopened probes at ever
+/// longer intervals.
 const END: Instant = Instant::from_millis(2_000_000);
 
 struct World {
@@ -38,14 +41,15 @@ struct World {
     sender: SocketId,
     reader: Option<SocketId>,
     ports: [u16; 2],
-    /// By its side, the last packet of each host's, and the number that follows it.
+    /// For each side, the host's latest packet, and in `next` the sequence number after it.
     last: [Packet; 2],
     next: [SeqNumber; 2],
     sent: usize,
     read: usize,
 }
 
-/// The station keeps its bounds, and the flow ends as if there were no strangers. Gives what the station counted.
+/// Checks that the station keeps its bounds and that the flow completes despite the strangers.
+/// Returns the station's counters.
 pub(crate) fn run(data: &[u8]) -> StationCounters {
     let mut feed = Feed(data);
     let mut world = World::new(&mut feed);
@@ -64,7 +68,7 @@ fn host(address: &str, secret: u8) -> Host {
 }
 
 impl World {
-    /// Gives the world in which the handshake is done.
+    /// Makes a world in which the handshake is complete.
     fn new(feed: &mut Feed<'_>) -> Self {
         let bits = feed.byte();
         let config = StationConfig {
@@ -120,7 +124,7 @@ impl World {
                 self.arrives(side, Packet::new(feed.bytes(120).to_vec()));
             }
             6 => {
-                // What a host sent comes again, and may be damaged.
+                // Repeat a host's packet, possibly damaged.
                 let side = side(feed);
                 let mut packet = self.last[side as usize].clone();
                 if feed.byte() & 1 == 1 && packet.len() > 20 {
@@ -135,7 +139,7 @@ impl World {
         }
     }
 
-    /// Puts in a packet of a stranger's.
+    /// Delivers a stranger's packet.
     fn arrives(&mut self, side: Side, mut packet: Packet) {
         let at = if packet.data.first().is_some_and(|first| first >> 4 == 6) { 7 } else { 8 };
         let Some(hops) = packet.data.get_mut(at) else { return };
@@ -149,7 +153,7 @@ impl World {
         self.station.handle_packet(self.now, side.port(), packet);
     }
 
-    /// A segment with the addresses of the honest flow.
+    /// Sends a segment with the addresses of the honest flow.
     fn forge(&mut self, side: Side, feed: &mut Feed<'_>) {
         let far = |own: SeqNumber, feed: &mut Feed<'_>| {
             let number = SeqNumber(u32::from(feed.word()) << 16 | u32::from(feed.word()));
@@ -164,7 +168,7 @@ impl World {
         self.put(side, flow, seq, ack, feed);
     }
 
-    /// A segment of one of a few flows that there are not; its numbers may follow each other.
+    /// Sends a segment of one of a few flows that do not exist; its numbers may be consecutive.
     fn other_flow(&mut self, side: Side, feed: &mut Feed<'_>) {
         let bits = feed.byte();
         let port = 1_000 + u16::from(bits & 7);
@@ -211,14 +215,14 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Lets time pass up to `until`, or until the condition holds.
+    /// Runs until `until`, or until the condition holds.
     fn run(&mut self, until: Instant, mut is_done: impl FnMut(&mut Self) -> bool) {
         for _ in 0..1_000_000 {
             self.work();
             if is_done(self) {
                 return;
             }
-            // It may have written.
+            // The condition may have written data.
             self.work();
             let nodes: [&dyn Node; 3] = [&self.fixed, &self.station, &self.mobile];
             let next = nodes.iter().filter_map(|node| node.poll_timeout()).min();
@@ -228,7 +232,7 @@ impl World {
         panic!("it never ends");
     }
 
-    /// Works what is due, and carries packets between the three.
+    /// Runs due timers, and carries packets between the hosts and the station.
     fn work(&mut self) {
         let now = self.now;
         let nodes: [&mut dyn Node; 3] = [&mut self.fixed, &mut self.station, &mut self.mobile];
@@ -287,7 +291,7 @@ impl World {
         }
     }
 
-    /// The strangers fall silent and the mobile is there: all of it arrives.
+    /// Ends the attack and reconnects the mobile: all data arrives.
     fn complete(&mut self) {
         self.station.reconnect(self.now);
         self.run(END, |world| {
@@ -305,7 +309,7 @@ impl World {
     }
 }
 
-/// The number after a segment of an IPv4 packet without options.
+/// The sequence number after the segment in an IPv4 packet without options.
 fn end_of(packet: &Packet) -> SeqNumber {
     let (_, _, segment) = tcp::parse(&packet.data[20..]).expect("its segments are whole");
     segment.seq + segment.len()

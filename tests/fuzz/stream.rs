@@ -1,4 +1,4 @@
-//! Pieces of one stream in any order, cut and repeated anyhow, to a connection.
+//! Sends a connection pieces of one stream in any order, cut and repeated arbitrarily.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ struct World {
     host: Host,
     now: Instant,
     flow: FlowId,
-    /// The host's next number, and what it waits for.
+    /// The host's next sequence number, and in `wanted` the number that it expects.
     next: SeqNumber,
     wanted: SeqNumber,
 }
 
-/// What is read is the stream, and once all of it has come, all of it. Gives how much had been read before it came in
-/// order.
+/// Checks that exactly the stream is read, all of it once all of it has arrived. Returns the number
+/// of bytes read before the rest is sent in order.
 pub(crate) fn run(data: &[u8]) -> usize {
     let mut feed = Feed(data);
     let mut config = HostConfig::new(["10.0.0.1/24".parse().expect("a CIDR")]);
@@ -59,7 +59,7 @@ pub(crate) fn run(data: &[u8]) -> usize {
             }
             1 => world.now += Duration::from_millis(u64::from(feed.byte())),
             _ => {
-                // Near what is waited for, more often than not.
+                // Usually close to the expected number.
                 let near = (world.wanted.distance(ISS + 1)).max(0) as usize;
                 let shift = feed.word();
                 let start = if shift & 3 == 0 {
@@ -104,7 +104,7 @@ impl World {
         self.settle();
     }
 
-    /// Bytes of the stream from `start`, the FIN after the last of them.
+    /// Sends bytes of the stream from `start`, with a FIN after the last byte.
     fn piece(&mut self, start: usize, len: usize, psh: bool) {
         let end = (start + len).min(LEN);
         let flags = Flags { psh, fin: len > 0 && end == LEN, ..Flags::default() };

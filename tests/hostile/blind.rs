@@ -1,4 +1,4 @@
-//! Segments of who knows a connection's two ends, and has to guess the rest (RFC 5961).
+//! Segments of an attacker who knows a connection's two ends, and must guess the rest (RFC 5961).
 
 use airtcp_stack::tcp::State;
 use airtcp_testbed::or_skip;
@@ -10,10 +10,10 @@ use crate::setup::{Numbers, Setup, round, send_all, try_round};
 
 /// How often each guess is sent.
 const TIMES: usize = 50;
-/// Where a guess lies from what is expected: inside the window, and outside it.
+/// Distances of a guess from the expected number: inside the window, and outside it.
 const INSIDE: [u32; 4] = [1, 1_000, 30_000, 60_000];
 const OUTSIDE: [u32; 5] = [u32::MAX, u32::MAX - 100_000, 0x1000_0000, 0x7fff_ffff, 0x8000_0001];
-/// Numbers between two segments of a sweep: less than a window.
+/// The distance between two segments of a sweep, less than a window.
 const STRIDE: u32 = 50_021;
 
 struct Forger(Numbers);
@@ -41,7 +41,8 @@ impl Forger {
         self.packet(header, 0)
     }
 
-    /// Data and FIN with an ACK that is `ack` off what could be, and a clock that passes for the peer's.
+    /// Data with an ACK that is `ack` above the highest possible one, and a plausible timestamp of
+    /// the peer.
     fn data(&self, off: u32, ack: u32, fin: bool) -> Packet {
         let val = self.0.clock.wrapping_add(1_000);
         let options =
@@ -64,12 +65,12 @@ impl Forger {
                 packets.extend([self.data(off, ack, false), self.data(off, ack, true)]);
             }
         }
-        // What is expected next, too, if it acknowledges what was not sent.
+        // Guesses with the expected sequence number, which acknowledge data that was not sent.
         packets.extend([self.syn(0), self.data(0, 1, false), self.data(0, 0xd000_0000, true)]);
         packets
     }
 
-    /// Over all numbers, past the one that is expected.
+    /// Sweeps over all sequence numbers except the expected one.
     fn sweep(&self, packet: impl Fn(&Self, u32) -> Packet) -> impl Iterator<Item = Packet> {
         (0..u32::MAX / STRIDE).map(move |n| packet(self, 1 + n * STRIDE))
     }
@@ -95,7 +96,7 @@ async fn guesses_inside_and_outside_the_window_harm_no_flow() {
     assert!(counters.tcp_ext_challenge_ack > 0 && provoked > 10 * counters.tcp_ext_challenge_ack);
     assert!(counters.tcp_ext_syn_challenge > 0 && counters.tcp_ext_beyond_window > 0);
 
-    // A RST every window: RFC 5961 section 1.2's attack. One of them lies in the window.
+    // The attack of RFC 5961 section 1.2: a RST per window, one of which is in the window.
     let numbers = forger();
     send_all(&setup.attacker, numbers.sweep(Forger::rst));
     round(&mut stream, 3).await;
@@ -107,7 +108,8 @@ async fn guesses_inside_and_outside_the_window_harm_no_flow() {
     let states: Vec<_> = setup.stack.connections().into_iter().map(|(_, state)| state).collect();
     assert_eq!(states, [State::Established]);
 
-    // The very number counts: it is for their numbers that the others did not.
+    // A RST with the exact number resets the connection, so the others failed because of their
+    // numbers.
     send_all(&setup.attacker, std::iter::once(forger().rst(0)));
     assert!(try_round(&mut stream, 5).await.is_err(), "it was reset");
     assert_eq!(setup.stack.counters().tcp_estab_resets, 1);

@@ -1,4 +1,4 @@
-//! A flood of SYNs from everywhere.
+//! A SYN flood from many sources.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use airtcp_wire::tcp::{self, Flags, Header};
 use crate::resident::resident;
 use crate::setup::{BACKLOG, Setup, round, send_all};
 
-/// SYNs of the flood, unless `AIRTCP_FLOOD` says otherwise: a million is as well.
+/// The SYNs of the flood, unless `AIRTCP_FLOOD` sets another number. It also works with a million.
 const SYNS: u32 = 100_000;
-/// The flood lasts until honest peers are through, but not for ever.
+/// The flood lasts until the honest peers are done, but sends at most this multiple of its SYNs.
 const PATIENCE: u32 = 20;
-/// Honest peers that come during the flood, and rounds that the flow from before it makes.
+/// Honest peers that connect during the flood; [`ROUNDS`] are the rounds of the flow from before
+/// it.
 const NEWCOMERS: u32 = 20;
 const ROUNDS: u32 = 100;
 
-/// A SYN from 198.18.0.0/15, which is nobody's (RFC 2544); the numbers and ports run on.
+/// A SYN from 198.18.0.0/15, the addresses for benchmarks (RFC 2544); ports and numbers vary.
 fn syn(n: u32, server: SocketAddr) -> Packet {
     let [_, b, c, d] = (n.wrapping_mul(0x9e37_79b1) >> 15).to_be_bytes();
     let local = SocketAddr::from(([198, 18 | (b & 1), c, d], 1024 + (n % 60_000) as u16));
@@ -52,7 +53,7 @@ async fn a_flood_of_syns_takes_no_memory_keeps_nobody_out_and_ends_no_flow() {
         let packets = (0..last).take_while(wanted).map(move |n| syn(n, server));
         setup.namespace.spawn_thread(move || send_all(&attacker, packets)).expect("a thread")
     };
-    // From here on the backlog is full.
+    // Cookies mean that the backlog is full.
     while setup.stack.counters().tcp_ext_syncookies_sent == 0 {
         assert!(!flood.is_finished(), "no cookie was sent");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -76,7 +77,7 @@ async fn a_flood_of_syns_takes_no_memory_keeps_nobody_out_and_ends_no_flow() {
             Ok::<_, std::io::Error>(())
         });
         newcomer.await.expect("the newcomer's rounds").expect("the newcomer's connection");
-        // Honest connections that are ending are beside those that wait.
+        // Besides the waiting connections there are honest ones that are closing.
         let known = setup.stack.connections().len();
         assert!(known <= 2 * BACKLOG + NEWCOMERS as usize + 1, "{known} connections");
         assert!(setup.stack.held() < ByteCount::from_mib(4), "{}", setup.stack.held());

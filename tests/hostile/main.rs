@@ -1,8 +1,8 @@
-//! The stack under attack, with real packets: a raw socket of the kernel's sends with any source address, and the
-//! kernel's TCP is the honest peer.
+//! The stack under attack, with real packets: a raw socket of the kernel sends with any source
+//! address, and the kernel's TCP is the honest peer.
 //!
-//! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure when
-//! `AIRTCP_REQUIRE_NETNS=1`.
+//! Without namespaces or TUN devices the tests are skipped with the reason; with
+//! `AIRTCP_REQUIRE_NETNS=1` they fail instead.
 
 mod blind;
 mod flood;

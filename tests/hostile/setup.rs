@@ -1,4 +1,5 @@
-//! A namespace, a TUN device in it, our stack behind the device, and an attacker beside the honest peers.
+//! A namespace with a TUN device, this stack behind the device, and an attacker beside the honest
+//! peers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,16 +17,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const OURS: [u8; 4] = [10, 78, 0, 2];
-/// Packets that the attacker sends before it lets the device's queue drain: a full queue would lose honest packets too.
+/// The packets that the attacker sends before it lets the device's queue drain: a full queue would
+/// lose honest packets, too.
 const BURST: u32 = 64;
-/// Connections that may wait at the listener.
+/// The most connections that wait at the listener.
 pub(crate) const BACKLOG: usize = 256;
 
 pub(crate) struct Setup {
     pub(crate) namespace: Namespace,
     pub(crate) stack: Stack,
     pub(crate) attacker: RawSender,
-    /// An echo service of ours.
+    /// The address of the stack's echo service.
     pub(crate) server: SocketAddr,
     pub(crate) numbers: Arc<Mutex<Numbers>>,
 }
@@ -48,7 +50,7 @@ impl Setup {
         Ok(Self { namespace, stack, attacker, server, numbers })
     }
 
-    /// A connection of the kernel's to our echo service.
+    /// Connects from the kernel to the stack's echo service.
     pub(crate) async fn connect(&self) -> TcpStream {
         let server = self.server;
         let connected = self.namespace.spawn(async move { peer::connect(server, None).await });
@@ -71,12 +73,12 @@ fn serve_echo(stack: &Stack) -> SocketAddr {
     address
 }
 
-/// Sends a kibibyte, and has it come back.
+/// Sends one KiB and waits until it has come back.
 pub(crate) async fn round(stream: &mut TcpStream, seed: u8) {
     try_round(stream, seed).await.expect("the flow goes on");
 }
 
-/// As [`round`], of a flow that may have ended.
+/// Like [`round`], for a flow that may have ended.
 pub(crate) async fn try_round(stream: &mut TcpStream, seed: u8) -> io::Result<()> {
     let sent = [seed; 1024];
     stream.write_all(&sent).await?;
@@ -86,7 +88,7 @@ pub(crate) async fn try_round(stream: &mut TcpStream, seed: u8) -> io::Result<()
     Ok(())
 }
 
-/// Sends packets, a burst at a time; gives how many.
+/// Sends packets in bursts, and returns their number.
 pub(crate) fn send_all(attacker: &RawSender, packets: impl Iterator<Item = Packet>) -> u32 {
     let mut sent = 0;
     for packet in packets {
@@ -99,15 +101,15 @@ pub(crate) fn send_all(attacker: &RawSender, packets: impl Iterator<Item = Packe
     sent
 }
 
-/// What the last packets of the honest flow said.
+/// The numbers in the latest packets of the honest flow.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Numbers {
-    /// The flow as its peer sees it.
+    /// The flow from its peer's perspective.
     pub(crate) flow: Option<FlowId>,
-    /// What the stack expects next, and what it would send next.
+    /// The stack's RCV.NXT, and in `snd_nxt` its SND.NXT.
     pub(crate) rcv_nxt: SeqNumber,
     pub(crate) snd_nxt: SeqNumber,
-    /// The peer's clock.
+    /// The peer's latest timestamp.
     pub(crate) clock: u32,
 }
 

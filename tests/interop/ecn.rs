@@ -1,7 +1,9 @@
-//! ECN with the kernel's TCP: every setting of ours with every one that it takes, over a queue that marks.
+//! ECN with the kernel's TCP over a marking queue: every setting of this stack with every setting
+//! that the kernel accepts.
 //!
-//! Linux 6.18 has AccECN's code, and refuses the settings 3 to 5 of `tcp_ecn` that turn it on: there is no kernel that speaks
-//! AccECN here. What is asserted is that both ends agree on the best form that both know.
+//! Linux 6.18 contains AccECN's code, but rejects the values 3 to 5 of `tcp_ecn` that turn it on,
+//! so no kernel speaks AccECN here. The test asserts that both ends agree on the best form that
+//! both support.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,16 +19,16 @@ use crate::MIB;
 
 const BYTES: u64 = 4 * MIB;
 const SEED: u64 = 9;
-/// It marks whenever more than 20 packets wait, and has room for all that a window may bring.
+/// A link that marks whenever more than 20 packets wait, and has room for a whole window.
 const LINK: &str = "rate 50mbit delay 5ms mark 20 limit 4000";
 
-/// Whether our SYN has ECN granted by a kernel with this `tcp_ecn`.
+/// Whether a kernel with this `tcp_ecn` grants ECN to the stack's SYN.
 fn granted_to_us(ours: EcnMode, theirs: u8) -> bool {
     let asks = matches!(ours, EcnMode::Active | EcnMode::Accurate | EcnMode::ActiveAccurate);
     asks && theirs != 0
 }
 
-/// Whether the kernel asks, and has ECN granted by us.
+/// Whether the kernel asks for ECN and the stack grants it.
 fn granted_by_us(ours: EcnMode, theirs: u8) -> bool {
     theirs == 1 && ours != EcnMode::Off
 }
@@ -43,7 +45,7 @@ fn dumbbell(ours: EcnMode, theirs: u8) -> Dumbbell {
     dumbbell
 }
 
-/// We connect, and send.
+/// The stack connects and sends.
 async fn send(dumbbell: &Dumbbell) -> io::Result<Info> {
     let at = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), 0);
     let kernel = dumbbell.right().namespace();
@@ -66,7 +68,7 @@ async fn send(dumbbell: &Dumbbell) -> io::Result<Info> {
     sent.expect("our task")
 }
 
-/// The kernel connects, and sends.
+/// The kernel connects and sends.
 async fn receive(dumbbell: &Dumbbell) -> io::Result<Info> {
     let at = SocketAddr::new(Dumbbell::address(Dumbbell::LEFT, false), 0);
     let ours = dumbbell.left();

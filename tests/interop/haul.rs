@@ -1,4 +1,5 @@
-//! Each of the newer strategies through random loss to the kernel: intact, and without a storm.
+//! Sends with newer strategies over random loss to the kernel: the data is intact, without a storm
+//! of retransmissions.
 
 use airtcp_link::{Link, Way};
 use airtcp_stack::HostConfig;
@@ -11,7 +12,7 @@ use crate::MIB;
 const LINK: &str = "rate 100mbit delay 1ms limit 100 loss 1% only payload seed 1";
 const BACK: &str = "rate 100mbit delay 1ms limit 1000";
 
-/// What of `sender` was left after the negotiation.
+/// Transfers data with `sender`, and returns the combination that remains after the negotiation.
 async fn haul(sender: &str) -> String {
     let mut config = HostConfig::new([]);
     config.tcp.sender.combination = sender.parse().expect("a combination");

@@ -1,4 +1,4 @@
-//! A device that loses, doubles and reorders packets, seeded.
+//! A device that loses, duplicates and reorders packets, with a seed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,17 +9,17 @@ use airtcp_device::{Capabilities, Counters, Device};
 use airtcp_types::Packet;
 use airtcp_types::rng::Stream;
 
-/// Shares of packets, in both directions alike.
+/// The probabilities of impairments, the same in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Impairment {
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
-    /// Held back until three later packets have passed.
+    /// The packet is held back until three later packets have passed.
     pub(crate) reorder: f64,
     pub(crate) seed: u64,
 }
 
-/// What was done, for the test to look at.
+/// Counts the impairments.
 #[derive(Default)]
 pub(crate) struct Harm {
     lost: AtomicU64,
@@ -48,7 +48,7 @@ impl Harm {
 struct Way {
     impairment: Impairment,
     stream: Stream,
-    /// A packet that is held back, and how many still have to overtake it.
+    /// A packet that is held back, and the number of packets that must still overtake it.
     held: Option<(Packet, u8)>,
     harm: Arc<Harm>,
 }
@@ -80,13 +80,13 @@ impl Way {
     }
 }
 
-/// Any device, impaired.
+/// A device with impairments.
 pub(crate) struct Impaired<D> {
     device: D,
     inward: Way,
     outward: Way,
     received: Vec<Packet>,
-    /// Impaired and not yet taken by the device.
+    /// Impaired packets that the device has not taken yet.
     outbox: VecDeque<Packet>,
 }
 

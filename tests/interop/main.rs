@@ -1,7 +1,7 @@
-//! The stack and the Linux kernel, over a real TUN device, in namespaces of the test's own.
+//! The stack and the Linux kernel over a real TUN device, in the test's own namespaces.
 //!
-//! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
-//! when `AIRTCP_REQUIRE_NETNS=1`.
+//! Without namespaces or TUN devices the tests are skipped with the reason; with
+//! `AIRTCP_REQUIRE_NETNS=1` they fail instead.
 
 mod ecn;
 mod haul;
@@ -40,7 +40,7 @@ async fn a_hundred_connections_at_once() {
     hundred_at_once(&setup, MIB).await;
 }
 
-/// 2 % of the packets are lost, 1 % doubled, 5 % overtaken, in both directions.
+/// In both directions 2 % of the packets are lost, 1 % duplicated and 5 % overtaken.
 const BAD: Impairment = Impairment { loss: 0.02, duplicate: 0.01, reorder: 0.05, seed: 7 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

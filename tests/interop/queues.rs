@@ -1,4 +1,4 @@
-//! Two stacks that are one host, on two queues, and what only a program does: connections of their own.
+//! Two stacks that are one host on two queues, and that open connections.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use airtcp_stack::host::HostConfig;
 use airtcp_testbed::{Namespace, or_skip, peer, requirements, tun_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// So many that all of them at home is as likely as 32 heads in a row.
+/// With this many flows, all arriving on their own stack's queue is as likely as 32 heads in a row.
 const FLOWS: usize = 32;
-/// The kernel forgets where a flow was after three seconds, and looks for what to forget as often.
+/// The kernel forgets a flow's queue after three seconds, and checks for that as often.
 const SILENCE: Duration = Duration::from_secs(4);
-/// How many silences it may take.
+/// The most silences until then.
 const TURNS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,7 +45,7 @@ async fn connections_that_stacks_open_survive_that_the_kernel_forgets_their_queu
     }
     let handed_over =
         || stacks.iter().map(|stack| stack.counters().ip_ext_handed_over).sum::<u64>();
-    // The kernel answers a SYN before it takes note of where that came from.
+    // The kernel answers a SYN before it records the SYN's queue.
     let opened = handed_over();
     assert!(opened > 0);
     let mut turn = 0;
@@ -53,7 +53,7 @@ async fn connections_that_stacks_open_survive_that_the_kernel_forgets_their_queu
         assert!(turn < TURNS, "the kernel never forgets");
         turn += 1;
         tokio::time::sleep(SILENCE).await;
-        // The kernel speaks first: it is to find out where.
+        // The kernel sends first, so that it must choose a queue.
         for (ours, kernels) in &mut pairs {
             kernels.write_all(b"hello").await.unwrap();
             let mut heard = [0; 5];

@@ -1,4 +1,4 @@
-//! A namespace, a TUN device in it, and our stack behind the device.
+//! A namespace with a TUN device, and this stack behind the device.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Needs a runtime. Without an impairment the device is left as it is.
+    /// Must be called in a runtime. Without an impairment the device loses nothing.
     pub(crate) fn new(impairment: Option<Impairment>) -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
@@ -68,12 +68,12 @@ impl Setup {
         Ok(Self { namespace, stack, harm })
     }
 
-    /// What the device has done to packets so far.
+    /// The device's impairments so far.
     pub(crate) fn harm(&self) -> HarmDone {
         self.harm.done()
     }
 
-    /// An echo service of ours on a port of its own.
+    /// Starts an echo service of the stack on a free port, and returns its address.
     pub(crate) fn serve_echo(&self, family: Family) -> SocketAddr {
         let listener =
             self.stack.listen(SocketAddr::new(family.ours(), 0), 256).expect("a free port");

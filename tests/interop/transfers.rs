@@ -1,7 +1,8 @@
-//! To the kernel's TCP and from it, with each of its congestion controls, over both versions of IP, through a link that is
-//! clean and one that loses, doubles and reorders packets in both directions: 24 transfers of 64 MiB, every byte compared.
+//! Transfers to and from the kernel's TCP, with each of its congestion controls, over both versions
+//! of IP, and over a clean link and one that loses, duplicates and reorders packets in both
+//! directions: 24 transfers of 64 MiB, with every byte compared.
 //!
-//! How long each takes is printed for whoever wants to know (`--nocapture --test-threads=1`); it is not asserted.
+//! The duration of each is printed (`--nocapture --test-threads=1`) but not asserted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,18 +20,18 @@ const BYTES: u64 = 64 * MIB;
 const SEED: u64 = 5;
 const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
 const CLEAN: &str = "";
-/// Of each direction, ACKs and handshakes too.
+/// The impairments of each direction, which also affect ACKs and handshakes.
 const BAD: &str = "loss 2% duplicate 1% delayed 5% 1ms 200us";
 
-/// One of the 24.
+/// One of the 24 transfers.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
-    /// Of the kernel's sockets.
+    /// The congestion control of the kernel's sockets.
     control: &'static str,
-    /// Whether the kernel sends, or we do.
+    /// Whether the kernel sends, or the stack.
     from_kernel: bool,
     is_ipv6: bool,
-    /// In both directions.
+    /// The impairments in both directions.
     link: &'static str,
 }
 
@@ -66,7 +67,7 @@ impl Transfer {
         }
     }
 
-    /// We send; gives how many segments were sent again.
+    /// Sends from the stack, and returns the number of retransmitted segments.
     async fn send(self, dumbbell: &Dumbbell) -> u64 {
         let at = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, self.is_ipv6), 0);
         let kernel = dumbbell.right().namespace();
@@ -88,7 +89,7 @@ impl Transfer {
         sent.expect("our task").expect("our connection")
     }
 
-    /// The kernel sends; gives how many segments it has sent again.
+    /// Sends from the kernel, and returns the number of segments it retransmitted.
     async fn receive(self, dumbbell: &Dumbbell) -> u64 {
         let at = SocketAddr::new(Dumbbell::address(Dumbbell::LEFT, self.is_ipv6), 0);
         let ours = dumbbell.left();
@@ -117,7 +118,7 @@ async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<
     stream.shutdown().await
 }
 
-/// Whether the kernel has a congestion control; asking loads its module.
+/// Checks that the kernel has a congestion control, which loads its module.
 fn require(control: &str) -> Result<(), TestbedError> {
     let name = control.to_owned();
     let namespace = Namespace::new()?;
@@ -131,7 +132,7 @@ fn require(control: &str) -> Result<(), TestbedError> {
     }
 }
 
-/// All of them over one link.
+/// Runs all transfers over one link.
 async fn all(link: &'static str) {
     if or_skip(requirements()).is_none() {
         return;

@@ -1,4 +1,4 @@
-//! The table as packetdrill's `so_testing.h` has it, written down a second time.
+//! The function table of packetdrill's `so_testing.h`, written down a second time.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::{offset_of, zeroed};
@@ -53,21 +53,21 @@ struct Interface {
 
 const _: () = assert!(size_of::<Interface>() == 264 && offset_of!(Interface, splice) == 256);
 
-/// How packetdrill loads a library, which then stays loaded.
+/// The flags with which packetdrill loads a library, which then stays loaded.
 const LIKE_PACKETDRILL: c_int =
     libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
 
-/// A stack behind the table. It may be called from several threads, as packetdrill does.
+/// A stack behind the table. Several threads may call it, as packetdrill does.
 pub(super) struct Target {
     interface: Interface,
 }
 
-// SAFETY: the library's calls take each other's turns; packetdrill makes them from two threads.
+// SAFETY: the library serializes its calls; packetdrill calls it from two threads.
 unsafe impl Sync for Target {}
 // SAFETY: as above; nothing in the table belongs to a thread.
 unsafe impl Send for Target {}
 
-/// A packet that left, and when (µs).
+/// A packet that left, and its time (µs).
 pub(super) struct Sent {
     pub(super) at: i64,
     pub(super) bytes: Vec<u8>,
@@ -78,7 +78,8 @@ impl Target {
     pub(super) fn load(flags: &str) -> Self {
         let path = library();
         let flags = CString::new(flags).unwrap();
-        // SAFETY: the library runs no code when it is loaded, and what its one function fills is as long as it says.
+        // SAFETY: the library runs no code when it is loaded, and its one function fills a table of
+        // the declared size.
         unsafe {
             let library = Library::open(Some(&path), LIKE_PACKETDRILL)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -87,7 +88,8 @@ impl Target {
                     b"packetdrill_interface_init",
                 )
                 .unwrap();
-            // A table that was not filled has null pointers in it, which no function pointer may be: bytes, then.
+            // A table that was not filled contains null pointers, which function pointers must not
+            // be, so it is read as integers.
             let mut raw = [0u64; 33];
             init(flags.as_ptr(), raw.as_mut_ptr().cast());
             assert!(raw.iter().all(|pointer| *pointer != 0), "none of the calls is missing");
@@ -96,24 +98,24 @@ impl Target {
     }
 
     pub(super) fn socket(&self) -> Result<i32, Errno> {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         result(unsafe { (self.interface.socket)(self.u(), libc::AF_INET, libc::SOCK_STREAM, 0) })
     }
 
     pub(super) fn bind(&self, fd: i32, address: [u8; 4], port: u16) -> Result<i32, Errno> {
         let address = sockaddr(address, port);
-        // SAFETY: the address is as long as it says.
+        // SAFETY: the address has the stated length.
         result(unsafe { (self.interface.bind)(self.u(), fd, &address, 16) })
     }
 
     pub(super) fn listen(&self, fd: i32) -> Result<i32, Errno> {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         result(unsafe { (self.interface.listen)(self.u(), fd, 8) })
     }
 
-    /// The new descriptor, and the peer's address and port.
+    /// Returns the new descriptor and the peer's address and port.
     pub(super) fn accept(&self, fd: i32) -> Result<(i32, [u8; 4], u16), Errno> {
-        // SAFETY: there is room for an address of IPv4.
+        // SAFETY: there is room for an IPv4 address.
         unsafe {
             let mut address: libc::sockaddr_in = zeroed();
             let mut len = 16;
@@ -126,33 +128,34 @@ impl Target {
 
     pub(super) fn connect(&self, fd: i32, address: [u8; 4], port: u16) -> Result<i32, Errno> {
         let address = sockaddr(address, port);
-        // SAFETY: the address is as long as it says.
+        // SAFETY: the address has the stated length.
         result(unsafe { (self.interface.connect)(self.u(), fd, &address, 16) })
     }
 
     pub(super) fn write(&self, fd: i32, data: &[u8]) -> Result<isize, Errno> {
-        // SAFETY: the data are as long as they are.
+        // SAFETY: the pointer and the length are those of a slice.
         long_result(unsafe { (self.interface.write)(self.u(), fd, data.as_ptr(), data.len()) })
     }
 
     pub(super) fn read(&self, fd: i32, most: usize) -> Result<Vec<u8>, Errno> {
         let mut data = vec![0; most];
-        // SAFETY: there is room for so much.
+        // SAFETY: the buffer has the stated length.
         let n = unsafe { (self.interface.read)(self.u(), fd, data.as_mut_ptr(), most) };
         data.truncate(long_result(n)? as usize);
         Ok(data)
     }
 
-    /// recv(2) to where there is no memory.
+    /// Calls recv(2) with a pointer to unmapped memory.
     pub(super) fn read_to_nowhere(&self, fd: i32) -> Result<isize, Errno> {
         let nowhere = std::ptr::without_provenance_mut(8);
-        // SAFETY: the library does not touch what is not there: that is what is tested.
+        // SAFETY: the library does not access the unmapped memory, which this call tests.
         long_result(unsafe {
             (self.interface.recv)(self.u(), fd, nowhere, 100, libc::MSG_DONTWAIT)
         })
     }
 
-    /// recvmsg(2) into two buffers, and control data; gives the bytes read, those of control data, and the flags.
+    /// Calls recvmsg(2) with two buffers and control data. Returns the bytes read, the bytes of
+    /// control data, and the flags.
     pub(super) fn read_message(
         &self,
         fd: i32,
@@ -165,7 +168,7 @@ impl Target {
             iov_len: bytes.len(),
         };
         let mut pieces = [piece(first), piece(second)];
-        // SAFETY: all zero is a message without name; the buffers are as long as they say.
+        // SAFETY: a zeroed message has no name; the buffers have the stated lengths.
         unsafe {
             let mut message: libc::msghdr = zeroed();
             message.msg_iov = pieces.as_mut_ptr();
@@ -184,28 +187,28 @@ impl Target {
         })
     }
 
-    /// Bytes that have arrived (`SIOCINQ`), or that are not acknowledged (`SIOCOUTQ`).
+    /// Bytes that can be read (`SIOCINQ`) or that are not acknowledged (`SIOCOUTQ`).
     pub(super) fn queued(&self, fd: i32, request: libc::c_ulong) -> Result<i32, Errno> {
         let mut bytes: c_int = 0;
-        // SAFETY: the argument of both is a pointer to an int.
+        // SAFETY: the argument of both requests is a pointer to an int.
         result(unsafe { (self.interface.ioctl)(self.u(), fd, request, &raw mut bytes) })?;
         Ok(bytes)
     }
 
     pub(super) fn close(&self, fd: i32) -> Result<i32, Errno> {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         result(unsafe { (self.interface.close)(self.u(), fd) })
     }
 
     pub(super) fn shutdown(&self, fd: i32, how: i32) -> Result<i32, Errno> {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         result(unsafe { (self.interface.shutdown)(self.u(), fd, how) })
     }
 
     pub(super) fn option(&self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
         let (mut value, mut len) = (vec![0u8; 512], 512);
         let at = value.as_mut_ptr().cast();
-        // SAFETY: there is room for as much as is said.
+        // SAFETY: the buffer has the stated length.
         result(unsafe { (self.interface.getsockopt)(self.u(), fd, level, name, at, &mut len) })?;
         value.truncate(len as usize);
         Ok(value)
@@ -219,29 +222,29 @@ impl Target {
         value: i32,
     ) -> Result<i32, Errno> {
         let at = (&raw const value).cast();
-        // SAFETY: the value is as long as it says.
+        // SAFETY: the value has the stated length.
         result(unsafe { (self.interface.setsockopt)(self.u(), fd, level, name, at, 4) })
     }
 
-    /// The events of one descriptor, which is waited for at most so long (ms).
+    /// Waits for events of one descriptor, at most `timeout` ms.
     pub(super) fn poll(&self, fd: i32, events: i16, timeout: i32) -> Result<i16, Errno> {
         let mut one = libc::pollfd { fd, events, revents: 0 };
-        // SAFETY: it is an array of one.
+        // SAFETY: the pointer is to an array of one.
         result(unsafe { (self.interface.poll)(self.u(), &mut one, 1, timeout) })?;
         Ok(one.revents)
     }
 
-    /// A packet goes into the stack.
+    /// Sends a packet into the stack.
     pub(super) fn inject(&self, packet: &[u8]) {
-        // SAFETY: the packet is as long as it is.
+        // SAFETY: the pointer and the length are those of a slice.
         let done = unsafe { (self.interface.netdev_send)(self.u(), packet.as_ptr(), packet.len()) };
         assert_eq!(done, 0);
     }
 
-    /// The next packet that left; `None` if there will be none.
+    /// Returns the next packet that left the stack, or `None` if no packet follows.
     pub(super) fn sniff(&self) -> Option<Sent> {
         let (mut bytes, mut len, mut at) = (vec![0; 65_536], 65_536, 0);
-        // SAFETY: there is room for as much as is said.
+        // SAFETY: the buffer has the stated length.
         let done = unsafe {
             (self.interface.netdev_receive)(self.u(), bytes.as_mut_ptr(), &mut len, &mut at)
         };
@@ -251,13 +254,13 @@ impl Target {
     }
 
     pub(super) fn sleep(&self, micros: u32) {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         assert_eq!(unsafe { (self.interface.usleep)(self.u(), micros) }, 0);
     }
 
     /// The time (µs).
     pub(super) fn now(&self) -> i64 {
-        // SAFETY: all zero is a time, and the time zone is nobody's concern.
+        // SAFETY: a zeroed timeval is valid, and the time zone may be null.
         unsafe {
             let mut time: libc::timeval = zeroed();
             let none = std::ptr::null_mut();
@@ -267,18 +270,18 @@ impl Target {
     }
 
     pub(super) fn epoll_create(&self) -> Result<i32, Errno> {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         result(unsafe { (self.interface.epoll_create)(self.u(), 1) })
     }
 
     pub(super) fn epoll_add(&self, epoll: i32, fd: i32, events: i32) -> Result<i32, Errno> {
         let mut event = libc::epoll_event { events: events as u32, u64: fd as u64 };
         let op = libc::EPOLL_CTL_ADD;
-        // SAFETY: the event is one.
+        // SAFETY: the pointer is to a valid event.
         result(unsafe { (self.interface.epoll_ctl)(self.u(), epoll, op, fd, &mut event) })
     }
 
-    /// Events, each with its descriptor.
+    /// Returns events with their descriptors.
     pub(super) fn epoll_wait(&self, epoll: i32, timeout: i32) -> Result<Vec<(i32, u64)>, Errno> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
         let at = events.as_mut_ptr();
@@ -293,9 +296,9 @@ impl Target {
         result(unsafe { (self.interface.pipe)(self.u(), ends.as_mut_ptr()) })
     }
 
-    /// Lets go of the stack. What is called afterwards fails.
+    /// Frees the stack. Calls after this fail.
     pub(super) fn free(&self) {
-        // SAFETY: no pointer is given.
+        // SAFETY: no pointer is passed.
         unsafe { (self.interface.free)(self.u()) };
     }
 
@@ -304,7 +307,7 @@ impl Target {
     }
 }
 
-/// Where cargo has put it: beside this test.
+/// The library's path: cargo puts it beside this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.with_file_name("libairtcp_packetdrill.so")

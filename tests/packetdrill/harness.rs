@@ -1,4 +1,4 @@
-//! Calls the table of packetdrill without packetdrill: two threads, virtual time.
+//! Calls packetdrill's function table without packetdrill, with two threads and virtual time.
 
 use std::fs;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -11,7 +11,7 @@ use nix::unistd::gettid;
 use super::abi::Target;
 use super::packets::{Heard, LOCAL, LOCAL_PORT, REMOTE, REMOTE_PORT, Segment};
 
-/// The peer's first sequence number.
+/// The peer's initial sequence number.
 const ISS: u32 = 1000;
 
 /// A listening stack and its scripted peer.
@@ -20,7 +20,7 @@ struct World {
     listener: i32,
     /// The stack's port.
     port: u16,
-    /// The stack's initial sequence number, and its peer's next one.
+    /// The stack's initial sequence number, and in `next` the peer's next sequence number.
     iss: u32,
     next: u32,
 }
@@ -34,7 +34,7 @@ impl World {
         Self { target, listener, port: LOCAL_PORT, iss: 0, next: ISS }
     }
 
-    /// A world with a connection that was accepted.
+    /// A world with an accepted connection.
     fn connected(flags: &str) -> (Self, i32) {
         let mut world = Self::new(flags);
         world.handshake();
@@ -55,20 +55,20 @@ impl World {
         self.target.inject(&segment.to(self.port));
     }
 
-    /// An ACK of so many bytes of the stack's.
+    /// Acknowledges this many bytes of the stack.
     fn acknowledge(&self, bytes: u32) {
         let ack = Some(self.iss + 1 + bytes);
         self.inject(Segment { seq: self.next, ack, ..Segment::default() });
     }
 
-    /// Data of the peer's, in order.
+    /// Sends the peer's data in order.
     fn data(&mut self, data: &[u8]) {
         let ack = Some(self.iss + 1);
         self.inject(Segment { seq: self.next, ack, data, ..Segment::default() });
         self.next += data.len() as u32;
     }
 
-    /// The next segment, and when it left (µs).
+    /// Returns the next segment and its time (µs).
     #[track_caller]
     fn hear(&self) -> (i64, Heard) {
         let sent = self.target.sniff().expect("a packet is to leave");
@@ -141,7 +141,8 @@ fn who_blocks_goes_on_at_the_very_moment_it_may() {
             let segment = Segment { seq: world.next, ack, data: b"x", ..Segment::default() };
             let begin = target.now();
             target.inject(&segment.to(LOCAL_PORT));
-            // However the threads are scheduled, time does not pass before the reader has looked at the clock.
+            // However the threads are scheduled, time does not pass before the reader has read the
+            // clock.
             target.sleep(1_000_000);
             let (end, data) = blocked.join().unwrap();
             (begin, end, data)
@@ -152,7 +153,7 @@ fn who_blocks_goes_on_at_the_very_moment_it_may() {
     }
 }
 
-/// Whether a thread sleeps, as packetdrill finds it out.
+/// Whether a thread sleeps, determined as packetdrill does it.
 fn is_blocked(thread: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
@@ -228,7 +229,7 @@ fn figures_are_those_of_the_connection() {
     assert_eq!((&first, &second[..6]), (b"123", b"45678\0".as_slice()));
     let info = world.target.option(fd, libc::IPPROTO_TCP, libc::TCP_INFO).unwrap();
     assert_eq!(info.len(), 280);
-    // Of struct tcp_info: the state, the bytes received, the congestion window.
+    // Fields of struct tcp_info: the state, the bytes received, the congestion window.
     assert_eq!(info[0], 1, "TCP_ESTABLISHED");
     assert_eq!(info[128..136], 8u64.to_ne_bytes());
     assert_eq!(info[80..84], 10u32.to_ne_bytes(), "RFC 6928");
@@ -246,7 +247,7 @@ fn a_message_tells_how_much_is_left_if_it_is_to() {
         world.target.read_message(fd, &mut first, &mut second, control).unwrap()
     };
     assert_eq!(read(&mut control), (5, 24, 0));
-    // A struct cmsghdr: its length without padding, level and type, and the number.
+    // A struct cmsghdr: its length without padding, its level and type, and the number.
     assert_eq!(control[..8], 20u64.to_ne_bytes());
     let numbers: Vec<i32> =
         control[8..20].chunks(4).map(|int| i32::from_ne_bytes(int.try_into().unwrap())).collect();

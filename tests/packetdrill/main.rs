@@ -1,5 +1,5 @@
-//! The shared library that packetdrill loads: called through its table as packetdrill calls it, and, where there is a
-//! packetdrill, by scripts (`docs/packetdrill.md`).
+//! Tests of the shared library for packetdrill: called through its function table, and with
+//! packetdrill's scripts if packetdrill is installed (`docs/packetdrill.md`).
 
 mod abi;
 mod harness;

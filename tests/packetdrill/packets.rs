@@ -1,4 +1,5 @@
-//! The peer's packets, and what left read by another codec than the stack's.
+//! The peer's packets, and a parser of the stack's packets that is independent of the stack's
+//! codec.
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 
@@ -7,7 +8,7 @@ pub(super) const REMOTE: [u8; 4] = [192, 0, 2, 1];
 pub(super) const LOCAL_PORT: u16 = 8080;
 pub(super) const REMOTE_PORT: u16 = 40_000;
 
-/// A segment of the peer's.
+/// A segment of the peer.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Segment<'a> {
     pub(super) seq: u32,
@@ -36,13 +37,13 @@ impl Segment<'_> {
     }
 }
 
-/// A segment of the stack's.
+/// A segment of the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Heard {
     pub(super) port: u16,
     pub(super) seq: u32,
     pub(super) ack: Option<u32>,
-    /// `S`, `F` and `R`, in this order.
+    /// The letters of `S`, `F` and `R` that are set, in this order.
     pub(super) flags: String,
     pub(super) data: Vec<u8>,
 }

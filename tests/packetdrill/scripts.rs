@@ -1,5 +1,6 @@
-//! packetdrill's own scripts, where there is a packetdrill: `PACKETDRILL` names the program, `PACKETDRILL_SCRIPTS` folders of
-//! scripts beside ours, separated by colons. Each script has a namespace of its own and limited time.
+//! Runs packetdrill's own scripts if packetdrill is installed. `PACKETDRILL` names the program, and
+//! `PACKETDRILL_SCRIPTS` lists more folders of scripts, separated by colons. Each script gets its
+//! own namespace and limited time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,13 +9,14 @@ use std::process::{Command, Stdio};
 
 use airtcp_testbed::Namespace;
 
-/// Scripts that fail, each with the reason, by folder and name.
+/// Scripts that fail, by folder and name, each with the reason.
 const EXPECTED: &str = include_str!("expected_failures.txt");
-/// What scripts ask of a stack, by folder and name.
+/// The groups of scripts by what they require of a stack, by folder and name.
 const GROUPS: &str = include_str!("groups.txt");
-/// Real time that a script may take; its own time costs none (s).
+/// The most real time that a script may take (s); virtual time costs none.
 const LIMIT: &str = "60";
-/// The stack without the limit to which one ACK counts in slow start (RFC 9406 section 4.3): Linux has none.
+/// Sets the stack without the limit on how much one ACK counts in slow start (RFC 9406 section
+/// 4.3), because Linux has none.
 const FLAGS: &str = "--so_flags=detection=rack,congestion=cubic,byte_counting_limit=65536";
 const ARGUMENTS: [&str; 10] = [
     "--send_omit_free",
@@ -35,7 +37,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// `None`, and says so, without a packetdrill.
+    /// Returns `None` and prints a note without packetdrill.
     fn new() -> Option<Self> {
         let Some(program) = std::env::var_os("PACKETDRILL") else {
             eprintln!("skipped: PACKETDRILL names no packetdrill");
@@ -44,17 +46,18 @@ impl Runner {
         Some(Self { program: program.into(), library: build() })
     }
 
-    /// Runs a script; what it complains of.
+    /// Runs a script, and returns its error message if it fails.
     fn run(&self, script: &Path) -> Result<(), String> {
         let namespace = Namespace::new().unwrap();
         let log = tempfile::NamedTempFile::new().unwrap();
         let out = || Stdio::from(log.reopen().unwrap());
-        // Google's scripts begin with a command that wants the device which packetdrill makes for the kernel's TCP.
+        // Google's scripts start with a command that needs the device which packetdrill makes for
+        // the kernel's TCP.
         let device = "ip tuntap add tun0 mode tun && ip link set lo up && exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", device, "sh", "timeout", "--signal=KILL", LIMIT]).arg(&self.program);
         command.arg(format!("--so_filename={}", self.library.display()));
-        // What a script chooses itself the command line would overrule.
+        // The command line would override a script's own flags.
         if !fs::read_to_string(script).unwrap().contains("--so_flags=") {
             command.arg(FLAGS);
         }
@@ -67,7 +70,7 @@ impl Runner {
     }
 }
 
-/// The line that says what is wrong: packetdrill's, or an assertion's.
+/// The line with the error message, packetdrill's or an assertion's.
 fn complaint(log: &str) -> Option<String> {
     let told = |line: &&str| line.contains(".pkt:") && !line.contains("error in Python code");
     let asserted = |line: &&str| line.starts_with("AssertionError") || line.contains("    assert ");
@@ -75,7 +78,8 @@ fn complaint(log: &str) -> Option<String> {
     line.map(|line| line.trim().to_owned())
 }
 
-/// The library with the feature that packetdrill's assertions need, in a place of its own: nothing that is tested may link it.
+/// Builds the library with the feature that packetdrill's assertions need, in a separate directory:
+/// nothing under test may link it.
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packetdrill");
     let mut cargo = Command::new(env!("CARGO"));
@@ -89,16 +93,16 @@ fn ours() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill/scripts")
 }
 
-/// All scripts under `folder`, in order.
+/// Finds all scripts under `folder`, sorted.
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
-        // Of those for one version of IP, what is run is IPv4's.
+        // Of the scripts for one version of IP, only those for IPv4 run.
         let is_script = path.extension().is_some_and(|extension| extension == "pkt")
             && !path.to_string_lossy().ends_with("v6.pkt");
-        // There is no Fast Open.
+        // TCP Fast Open is not supported.
         if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("fastopen")) {
             continue;
         }
@@ -110,7 +114,7 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines that are no comment, cut in two.
+/// Splits each line that is not a comment in two.
 fn pairs(
     text: &'static str,
     between: &'static str,
@@ -119,7 +123,7 @@ fn pairs(
     lines.map(move |line| line.split_once(between).unwrap_or_else(|| panic!("`{line}`")))
 }
 
-/// How many passed, and of how many.
+/// How many scripts passed of how many.
 #[derive(Default)]
 struct Table(BTreeMap<String, (u32, u32)>);
 
@@ -170,7 +174,7 @@ fn every_script_passes_but_those_with_a_reason() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What is wrong in a script is found: else all the others could pass for nothing.
+/// Errors in a script are detected; otherwise passing scripts would prove nothing.
 #[test]
 fn a_script_that_is_wrong_fails() {
     let Some(runner) = Runner::new() else { return };

@@ -1,8 +1,8 @@
-//! Paths narrower than their ends, with real packets: the kernel as a router that says so, and a link
-//! that drops what is too large and says nothing. The peer is the kernel's TCP.
+//! Paths narrower than their ends, with real packets: the kernel as a router that sends ICMP
+//! errors, and a link that drops large packets silently. The peer is the kernel's TCP.
 //!
-//! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
-//! when `AIRTCP_REQUIRE_NETNS=1`.
+//! Without namespaces or TUN devices the tests are skipped with the reason; with
+//! `AIRTCP_REQUIRE_NETNS=1` they fail instead.
 
 mod narrow;
 
@@ -28,7 +28,7 @@ fn stack() -> Host {
     Host::Stack(Box::new(HostConfig::new([])))
 }
 
-/// Sends to the kernel and has it send, and gives the longest packet that the path is held to take.
+/// Transfers data in both directions, and returns the resulting path MTU.
 async fn both_ways<N: Node + Send + 'static>(dumbbell: &Dumbbell<N>, is_ipv6: bool) -> ByteCount {
     let at = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, is_ipv6), 0);
     let kernel = dumbbell.right().namespace();
@@ -61,8 +61,8 @@ fn counters<N: Node + Send + 'static>(dumbbell: &Dumbbell<N>) -> Counters {
     dumbbell.left().stack().expect("the left host is ours").counters()
 }
 
-/// Between the stack and the link is the kernel of the stack's namespace: its device for the link is the
-/// narrow one.
+/// A router's ICMP errors lower the path MTU without a time-out. The router is the kernel of the
+/// stack's namespace, between the stack and the link: its device for the link is the narrow one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_router_says_is_obeyed_without_a_time_out() {
     if or_skip(requirements()).is_none() {
@@ -71,7 +71,7 @@ async fn what_a_router_says_is_obeyed_without_a_time_out() {
     for is_ipv6 in [false, true] {
         let dumbbell = Dumbbell::build(Plan::new(stack(), link(), Host::Kernel)).expect("hosts");
         let router = dumbbell.left().namespace();
-        // Addresses of its own for the router to complain from.
+        // The router needs its own addresses to send errors from.
         for address in ["10.80.0.77/32", "fd80::77/128"] {
             let address: Cidr = address.parse().expect("an address");
             router.add_address("link0", address).expect("an address more");
@@ -79,7 +79,7 @@ async fn what_a_router_says_is_obeyed_without_a_time_out() {
         router.set_mtu("link0", MTU).expect("a narrow link");
         assert_eq!(both_ways(&dumbbell, is_ipv6).await, ByteCount(MTU.into()));
         let counters = counters(&dumbbell);
-        // The second connection begins where the first one had got to.
+        // The second connection starts with the path MTU of the first.
         assert_eq!(counters.tcp_ext_pmtu_lowered, 1, "{counters:?}");
         assert_eq!((counters.tcp_ext_timeouts, counters.tcp_ext_pmtu_black_holes), (0, 0));
         let told = match is_ipv6 {

@@ -1,11 +1,11 @@
-//! A link that drops what is too large for it, and says nothing.
+//! A link that silently drops packets larger than its MTU.
 
 use airtcp_link::Link;
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 pub(crate) struct Narrow {
     link: Link,
-    /// The longest packet that it takes (bytes).
+    /// The longest packet that the link takes (bytes).
     mtu: usize,
     dropped: u64,
 }
@@ -15,7 +15,7 @@ impl Narrow {
         Self { link, mtu, dropped: 0 }
     }
 
-    /// Packets that were too large, both ways.
+    /// The packets that were too large, in both directions.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,4 +1,4 @@
-//! Checksums of what happens in a case.
+//! Checksums of the packets and the figures of a case.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Bytes that are shown of a checksum.
+/// The bytes of a checksum that are recorded.
 const SHOWN: usize = 16;
 
-/// Collects every packet that leaves a node, with its time.
+/// A checksum over every packet that leaves a node, with its time.
 #[derive(Default)]
 pub(crate) struct Packets(Sha256);
 
@@ -24,7 +24,7 @@ impl Packets {
     }
 
     pub(crate) fn record(self, figures: &Value) -> Record {
-        // `Value` sorts the fields of an object: their order in the code does not matter.
+        // `Value` sorts the fields of an object, so their order in the code does not matter.
         Record { packets: self.0, figures: Sha256::new_with_prefix(figures.to_string()) }
     }
 }

@@ -1,5 +1,5 @@
-//! Two hosts on one link: what scenarios of the simulator do not have, IPv6, ECN, offload, UDP and
-//! ICMP.
+//! Two hosts on one link, with features that the simulator's scenarios lack: IPv6, ECN, offload,
+//! UDP and ICMP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::digest::{Packets, Record};
 
-/// The client and the server, in this order wherever there are two.
+/// Two hosts and a link. In all arrays of two, the client comes first, then the server.
 pub(crate) struct Pair {
     pub(crate) name: &'static str,
     addresses: [&'static str; 2],
     link: &'static str,
     ecn: EcnMode,
-    /// Whether devices cut super-segments and complete checksums.
+    /// Whether devices segment super-segments and complete checksums.
     offload: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) const PAIRS: &[Pair] = &[
 ];
 
 const PORT: u16 = 5001;
-/// Bytes that the client sends, and the server.
+/// The bytes that the client and the server send.
 const SENT: [usize; 2] = [600_000, 150_000];
 const TIME: Duration = Duration::from_secs(5);
 
@@ -76,7 +76,7 @@ struct End {
 }
 
 impl End {
-    /// Sends, closes and reads as far as it goes.
+    /// Sends, closes and reads as far as possible.
     fn work(&mut self, host: &mut Host, now: Instant, data: &[u8]) {
         let Some(socket) = self.socket else { return };
         while self.to_send > 0 {
@@ -108,8 +108,8 @@ impl Pair {
         SocketAddr::new(address.parse().unwrap(), port)
     }
 
-    /// The case with these strategies: one connection with data both ways, a datagram that is
-    /// received, and one that an ICMP error answers.
+    /// Runs the case with these strategies: one connection with data in both directions, a datagram
+    /// that is received, and one that an ICMP error answers.
     pub(crate) fn run(&self, strategies: &str) -> Record {
         let mut hosts = [0, 1].map(|index| self.host(index, strategies));
         let spec = self.link.parse().unwrap();

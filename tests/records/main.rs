@@ -1,10 +1,10 @@
-//! A checksum of every packet and every figure, for every strategy in every kind of network, in
-//! virtual time.
+//! Compares checksums of every packet and every figure, for every strategy in every kind of
+//! network, in virtual time.
 //!
 //! `records.txt` has one line per case: the network, the sender's strategies, a checksum of all
 //! packets with their times, and a checksum of all figures and counters. A change that preserves
-//! behaviour leaves the file as it is. A change of behaviour shows which cases it touches:
-//! `AIRTCP_RECORD=1 cargo test --test records` writes the file anew.
+//! behaviour leaves the file unchanged. For a change of behaviour it shows the affected cases:
+//! `AIRTCP_RECORD=1 cargo test --test records` rewrites the file.
 
 mod digest;
 mod hosts;
@@ -36,7 +36,7 @@ struct Case {
 }
 
 impl Case {
-    /// How its line begins. No line begins with another's key.
+    /// The start of the case's line, which is no prefix of another case's.
     fn key(&self) -> String {
         let name = match self.world {
             World::Network(network) => network.name,
@@ -73,7 +73,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What differs between a recorded line and a new one; `None` if nothing does.
+/// Describes the difference between a recorded line and a new one; `None` if they are equal.
 fn difference(was: Option<&str>, is: Option<&str>) -> Option<&'static str> {
     match (was, is) {
         (None, Some(_)) => Some("is not recorded"),

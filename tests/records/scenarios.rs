@@ -1,4 +1,4 @@
-//! Networks of the simulator, each short and each with something that the others lack.
+//! Short networks of the simulator, each with features that the others lack.
 
 use airtcp_sim::toml;
 
@@ -12,12 +12,12 @@ pub(crate) struct Network {
     toml: &'static str,
 }
 
-/// Both kinds of network, with and without a profile of it.
+/// RRTP for both kinds of network, with and without a network profile.
 pub(crate) const RRTP: &[&str] =
     &["rrtp", "rrtp:wireless-last-hop", "rrtp:general+rate=2mbit+rtt=60ms+loss=1%"];
 
-/// Every part of the link emulator, every policy and ARQ of the base station, and every
-/// application.
+/// Networks that cover every part of the link emulator, every policy and ARQ of the base station,
+/// and every application.
 pub(crate) const NETWORKS: &[Network] = &[
     Network {
         name: "clean",
@@ -187,14 +187,14 @@ pub(crate) const NETWORKS: &[Network] = &[
 ];
 
 impl Network {
-    /// The case with these strategies.
+    /// Runs the case with these strategies.
     pub(crate) fn run(&self, strategies: &str) -> Record {
         let settings = [format!("flow.0.strategies={strategies}").parse().unwrap()];
         let source = toml::Source { name: self.name, text: self.toml, settings: &settings };
         let scenario = source.read(|trace| Err(format!("no trace `{trace}`"))).unwrap();
         let mut packets = Packets::default();
         let mut result = airtcp_sim::run(&scenario, Some(&mut packets)).unwrap();
-        // Bytes of state depend on how it is laid out in memory.
+        // The bytes of the station's state depend on the memory layout.
         result.station.iter_mut().for_each(|station| station.memory = Default::default());
         packets.record(&serde_json::to_value(result).unwrap())
     }

@@ -1,4 +1,4 @@
-//! One scenario and one seed give one result, byte for byte, on however many threads.
+//! One scenario and one seed give the same bytes on any number of threads.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -12,14 +12,14 @@ use airtcp_types::ByteCount;
 use airtcp_types::rng::Stream;
 
 const SCENARIOS: u64 = 1_000;
-/// Data packets of a scenario at most, repairs apart.
+/// The most data packets of a scenario, without retransmissions.
 const PACKETS: u64 = 10_000;
 
 fn pick<'a, T: ?Sized>(random: &mut Stream, from: &[&'a T]) -> &'a T {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// A link that lets a connection live, whatever else it does.
+/// A link on which a connection survives, whatever its other impairments.
 fn link(random: &mut Stream) -> String {
     let rate = pick(random, &["200kbit", "2mbit", "10mbit", "100mbit"]);
     let delay =
@@ -106,7 +106,7 @@ fn scenario(seed: u64) -> Scenario {
     let specs = 1 + random.below(3);
     let flows = (0..specs).map(|_| {
         let combination = combinations[random.below(combinations.len() as u64) as usize].clone();
-        // Most are short, a few as long as may be.
+        // Most are short, a few as long as allowed.
         let share = random.next_f64().powi(6);
         let packets = (PACKETS as f64 * share) as u64 / specs + 1;
         FlowSpec {
@@ -137,7 +137,7 @@ fn scenario(seed: u64) -> Scenario {
     }
 }
 
-/// Two runs of it, with the seeds from its own on.
+/// The JSON of two runs, with the scenario's seed and the next.
 fn json(scenario: &Scenario, threads: usize) -> String {
     let seeds = scenario.seed..scenario.seed + 2;
     let runs = run_seeds(scenario, seeds, NonZero::new(threads), |_| ())

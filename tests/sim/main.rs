@@ -1,4 +1,4 @@
-//! The simulator: the same bytes for the same seed, and what theory says.
+//! Tests of the simulator: determinism, and agreement with theory.
 
 mod bbr3;
 mod determinism;

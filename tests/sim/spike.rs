@@ -1,4 +1,4 @@
-//! The judge `spike`: what it rules, against what the link did.
+//! Compares the rulings of the judge `spike` with the link's drops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,11 +8,11 @@ use airtcp_sim::{FlowDirection, FlowSpec, Scenario, Topology, Wire, run};
 use airtcp_types::{Event, EventKind, Fate, NodeId, Observer, TxNo};
 use airtcp_wire::tcp::View;
 
-/// Drops of the bottleneck that are congestion.
+/// The link's drop causes that are congestion.
 const CONGESTION: [&str; 2] = ["queue full", "policed"];
 const COMBINATIONS: [&str; 3] = ["rack/bbr3/spike", "rack/cubic/spike", "le/westwood/spike"];
 
-/// Losses that the sender found, and those of them that were ruled random.
+/// The losses that the sender detected, and how many of them were ruled random.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     all: u64,
@@ -25,7 +25,7 @@ impl Count {
     }
 }
 
-/// By the ports of its flow: what it sent last of each sequence number, and what was dropped.
+/// One flow's latest transmission of each sequence number, and its dropped transmissions.
 #[derive(Debug, Default)]
 struct Flow {
     latest: BTreeMap<u32, TxNo>,
@@ -36,9 +36,9 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Rulings {
     flows: BTreeMap<(u16, u16), Flow>,
-    /// Of drops that are congestion.
+    /// Rulings on drops that are congestion.
     congestion: Count,
-    /// Of losses at random.
+    /// Rulings on random losses.
     random: Count,
     sent: u64,
 }
@@ -87,8 +87,8 @@ impl Observer for Rulings {
     }
 }
 
-/// Bulk flows over a bottleneck of 100 Mbit/s and 20 ms, which holds 167 packets: the rulings, and
-/// the goodput of all in Mbit/s.
+/// Runs bulk flows over a bottleneck of 100 Mbit/s with an RTT of 20 ms, whose BDP is 167 packets.
+/// Returns the rulings, and the goodput of all flows in Mbit/s.
 fn rulings(forth: &str, combination: &str, count: u32, seconds: u64) -> (Rulings, f64) {
     let back = "rate 100mbit delay 10ms limit 2000";
     let flows = FlowSpec { count, ..bulk(combination) };
@@ -117,7 +117,7 @@ fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (R
     (rulings, result.flows.iter().map(|flow| flow.goodput / 1e6).collect())
 }
 
-/// Queues of every size, from one packet to eight times the bandwidth-delay product.
+/// With a single flow, no drop of a queue between one packet and eight BDPs is ruled random.
 #[test]
 fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     for (combination, seconds) in COMBINATIONS.into_iter().zip([20, 8, 8]) {
@@ -128,8 +128,9 @@ fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
     }
 }
 
-/// Two flows fill a queue of few packets for each other at any load of theirs: there up to a half of
-/// the drops is taken for random, and the queue drops no more than a ninth.
+/// With two flows, drops are ruled congestion unless the queue holds only a few packets. Such a
+/// queue is full at any load of the flows: there up to half of the drops are ruled random, but the
+/// queue drops less than a ninth of the packets.
 #[test]
 fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
     for (queue, most) in
@@ -141,7 +142,7 @@ fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_few_packets() {
     }
 }
 
-/// So do four flows, with up to three packets each.
+/// With four flows the same holds, for queues of up to three packets per flow.
 #[test]
 fn drops_of_a_queue_that_four_flows_share_are_congestion_but_of_few_packets() {
     for (queue, most) in [(8, 0.5), (12, 0.15), (21, 0.15), (42, 0.01), (167, 0.01)] {
@@ -152,7 +153,8 @@ fn drops_of_a_queue_that_four_flows_share_are_congestion_but_of_few_packets() {
     }
 }
 
-/// A policer with a bucket shows more than its rate at first: a load above it counts as low.
+/// Drops of a policer are ruled congestion. At first its bucket passes more than its rate, so the
+/// measured capacity is too high, and a load above the policer's rate can count as low.
 #[test]
 fn drops_of_a_policer_are_congestion() {
     for combination in COMBINATIONS {
@@ -166,8 +168,8 @@ fn drops_of_a_policer_are_congestion() {
     }
 }
 
-/// A flow in the other direction fills the queue that the ACKs wait in. That queue can be taken for one
-/// of the data, for a second or two.
+/// A flow in the other direction fills the queue in which the ACKs wait. The judge can mistake that
+/// queue for one of the data for a second or two.
 #[test]
 fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
     let mut sum = Count::default();
@@ -189,8 +191,8 @@ fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
     assert!(sum.share() < 0.02, "{sum:?}");
 }
 
-/// The queue of the link shows at nine tenths of its rate, too, so a policer of nearly this rate
-/// can be taken for a lossy link. It drops less than a fiftieth then.
+/// The link's queue also shows at nine tenths of its rate, so a policer of nearly that rate can
+/// look like a lossy link. It then drops less than one packet in 50.
 #[test]
 fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
     for combination in COMBINATIONS {
@@ -214,8 +216,9 @@ fn losses_at_random_are_random() {
     }
 }
 
-/// Bursts of four on average. A drop of the full queue cannot be told from a random loss beside it:
-/// as many are ruled random as the link loses at random meanwhile. The queue drops little.
+/// The bursts have four packets on average. A drop of the full queue cannot be distinguished from a
+/// random loss beside it, so the share of queue drops ruled random is that of the link's random
+/// losses at the time. The queue drops little.
 #[test]
 fn bursts_of_losses_are_random() {
     let link = "limit 167 loss gemodel 1% 25%";
@@ -225,7 +228,7 @@ fn bursts_of_losses_are_random() {
     assert!(ruled.congestion.all * 100 < ruled.sent, "{ruled}");
 }
 
-/// Round-trip times that vary by more than the queue.
+/// With round-trip times that vary by more than the queue, no drop is ruled random.
 #[test]
 fn with_jitter_no_drop_is_random() {
     for combination in COMBINATIONS {

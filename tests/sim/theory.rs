@@ -1,11 +1,11 @@
-//! Runs against what is known of them.
+//! Compares simulations with known results.
 
 use std::time::Duration;
 
 use airtcp_recovery::{Profile, RtoForm};
 use airtcp_sim::{FlowResult, FlowSpec, Interval, Scenario, Topology, Wire, run, run_seeds};
 
-/// Payload bytes of a packet of 1500 bytes with time stamps.
+/// Payload bytes of a 1500-byte packet with timestamps.
 const PAYLOAD: f64 = 1448.0;
 
 fn dumbbell(forth: &str, back: &str) -> Topology {
@@ -26,7 +26,7 @@ fn scenario(topology: Topology, flow: FlowSpec, seconds: u64, warm_up: u64) -> S
     }
 }
 
-/// 10 Mbit/s and 40 ms are 33 packets.
+/// The BDP of 10 Mbit/s and 40 ms is 33 packets.
 const PIPE: &str = "rate 10mbit delay 20ms limit 33";
 
 #[test]
@@ -49,12 +49,13 @@ fn equal_flows_have_equal_shares() {
     }
 }
 
-/// Segments that arrive in a round-trip time, by the argument of Mathis, Semke, Mahdavi and Ott 1997, without what
-/// they leave out.
+/// Segments that arrive per round-trip time, by the argument of Mathis, Semke, Mahdavi and Ott 1997
+/// without its simplifications.
 ///
-/// From w segments on the window grows for w rounds by one each (b = 1) up to 2 w, is halved, and stays for the round
-/// that passes until the repair is acknowledged: 1.5 w^2 + w segments in w + 1 rounds, one of which is lost. Their
-/// own law, sqrt(1.5 / p), has neither that round nor counts the lost one off.
+/// The window grows from w segments by one per round (b = 1) for w rounds up to 2 w, is halved, and
+/// stays for the round until the retransmission is acknowledged. That makes 1.5 w^2 + w segments in
+/// w + 1 rounds, one of them lost. The paper's law, sqrt(1.5 / p), neglects that round and the lost
+/// segment.
 fn cycle(loss: f64) -> f64 {
     let window = ((1.0 + 6.0 / loss).sqrt() - 1.0) / 3.0;
     (1.0 - loss) / (loss * (window + 1.0))
@@ -63,10 +64,10 @@ fn cycle(loss: f64) -> f64 {
 const SECONDS: u64 = 100;
 const WARM_UP: u64 = 5;
 
-/// The goodput of a flow over that of the cycle, while no time-out holds it up.
+/// The goodput of a flow, relative to the cycle without the time that it spends in time-outs.
 fn over_the_cycle(flow: &FlowResult, loss: f64) -> f64 {
-    // RFC 6675 does not see that a repair is lost, and waits for the timer: its floor, which is far above this
-    // round-trip time and its variance.
+    // RFC 6675 does not detect the loss of a retransmission, and waits for the timer. The timer's
+    // floor is far above this round-trip time and its variance.
     let RtoForm::Rfc { floor } = Profile::paper().rto else { panic!("another form") };
     let counted = SECONDS as f64 / (SECONDS + WARM_UP) as f64;
     let held = flow.timeouts.unwrap_or(0) as f64 * counted * floor.as_secs_f64() / SECONDS as f64;
@@ -74,12 +75,12 @@ fn over_the_cycle(flow: &FlowResult, loss: f64) -> f64 {
     in_round / (cycle(loss) * (1.0 - held))
 }
 
-/// Windows are whole segments and losses come at random, not at the end of equal cycles; nothing else is left
-/// between the flow and the cycle.
+/// A flow under random loss follows the law. Only two differences remain: windows are whole
+/// segments, and losses are random and not at the end of equal cycles.
 #[test]
 fn a_flow_under_random_loss_obeys_the_law_of_mathis() {
     for loss in [0.005, 0.01, 0.02] {
-        // Every segment is acknowledged; nothing fills 100 Mbit/s.
+        // Every segment is acknowledged, and the flow never fills 100 Mbit/s.
         let profile = Profile { delayed_acks: false, ..Profile::paper() };
         let forth = format!("rate 100mbit delay 20ms loss {}%", loss * 100.0);
         let topology = dumbbell(&forth, "rate 100mbit delay 20ms");

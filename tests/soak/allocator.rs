@@ -1,4 +1,4 @@
-//! An allocator that counts what is not given back.
+//! An allocator that counts the bytes in use.
 
 #![expect(
     unsafe_code,
@@ -14,21 +14,22 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
-/// Bytes that are in use.
+/// The bytes in use.
 pub(crate) fn live() -> isize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Asserts that what was in use after each spell does not go on growing. `kept` bytes of it may be memory to be used again.
+/// Asserts that the bytes in use after each spell do not keep growing. `kept` bytes may be memory
+/// kept for reuse.
 #[track_caller]
 pub(crate) fn assert_no_trend(live: &[isize], kept: isize) {
-    // The size of a table comes and goes, and with it the most; what a leak leaves stays in the least, too.
+    // The size of a table varies, and with it the maximum; a leak also raises the minimum.
     let (early, late) = live.split_at(live.len() / 2);
     let (early, late) = (early.iter().min().unwrap(), late.iter().min().unwrap());
     assert!(*late <= early * 3 / 2 + kept, "{live:?}");
 }
 
-// SAFETY: each call is the system's own, with the same arguments.
+// SAFETY: each call forwards its arguments to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! An hour of virtual time in which connections open, move data, are left idle, are aborted, and vanish with their host;
-//! and then nothing is left of them.
+//! An hour of virtual time in which connections open, move data, stay idle, are aborted, and vanish
+//! with their host. Afterwards nothing may be left of them.
 //!
-//! One test, so that what the allocator counts is its own.
+//! There is only one test, so that the allocator counts only its memory.
 
 mod allocator;
 mod side;
@@ -15,12 +15,12 @@ use airtcp_types::{Instant, Node, PortId};
 use side::{Side, Tally};
 
 const PATH: &str = "rate 2mbit delay 15ms 3ms loss 1% duplicate 1% delayed 2% 10ms 2ms limit 30 down 8s 4s every 90s";
-/// Six of them are an hour.
+/// Six spells are an hour.
 const SPELL: Duration = Duration::from_secs(600);
 const SPELLS: u32 = 6;
 const STEP: Duration = Duration::from_millis(50);
-/// How long what is closed may take to be gone: a peer that vanished is given up in a minute and a half, TIME-WAIT is one
-/// minute.
+/// How long closed connections may take to disappear: a connection to a vanished peer is given up
+/// after a minute and a half, and TIME-WAIT lasts one minute.
 const ENDS_WITHIN: Duration = Duration::from_secs(600);
 
 struct World {
@@ -37,7 +37,7 @@ impl World {
         Self { now: Instant::ZERO, sides, link }
     }
 
-    /// Carries packets and works deadlines until `end`.
+    /// Carries packets and runs timers until `end`.
     fn run_until(&mut self, end: Instant) {
         loop {
             self.exchange();
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Whatever applications do, for a while; then everyone lets go, and it ends.
+    /// Runs the applications for a spell, closes everything, and checks that nothing is left.
     fn spell(&mut self, draws: &mut Stream) {
         let end = self.now + SPELL;
         while self.now < end {
@@ -88,10 +88,10 @@ impl World {
             && self.sides.iter().any(|side| side.host.tcp_connections().count() > 0)
         {
             self.run_until(self.now + Duration::from_secs(1));
-            // Handshakes that were under way.
+            // Close connections whose handshakes were in progress.
             self.sides.iter_mut().for_each(|side| side.let_go(self.now));
         }
-        // What is still on its way.
+        // Let packets in flight arrive.
         self.run_until(self.now + Duration::from_secs(1));
         for side in &mut self.sides {
             let left: Vec<_> = side.host.tcp_connections().collect();
@@ -120,6 +120,6 @@ fn nothing_is_left_of_connections_that_come_and_go_for_an_hour() {
     }
     println!("{tally:?}, bytes in use after each spell: {live:?}");
     assert!(tally.opened > 2000 && tally.vanished > 0 && tally.aborted > 0, "{tally:?}");
-    // A table may have grown meanwhile, and leave again: 64 bytes kept for each connection would be more.
+    // A table may have grown meanwhile. A leak of 64 bytes per connection would exceed this.
     allocator::assert_no_trend(&live, 128 << 10);
 }

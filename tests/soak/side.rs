@@ -1,4 +1,4 @@
-//! A host, and the applications on it.
+//! A host and its applications.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant};
 
 const PORT: u16 = 5001;
-/// Connections that a side opens at most at a time.
+/// A side opens no more connections once it has this many.
 const MOST: usize = 24;
 const COMBINATIONS: [&str; 7] = [
     "rack/bbr3/spike",
@@ -22,12 +22,12 @@ const COMBINATIONS: [&str; 7] = [
     "sack/reno/dcr:timer",
 ];
 
-/// What has happened.
+/// Counts of events.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) opened: u64,
     pub(crate) accepted: u64,
-    /// Bytes, both ways.
+    /// Bytes read.
     pub(crate) read: u64,
     pub(crate) ended: u64,
     pub(crate) aborted: u64,
@@ -45,7 +45,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// A connection in an application's hands.
+/// A connection of an application.
 struct Held {
     id: SocketId,
     written: u64,
@@ -54,7 +54,7 @@ struct Held {
 
 pub(crate) struct Side {
     which: u8,
-    /// How often the host began anew.
+    /// How often the host was restarted.
     life: u8,
     seed: u64,
     pub(crate) host: Host,
@@ -79,7 +79,7 @@ impl Side {
         Self { which, life: 0, seed, host, listener, streams, tally }
     }
 
-    /// One thing or another.
+    /// Accepts connections and performs random actions.
     pub(crate) fn act(&mut self, now: Instant, draws: &mut Stream) {
         while let Some((id, _)) = self.host.tcp_accept(now, self.listener).unwrap() {
             self.tally.accepted += 1;
@@ -96,7 +96,7 @@ impl Side {
             self.streams.push(Held { id, written: 0, read: 0 });
         }
         if draws.chance(0.0002) {
-            // Its power fails, and comes back.
+            // The host loses power and restarts.
             self.tally.vanished += 1;
             self.life += 1;
             (self.host, self.listener) = boot(self.which, self.life, self.seed);
@@ -107,7 +107,7 @@ impl Side {
         self.streams.extend(streams);
     }
 
-    /// Whether the application keeps it.
+    /// Performs a random action on a connection, and returns whether the application keeps it.
     fn drive(&mut self, now: Instant, stream: &mut Held, draws: &mut Stream) -> bool {
         if draws.chance(0.3) && !self.read(now, stream) {
             let _ = self.host.tcp_close(now, stream.id);
@@ -118,7 +118,7 @@ impl Side {
             0..60 => {
                 let len = draws.below(40_000);
                 let data: Vec<u8> = (stream.written..stream.written + len).map(byte).collect();
-                // A stream that is closed or broken is found out when it is read.
+                // Reading detects a closed or broken stream.
                 stream.written += self.host.tcp_send(now, stream.id, &data).unwrap_or(0) as u64;
             }
             60..64 => {
@@ -140,7 +140,7 @@ impl Side {
         true
     }
 
-    /// Reads what is there; whether more may come.
+    /// Reads the available data, and returns whether more may arrive.
     fn read(&mut self, now: Instant, stream: &mut Held) -> bool {
         let mut buf = [0; 16_384];
         loop {
@@ -159,7 +159,7 @@ impl Side {
         }
     }
 
-    /// The applications end.
+    /// Closes all connections.
     pub(crate) fn let_go(&mut self, now: Instant) {
         for stream in std::mem::take(&mut self.streams) {
             let _ = self.host.tcp_close(now, stream.id);

@@ -1,4 +1,4 @@
-//! Applications on a stream of our stack or of the kernel.
+//! An application on a stream of this stack or of the kernel.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// The most bytes that one end sends.
 const MOST: u64 = 300_000;
 const CHUNK: u64 = 20_000;
-/// The seed of what every stream carries, as far as it comes.
+/// The seed of the pattern that every stream carries.
 const SEED: u64 = 1;
 
 /// A stream that can be reset.
@@ -34,21 +34,20 @@ impl Socket for tokio::net::TcpStream {
     }
 }
 
-/// What has happened.
+/// Counts of events.
 #[derive(Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) opened: AtomicU64,
     /// Connections that did not open.
     pub(crate) failed: AtomicU64,
-    /// Of those of the applications on both sides:
-    /// read to the end, and closed.
+    /// Connections of the applications on both sides that were read to the end and closed.
     pub(crate) ended: AtomicU64,
     pub(crate) aborted: AtomicU64,
-    /// Dropped on the way.
+    /// Connections dropped before the end.
     pub(crate) dropped: AtomicU64,
-    /// Reset by the peer, or timed out.
+    /// Connections reset by the peer, or timed out.
     pub(crate) broken: AtomicU64,
-    /// Bytes.
+    /// Bytes read.
     pub(crate) read: AtomicU64,
 }
 
@@ -57,7 +56,7 @@ pub(crate) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl Tally {
-    /// Each of them, in the order of the fields.
+    /// All counts in the order of the fields.
     pub(crate) fn each(&self) -> [u64; 7] {
         let Self { opened, failed, ended, aborted, dropped, broken, read } = self;
         [opened, failed, ended, aborted, dropped, broken, read]
@@ -77,8 +76,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Writes and reads for a while, and ends in one of many ways. When all is `over`, it is at its end, or waits for the peer's
-/// alone.
+/// Writes and reads for a while, and ends in one of several ways. When `over` is set, it ends or
+/// waits only for the peer's end.
 pub(crate) async fn use_stream(
     mut stream: impl Socket,
     mut draw: Stream,
@@ -97,7 +96,7 @@ pub(crate) async fn use_stream(
             if closes { writer.shutdown().await } else { Ok(()) }
         };
         if way == 7 {
-            // It never reads, and the peer finds the window closed.
+            // It never reads, so that the peer's window closes.
             writing.await?;
             return std::future::pending().await;
         }

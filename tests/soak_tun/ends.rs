@@ -1,4 +1,4 @@
-//! The applications of the two sides: servers, and clients that open one connection after the other.
+//! The applications of both sides: servers, and clients that open one connection after another.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::CALLERS;
 use crate::application::{Socket, Tally, count, use_stream};
 use crate::network::{self, Network};
 
-/// Of both services.
+/// The port of both services.
 const PORT: u16 = 5001;
 const STRATEGIES: [&str; 7] = [
     "rack/bbr3/spike",
@@ -29,12 +29,13 @@ const STRATEGIES: [&str; 7] = [
 ];
 /// How long a client waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it leaves off when it had none.
+/// How long a client pauses after a failed connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Over = watch::Receiver<bool>;
 
-/// Our applications; they end when all is over, and every connection of theirs has.
+/// Starts the stack's applications. They end when `over` is set and all their connections have
+/// ended.
 pub(crate) fn ours(network: &Network, seed: u64, over: Over, tally: Arc<Tally>) -> JoinHandle<()> {
     let stack = network.stack.clone();
     tokio::spawn(async move {
@@ -61,7 +62,7 @@ async fn connect(stack: &Stack, draw: &mut Stream) -> io::Result<airtcp_net::Tcp
     socket.connect(to).await
 }
 
-/// The kernel's applications, likewise.
+/// Starts the kernel's applications, which end likewise.
 pub(crate) fn kernels(
     network: &Network,
     seed: u64,
@@ -122,7 +123,7 @@ async fn serve<S: Socket>(
             }
             _ = stop.wait_for(|over| *over) => break,
         };
-        // The kernel tells what became of a connection meanwhile.
+        // Accepting can fail with the error of a connection that has failed meanwhile.
         let Ok(stream) = accepted else { continue };
         let (draw, over, tally) = (Stream::new(draw.next_u64(), 0), over.clone(), tally.clone());
         tasks.spawn(async move { use_stream(stream, draw, over, &tally).await });

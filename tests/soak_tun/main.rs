@@ -1,12 +1,13 @@
-//! Connections between our stack and the Linux kernel over a TUN device, in real time: they open, move data, are aborted,
-//! left idle and dropped with data unread, while the link goes down and comes back and addresses of the kernel vanish and
-//! come back. Then nothing is left of them.
+//! Connections between this stack and the Linux kernel over a TUN device, in real time: they open,
+//! move data, are aborted, left idle and dropped with data unread, while the link goes down and up
+//! and addresses of the kernel vanish and return. Afterwards nothing may be left of them.
 //!
-//! `AIRTCP_SOAK=600` goes on for ten minutes, in spells of ten seconds; without it there are two short spells. What is done
-//! comes from a seed, `AIRTCP_SEED` if it is set; runtimes and the kernel decide in which order.
+//! `AIRTCP_SOAK=600` runs for ten minutes, in spells of ten seconds; without it there are two short
+//! spells. A seed, `AIRTCP_SEED` if it is set, determines the actions; runtimes and the kernel
+//! determine their order.
 //!
-//! One test, so that what the allocator counts is its own. Skipped with a loud reason where namespaces or TUN devices are not
-//! to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+//! There is only one test, so that the allocator counts only its memory. Without namespaces or TUN
+//! devices it is skipped with the reason; with `AIRTCP_REQUIRE_NETNS=1` it fails instead.
 
 #[path = "../soak/allocator.rs"]
 mod allocator;
@@ -29,21 +30,22 @@ use application::Tally;
 use network::Network;
 use resident::resident;
 
-/// Tasks of each side that open one connection after the other.
+/// Tasks of each side that open one connection after another.
 const CALLERS: u64 = 24;
-/// How long all that is left may take to end: a time-out of anybody's is over in a few seconds.
+/// How long the last connections may take to end: every time-out is a few seconds.
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
-/// From so many spells on, the least that was in use is the same early and late.
+/// From this many spells on, the minimum in use must not differ between early and late spells.
 const MANY: usize = 20;
 
-/// Applications on both sides for a while; then they let go, all of them end, and the stack has nothing left.
+/// Runs the applications on both sides for a spell, waits for their end, and checks that the stack
+/// has nothing left.
 async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tally: &Arc<Tally>) {
     let (tell, over) = watch::channel(false);
     let seed = seed + number;
     let ours = ends::ours(network, seed, over.clone(), tally.clone());
     let kernels = ends::kernels(network, seed, over, tally.clone());
     sleep(length / 4).await;
-    // In turns briefly and for longer than a connection can bear.
+    // The link is down alternately briefly and for longer than a connection survives.
     let brief = number.is_multiple_of(2);
     network.set_up(false);
     sleep(if brief { length / 8 } else { length / 2 }).await;
@@ -103,8 +105,8 @@ async fn nothing_is_left_of_connections_with_the_kernel_that_come_and_go() {
     for part in tally.each() {
         assert!(part > 0, "{tally}");
     }
-    // A host keeps chunks of send buffers, as many as were ever used at a time, and up to 64 of 64 KiB. Many spells tell how
-    // many that is at least.
+    // A host keeps as many chunks of send buffers as were ever used at a time, up to 64 of 64 KiB.
+    // Many spells show the minimum of that.
     let kept = if live.len() < MANY { 64 * 64 * 1024 } else { 0 };
     allocator::assert_no_trend(&live, kept);
 }

@@ -1,4 +1,4 @@
-//! A namespace, a TUN device that is a little bad, and our stack behind it.
+//! A namespace, a slightly impaired TUN device, and this stack behind it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ const TUN: &str = "tun0";
 const OURS: [&str; 2] = ["10.79.0.2/24", "fd00:79::2/64"];
 const STAYING: [&str; 2] = ["10.79.0.1/24", "fd00:79::1/64"];
 const LEAVING: [&str; 2] = ["10.79.0.3/24", "fd00:79::3/64"];
-/// So that the kernel, too, learns within seconds that nobody is there; and so that addresses leave only when they are to.
+/// The kernel also detects vanished peers within seconds, and keeps addresses until the test
+/// removes them.
 const SYSCTLS: [(&str, &str); 9] = [
     ("net.ipv4.tcp_keepalive_time", "1"),
     ("net.ipv4.tcp_keepalive_intvl", "1"),
@@ -32,12 +33,12 @@ const SYSCTLS: [(&str, &str); 9] = [
 pub(crate) struct Network {
     pub(crate) namespace: Namespace,
     pub(crate) stack: Stack,
-    /// What the device has done to packets.
+    /// Counts the device's impairments.
     pub(crate) harm: Arc<Harm>,
 }
 
 impl Network {
-    /// Needs a runtime.
+    /// Must be called in a runtime.
     pub(crate) fn new(seed: u64) -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
@@ -63,12 +64,12 @@ impl Network {
         Ok(Self { namespace, stack, harm })
     }
 
-    /// The kernel's link, on which nothing passes while it is down.
+    /// Sets the kernel's link up or down. While it is down, no packet passes.
     pub(crate) fn set_up(&self, up: bool) {
         self.namespace.set_up(TUN, up).expect("the kernel's link");
     }
 
-    /// The kernel loses half its addresses, and what was sent to them vanishes.
+    /// Removes half of the kernel's addresses, so that packets to them are lost.
     pub(crate) fn take_addresses(&self) {
         for cidr in LEAVING {
             let cidr = cidr.parse().expect("an address");
@@ -84,12 +85,12 @@ impl Network {
     }
 }
 
-/// Our addresses, with a port.
+/// The stack's addresses, with a port.
 pub(crate) fn ours(port: u16) -> [SocketAddr; 2] {
     OURS.map(|cidr| SocketAddr::new(address(cidr), port))
 }
 
-/// The kernel's addresses, with a port: those that stay, and those that leave.
+/// The kernel's addresses, with a port: first those that stay, then those that are removed.
 pub(crate) fn kernels(port: u16) -> [SocketAddr; 4] {
     let [[a, b], [c, d]] = [STAYING, LEAVING];
     [a, b, c, d].map(|cidr| SocketAddr::new(address(cidr), port))

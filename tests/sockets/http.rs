@@ -1,4 +1,4 @@
-//! A hyper server and a hyper client, over any stream.
+//! A hyper server and a hyper client over any stream.
 
 use std::convert::Infallible;
 
@@ -13,10 +13,10 @@ use hyper::{Request, Response, StatusCode, http};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Bodies of nothing, of a few bytes, of a few segments, and of more than a window.
+/// Empty bodies, and bodies of a byte, of a few segments, and of more than a window.
 const LENGTHS: [usize; 4] = [0, 1, 20_000, 3 << 20];
 
-/// Serves a connection, request after request: `/N` gives N bytes, anything else what it was sent.
+/// Serves the requests of a connection: `/N` returns N bytes, any other path echoes the body.
 pub(crate) async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) -> hyper::Result<()> {
     server::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await
 }

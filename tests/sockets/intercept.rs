@@ -1,4 +1,5 @@
-//! The example `intercept` between two namespaces: the kernel's clients in one, the kernel's servers in the other.
+//! The example `intercept` between two namespaces, one with the kernel's clients and one with the
+//! kernel's servers.
 
 #[path = "../../examples/intercept.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
@@ -16,7 +17,7 @@ use airtcp_testbed::{Cidr, Namespace, Service, TestbedError, or_skip, peer, tun_
 
 const MIB: u64 = 1 << 20;
 
-/// The servers' addresses; the stack has none of its own.
+/// The servers' addresses; the stack has no addresses.
 fn far_addresses() -> [IpAddr; 2] {
     ["192.0.2.7", "2001:db8::7"].map(|text| text.parse().expect("an address"))
 }
@@ -25,7 +26,8 @@ fn cidrs<const N: usize>(texts: [&str; N]) -> [Cidr; N] {
     texts.map(|text| text.parse().expect("an address with a prefix"))
 }
 
-/// The clients' namespace, all of whose packets go to the example, and the namespace that this dials from.
+/// Returns the clients' namespace, which sends all packets to the example, and the namespace from
+/// which the example connects to the servers.
 fn setup() -> Result<(Namespace, Namespace), TestbedError> {
     let (near, file) = clients()?;
     let far = Namespace::new()?;
@@ -34,7 +36,7 @@ fn setup() -> Result<(Namespace, Namespace), TestbedError> {
     Ok((near, far))
 }
 
-/// A namespace, and the device that all of its packets go into.
+/// A namespace, and the device that receives all its packets.
 fn clients() -> Result<(Namespace, TunFile), TestbedError> {
     airtcp_testbed::requirements()?;
     let near = Namespace::new()?;
@@ -70,7 +72,7 @@ async fn a_connection_reaches_its_destination() {
 async fn a_closed_port_refuses() {
     let Some((near, far)) = or_skip(setup()) else { return };
     for address in far_addresses() {
-        // Open for as long as it takes to learn its number.
+        // The port is bound only to learn a free number.
         let closed =
             far.run(move || TcpListener::bind((address, 0))?.local_addr()).expect("a port");
         let refused = near.spawn(peer::connect(closed, None)).await.expect("no panic");
@@ -83,7 +85,7 @@ async fn a_client_hears_what_a_router_would_say() {
     let Some((near, file)) = or_skip(clients()) else { return };
     let listener = stack(file).listen_any(8).expect("a listener");
     for address in far_addresses() {
-        // The kernel's words for a filter differ between IPv4 and IPv6.
+        // For a filter, the kernel's errors differ between IPv4 and IPv6.
         let filtered = if address.is_ipv4() {
             ErrorKind::HostUnreachable
         } else {
@@ -107,7 +109,7 @@ async fn datagrams_have_one_port_for_all_destinations_and_answers_come_from_ther
     let Some((near, far)) = or_skip(setup()) else { return };
     let bind = |namespace: &Namespace, at: SocketAddr| {
         let socket = namespace.run(move || UdpSocket::bind(at)).expect("a port");
-        // It fails instead of waiting for ever.
+        // Fail instead of waiting forever.
         socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
         socket
     };

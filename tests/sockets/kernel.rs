@@ -1,4 +1,4 @@
-//! A stack behind a TUN device, and the Linux kernel's sockets before it.
+//! A stack behind a TUN device, and the Linux kernel's sockets.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ const OURS: [u8; 4] = [10, 77, 0, 2];
 const KERNEL: [u8; 4] = [10, 77, 0, 1];
 const MIB: u64 = 1 << 20;
 
-/// Needs a runtime.
+/// Must be called in a runtime.
 fn setup() -> Result<(Namespace, Stack), TestbedError> {
     airtcp_testbed::requirements()?;
     let namespace = Namespace::new()?;

@@ -1,8 +1,8 @@
-//! The sockets as programs use them: hyper and rustls over them, between two stacks and with the Linux kernel at
-//! the other end, and many tasks that do whatever they like over bad devices.
+//! The sockets as programs use them: hyper and rustls over them, between two stacks and with the
+//! Linux kernel at the other end, and many tasks with random actions over impaired devices.
 //!
-//! The kernel's part is skipped with a loud reason where namespaces or TUN devices are not to be had; that
-//! is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+//! Without namespaces or TUN devices the kernel's tests are skipped with the reason; with
+//! `AIRTCP_REQUIRE_NETNS=1` they fail instead.
 
 mod http;
 #[path = "../interop/impaired.rs"]

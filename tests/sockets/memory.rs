@@ -1,4 +1,4 @@
-//! Two stacks with a pair of devices in memory between them.
+//! Two stacks connected by a pair of in-memory devices.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::impaired::{Impaired, Impairment};
 use crate::{http, tls};
 
-/// Two stacks on devices that harm packets, and a listener on the first one.
+/// Two stacks on impaired devices, and a listener on the first one.
 fn setup(loss: f64) -> (Stack, Stack, TcpListener) {
     let (left, right) = memory::pair(1500, 4096);
     let stack = |device, address: &str, seed| {
@@ -50,7 +50,7 @@ async fn serve_and_fetch(loss: f64) {
         })
         .collect();
     clients.join_all().await;
-    // Those who serve are done, or soon will be; the listener is closed.
+    // The server's connections are done or soon will be; the listener closes.
     server.drain(std::time::Duration::from_secs(3600)).await;
     let served = serving.await.expect("the server's task");
     assert_eq!(served.len(), 16);
@@ -75,7 +75,7 @@ async fn rustls_echoes() {
     }
 }
 
-/// hyper over rustls over our stream, as a server on the web has it.
+/// hyper over rustls over this stack's stream, as in a web server.
 #[tokio::test]
 async fn hyper_over_rustls() {
     let (_server, client, listener) = setup(0.01);

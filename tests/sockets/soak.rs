@@ -1,6 +1,7 @@
-//! Many tasks on two stacks with bad devices between them: whatever they do, all bytes arrive.
+//! Many tasks on two stacks with impaired devices between them: with any actions, all bytes arrive.
 //!
-//! What every task does comes from a seed, `AIRTCP_SEED` if it is set; the runtime decides in which order.
+//! A seed, `AIRTCP_SEED` if it is set, determines the actions of every task; the runtime determines
+//! their order.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -25,14 +26,14 @@ const MOST: u64 = 200_000;
 const STRATEGIES: [&str; 5] =
     ["rack/bbr3/spike", "rack/cubic", "le/westwood", "sack/reno", "newreno/cubic"];
 
-/// What the two ends of a connection are to do. Both derive it from the number of the connection.
+/// The actions of both ends of a connection, which both derive from its number.
 struct Plan {
     /// Bytes from the client, and from the server.
     bytes: [u64; 2],
-    /// Which end resets the connection when it has read and written all of its part. Of that the peer then
-    /// hears as much as has arrived.
+    /// The end that resets the connection once it has read and written its whole part. The peer
+    /// then receives only what has arrived.
     aborts: Option<usize>,
-    /// Which end reads everything before it writes.
+    /// The end that reads everything before it writes.
     reads_first: Option<usize>,
     strategy: &'static str,
     buffers: [u32; 2],
@@ -54,7 +55,7 @@ impl Plan {
     }
 }
 
-/// One end of a connection: what it does with its stream.
+/// One end of a connection.
 struct End {
     plan: Plan,
     /// 0 for the client, 1 for the server.
@@ -91,7 +92,7 @@ impl End {
         Pattern::new(self.seed ^ (self.number * 2 + side as u64))
     }
 
-    /// Writes all that this end has to, in pieces of any size, by every call there is.
+    /// Writes all data of this end, in pieces of random sizes, with every write call.
     async fn write(&self, mut writer: OwnedWriteHalf) -> OwnedWriteHalf {
         let (mut draw, mut pattern) = (self.draw(1), self.pattern(self.side));
         let mut all = vec![0; self.plan.bytes[self.side] as usize];
@@ -105,7 +106,7 @@ impl End {
                 0 => writer.write(piece).await.expect("written"),
                 1 => writer.write_vectored(&parts).await.expect("written"),
                 2 => loop {
-                    // Begun, and given up as often as it takes.
+                    // The write is cancelled and repeated until it succeeds.
                     tokio::select! {
                         biased;
                         written = writer.write(piece) => break written.expect("written"),
@@ -129,7 +130,7 @@ impl End {
         writer
     }
 
-    /// Reads all that the peer has to send, by every call there is, and compares it.
+    /// Reads all data of the peer with every read call, and compares it.
     async fn read(&self, mut reader: OwnedReadHalf) -> OwnedReadHalf {
         let peer = 1 - self.side;
         let (mut draw, mut pattern) = (self.draw(2), self.pattern(peer));
@@ -169,7 +170,7 @@ impl End {
             2 => {
                 let seen = reader.peek(buf).await?;
                 expected.clone().check(&buf[..seen]).expect("what the peer wrote");
-                // It is still there.
+                // Peeking has not consumed the data.
                 reader.read_exact(&mut buf[..seen]).await
             }
             3 => {
@@ -191,7 +192,7 @@ fn start(device: Memory, address: &str, seed: u64, harm: &Arc<Harm>) -> Stack {
     Stack::new(Impaired::new(device, impairment, Arc::clone(harm)), config).expect("a stack")
 }
 
-/// A connection from a port that tells its number.
+/// Connects from a port that identifies the connection's number.
 async fn connect(stack: Stack, to: SocketAddr, seed: u64, number: u64) {
     let plan = Plan::of(seed, number);
     let socket = stack.tcp_socket();
@@ -204,7 +205,7 @@ async fn connect(stack: Stack, to: SocketAddr, seed: u64, number: u64) {
     End { plan, side: 0, seed, number }.run(stream).await;
 }
 
-/// So that who waits for a RST that was lost hears of it.
+/// Keep-alive settings with which an end detects a reset whose RST was lost.
 fn quick() -> KeepAlive {
     KeepAlive { idle: Duration::from_secs(1), interval: Duration::from_secs(1), probes: 60 }
 }

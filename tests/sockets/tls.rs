@@ -12,7 +12,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 const NAME: &str = "airtcp.test";
 
-/// A server with a certificate of its own, and a client that trusts it alone.
+/// A server with a self-signed certificate, and a client that trusts only that certificate.
 pub(crate) fn ends() -> (TlsAcceptor, TlsConnector) {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
@@ -27,7 +27,7 @@ pub(crate) fn ends() -> (TlsAcceptor, TlsConnector) {
     (Arc::new(server).into(), Arc::new(client).into())
 }
 
-/// Gives back what it gets, until the client has ended.
+/// Echoes until the client has ended.
 pub(crate) async fn serve(
     acceptor: TlsAcceptor,
     stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     writer.shutdown().await
 }
 
-/// Sends `bytes` and compares what comes back, to the very end: a stream cut short is an error.
+/// Sends `bytes` and compares the echo up to its end: a truncated stream is an error.
 pub(crate) async fn exchange(
     connector: TlsConnector,
     stream: impl AsyncRead + AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! Commands on a machine with networks of its own, and on devices that they did not create.
+//! Commands on a machine with other networks, and on devices that they did not create.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use airtcp_testbed::{Namespace, or_skip, requirements};
 
 use crate::setup::{Running, airtcp};
 
-/// A command that does not start, and the line that says why.
+/// Runs a command that must not start, and returns its error line.
 fn refused(namespace: &Namespace, line: &str) -> String {
     let command = airtcp(&line.split(' ').collect::<Vec<_>>());
     let output = namespace.spawn_child(command).unwrap().wait_with_output().unwrap();
@@ -35,7 +35,7 @@ fn a_new_device_takes_no_network_and_no_address_that_is_there() {
     let serve = Running::serve(&namespace, &line);
     let before = look(&namespace);
 
-    // The first address of the network is a router's, for the most part.
+    // The first address of a network is usually a router's.
     let lan = refused(&namespace, "connect --tun tun1 --address 192.168.1.201/24 192.168.1.10:7");
     assert!(lan.contains("192.168.1.0/24 is in use on lan0: choose another network"), "{lan}");
     let second = refused(&namespace, "connect --tun tun1 --address 10.0.0.3/24 10.0.0.2:7");
@@ -45,7 +45,7 @@ fn a_new_device_takes_no_network_and_no_address_that_is_there() {
     assert!(own.contains("192.168.1.10 is the kernel's address on lan0"), "{own}");
     assert_eq!(look(&namespace), before);
 
-    // A terminal that goes away.
+    // SIGHUP, as when a terminal closes.
     serve.signal("HUP");
     assert_eq!(serve.end().0, Some(0));
 }

@@ -1,4 +1,4 @@
-//! `ss`, `--metrics`, `--live`, and what is made of the command line itself.
+//! `ss`, `--metrics`, `--live`, and the output generated from the command line's definition.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ fn output(mut command: Command) -> Result<String, String> {
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// The fields whose units docs/connection-state.md has.
+/// The fields explained in docs/connection-state.md.
 fn explained() -> BTreeSet<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/connection-state.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -43,7 +43,7 @@ fn connections_are_listed_and_counted_while_they_last() {
     let stream = namespace
         .block_on(async {
             let mut stream = peer::connect("10.0.0.2:7".parse().unwrap(), None).await?;
-            // Once something has come back, both ends are established.
+            // Once a byte has come back, both ends are established.
             stream.write_all(b"!").await?;
             stream.read_u8().await?;
             Ok::<_, std::io::Error>(stream)
@@ -59,7 +59,7 @@ fn connections_are_listed_and_counted_while_they_last() {
     );
     assert!(lines[1].starts_with("State") && lines[1].contains("Recv-Q Send-Q Local"), "{text}");
     let columns: Vec<_> = lines[2].split_whitespace().collect();
-    // What came back may not be acknowledged yet.
+    // The echoed byte may not be acknowledged yet.
     assert_eq!(columns[..2], ["ESTAB", "0"], "{text}");
     assert_eq!(columns[3..], ["10.0.0.2:7", &local], "{text}");
     assert!(lines[3].contains(" rack/bbr3/spike wscale:") && lines[3].contains(" held:"), "{text}");
@@ -74,11 +74,11 @@ fn connections_are_listed_and_counted_while_they_last() {
     for object in [&json[0], connection, &connection["info"]] {
         fields.extend(object.as_object().unwrap().keys().cloned());
     }
-    // Of all, only these are left out where there is none.
+    // Only these fields are left out when they have no value.
     fields.extend(["soft_error", "queue", "accecn", "path_model"].map(str::to_owned));
     assert_eq!(fields, explained());
 
-    // Again and again, until it is told to end.
+    // `--watch` repeats until a signal ends it.
     let mut command = airtcp(&["ss", "--watch", "0.01", "--json", "--control", &socket]);
     command.stdin(Stdio::null());
     let mut watch = Running::start(&namespace, command);
@@ -163,7 +163,7 @@ fn shells_and_man_get_what_they_read() {
         let pages = std::fs::read_dir(directory.path()).unwrap().count();
         assert!(pages > 3, "{pages}");
     }
-    // A shell takes the script.
+    // A shell accepts the script.
     let mut bash = Command::new("bash");
     let script = output(airtcp(&["completions", "bash"])).unwrap();
     bash.args(["-n", "-c", &script]);

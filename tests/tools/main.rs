@@ -1,7 +1,7 @@
-//! The tools round the stack, as a user types them, against the kernel in a namespace.
+//! The tools as a user types them, against the kernel in a namespace.
 //!
-//! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
-//! when `AIRTCP_REQUIRE_NETNS=1`.
+//! Without namespaces or TUN devices the tests are skipped with the reason; with
+//! `AIRTCP_REQUIRE_NETNS=1` they fail instead.
 
 mod device;
 mod look;

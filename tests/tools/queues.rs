@@ -1,4 +1,5 @@
-//! `serve --queues`: one host on several queues, with the kernel as the peer that spreads the flows.
+//! `serve --queues`: one host on several queues, with the kernel as the peer that distributes the
+//! flows.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -14,11 +15,11 @@ use tokio::task::JoinSet;
 
 use crate::setup::{Running, airtcp};
 
-/// So many that one queue for all of them is as likely as 64 heads in a row.
+/// With this many flows, one queue for all of them is as likely as 64 heads in a row.
 const FLOWS: u64 = 64;
 const BYTES: u64 = 300_000;
 
-/// `serve` on queues in a namespace, and the directory that it serves.
+/// `serve` on several queues in a namespace, and the directory that it serves.
 struct World {
     namespace: Namespace,
     directory: TempDir,
@@ -39,7 +40,7 @@ impl World {
         Some(Self { namespace, directory, serve })
     }
 
-    /// What `airtcp ss` says, and the same as JSON.
+    /// The output of `airtcp ss`, as text and as JSON.
     fn ss(&self) -> (String, Value) {
         let socket = self.directory.path().join("serve.sock").display().to_string();
         let ask = |more: &[&str]| {
@@ -71,7 +72,7 @@ impl World {
         })
     }
 
-    /// Ends it by a signal, and gives what it printed.
+    /// Ends `serve` with a signal, and returns its output.
     fn end(self) -> Value {
         self.serve.signal("INT");
         let (code, text) = self.serve.end();
@@ -80,7 +81,7 @@ impl World {
     }
 }
 
-/// As many flows at a time, echoed and compared.
+/// Echoes and compares [`FLOWS`] concurrent flows.
 async fn echo_all(server: SocketAddr) -> std::io::Result<()> {
     let mut flows = JoinSet::new();
     for seed in 0..FLOWS {
@@ -105,7 +106,7 @@ fn flows_are_spread_and_intact(flags: &str, server: &str) {
         let mut open = Vec::new();
         for _ in 0..FLOWS {
             let mut stream = peer::connect(server, None).await?;
-            // Once something has come back, both ends are established.
+            // Once a byte has come back, both ends are established.
             stream.write_all(b"!").await?;
             stream.read_u8().await?;
             open.push(stream);
@@ -124,8 +125,8 @@ fn flows_are_spread_and_intact(flags: &str, server: &str) {
     }
 
     world.namespace.block_on(echo_all(server)).unwrap();
-    // What the kernel spreads by flow is where it belongs: only what was nobody's any more, as an ACK
-    // that came twice at the end, was looked for elsewhere.
+    // The kernel delivers each flow to its queue. Only segments without a connection, such as a
+    // repeated last ACK, are looked up on other queues.
     let [over, reset, broken] = world.counters(["IpExtHandedOver", "TcpOutRsts", "TcpEstabResets"]);
     assert_eq!((over, broken), (reset, 0));
     drop(open);
@@ -147,7 +148,7 @@ fn flows_are_spread_over_two_queues_that_offload_and_intact() {
     flows_are_spread_and_intact("--queues 2", "[fd00::2]:7");
 }
 
-/// A client beyond a router, which is where the stack is.
+/// A client behind a router, which is the stack's namespace.
 fn beyond(world: &World) -> Namespace {
     let client = Namespace::new().unwrap();
     world.namespace.connect("veth0", &client, "veth0").unwrap();
@@ -163,11 +164,11 @@ fn beyond(world: &World) -> Namespace {
 fn segments_in_fragments_reach_their_connections() {
     let Some(world) = World::new("--queues 3") else { return };
     let client = beyond(&world);
-    // Without DF routers cut what is too large, and the stack goes by the MTU that the device had.
+    // Without DF, routers fragment large packets, and the stack uses the MTU that the device had.
     client.set_sysctl("net.ipv4.ip_no_pmtu_disc", "1").unwrap();
     world.namespace.set_mtu("tun0", 1000).unwrap();
     client.block_on(echo_all("10.0.0.2:7".parse().unwrap())).unwrap();
-    // All fragments come by the same queue.
+    // All fragments arrive on the same queue.
     let [whole, over] = world.counters(["IpReasmOKs", "IpExtHandedOver"]);
     assert!(whole > 0 && over > 0, "{whole} {over}");
     assert_eq!(world.counters(["TcpEstabResets", "TcpPassiveOpens"]), [0, FLOWS]);
@@ -183,7 +184,7 @@ fn what_a_router_says_of_packets_too_large_reaches_their_connections() {
     std::fs::write(world.directory.path().join("file"), &file).unwrap();
     let got = client.block_on(async {
         let mut streams = Vec::new();
-        // All are open before a router has said anything.
+        // All are open before a router has sent an error.
         for _ in 0..FLOWS {
             streams.push(peer::connect("10.0.0.2:80".parse().unwrap(), None).await?);
         }
@@ -203,7 +204,8 @@ fn what_a_router_says_of_packets_too_large_reaches_their_connections() {
         let body = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap() + 4;
         assert!(answer[body..] == file, "{} bytes", answer.len() - body);
     }
-    // Each was told, on whichever queue; nobody had to find out by time-outs.
+    // The errors reached each connection, whichever queue they arrived on; none needed time-outs to
+    // detect the MTU.
     let [lowered, black_holes, unknown, over] = world.counters([
         "TcpExtPmtuLowered",
         "TcpExtPmtuBlackHoles",
@@ -244,7 +246,7 @@ fn what_a_service_remembers_is_the_same_on_all_queues() {
         streams.push(open());
     }
     let (mut begun, mut other) = (streams.remove(0), streams.pop().unwrap());
-    // An upload of which not everything comes, and on the other queue one of the same file.
+    // Start an upload that stays incomplete, and one of the same file on the other queue.
     let head = "PUT /file HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 8\r\n\r\n";
     begun.write_all(format!("{head}half").as_bytes()).unwrap();
     let is_held = || {
@@ -259,7 +261,7 @@ fn what_a_service_remembers_is_the_same_on_all_queues() {
     other.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     assert_eq!(std::fs::read(world.directory.path().join("file")).unwrap(), b"complete");
-    // The first one was ended, by an answer or without.
+    // The first upload ended, with or without a response.
     let mut answer = String::new();
     let _ = begun.read_to_string(&mut answer);
     assert!(!answer.contains(" 201 ") && !is_held(), "{answer}");
@@ -284,7 +286,7 @@ fn a_trace_has_the_flows_of_all_queues() {
     assert_eq!(flows.len() as u64, FLOWS, "{flows:?}");
 }
 
-/// A command that does not start, and the line that says why.
+/// Runs a command that must not start, and returns its error line.
 fn refused(namespace: &Namespace, line: &str) -> String {
     let command = airtcp(&line.split_whitespace().collect::<Vec<_>>());
     let output = namespace.spawn_child(command).unwrap().wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! `quickserve` and `quickget`, as two processes.
+//! `quickserve` and `quickget` as two processes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,10 +15,11 @@ use tempfile::TempDir;
 use crate::setup::{Running, airtcp};
 use crate::transfer::{LENGTH, data, sha256, text};
 
-/// A test that hangs fails.
+/// A test that hangs fails after this time.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What comes slowly: the profile `edge`, whose 240 kbit/s are sent over a loopback interface that carries more.
+/// Bytes of a slow file: with the profile `edge` it is sent at 240 kbit/s, over a loopback
+/// interface that is faster.
 const SLOW: usize = 600_000;
 
 struct World {
@@ -27,7 +28,7 @@ struct World {
 }
 
 impl World {
-    /// A namespace, and a directory with another one, `www`, that is served from it.
+    /// Makes a namespace, and a directory whose subdirectory `www` is served.
     fn new() -> Option<Self> {
         or_skip(requirements())?;
         let namespace = Namespace::new().unwrap();
@@ -66,7 +67,7 @@ impl World {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The line that says why it does not go.
+    /// Runs a `quickget` that must fail, and returns its error line.
     fn refused(&self, arguments: &str) -> String {
         refusal(&self.get(arguments))
     }
@@ -83,7 +84,7 @@ impl World {
         fs::read(self.directory.path().join(name)).unwrap()
     }
 
-    /// Waits until so much of a transfer is there.
+    /// Waits until this much of a transfer has arrived.
     fn wait_for(&self, part: &str, bytes: usize, mut is_running: impl FnMut() -> bool) {
         let (part, begin) = (self.directory.path().join(part), Instant::now());
         while fs::metadata(&part).map_or(0, |part| part.len()) < bytes as u64 {
@@ -162,7 +163,7 @@ fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent(
     world.wait_for("slow.part", before + 10_000, || client.try_wait().unwrap().is_none());
     slow.signal("KILL");
     drop(slow);
-    // Another one at its place says at once that it knows of no such connection.
+    // A new server at the same address reports at once that it does not know the connection.
     let _fast = world.serve(listen);
     let line = refusal(&client.wait_with_output().unwrap());
     assert!(line.contains("no longer knows the connection"), "{line}");
@@ -178,7 +179,8 @@ fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent(
     assert!(world.read("slow") == data()[..SLOW]);
 }
 
-/// The file would be there at once if the server's sender did not hear of it.
+/// The client's network profile determines the server's rate: without it the file would arrive at
+/// once.
 #[test]
 fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
     let Some(world) = World::new() else { return };
@@ -193,7 +195,7 @@ fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
 fn a_client_asks_for_no_more_than_the_server_caps() {
     let Some(world) = World::new() else { return };
     let serve = world.serve("--listen rrtp://127.0.0.1:80 --rate-cap 240kbit --json");
-    // 100 Mbit/s.
+    // The profile `lan` asks for 100 Mbit/s.
     let line = "quickget rrtp://127.0.0.1/slow -o slow --profile lan";
     let mut client = Running::start(&world.namespace, world.command(line));
     world.wait_for("slow.part", 10_000, || client.is_running());
@@ -209,11 +211,11 @@ fn beyond_the_most_connections_callers_are_refused_and_counted() {
     let Some(world) = World::new() else { return };
     let listen = "--listen rrtp://127.0.0.1:80 --listen tcp://127.0.0.1:80";
     let serve = world.serve(&format!("{listen} --connections 1 --json"));
-    // One that is over, and still answers, takes no place.
+    // A closed connection that still answers takes no place.
     for _ in 0..2 {
         world.report("rrtp://127.0.0.1/file -o file");
     }
-    // Both places are taken, one of them by who asks for nothing.
+    // Both places are taken, one of them by a client that requests nothing.
     let line = "quickget rrtp://127.0.0.1/slow -o slow --profile edge";
     let mut slow = Running::start(&world.namespace, world.command(line));
     world.wait_for("slow.part", 10_000, || slow.is_running());
@@ -224,7 +226,7 @@ fn beyond_the_most_connections_callers_are_refused_and_counted() {
         assert!(line.ends_with(why), "{line}");
     }
     drop(idle);
-    // Its place is free once the server has seen that.
+    // The place is free once the server has seen the close.
     let (begin, mut refused) = (Instant::now(), 1);
     while !world.get("tcp://127.0.0.1/file -o file").status.success() {
         assert!(begin.elapsed() < LIMIT, "the place is not given back");
@@ -263,7 +265,7 @@ fn what_would_do_nothing_is_refused() {
 fn a_disk_that_is_full_is_one_line_and_what_has_come_is_gone_on_with() {
     let Some(world) = World::new() else { return };
     let _serve = world.serve("--listen rrtp://127.0.0.1:80");
-    // No file of this process may become longer: half of a kilobyte is the shell's unit.
+    // Limits the size of files that this process writes; the shell's unit is half a kilobyte.
     let mut command = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 200; exec \"$@\"";
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_airtcp")]);
@@ -307,7 +309,7 @@ fn nothing_is_served_or_written_beyond_the_directory() {
 #[test]
 fn a_server_that_does_not_answer_is_named_while_it_is_waited_for() {
     let Some(world) = World::new() else { return };
-    // Nobody reads what goes in.
+    // Nothing reads from this device.
     let _hole = world.namespace.run(|| TunFile::open("hole0")).unwrap();
     world.namespace.configure("hole0", &["10.9.0.1/24".parse().unwrap()], None).unwrap();
     for scheme in ["rrtp", "tcp"] {
@@ -332,7 +334,8 @@ fn nobody_there_and_another_version_are_told_in_a_line_each() {
     let socket = world.namespace.run(|| UdpSocket::bind("127.0.0.1:80")).unwrap();
     let silent = world.refused("rrtp://127.0.0.1/file -o file");
     assert!(silent.contains("127.0.0.1:80: no answer"), "{silent}");
-    // From here on with a packet VERSION of version 9, as docs/rrtp.md has it.
+    // From here on every packet is answered with a VERSION packet for version 9, as in
+    // docs/rrtp.md.
     thread::spawn(move || {
         let mut datagram = [0; 2_000];
         loop {
@@ -357,7 +360,7 @@ fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
     let Some(world) = World::new() else { return };
     let listener = world.namespace.run(|| TcpListener::bind("127.0.0.1:80")).unwrap();
     let serving = thread::spawn(move || {
-        // The digest is that of nothing (RFC 9530 appendix A).
+        // The digest is that of empty content (RFC 9530 appendix A).
         let digest = "repr-digest: sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:\r\n";
         for digest in [digest, digest, ""] {
             let (mut stream, _) = listener.accept().unwrap();
@@ -369,7 +372,7 @@ fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
-    // The same line does not make it any better.
+    // Repeating the command does not help.
     for _ in 0..2 {
         let line = world.refused("tcp://127.0.0.1/file -o file");
         assert!(line.ends_with(": the data is discarded"), "{line}");
@@ -405,7 +408,7 @@ fn a_part_as_long_as_the_file_is_compared_and_one_of_nobody_knows_what_is_left_a
         line.contains("file.part exists, and may not belong to") && line.ends_with("remove it")
     );
     assert!(world.read("file.part") == data());
-    // A listing is verified as well.
+    // A directory listing is verified as well.
     let report = world.report("tcp://127.0.0.1/ -o listing");
     assert!(text(&world.read("listing")).contains("href=\"slow\""), "{report}");
 }
@@ -435,7 +438,8 @@ fn a_server_whose_416_says_no_digest_is_asked_for_all_of_it() {
     serving.join().unwrap();
 }
 
-/// As behind a tunnel: a batch that is cut into datagrams is refused there, and each datagram by itself is not.
+/// A path with a small MTU, as through a tunnel: the kernel rejects a batch to be cut into
+/// datagrams, but not the single datagrams.
 #[test]
 fn a_path_whose_mtu_is_less_than_a_packet_loses_none_of_a_batch() {
     let Some(world) = World::new() else { return };
@@ -450,12 +454,12 @@ fn a_path_whose_mtu_is_less_than_a_packet_loses_none_of_a_batch() {
         let sent = report[0]["counters"]["sent"].as_u64().unwrap();
         (sent - received, sent)
     };
-    // A machine that stalls may lose some; a batch that is refused loses most of it, every time.
+    // A machine that stalls may lose some packets; a rejected batch loses most of them, every time.
     let all: Vec<_> = (0..10).map(|_| lost()).collect();
     assert!(all.iter().any(|(lost, sent)| *lost < sent / 100), "{all:?}");
 }
 
-/// A packet of RRTP, as docs/rrtp.md has it, with its checksum.
+/// A packet of RRTP with its checksum, as in docs/rrtp.md.
 fn packet(kind: u8, connection: u64, body: &[u8]) -> Vec<u8> {
     let mut packet = vec![2 << 4 | kind, 0, 0, 0];
     packet.extend(connection.to_be_bytes());
@@ -465,20 +469,20 @@ fn packet(kind: u8, connection: u64, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Memory that a process has, in KiB.
+/// The resident memory of a process in KiB.
 fn resident(running: &Running) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
-/// `RRTP_FLOOD=1000000` for a million, with `--nocapture` for what there was.
+/// `RRTP_FLOOD=1000000` sends a million packets; `--nocapture` shows the counts.
 #[test]
 fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() {
     let Some(world) = World::new() else { return };
     let count: u64 = std::env::var("RRTP_FLOOD").map_or(100_000, |count| count.parse().unwrap());
     let serve = world.serve("--listen rrtp://127.0.0.1:80 --json");
-    // What a connection needs is there from now on.
+    // The first transfer allocates what a connection needs.
     world.report("rrtp://127.0.0.1/file -o before");
     let before = resident(&serve);
     let flooding = world.namespace.spawn_thread(move || {
@@ -488,7 +492,7 @@ fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() 
             let socket = UdpSocket::bind((from, 0)).unwrap();
             for number in 0..count / 2_000 {
                 let connection = (source << 32) + number;
-                // A SYN, and a START whose cookie nobody made.
+                // A SYN, and a START with a forged cookie.
                 let syn = packet(0, connection, &[0; 24]);
                 let start = packet(2, connection, &[7; 24]);
                 for packet in [syn, start] {
@@ -514,11 +518,12 @@ fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() 
         "{syns} SYNs and {forged} forged STARTs arrived of {} each; {before} KiB before, {after} after; {clients} files",
         count / 2
     );
-    // What the socket has no room for is lost; the rest is worked.
+    // Packets without room in the socket are lost; the rest are handled.
     let least = count / 2 / 10;
     assert!(syns > least && forged > least, "{counters}");
     assert_eq!(counters["accepted"], clients + 1, "{counters}");
-    // The files take some MiB, however many packets there are; connections of the half of them would take far more.
+    // The files take a few MiB, independently of the number of packets; connections for half of the
+    // packets would take far more.
     let most = 32 * 1024;
     assert!(after < before + most, "{before} KiB before, {after} after");
 }

@@ -1,4 +1,4 @@
-//! A small HTTP server on the kernel's sockets, which also does what servers should not.
+//! A small HTTP server on the kernel's sockets, which also misbehaves on purpose.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use airtcp_testbed::Namespace;
 
-/// What the server has, and what it was asked.
+/// The served file, and the requests so far.
 #[derive(Default)]
 pub(crate) struct Site {
     file: Vec<u8>,
@@ -18,19 +18,22 @@ pub(crate) struct Site {
 impl Site {
     /// Serves `file` in the namespace at a port of all its addresses:
     ///
-    /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
-    /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
-    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`, without a look at
-    ///   that; `/torn`, of that name, too, ends in the middle
-    /// - `/broken` ends in the middle, `/stuck` stops there
-    /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the connection, and `/cut`, which
-    ///   only does the latter, in the middle
+    /// - `/file` supports ranges, `/whole` does not; `/moved` redirects to `/file`, `/away` to an
+    ///   https URL, `/round` to itself
+    /// - `/parts` supports ranges but sends at most a million bytes of each; `/vague` supports
+    ///   ranges but does not send the total length
+    /// - `/tagged` sends a range only if If-Range names the file's tag, which is `"v2"`;
+    ///   `/careless` ignores If-Range; `/torn`, with the same tag, ends in the middle
+    /// - `/broken` ends in the middle; `/stuck` stops there without closing
+    /// - PUT stores the body at any path except `/full`, which answers 507; `/moved`, which
+    ///   redirects; `/shut`, which answers and resets the connection; and `/cut`, which resets it
+    ///   in the middle
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
         let site = Arc::new(Self { file, ..Self::default() });
         let served = site.clone();
         let listener =
             namespace.run(move || TcpListener::bind(SocketAddr::from(([0; 8], port)))).unwrap();
-        // It ends with the process: the namespace may not outlive the test for it.
+        // The thread ends with the process; the namespace does not have to outlive the test for it.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (site, stream) = (served.clone(), stream.unwrap());
@@ -45,12 +48,12 @@ impl Site {
         self.heads.lock().unwrap().clone()
     }
 
-    /// What was PUT there.
+    /// The body stored by PUT at this path.
     pub(crate) fn kept(&self, target: &str) -> Option<Vec<u8>> {
         self.puts.lock().unwrap().get(target).cloned()
     }
 
-    /// An error says that the client went away.
+    /// Answers one request. An error means that the client closed the connection.
     fn answer(&self, stream: TcpStream) -> io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut head = String::new();
@@ -74,7 +77,7 @@ impl Site {
         mut stream: TcpStream,
     ) -> io::Result<()> {
         if target == "/shut" {
-            // A close with data unread is a reset.
+            // Closing with unread data resets the connection.
             return stream.write_all(
                 b"HTTP/1.1 413 Large\r\nconnection: close\r\ncontent-length: 11\r\n\r\nless of it\n",
             );
@@ -90,7 +93,8 @@ impl Site {
         if !early.is_empty() {
             stream.write_all(early.as_bytes())?;
             stream.shutdown(Shutdown::Write)?;
-            // A close with data unread would be a reset, which may overtake the answer.
+            // Closing with unread data would reset the connection, and the RST could overtake the
+            // answer.
             return io::copy(&mut reader, &mut io::sink()).map(drop);
         }
         let mut body = vec![0; field(head, "content-length").and_then(|n| n.parse().ok()).unwrap()];
@@ -143,24 +147,24 @@ impl Site {
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)?;
         if stuck {
-            // Until the client is gone.
+            // Wait until the client closes.
             let _ = stream.read(&mut [0]);
         }
         Ok(())
     }
 }
 
-/// Passes a connection at a port of the namespace on to `to`, and of what its client says so many
-/// bytes. Both ends stay open then, as where a link has failed.
+/// Forwards one connection at a port of the namespace to `to`, with at most `most` bytes of the
+/// client's data. Then both ends stay open, as after a link failure.
 pub(crate) fn cut_off(namespace: &Namespace, port: u16, to: SocketAddr, most: u64) {
     let at = SocketAddr::from(([0; 8], port));
     let (listener, mut server) = namespace
         .run(move || Ok::<_, io::Error>((TcpListener::bind(at)?, TcpStream::connect(to)?)))
         .unwrap();
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        // An error says that the client is gone, which the server is not told.
+        // An error means that the client is gone, which the server does not notice.
         let _ = io::copy(&mut (&client).take(most), &mut server);
         loop {
             std::thread::park();

@@ -1,4 +1,4 @@
-//! The commands in a namespace, and what they say.
+//! The commands in a namespace, and their output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -12,7 +12,7 @@ pub(crate) fn airtcp(arguments: &[&str]) -> Command {
     command
 }
 
-/// A command that runs until it is told to end.
+/// A running command.
 pub(crate) struct Running {
     child: Child,
     notes: std::io::Lines<BufReader<ChildStderr>>,
@@ -25,14 +25,14 @@ impl Running {
         Self { child, notes }
     }
 
-    /// `airtcp serve`, once it is ready.
+    /// Starts `airtcp serve` and waits until it is ready.
     pub(crate) fn serve(namespace: &Namespace, arguments: &[&str]) -> Self {
         let mut serve = Self::start(namespace, airtcp(&[&["serve"], arguments].concat()));
         serve.until("ready");
         serve
     }
 
-    /// Reads what it says, up to a line that begins so.
+    /// Reads stderr up to a line with this start, and returns that line.
     pub(crate) fn until(&mut self, begin: &str) -> String {
         let mut said = Vec::new();
         for line in self.notes.by_ref() {
@@ -45,12 +45,12 @@ impl Running {
         panic!("it ended without `{begin}`: {said:?}")
     }
 
-    /// Reads what else it says, up to its end.
+    /// Reads the rest of stderr until the command ends.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         self.notes.by_ref().map(|line| line.expect("text")).collect()
     }
 
-    /// Adds what stdout has next to `text`.
+    /// Appends the next output on stdout to `text`.
     pub(crate) fn read_some(&mut self, text: &mut String) {
         let mut chunk = [0; 4096];
         let read = self.child.stdout.as_mut().expect("it is piped").read(&mut chunk).expect("text");
@@ -73,7 +73,7 @@ impl Running {
         assert!(sent.expect("a shell").success());
     }
 
-    /// Its exit code, and what it printed on stdout.
+    /// Waits for the end, and returns the exit code and the output on stdout.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.child.stdout.take().expect("it is piped").read_to_string(&mut text).expect("text");
@@ -83,7 +83,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error says that it has ended.
+        // An error means that it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,7 +17,7 @@ use crate::setup::{Running, airtcp};
 
 pub(crate) const LENGTH: usize = 3_000_017;
 
-/// A namespace with a server in it, and a directory of its own.
+/// A namespace with a server, and a directory for the client.
 pub(crate) struct World {
     pub(crate) namespace: Namespace,
     site: Arc<Site>,
@@ -40,7 +40,8 @@ impl World {
         Some(Self { namespace, site, directory: tempfile::tempdir().unwrap() })
     }
 
-    /// Runs a client to its end, in the directory. The device is new each time, and the kernel is `.1` there.
+    /// Runs a client to its end in the directory. Its device is new each time; the kernel's
+    /// addresses there end in `.1` and `::1`.
     pub(crate) fn client(&self, command: &str, arguments: &[&str]) -> Output {
         let begin =
             [command, "--tun", "tun0", "--address", "10.0.0.2/24", "--address", "fd00::2/64"];
@@ -49,14 +50,14 @@ impl World {
         self.namespace.spawn_child(command).unwrap().wait_with_output().unwrap()
     }
 
-    /// What it says of how it went.
+    /// Runs a client that must succeed, and returns its report.
     pub(crate) fn report(&self, command: &str, arguments: &[&str]) -> Value {
         let output = self.client(command, &[arguments, &["--json"]].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The line that says why it does not go.
+    /// Runs a client that must fail, and returns its error line.
     pub(crate) fn refused(&self, command: &str, arguments: &[&str]) -> String {
         let output = self.client(command, arguments);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -99,7 +100,8 @@ fn a_file_comes_whole_over_both_versions_and_is_checked() {
     let heads = world.site.heads();
     assert!(heads[1].contains("\r\nhost: [fd00::1]\r\n"), "{heads:?}");
     assert_eq!(world.names(), ["file"]);
-    // What is printed for a person: the sum as sha256sum has it, and a line; on stderr where stdout has the file.
+    // The output for people is the checksum in the format of sha256sum, and a summary line; the
+    // checksum is on stderr if stdout has the file.
     let output = world.client("get", &["http://10.0.0.1/whole", "-o", "-"]);
     assert!(output.status.success() && output.stdout == data());
     assert!(text(&output.stderr).ends_with(&format!("{}  -\n", sha256(&data()))));
@@ -144,7 +146,8 @@ fn a_transfer_that_is_killed_goes_on_where_it_was() {
     assert!(world.read("file") == data());
     assert_eq!(world.names(), ["file"]);
 
-    // All was there already; there is more than there should be; the server knows no parts.
+    // The part file is complete; then it is longer than the file; then the server supports no
+    // ranges.
     fs::write(path("file.part"), data()).unwrap();
     let report = world.report("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
     assert_eq!((&report["status"], &report["bytes"]), (&416.into(), &0.into()));
@@ -186,7 +189,7 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     assert_eq!(world.names(), ["file", part, tag]);
     let named = |tag: &str, name: &str| format!("\"{tag}\"\nhttp://10.0.0.1/{name}\n");
     assert_eq!(world.read(tag), named("v2", "torn").as_bytes());
-    // Of another URL the same name means nothing.
+    // A tag of another URL does not apply.
     let refused = world.refused("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
     assert!(
         refused.contains("file.part belongs to a transfer of http://10.0.0.1/torn"),
@@ -194,13 +197,13 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     );
     assert_eq!(world.read("file"), b"old");
     fs::write(path(tag), named("v2", "tagged")).unwrap();
-    // What was left is that of the file that is there now: it is gone on with.
+    // The part belongs to the server's current file, so the transfer is resumed.
     let report = world.report("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
     assert_eq!((&report["status"], &report["length"]), (&206.into(), &LENGTH.into()));
     assert!(world.read("file") == data());
     assert_eq!(world.names(), ["file"]);
 
-    // It is that of an earlier one.
+    // The part belongs to an older version of the file.
     let leave = |name| {
         fs::write(path("file"), "old").unwrap();
         fs::write(path(part), "nonsense").unwrap();
@@ -215,7 +218,7 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     );
     assert!(world.read("file") == data());
     assert_eq!(world.names(), ["file"]);
-    // One server pays no heed, and the other does not say which file it has.
+    // One server ignores If-Range, and the other does not identify its file.
     for name in ["careless", "file"] {
         leave(name);
         let url = format!("http://10.0.0.1/{name}");
@@ -270,7 +273,7 @@ fn a_file_goes_out_and_is_what_was_sent() {
         assert!(acked == sent - again && acked > LENGTH as u64, "{report}");
         assert!(world.site.kept(target).unwrap() == data());
     }
-    // Where a server leads is not for the client to change.
+    // The client follows the server's redirection unchanged.
     let heads = world.site.heads();
     assert!(heads.last().unwrap().starts_with("PUT /there?upload HTTP/1.1\r\n"), "{heads:?}");
     let refused = world.refused("put", &["file", "http://10.0.0.1/full"]);
@@ -283,7 +286,7 @@ fn a_file_goes_out_and_is_what_was_sent() {
     assert!(refused.contains("/dev/null is not a regular file"), "{refused}");
 }
 
-/// Our own server on another device, and the kernel as a router between the two.
+/// The stack's own server on another device, with the kernel as a router between the two stacks.
 #[test]
 fn two_stacks_talk_through_a_kernel_that_forwards() {
     let Some(world) = World::new() else { return };
@@ -303,7 +306,7 @@ fn two_stacks_talk_through_a_kernel_that_forwards() {
     let get = world.report("get", &[url, "-o", "back"]);
     assert_eq!((&get["sha256"], &get["length"]), (&put["sha256"], &put["length"]));
     assert!(world.read("back") == data());
-    // The answer comes while all of the file is still on its way.
+    // The answer arrives while the whole file is still being sent.
     for _ in 0..10 {
         let refused = world.refused("put", &["file", "http://10.1.0.2/"]);
         assert!(refused.contains("409") && refused.contains("a file needs a name"), "{refused}");
@@ -346,7 +349,8 @@ fn a_reader_of_stdout_that_goes_away_has_seen_enough() {
         world.namespace.serve("0.0.0.0:19".parse().unwrap(), Service::Source, None).unwrap();
     let line = "connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:19";
     let mut command = airtcp(&line.split(' ').collect::<Vec<_>>());
-    // At the end of stdin the server would hear of it, and may stop before it has begun.
+    // The end of stdin would close the connection, and the server could stop before it has sent
+    // anything.
     command.stdin(Stdio::piped());
     let mut child = world.namespace.spawn_child(command).unwrap();
     let _stdin = child.stdin.take();
@@ -358,7 +362,7 @@ fn a_reader_of_stdout_that_goes_away_has_seen_enough() {
 #[test]
 fn what_the_network_says_of_a_call_is_told_and_ends_it() {
     let Some(world) = World::new() else { return };
-    // The kernel forwards, has no route, and says so.
+    // The kernel forwards, has no route, and sends an ICMP error.
     world.namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
     let output = world.client("get", &["http://10.9.9.9/file", "-o", "file"]);
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! Uploads that break off, and `put --continue`.
+//! Interrupted uploads, and `put --continue`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::server;
 use crate::setup::{Running, airtcp};
 use crate::transfer::{LENGTH, World, data, sha256, text};
 
-/// Our own server in the world of a client, beyond the kernel.
+/// The stack's own server in a client's namespace, behind the kernel as a router.
 struct Server {
     serve: Running,
     directory: TempDir,
@@ -34,7 +34,7 @@ impl Server {
         Self { serve, directory }
     }
 
-    /// What it holds of an upload.
+    /// The path of a partial upload.
     fn held(&self) -> Option<PathBuf> {
         let mut entries = fs::read_dir(self.directory.path()).unwrap().map(|one| one.unwrap());
         let entry = entries
@@ -56,8 +56,8 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// The link fails in the middle, and the client is ended, kindly or not. What the server has of it is
-/// gone on with, though the server has not heard that the client is gone.
+/// An interrupted upload is resumed, although the server has not noticed that the client is gone.
+/// The link fails in the middle, and the client is ended by SIGKILL or by SIGINT.
 #[test]
 fn a_put_that_was_killed_goes_on_where_it_broke_off() {
     let Some(world) = World::new() else { return };
@@ -94,12 +94,12 @@ fn a_put_that_was_killed_goes_on_where_it_broke_off() {
         assert!(server.read(signal) == data());
         assert!(server.held().is_none());
     }
-    // All is there: nothing is sent.
+    // The upload is complete, so nothing is sent.
     let url = format!("http://{AT}/INT");
     let report = world.report("put", &["-C", "file", &url]);
     assert_eq!((&report["status"], &report["bytes"]), (&204.into(), &0.into()));
     assert_eq!((&report["sha256"], &report["length"]), (&sha256(&data()).into(), &LENGTH.into()));
-    // Something else is there, and nothing.
+    // The server has another file of that name, or none.
     fs::write(server.directory.path().join("INT"), "old").unwrap();
     for (name, status) in [("INT", 204), ("new", 201)] {
         let report = world.report("put", &["-C", "file", &format!("http://{AT}/{name}")]);

@@ -9,7 +9,7 @@ mod testkit;
 use airtcp_device::TunFile;
 use airtcp_testbed::{Namespace, or_skip, requirements};
 
-/// A namespace with an open TUN device in it, whose link is still down.
+/// A namespace with an open TUN device whose link is still down.
 fn open(name: &'static str) -> Option<(Namespace, TunFile)> {
     or_skip(requirements())?;
     let namespace = Namespace::new().unwrap();

@@ -1,4 +1,4 @@
-//! Offload between the device and the kernel, which is the other end of everything here.
+//! Offload between the device and the kernel at its other end.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -18,7 +18,8 @@ use crate::testkit::{Flow, numbered, packet};
 
 const OFFLOAD: TunOptions = TunOptions { offload: true, multi_queue: false };
 
-/// The device's network: the kernel is 10.0.0.1 and fd00::1, we are the rest of it.
+/// Opens a device with offload. The kernel is 10.0.0.1 and fd00::1; all other addresses are the
+/// test's.
 fn open_offloading(mtu: u32) -> Option<(Namespace, TunFile)> {
     or_skip(requirements())?;
     let namespace = Namespace::new().unwrap();
@@ -35,7 +36,7 @@ fn payload_of(packet: &Packet) -> Vec<u8> {
     payload
 }
 
-/// The next packet that is for `port`.
+/// Receives the next packet for `port`.
 async fn receive(tun: &mut Tun, port: u16) -> Packet {
     let mut batch = Vec::new();
     loop {
@@ -84,7 +85,7 @@ async fn a_super_segment_of_udp_comes_in_as_one_packet_in_the_buffer_it_was_read
     assert_wire_form(&packet);
     let place = packet.tail[0].as_ptr();
 
-    // While somebody reads it, it stays; then the memory goes round.
+    // A buffer is not reused while a packet references it; afterwards its memory is reused.
     send();
     let other = receive(&mut tun, 9).await;
     assert_ne!(other.tail[0].as_ptr(), place);
@@ -139,7 +140,8 @@ async fn a_large_packet_is_no_super_segment() {
     assert_eq!(buffer[..length], numbered(8000));
 }
 
-/// The other end of a TCP connection of the kernel's: it takes all that comes in order.
+/// Acts as the peer of a kernel's TCP connection that accepts data in order. Returns the stream and
+/// the largest packet.
 async fn drain(tun: &mut Tun, wanted: usize) -> (Vec<u8>, Packet) {
     let (mut stream, mut next) = (Vec::new(), None);
     let mut largest = Packet::default();
@@ -161,7 +163,8 @@ async fn drain(tun: &mut Tun, wanted: usize) -> (Vec<u8>, Packet) {
         answer.extend([0, 80, tcp[0], tcp[1]]);
         answer.extend((if is_syn { 99u32 } else { 100 }).to_be_bytes());
         answer.extend(next.unwrap().to_be_bytes());
-        // SYN and ACK with an MSS of 1460 and a window scale of 7, or ACK; a window of 64 KiB, or of 8 MiB.
+        // SYN and ACK with an MSS of 1460 and a window scale of 7, or ACK; a window of 64 KiB, or
+        // of 8 MiB.
         answer.extend([7 << 4, if is_syn { 0x12 } else { 0x10 }, 0xff, 0xff, 0, 0, 0, 0]);
         answer.extend(if is_syn { [2, 4, 5, 180, 3, 3, 7, 0] } else { [0; 8] });
         let mut sum = Sum::new();
@@ -242,7 +245,8 @@ async fn datagrams_that_leave_together_are_one_packet_and_arrive_one_by_one() {
     assert_eq!(tun.counters().tx_errors, 0);
 }
 
-/// What the kernel makes of a super-segment that it passes on to a device without offload.
+/// The kernel segments a super-segment that it forwards to a device without offload exactly as
+/// `each_segment` does.
 #[tokio::test]
 async fn the_kernel_cuts_as_each_segment_shows() {
     let Some((namespace, file)) = open_offloading(1500) else { return };
@@ -270,7 +274,7 @@ async fn the_kernel_cuts_as_each_segment_shows() {
         for mut expected in expected {
             let arrived = receive(&mut plain, 9).await;
             assert_eq!((arrived.segment_size, arrived.checksum), (None, Checksum::Full));
-            // One hop less to go.
+            // The hop limit is one less.
             if expected[0] == 0x45 {
                 expected[8] -= 1;
                 expected[10..12].fill(0);
@@ -285,7 +289,8 @@ async fn the_kernel_cuts_as_each_segment_shows() {
     assert_eq!(tun.counters().tx_errors, 0);
 }
 
-/// RFC 3168 section 6.1.2: a sender sets CWR on the first new segment after a reduction, and on no other.
+/// A super-segment's CWR is only on its first segment. RFC 3168 section 6.1.2: a sender sets CWR on
+/// the first new segment after a reduction, and on no other.
 #[tokio::test]
 async fn cwr_of_a_super_segment_is_on_the_first_of_its_segments_alone() {
     let Some((namespace, file)) = open_offloading(1500) else { return };
@@ -319,7 +324,7 @@ async fn cwr_of_a_super_segment_is_on_the_first_of_its_segments_alone() {
     assert_eq!(tun.counters().tx_errors, 0);
 }
 
-/// One connection with ECN to the kernel, without losses.
+/// A connection to the kernel with ECN, without losses.
 struct EcnSender {
     tun: Tun,
     flow: FlowId,
@@ -342,7 +347,8 @@ impl EcnSender {
         sender
     }
 
-    /// Sends data as one packet to be cut at 1000 bytes; gives whether the ACK of all of it has ECE.
+    /// Sends data as one packet to be segmented at 1000 bytes. Returns whether the ACK of all of it
+    /// has ECE.
     async fn send(&mut self, data: &[u8], ecn: u8, cwr: bool) -> bool {
         let header = Header { flags: Flags { cwr, ..Flags::ACK }, ..self.header };
         let payload = Arc::new(data.to_vec());
@@ -364,7 +370,8 @@ impl EcnSender {
     }
 }
 
-/// ECN as in RFC 3168: Linux 6.18 refuses the settings of `tcp_ecn` for AccECN.
+/// The CWR of a super-segment ends the kernel's ECE. ECN is that of RFC 3168: Linux 6.18 rejects
+/// the settings of `tcp_ecn` for AccECN.
 #[tokio::test]
 async fn cwr_of_a_super_segment_ends_the_echo_of_a_kernel_receiver() {
     let Some((namespace, file)) = open_offloading(1500) else { return };
@@ -390,7 +397,7 @@ async fn memory_of_what_was_sent_comes_back_empty() {
     let Some((_namespace, file)) = open_offloading(1500) else { return };
     let mut tun = Tun::new(file).unwrap();
     let flow = Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 };
-    // Few parts, and more than there is a place for without asking.
+    // A few parts, and more parts than the device sends without an allocation.
     for len in [3_000, 60_000] {
         let packet = packet(flow, &numbered(len), Some(1000));
         let (data, tail) = (packet.data.as_ptr(), packet.tail.as_ptr());
@@ -400,7 +407,7 @@ async fn memory_of_what_was_sent_comes_back_empty() {
         assert_eq!(sent, [Packet::default()]);
         assert_eq!((sent[0].data.as_ptr(), sent[0].tail.as_ptr()), (data, tail));
     }
-    // It was taken: the kernel answers with a reset to each.
+    // The kernel received the packets: it answers each with a reset.
     for _ in 0..2 {
         let answer = receive(&mut tun, 1000).await;
         assert_eq!(answer.data[33] & 4, 4);
@@ -454,7 +461,7 @@ async fn each_queue_of_an_interface_has_flows_of_its_own() {
     let queues = [namespace.run(open), namespace.run(open)];
     namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
     let mut queues = queues.map(|file| Tun::new(file).unwrap());
-    // As many that one queue for all is as likely as 64 heads in a row.
+    // With this many flows, one queue for all is as likely as 64 heads in a row.
     for _ in 0..64 {
         let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:0").unwrap());
         socket.send_to(b"?", "10.0.0.2:9").unwrap();
@@ -462,7 +469,7 @@ async fn each_queue_of_an_interface_has_flows_of_its_own() {
     for queue in &mut queues {
         receive(queue, 9).await;
     }
-    // Each sends, too.
+    // Each queue can send, too.
     let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
     let flow = Flow { dst: "10.0.0.1".parse().unwrap(), tcp: false, port: 9 };
     for queue in &mut queues {

@@ -1,10 +1,10 @@
-//! Opening a device, and what the kernel says of one that cannot be had.
+//! Opening a device, and the errors when that fails.
 
 use airtcp_device::{DeviceError, Tun, TunFile, TunOptions};
 
 use crate::open;
 
-/// The error's text has to hold each of these.
+/// Asserts that the error's text contains each of these.
 #[track_caller]
 fn says(error: &DeviceError, parts: &[&str]) {
     let text = error.to_string();

@@ -10,7 +10,7 @@ use airtcp_types::{Checksum, Packet, SharedBytes};
 
 use crate::open;
 
-/// Packets whose memory a device keeps, of each direction.
+/// The number of packets, per direction, whose memory a device keeps.
 const KEPT: usize = 64;
 
 /// An IPv4 UDP packet from 10.0.0.2:1000 to 10.0.0.1:`port`, without a UDP checksum.
@@ -49,7 +49,7 @@ async fn memory_given_back_leaves_nothing_in_what_comes_next() {
     assert!(places.contains(&batch[0].data.as_ptr()), "it was used");
 }
 
-/// The UDP payloads to port 9 among what comes in; the kernel sends things of its own as well.
+/// Receives the payloads of UDP packets; the kernel also sends other packets.
 async fn receive_udp(tun: &mut Tun, wanted: usize) -> Vec<Vec<u8>> {
     let (mut batch, mut payloads) = (Vec::new(), Vec::new());
     while payloads.len() < wanted {
@@ -66,7 +66,7 @@ async fn packets_go_both_ways_and_are_counted() {
     namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], Some(1400)).unwrap();
     let mut tun = Tun::new(file).unwrap();
     assert_eq!((tun.name(), tun.mtu()), ("tun0", 1400));
-    // Whoever owns the interface may change it while the device is open.
+    // The interface's owner may change it while the device is open.
     namespace.set_mtu("tun0", 9000).unwrap();
     assert_eq!(tun.mtu(), 9000);
 
@@ -130,7 +130,8 @@ async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
 
     namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
     let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
-    // Empty, no IP version, more than one may be, for a device that can more, and a good one.
+    // An empty packet, one without an IP version, one that is too large, three that need offload,
+    // and a good one.
     let partial = Packet { checksum: Checksum::Partial, ..udp(9, b"partial") };
     let segmented = Packet { segment_size: Some(100), ..udp(9, b"segmented") };
     let tail = vec![SharedBytes::new(&Arc::new(vec![7; 4]), 0..4)];
@@ -151,7 +152,7 @@ async fn a_link_that_is_down_does_not_spin_and_one_that_comes_up_is_heard() {
     let Some((namespace, file)) = open("tun0") else { return };
     let mut tun = Tun::new(file).unwrap();
     let mut wakes = 0;
-    // Down from the start, then up, then down again: an idle driver in each.
+    // The link is down, then up, then down again, with an idle driver each time.
     for up in [false, true, false] {
         namespace.set_up("tun0", up).unwrap();
         let idle = async {
@@ -164,8 +165,8 @@ async fn a_link_that_is_down_does_not_spin_and_one_that_comes_up_is_heard() {
         };
         let _ = tokio::time::timeout(Duration::from_millis(300), idle).await;
     }
-    // An error alone wakes it at most each 20 ms, a packet of the kernel's own now and then;
-    // a spin wakes it a hundred thousand times.
+    // An error alone wakes the driver at most every 20 ms, and a packet of the kernel occasionally;
+    // a spinning driver would wake a hundred thousand times.
     assert!(wakes < 200, "woken {wakes} times");
 
     namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
@@ -186,7 +187,7 @@ async fn a_device_that_is_deleted_ends_in_an_error() {
                 break error;
             }
         };
-        // Sending goes nowhere, and ends.
+        // Sending after the deletion has no effect, and returns.
         tun.send(&mut VecDeque::from([udp(9, b"late")])).await;
         (error, tun.counters(), tun.mtu())
     });
@@ -201,7 +202,7 @@ async fn a_deletion_is_seen_by_who_never_waits_for_long() {
     let Some((namespace, file)) = open("tun0") else { return };
     namespace.set_up("tun0", true).unwrap();
     let mut tun = Tun::new(file).unwrap();
-    // Nothing is left to be read, and the reactor has been told so.
+    // Nothing is left to read, and the reactor knows it.
     while tun.try_recv(&mut Vec::new(), 64).unwrap() > 0 {}
     namespace.remove("tun0").unwrap();
     let busy = async {
@@ -227,7 +228,7 @@ async fn a_batch_is_no_longer_than_asked_for_and_the_rest_stays() {
     }
     let mut batch = Vec::new();
     assert_eq!(tun.recv(&mut batch, 3).await.unwrap(), 3);
-    // Still readable, though no new edge comes.
+    // The device is still readable, although no new edge arrives.
     tun.readable().await.unwrap();
     assert_eq!(tun.recv(&mut batch, 3).await.unwrap(), 2);
     assert_eq!(batch.iter().map(|packet| packet.data[28]).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);

@@ -1,12 +1,12 @@
-//! An async user-space TCP/IP stack on TUN devices, with interchangeable loss recovery and congestion control.
-//! It runs on Linux only.
+//! A TCP/IP stack in user space for Linux, on TUN devices, with interchangeable loss detection and
+//! congestion control.
 //!
 //! # Start here
 //!
 //! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux
-//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It makes TCP
-//! and UDP sockets, from IP addresses (there is no DNS), whose streams, listeners and UDP sockets
-//! have tokio's methods:
+//! kernel (`Tun`, with the feature `tun`, on by default), or one end of a pair of devices in
+//! memory. It creates TCP and UDP sockets that have tokio's methods. Addresses are IP addresses:
+//! there is no DNS.
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -31,8 +31,8 @@
 //! # }
 //! ```
 //!
-//! [`StackThread`] runs a stack and the tasks that use its sockets on a thread of its own, which is
-//! the fastest way:
+//! [`StackThread`] runs a stack, and the tasks that use its sockets, on a thread of its own. This
+//! is the fastest way to run a stack:
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -65,22 +65,22 @@
 //! # }
 //! ```
 //!
-//! Stacks and links wait on the kernel's timers and read [`std::time::Instant`]:
-//! `tokio::time::pause` does not move them. To test a program on a bad network, put a `link::Link`
-//! between two stacks; the repository's `tests/lossy_link.rs` is an example.
+//! Stacks and links wait on kernel timers and read [`std::time::Instant`], so `tokio::time::pause`
+//! has no effect on them. To test a program on a bad network, put a `link::Link` between two
+//! stacks, as `tests/lossy_link.rs` in the repository does.
 //!
 //! # Modules
 //!
-//! - the root: sockets, and how a host and its connections are configured;
-//! - [`device`]: TUN devices, and a pair in memory;
-//! - [`recovery`]: the strategies of the sender, selected by name or your own;
+//! - the root: sockets, and the configuration of hosts and connections;
+//! - [`device`]: TUN devices, and a pair of devices in memory;
+//! - [`recovery`]: the sender's strategies, selected by name, and the traits for your own;
 //! - [`host`]: the stack as a state machine, without sockets, tasks or a clock;
 //! - [`types`]: time, sizes, sequence numbers, packets, events;
 //! - `rrtp` (feature `rrtp`): sockets for RRTP, a rate-based transport over UDP;
 //! - `link` (feature `link`): the link emulator, and a driver that runs it between two devices;
 //! - `sim` (feature `sim`): simulated networks of hosts and links.
 //!
-//! A sender with strategies selected by name:
+//! Strategies are selected by name:
 //!
 //! ```
 //! use airtcp::recovery::{Combination, registry};
@@ -104,14 +104,14 @@ pub use airtcp_stack::tcp::{
     TcpConfig, TcpError, Unreachable,
 };
 
-/// Network devices: TUN, and a pair in memory.
+/// Network devices: TUN devices, and a pair of devices in memory.
 pub mod device {
     pub use airtcp_device::{Alarm, Capabilities, Clock, Counters, Device, Memory, Watch, memory};
     #[cfg(feature = "tun")]
     pub use airtcp_device::{DeviceError, Tun, TunFile, TunOptions};
 }
 
-/// Loss detection, judges, congestion control and pacing.
+/// The sender's strategies: loss detection, judges and congestion control; the sender itself.
 pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
@@ -124,8 +124,8 @@ pub mod recovery {
     };
 }
 
-/// The stack as a state machine: packets and the time go in, packets and the next deadline come
-/// out.
+/// The stack as a state machine: its inputs are packets and the current time, its outputs packets
+/// and the next deadline.
 pub mod host {
     pub use airtcp_stack::host::{Host, Share, SocketId};
     pub use airtcp_stack::tcp::{Connection, Readiness, SocketOption, SwitchError};
@@ -140,7 +140,8 @@ pub mod types {
     };
 }
 
-/// RRTP: a reliable transport over UDP with optional network parameters.
+/// RRTP: a rate-based reliable transport over UDP that accepts network parameters from the
+/// application.
 #[cfg(feature = "rrtp")]
 pub mod rrtp {
     pub use airtcp_net::rrtp::{
@@ -153,7 +154,7 @@ pub mod rrtp {
     };
 }
 
-/// The link emulator, and a driver that runs it, or any other node, between devices.
+/// The link emulator, and a driver that runs a link or any other node between devices.
 #[cfg(feature = "link")]
 pub mod link {
     pub use airtcp_link::{
@@ -163,8 +164,8 @@ pub mod link {
     pub use airtcp_net::{DriveError, Driver, Lateness};
 }
 
-/// Networks of hosts and links in virtual time: the same code, faster than time, repeatable from a
-/// seed.
+/// Simulated networks of hosts and links in virtual time. They run the same protocol code; a seed
+/// makes a run repeatable.
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use airtcp_sim::{
@@ -177,7 +178,7 @@ pub mod sim {
     };
 }
 
-/// The examples of the READMEs are compiled, and run where they can be.
+/// Compiles the examples of the READMEs, and runs those that can run.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]

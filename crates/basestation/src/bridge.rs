@@ -1,4 +1,4 @@
-//! A bridge: forwards packets of one side to the other.
+//! A bridge: forwards packets from each side to the other.
 
 use std::collections::VecDeque;
 
@@ -7,25 +7,25 @@ use airtcp_wire::ip;
 
 use crate::Counters;
 
-/// One of a bridge's two sides.
+/// A side of a bridge or station.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
-    /// Where the server usually is: port 0.
+    /// Port 0, usually the side of the server.
     Wired,
-    /// Where the mobile host usually is: port 1.
+    /// Port 1, usually the side of the mobile host.
     Wireless,
 }
 
 impl Side {
-    /// Both of them, in the order of their ports.
+    /// Both sides, in the order of their ports.
     pub const BOTH: [Self; 2] = [Self::Wired, Self::Wireless];
 
-    /// The port of the bridge on this side.
+    /// Returns the port on this side.
     pub const fn port(self) -> PortId {
         PortId(self as u16)
     }
 
-    /// The side that a port is on.
+    /// Returns the side of a port.
     pub const fn of(port: PortId) -> Option<Self> {
         match port.0 {
             0 => Some(Self::Wired),
@@ -34,7 +34,7 @@ impl Side {
         }
     }
 
-    /// The other side.
+    /// Returns the other side.
     pub const fn other(self) -> Self {
         match self {
             Self::Wired => Self::Wireless,
@@ -42,7 +42,7 @@ impl Side {
         }
     }
 
-    /// `wired` or `wireless`.
+    /// Returns `wired` or `wireless`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wired => "wired",
@@ -53,22 +53,23 @@ impl Side {
 
 /// Forwards IP packets between two ports, unchanged and in order.
 ///
-/// Towards each side it holds a queue of a fixed number of packets; what finds it full is counted
-/// and dropped. What is no IPv4 or IPv6 packet is counted and dropped too. It has no deadlines and
-/// makes no events.
+/// A queue of a fixed number of packets leads to each side; packets that arrive at a full queue are
+/// counted and dropped. Packets that are neither IPv4 nor IPv6 are counted and dropped too. A
+/// bridge has no deadlines and creates no events.
 #[derive(Debug)]
 pub struct Bridge {
     capacity: usize,
-    /// By the side their packets leave by.
+    /// The queues, by output side.
     queues: [VecDeque<Packet>; 2],
-    /// By the side that packets arrived on.
+    /// The counters, by input side.
     counters: [Counters; 2],
-    /// Whose turn it is in [`Node::poll_transmit`], so that a busy side never starves the other.
+    /// The side to serve next in [`Node::poll_transmit`], so that a busy side does not starve the
+    /// other.
     turn: Side,
 }
 
 impl Bridge {
-    /// A bridge that holds up to `capacity` packets towards each side; at least one.
+    /// Creates a bridge with queues of `capacity` packets, at least one.
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity: capacity.max(1),
@@ -78,12 +79,12 @@ impl Bridge {
         }
     }
 
-    /// What arrived on `side`, and what became of it.
+    /// Returns the counters of packets that arrived on `side`.
     pub const fn counters(&self, side: Side) -> &Counters {
         &self.counters[side as usize]
     }
 
-    /// How many packets wait to leave by `side`.
+    /// Returns the number of packets queued towards `side`.
     pub fn queued(&self, side: Side) -> usize {
         self.queues[side as usize].len()
     }
@@ -91,11 +92,11 @@ impl Bridge {
 
 impl Node for Bridge {
     fn handle_packet(&mut self, _: Instant, port: PortId, packet: Packet) {
-        // A caller's mistake, and nowhere to forward to: there is no third side.
+        // A port that does not exist is the caller's mistake: the packet is ignored.
         let Some(side) = Side::of(port) else { return };
         let queue = &mut self.queues[side.other() as usize];
         let counters = &mut self.counters[side as usize];
-        // What else is in the header is for the hosts to judge.
+        // The rest of the header is for the hosts to check.
         if ip::is_v6(&packet.data).is_none() {
             counters.dropped_not_ip += 1;
         } else if queue.len() >= self.capacity {
@@ -134,7 +135,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// An IPv4 packet of 20 bytes and as many more; each has its own contents.
+    /// An IPv4 packet of 20 + `more` bytes; each length has its own content.
     fn packet(more: u8) -> Packet {
         let mut data = vec![more; 20 + usize::from(more)];
         data[0] = 0x45;

@@ -1,8 +1,8 @@
 //! A base station between a wired network and a radio that it emulates.
 //!
-//! A [`Station`] has a radio, and helps the TCP flows that go over it; see [`station`]. A [`Bridge`] forwards packets
-//! unchanged, and no more. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: packets and the time flow in,
-//! packets, events and a deadline flow out.
+//! A [`Station`] has a radio, and helps the TCP flows that use it; see [`station`]. A [`Bridge`]
+//! only forwards packets. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: the
+//! inputs are packets and the time, the outputs are packets, events and a deadline.
 //!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};
@@ -15,7 +15,8 @@
 //! assert_eq!(bridge.poll_transmit(Instant::ZERO), Some((Side::Wireless.port(), packet)));
 //! ```
 //!
-//! Neither fragments nor says "packet too big". Devices, and the command, are elsewhere.
+//! Neither fragments packets nor sends "packet too big". Devices and the command line are in other
+//! crates.
 #![forbid(unsafe_code)]
 
 mod bridge;

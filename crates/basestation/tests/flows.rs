@@ -1,4 +1,4 @@
-//! Whole transfers between two hosts of ours, a link and a station between them, in virtual time.
+//! Whole transfers between two airtcp hosts over a link and a station, in virtual time.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use airtcp_stack::host::{Host, HostConfig, SocketId};
 use airtcp_stack::tcp::{Info, MarkAware};
 use airtcp_types::{ByteCount, Instant, Node, PortId, Rate};
 
-/// What a transfer is made over, and with.
+/// The parameters of a transfer.
 #[derive(Clone)]
 struct Course {
     radio: &'static str,
     wire: &'static str,
     arq: Arq,
     policy: Policy,
-    /// Whether the mobile withholds.
+    /// Whether the mobile suppresses duplicate ACKs by the marks.
     is_aware: bool,
     sender: &'static str,
     server: &'static str,
@@ -36,7 +36,7 @@ impl Default for Course {
     }
 }
 
-/// The fixed host sends, the mobile reads.
+/// A path on which the fixed host sends and the mobile reads.
 struct Path {
     now: Instant,
     fixed: Host,
@@ -150,7 +150,7 @@ impl Path {
         len > 0
     }
 
-    /// Lets time pass up to so many seconds; gives the goodput of that time.
+    /// Advances the time to this number of seconds; returns the goodput of that interval.
     fn run(&mut self, seconds: f64) -> Rate {
         let (from, before) = (self.now, self.read);
         let end = Instant::ZERO + Duration::from_secs_f64(seconds);
@@ -186,7 +186,8 @@ fn mbit(rate: Rate) -> f64 {
 
 #[test]
 fn where_the_radio_loses_nothing_the_station_costs_nothing() {
-    // The radio's queue is the bottleneck, and drops: marked, repaired by the fixed host, nothing hidden meanwhile.
+    // The radio's queue is the bottleneck, and drops: the next segments are marked, the fixed host
+    // retransmits, and no duplicate ACKs are dropped.
     for server in ["192.168.0.2:5001", "[fd01::2]:5001"] {
         let goodput = |policy, is_aware| {
             let radio = "error 0%";
@@ -217,12 +218,13 @@ fn where_the_radio_reorders_the_sender_is_spared_what_the_radio_repairs() {
     assert!(status.radio[0].reordered > 50 && mobile.tcp_ext_dup_acks_withheld > 500);
     assert!(ours > plain * 1.05, "{ours} Mbit/s, and {plain} without");
     assert!(ours_again < again, "{ours_again} sent again, and {again} without");
-    // A receiver that knows nothing of marks: the filter drops what it says too much.
+    // A receiver that ignores marks: the filter drops its duplicate ACKs.
     let (_, _, status, _) = run(Policy::TcpEcn, false);
     assert!(status.counters.hidden > 100, "{status:?}");
 }
 
-/// Seconds from the mobile's return to the first 250 ms in which the sender has nine tenths of its former rate.
+/// The time in seconds from the mobile's return to the first 250 ms in which the sender has nine
+/// tenths of its former rate.
 fn comes_back_after(course: &Course, lead: f64) -> f64 {
     let mut path = Path::new(course);
     path.run(3.0);

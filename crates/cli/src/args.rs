@@ -32,10 +32,11 @@ use crate::ss::SsArgs;
 use crate::sweep::SweepArgs;
 use crate::value::{self, LinkPair, Several};
 
-/// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
+/// The radio of `demo --radio` unless one is described. One frame in forty fails all four tries,
+/// and later frames overtake it.
 const RADIO: &str = "error 40% tries 4 seed 1";
 
-/// The links of `demo --lossy` and `demo --gateway` if none is described.
+/// The links of `demo --lossy` and `demo --gateway` unless one is described.
 const LOSSY_LINK: &str = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1";
 const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
 
@@ -88,7 +89,8 @@ pub(crate) enum Command {
     Link(Box<LinkArgs>),
     /// Simulate scenarios; `sim init` prints an example
     Sim(SimArgs),
-    /// Simulate every combination of some values with many seeds, on this machine or in shards on a cluster
+    /// Simulate every combination of some values with many seeds, on this machine or in shards on a
+    /// cluster
     Sweep(Box<SweepArgs>),
     /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
@@ -107,7 +109,8 @@ pub(crate) enum Command {
 /// The strategies of a sender.
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
-    /// Detection, congestion control and judges in one value: rack/cubic or le/westwood/hack+dcr:timer
+    /// Detection, congestion control and judges in one value: rack/cubic or
+    /// le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
           conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
@@ -126,13 +129,14 @@ pub(crate) struct SenderArgs {
     /// Pace segments over the round trip, even if the congestion control sets no pacing rate
     #[arg(long)]
     pub(crate) pacing: bool,
-    /// Write HACK's options as experimental options with an ExID (RFC 6994) instead of kinds 14 and 15
+    /// Write HACK's options as experimental options with an ExID (RFC 6994) instead of kinds 14 and
+    /// 15
     #[arg(long)]
     pub(crate) hack_exid: bool,
 }
 
 impl SenderArgs {
-    /// These strategies, and what is the default otherwise.
+    /// Settings with `strategies`, and the defaults otherwise.
     pub(crate) fn of(strategies: Option<Combination>) -> Self {
         let (detection, congestion, judge) = (None, None, None);
         Self {
@@ -146,7 +150,8 @@ impl SenderArgs {
         }
     }
 
-    /// The three parts together.
+    /// Returns the combination: `--strategies`, or `--detection`, `--congestion` and `--judge`
+    /// together.
     pub(crate) fn combination(&self) -> anyhow::Result<Combination> {
         if let Some(whole) = &self.strategies {
             return Ok(whole.clone());
@@ -161,11 +166,12 @@ impl SenderArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Behind a base station that marks (TCP-ECN): suppress duplicate ACKs for segments that the radio lost, for at most 150 ms
+    /// Behind a base station that marks (TCP-ECN): suppress duplicate ACKs for segments that the
+    /// radio lost, for at most 150 ms
     #[arg(long)]
     pub(crate) mark_aware_receiver: bool,
-    /// Number of device queues, 1 to 256. Each queue has a thread with its own stack, and the kernel distributes the flows.
-    /// Use at most one queue per core
+    /// Number of device queues, 1 to 256. Each queue has a thread with its own stack, and the
+    /// kernel distributes the flows. Use at most one queue per core
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::queues)]
     pub(crate) queues: u16,
     /// Print counters and connections as JSON on stdout at exit
@@ -174,11 +180,12 @@ pub(crate) struct ServeArgs {
     /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9464
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example
+    /// 127.0.0.1:9464
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
-    /// Without login
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of
+    /// 127.0.0.1, or ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     pub(crate) live: Option<SocketAddr>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
@@ -190,13 +197,13 @@ pub(crate) struct ServeArgs {
 /// One service and its port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServiceSpec {
-    /// Where it listens.
+    /// The port that it listens on.
     pub(crate) port: u16,
-    /// What it does.
+    /// The protocol that it serves.
     pub(crate) kind: ServiceKind,
 }
 
-/// What a service does.
+/// The protocol of a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ServiceKind {
     /// Sends back what it reads.
@@ -205,7 +212,7 @@ pub(crate) enum ServiceKind {
     Sink,
     /// Writes until the peer closes.
     Source,
-    /// Files below a directory.
+    /// Serves the files below a directory over HTTP.
     Http(PathBuf),
 }
 
@@ -225,36 +232,39 @@ pub(crate) struct DemoArgs {
     /// File size, in bytes or as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_negative_numbers = true, value_parser = value::size)]
     pub(crate) size: ByteCount,
-    /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the transfers
+    /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the
+    /// transfers
     #[arg(long, conflicts_with = "size", group = "timed", group = "over_link")]
     pub(crate) lossy: bool,
     /// Download with curl over a lossy link, directly and through two gateways
     #[arg(long, conflicts_with_all = ["size", "lossy", "with", "trace"], group = "timed", group = "over_link")]
     pub(crate) gateway: bool,
-    /// Link of --lossy and --gateway: a description (see `airtcp link --help`) or a named link [default: 20 Mbit/s; 40 ms
-    /// and 1 % of the data packets lost, or with --gateway 50 ms and 2 % of the packets lost both ways]
+    /// Link of --lossy and --gateway: a description (see `airtcp link --help`) or a named link
+    /// [default: 20 Mbit/s; 40 ms and 1 % of the data packets lost, or with --gateway 50 ms and 2 %
+    /// of the packets lost both ways]
     #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
     link: Option<LinkPair>,
-    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link (its
-    /// uplink)
+    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link
+    /// (its uplink)
     #[arg(long, value_name = "SPEC", requires = "over_link", value_parser = value::link)]
     back: Option<LinkPair>,
-    /// Send from the kernel through a base station and a radio to a mobile that is out of reach for a while, once per
-    /// policy of the base station. The value describes the radio (see `basestation --help`); by default 40 % of the
-    /// frames are corrupted, and a frame is tried four times
+    /// Send from the kernel through a base station and a radio to a mobile that is out of reach for
+    /// a while, once per policy of the base station. The value describes the radio (see
+    /// `basestation --help`); by default 40 % of the frames are corrupted, and a frame is tried
+    /// four times
     #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
           conflicts_with_all = ["size", "lossy", "gateway", "with", "SenderArgs"], group = "timed")]
     pub(crate) radio: Option<RadioSpec>,
-    /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the radio carries one frame
-    /// per round trip of its own
+    /// Link-layer retransmission of --radio: off, mac, mac+link or head; with mac and mac+link the
+    /// radio carries one frame per round trip of its own
     #[arg(long, value_name = "MODE", requires = "radio", value_parser = value::arq, default_value = "mac+link")]
     pub(crate) arq: Arq,
     /// Time that the mobile of --radio is out of reach
     #[arg(long, value_name = "SECONDS", requires = "radio", allow_negative_numbers = true,
           value_parser = value::seconds, default_value = "10")]
     pub(crate) away: Duration,
-    /// Duration of each transfer of --lossy [default: 2.5] or --gateway [default: 8]; with --radio, the time before the
-    /// mobile leaves and after it returns [default: 8]
+    /// Duration of each transfer of --lossy [default: 2.5] or --gateway [default: 8]; with --radio,
+    /// the time before the mobile leaves and after it returns [default: 8]
     #[arg(long, value_name = "SECONDS", requires = "timed", allow_negative_numbers = true,
           value_parser = value::seconds)]
     seconds: Option<Duration>,
@@ -262,8 +272,9 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
-    /// Write a capture, an event log and pictures of this stack to this directory [default of --lossy and --radio: a new
-    /// directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
+    /// Write a capture, an event log and pictures of this stack to this directory [default of
+    /// --lossy and --radio: a new directory airtcp-demo, or airtcp-demo-2 and so on, in the current
+    /// one]
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// Print the results as JSON instead of a table
@@ -272,30 +283,30 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// How long is sent, in --radio each time.
+    /// Returns how long each transfer sends: with --radio, each phase before and after the outage.
     pub(crate) fn phase(&self) -> Duration {
         let default = if self.lossy { 2.5 } else { 8.0 };
         self.seconds.unwrap_or(Duration::from_secs_f64(default))
     }
 
-    /// Both directions of the link of --lossy or --gateway.
+    /// Returns both directions of the link of --lossy or --gateway.
     pub(crate) fn link(&self) -> LinkPair {
         let default = if self.gateway { CARRIED_LINK } else { LOSSY_LINK };
         let link = self.link.clone().unwrap_or_else(|| value::link(default).expect("a link"));
         link.with_back(self.back.as_ref())
     }
 
-    /// The radio of --radio.
+    /// Returns the radio of --radio.
     pub(crate) fn radio_spec(&self) -> RadioSpec {
         self.radio.clone().unwrap_or_default()
     }
 }
 
-/// What was asked for on the command line.
+/// Parses the command line.
 ///
 /// # Errors
-/// The text to print and the exit code: help and version with code 0, a mistake as one line with
-/// code 2.
+/// Returns the text to print and the exit code: help and version with code 0, a mistake as one line
+/// with code 2.
 pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
@@ -331,7 +342,7 @@ pub(crate) fn parse(
     }
 }
 
-/// The commands of the program, or of the command in `words` that has commands of its own.
+/// Lists the commands of the program, or of the deepest command in `words` that has subcommands.
 fn commands_below(words: &[&str]) -> String {
     let mut command = &Cli::command();
     for word in words {
@@ -341,7 +352,7 @@ fn commands_below(words: &[&str]) -> String {
     command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where the base station's program is.
+/// Says how to run the base station, with the path of its program if that lies beside this one.
 fn base_station() -> String {
     let beside = std::env::current_exe().map(|own| own.with_file_name("basestation"));
     let program = match beside {
@@ -352,7 +363,7 @@ fn base_station() -> String {
 }
 
 impl ServeArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     fn check(&self) -> Result<(), String> {
         for (index, service) in self.services.iter().enumerate() {
             if self.services[..index].iter().any(|other| other.port == service.port) {
@@ -367,24 +378,25 @@ impl ServeArgs {
     }
 }
 
-/// Why there is nothing to run.
+/// The reason why no command runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What to print.
+    /// The text to print.
     pub(crate) text: String,
-    /// Whether it goes to stderr and the exit code is 2; help was asked for otherwise.
+    /// Whether this is a mistake, printed on stderr with exit code 2. Otherwise the text is help or
+    /// a version, which the user asked for.
     pub(crate) is_mistake: bool,
-    /// The same with colours, if it is help.
+    /// The text with colours, if it is help.
     help: Option<StyledStr>,
 }
 
 impl Refusal {
-    /// A mistake that clap does not know.
+    /// Returns the refusal of a mistake that clap does not detect.
     fn mistake(text: String) -> Self {
         Self { text: format!("error: {text}"), is_mistake: true, help: None }
     }
 
-    /// What is wrong, in one line with the example; help as it is.
+    /// Converts an error of clap: a mistake to one line with `example`, help unchanged.
     pub(crate) fn new(error: &clap::Error, example: &str) -> Self {
         let text = error.to_string();
         let is_mistake =
@@ -407,7 +419,7 @@ impl Refusal {
                 line.push_str(part);
             }
         }
-        // Our own parsers name an example themselves.
+        // The parsers of this program name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
             line.push_str("; for example: ");
             line.push_str(example);
@@ -415,7 +427,7 @@ impl Refusal {
         Self { text: line, is_mistake, help: None }
     }
 
-    /// Prints it, and gives the exit code.
+    /// Prints the text, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         GlobalArgs::of_refused(std::env::args_os()).install();
         if self.is_mistake {

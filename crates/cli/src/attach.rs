@@ -1,4 +1,4 @@
-//! A stack on a TUN device: the flags for it, which all commands with one share, and its start.
+//! The flags of all commands with a stack on a TUN device, and how they open the device.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::args::SenderArgs;
 use crate::device::{KernelSide, Opened};
 use crate::{device, output, taken, value};
 
-/// A peer that is silent for so long is asked whether it is still there.
+/// Keep-alive of every connection: probes a peer that has been silent for 30 s.
 const ASKED: KeepAlive =
     KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
 
@@ -32,8 +32,8 @@ pub(crate) struct AttachArgs {
     /// Address of this stack with its prefix length; repeat for more addresses
     #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
     pub(crate) address: Vec<Cidr>,
-    /// Address of the kernel on a device that this command creates; once per IP version. The stack sends all packets to the
-    /// kernel, which forwards them if IP forwarding is enabled
+    /// Address of the kernel on a device that this command creates; once per IP version. The stack
+    /// sends all packets to the kernel, which forwards them if IP forwarding is enabled
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     pub(crate) gateway: Vec<IpAddr>,
     /// Largest IP packet in bytes [default: the MTU of the device]
@@ -41,14 +41,15 @@ pub(crate) struct AttachArgs {
     pub(crate) mtu: Option<u16>,
     #[command(flatten)]
     pub(crate) buffers: BufferArgs,
-    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete checksums. Offload is faster:
-    /// super-segments of up to 64 KiB, which the kernel segments. The judge hack disables offload by itself; a receiver of
-    /// HACK also needs `--judge hack`
+    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete
+    /// checksums. Offload is faster: super-segments of up to 64 KiB, which the kernel segments. The
+    /// judge hack disables offload by itself; a receiver of HACK also needs `--judge hack`
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests it; active, request ECN;
-    /// accurate, request AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
-    /// active-accurate are passive and active, and also accept AccECN if the peer requests it
+    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests
+    /// it; active, request ECN; accurate, request AccECN (RFC 9768), which counts marks exactly,
+    /// and fall back to ECN. passive-accurate and active-accurate are passive and active, and also
+    /// accept AccECN if the peer requests it
     #[arg(long, value_name = "MODE", default_value = "passive", value_parser = value::ecn)]
     pub(crate) ecn: EcnMode,
     /// Exchange super-segments with the kernel, which is the default
@@ -64,17 +65,19 @@ pub(crate) struct AttachArgs {
 /// The buffers of each connection.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub(crate) struct BufferArgs {
-    /// Maximum size of the send buffer of a connection, which limits the data in flight: a flow carries at most this per
-    /// round trip, and about half of it while it repairs losses [default: 16MiB]
+    /// Maximum size of the send buffer of a connection, which limits the data in flight: a flow
+    /// carries at most this per round trip, and about half of it while it repairs losses [default:
+    /// 16MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
     pub(crate) send_buffer: Option<ByteCount>,
-    /// Maximum size of the receive buffer of a connection, which limits what the peer has in flight [default: 16MiB]
+    /// Maximum size of the receive buffer of a connection, which limits what the peer has in flight
+    /// [default: 16MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::buffer)]
     pub(crate) receive_buffer: Option<ByteCount>,
 }
 
 impl BufferArgs {
-    /// Sets what was asked for.
+    /// Sets the sizes that the command line gives.
     fn set(self, tcp: &mut TcpConfig) {
         tcp.send_buffer = self.send_buffer.unwrap_or(tcp.send_buffer);
         tcp.receive_buffer = self.receive_buffer.unwrap_or(tcp.receive_buffer);
@@ -82,7 +85,7 @@ impl BufferArgs {
 }
 
 impl AttachArgs {
-    /// A device with these addresses, and what is the default otherwise.
+    /// Settings of a device with these addresses, and the defaults otherwise.
     pub(crate) fn of(
         tun: String,
         address: Vec<Cidr>,
@@ -95,7 +98,7 @@ impl AttachArgs {
         Self { tun, address, gateway, mtu, buffers, no_offload, ecn, offload, control, sender }
     }
 
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, cidr) in self.address.iter().enumerate() {
             let address = cidr.address();
@@ -142,7 +145,7 @@ impl AttachArgs {
         }
     }
 
-    /// Opens the device, and settles what a host on it is to be.
+    /// Opens the device with one queue, and returns the settings of a host on it.
     ///
     /// # Errors
     /// As [`open_queues`](Self::open_queues).
@@ -152,11 +155,13 @@ impl AttachArgs {
         Ok((file, config, is_new))
     }
 
-    /// Opens the device with so many queues, and settles what a host on it is to be.
+    /// Opens the device with `queues` queues, and returns them, the settings of a host on it, and
+    /// whether the device is new.
     ///
     /// # Errors
-    /// An address is the kernel's, or the network of a new device another's; the device cannot be opened, or has a
-    /// smaller MTU; the strategies do not go together.
+    /// An address belongs to the kernel, or the network of a new device belongs to another
+    /// interface; the device cannot be opened, or has a smaller MTU; the strategies cannot be
+    /// combined.
     pub(crate) fn open_queues(
         &self,
         queues: u16,
@@ -181,12 +186,12 @@ impl AttachArgs {
         Ok((files, self.config(mtu)?, is_new))
     }
 
-    /// Whether the device is opened with offload.
+    /// Returns whether the device is opened with offload.
     fn offloads(&self) -> bool {
         !self.no_offload && !needs_plain_packets(&self.sender)
     }
 
-    /// The settings of a host on a device with this MTU. TCP segments use all of it.
+    /// Returns the settings of a host on a device with this MTU. TCP segments use all of it.
     fn config(&self, mtu: ByteCount) -> anyhow::Result<HostConfig> {
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
         config.mtu = mtu;
@@ -197,15 +202,16 @@ impl AttachArgs {
         Ok(config)
     }
 
-    /// The kernel's side of a new device.
+    /// Returns the addresses and routes of the kernel on a new device.
     pub(crate) fn kernel_side(&self) -> KernelSide {
         KernelSide::of(&self.address, &self.gateway)
     }
 
-    /// What a device that was there before lacks, and what to type.
+    /// Returns what an existing device lacks, with the commands that set it up; `None` if it lacks
+    /// nothing.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not list its interfaces.
     pub(crate) fn lack(&self) -> anyhow::Result<Option<Lack>> {
         let name = &self.tun;
         let Some(device) = here::interfaces()?.into_iter().find(|one| one.name == *name) else {
@@ -223,24 +229,25 @@ impl AttachArgs {
     }
 }
 
-/// What a device lacks.
+/// A deficiency of an existing device.
 pub(crate) struct Lack {
-    /// Nothing goes through it. Otherwise the user may have routes of their own.
+    /// Whether the device is down, so that no packet passes. Otherwise it only has no address, and
+    /// the user may have routes of their own.
     pub(crate) is_down: bool,
-    /// Which, and what to type.
+    /// The deficiency and the commands that correct it.
     pub(crate) text: String,
 }
 
-/// Whether the strategies need packets as they are: an offloading device vouches for checksums, so that HACK never sees
-/// what is corrupted.
+/// Returns whether the strategies need a device without offload: an offloading device reports
+/// checksums as valid, so that HACK never sees a corrupted packet.
 pub(crate) fn needs_plain_packets(sender: &SenderArgs) -> bool {
     sender.combination().is_ok_and(|asked| asked.needs().hack)
 }
 
-/// The settings of a host from the command line.
+/// Returns the settings of a host from the command line.
 ///
 /// # Errors
-/// The strategies do not go together.
+/// The strategies cannot be combined.
 pub(crate) fn host_config(
     addresses: impl IntoIterator<Item = Cidr>,
     sender: &SenderArgs,

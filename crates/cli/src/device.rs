@@ -1,4 +1,4 @@
-//! A TUN device, and how the kernel gets to use it.
+//! Opens TUN devices, and configures the kernel's side of new ones.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -11,21 +11,21 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::output;
 
-/// A device that is ready to be used.
+/// A device that is ready for use.
 pub(crate) struct Opened {
-    /// Its queues.
+    /// One file per queue.
     pub(crate) files: Vec<TunFile>,
-    /// The longest packet that goes through it.
+    /// The largest packet that fits the device.
     pub(crate) mtu: ByteCount,
-    /// There was none of that name before.
+    /// Whether this call created the device.
     pub(crate) is_new: bool,
 }
 
-/// Opens the TUN device `name` with so many queues, and with offload if `offload` and the kernel allow it. A new one gets
-/// the MTU asked for; on one that was there, it has to fit.
+/// Opens the TUN device `name` with `queues` queues, and with offload if `offload` is set and the
+/// kernel supports it. A new device is set to `mtu`; an existing one must have at least that MTU.
 ///
 /// # Errors
-/// It cannot be opened, or has a smaller MTU.
+/// The device cannot be opened, or has a smaller MTU.
 pub(crate) fn open(
     name: &str,
     mtu: Option<u16>,
@@ -34,7 +34,7 @@ pub(crate) fn open(
 ) -> anyhow::Result<Opened> {
     let is_new = !exists(name);
     let multi_queue = queues > 1;
-    // Whoever asks for a queue gets one, and some of the flows with it.
+    // The kernel would attach a further queue and direct a part of the other program's flows to it.
     if multi_queue && !is_new && here::queues(name)? > 0 {
         return Err(DeviceError::Busy { name: name.to_owned() }.into());
     }
@@ -59,10 +59,11 @@ pub(crate) fn open(
     Ok(Opened { files, mtu, is_new })
 }
 
-/// Opens a device by `open`, with offload if it is wanted. Where that fails, and the same without does not, a line says so.
+/// Calls `open`, with offload if that is wanted. If it fails with offload and succeeds without, a
+/// note says so.
 ///
 /// # Errors
-/// Those of `open`, without offload.
+/// Those of `open` without offload.
 pub(crate) fn with_offload_if_possible<T, E: Display>(
     name: &str,
     offload: bool,
@@ -80,7 +81,7 @@ pub(crate) fn with_offload_if_possible<T, E: Display>(
     Ok(opened)
 }
 
-/// Why a device cannot be opened, where a flag of ours has to do with it.
+/// Explains an error in opening a device, if a flag of this command is involved.
 fn explain(error: DeviceError) -> anyhow::Error {
     match error {
         DeviceError::SingleQueue { name } => anyhow!(
@@ -95,18 +96,18 @@ fn explain(error: DeviceError) -> anyhow::Error {
     }
 }
 
-/// What the kernel needs on a new device, so that it reaches the stack and is reached by it.
+/// Configuration that the kernel needs on a new device to exchange packets with the stack.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KernelSide {
-    /// Its own addresses.
+    /// The kernel's addresses on the device.
     pub(crate) addresses: Vec<KernelCidr>,
-    /// What else it sends through the device.
+    /// Further destinations that the kernel routes to the device.
     routes: Vec<KernelCidr>,
 }
 
 impl KernelSide {
-    /// For a stack with these addresses. Where no gateway is given, the kernel gets the first free address of the
-    /// network, and where that has none, a route alone.
+    /// Returns the configuration for a stack with these addresses. Without a gateway the kernel
+    /// gets the first free address of the network; if there is none, only a route.
     pub(crate) fn of(own: &[Cidr], gateways: &[IpAddr]) -> Self {
         let mut side = Self::default();
         for cidr in own {
@@ -129,7 +130,7 @@ impl KernelSide {
         side
     }
 
-    /// Gives it to the device `name`, and sets that up.
+    /// Configures the device `name` and sets it up.
     ///
     /// # Errors
     /// The kernel refuses; the text says what to type.
@@ -143,7 +144,7 @@ impl KernelSide {
         })
     }
 
-    /// What to type so that the device `name` gets it.
+    /// Returns the text that says how to configure the device `name` by hand.
     pub(crate) fn advice(&self, name: &str) -> String {
         format!(
             "{name} is new and has no address (--gateway sets one); type: {}",
@@ -153,7 +154,7 @@ impl KernelSide {
 
     pub(crate) fn commands(&self, name: &str) -> String {
         let addresses = self.addresses.iter().map(|cidr| format!("ip addr add {cidr} dev {name}"));
-        // A route needs a link that is up, an address does not mind.
+        // The kernel accepts routes only on a link that is up, but addresses on any.
         let up = std::iter::once(format!("ip link set {name} up"));
         let routes =
             self.routes.iter().map(|cidr| format!("ip route add {} dev {name}", cidr.address));
@@ -161,13 +162,13 @@ impl KernelSide {
     }
 }
 
-/// The first address of the network that a host may have and that is none of the stack's `own`.
+/// Returns the first host address of the network that is none of the stack's `own`.
 pub(crate) fn neighbour(cidr: Cidr, own: &[Cidr]) -> Option<IpAddr> {
     let length = u32::from(cidr.prefix_len());
     let is_free = |address: &IpAddr| {
         cidr.contains(*address) && !own.iter().any(|cidr| cidr.address() == *address)
     };
-    // One more than there are to be avoided.
+    // One more than the addresses to avoid.
     let hosts = 1..=own.len() as u32 + 1;
     match cidr.address() {
         IpAddr::V4(own) if length < 31 => {
@@ -184,9 +185,9 @@ pub(crate) fn neighbour(cidr: Cidr, own: &[Cidr]) -> Option<IpAddr> {
     }
 }
 
-/// Whether there is a device of that name.
+/// Returns whether a device of that name exists.
 pub(crate) fn exists(name: &str) -> bool {
-    // Of this thread's namespace, which /sys need not show.
+    // In this thread's network namespace, which /sys need not show.
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     table.lines().any(|line| line.split_once(':').is_some_and(|(device, _)| device.trim() == name))
 }
@@ -237,7 +238,7 @@ mod tests {
             advice(&["10.0.0.1/24", "10.0.0.2/24"], &[]),
             "ip addr add 10.0.0.3/24 dev tun0 && ip link set tun0 up"
         );
-        // Both hosts of the network are the stack's.
+        // Both hosts of the network belong to the stack.
         assert_eq!(
             advice(&["10.0.0.1/30", "10.0.0.2/30"], &[]),
             "ip link set tun0 up && ip route add 10.0.0.1 dev tun0 && ip route add 10.0.0.2 dev tun0"

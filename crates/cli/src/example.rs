@@ -1,6 +1,6 @@
 //! Examples of command lines, for error messages.
 
-/// A line that works, of the command in `words`.
+/// Returns a valid command line for the command in `words`.
 pub(crate) fn of(words: &[&str]) -> &'static str {
     let mut words = words.iter();
     match words.find_map(|word| Some((*word, of_command(word)?))) {
@@ -10,11 +10,11 @@ pub(crate) fn of(words: &[&str]) -> &'static str {
     }
 }
 
-/// A line that works, for a line without a known command.
+/// A valid command line, if no known command was given.
 const USUAL: &str =
     "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB";
 
-/// A line that works, of a command.
+/// Returns a valid command line for a command.
 fn of_command(command: &str) -> Option<&'static str> {
     Some(match command {
         "serve" => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7",
@@ -50,14 +50,14 @@ fn of_command(command: &str) -> Option<&'static str> {
     })
 }
 
-/// A line of `airtcp gateway near`.
+/// An example for `airtcp gateway near`.
 pub(crate) const NEAR: &str = "airtcp gateway near --key near.key --peer PUBLIC_KEY_OF_THE_FAR_END --endpoint \
                                gateway.example:51820 --socks5 127.0.0.1:1080";
 
-/// A line of `airtcp gateway far`.
+/// An example for `airtcp gateway far`.
 pub(crate) const FAR: &str = "airtcp gateway far --key far.key --peer PUBLIC_KEY_OF_THE_NEAR_END";
 
-/// A line of `airtcp gateway check`.
+/// An example for `airtcp gateway check`.
 pub(crate) const CHECK: &str = "airtcp gateway check --key near.key --peer PUBLIC_KEY_OF_THE_FAR_END --endpoint \
                                 gateway.example:51820";
 

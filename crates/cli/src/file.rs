@@ -1,4 +1,4 @@
-//! Files that are read whole, and names for new ones.
+//! Reads whole files with a size limit, and finds paths for new ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -9,21 +9,21 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::output;
 
-/// The longest trace of a link: ten million lines.
+/// The maximum size of a link's trace, in bytes: about ten million lines.
 const LONGEST_TRACE: u64 = 128 << 20;
 
-/// The text of a file, if it has at most `longest` bytes.
+/// Reads a text file of at most `longest` bytes.
 ///
 /// # Errors
-/// As [`text`], and those of opening it. The file is not named.
+/// As [`text`], and those of opening the file. They do not name the file.
 pub(crate) fn read(path: &Path, longest: u64) -> anyhow::Result<String> {
     text(File::open(path)?, longest)
 }
 
-/// All text of `reader`, if it has at most `longest` bytes.
+/// Reads all text of `reader`, at most `longest` bytes.
 ///
 /// # Errors
-/// Those of reading; it is longer, or is not UTF-8.
+/// Those of reading; the text is longer, or is not UTF-8.
 pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     reader.take(longest + 1).read_to_end(&mut bytes)?;
@@ -33,7 +33,8 @@ pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("not UTF-8 text")
 }
 
-/// Checks that a file can be written at `path`: what exists stays as it is, and nothing new stays.
+/// Checks that a file can be written at `path`. An existing file is not changed, and no new file
+/// remains.
 ///
 /// # Errors
 /// As [`not_made`].
@@ -41,10 +42,10 @@ pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
     try_writing(path).map_err(|error| not_made(path, error))
 }
 
-/// Checks that a directory can be made at `path` with files in it, and makes none.
+/// Checks that a directory with files can be created at `path`, without creating it.
 ///
 /// # Errors
-/// Those of writing to the directory above it that exists.
+/// Those of writing to the nearest existing parent directory.
 pub(crate) fn check_directory(path: &Path) -> anyhow::Result<()> {
     let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
     let above = path.ancestors().find(exists).unwrap_or(path);
@@ -62,7 +63,7 @@ fn try_writing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Why a file cannot be made at `path`, which is not named.
+/// Explains why a file cannot be created at `path`, without naming the file.
 pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
     match path.parent().filter(|above| error.kind() == ErrorKind::NotFound && !above.exists()) {
         Some(above) if !above.as_os_str().is_empty() => anyhow!(
@@ -73,13 +74,14 @@ pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Whether a TOML file is an experiment, and no scenario.
+/// Returns whether a TOML file is an experiment and not a scenario.
 pub(crate) fn is_experiment(text: &str) -> bool {
     let is_table = |line: &str| line.starts_with("[[axis]]") || line.starts_with("[scenario");
     text.lines().any(|line| is_table(line.trim_start()))
 }
 
-/// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
+/// Returns position and text of a TOML error, as `:LINE:COLUMN: TEXT` to follow the name of the
+/// file.
 pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = before.map_or(String::new(), |before| {
@@ -89,10 +91,10 @@ pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
     format!("{place}: {}", error.message().trim())
 }
 
-/// The trace of a link in a file.
+/// Reads a link's trace.
 ///
 /// # Errors
-/// Why it is none, without the file's name.
+/// The file is not a trace; the text does not name the file.
 pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
     let text = read(path, LONGEST_TRACE).map_err(|error| {
         let advice = "give a mahimahi trace: a file with a time in whole milliseconds on each line";
@@ -101,10 +103,11 @@ pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
     Trace::parse(&text).map_err(|error| error.to_string())
 }
 
-/// Makes `STEM` with `ending`, or `STEM-2` and so on where that is there already: earlier results stay.
+/// Creates `STEM` with `ending`, or `STEM-2` and so on if that exists, so that earlier results are
+/// kept.
 ///
 /// # Errors
-/// Those of `make`, which fails with [`ErrorKind::AlreadyExists`] where something is there.
+/// Those of `make`, which fails with [`ErrorKind::AlreadyExists`] if the path exists.
 pub(crate) fn make_new(
     stem: &str,
     ending: &str,

@@ -40,7 +40,7 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-/// Prints a shell's completions of `command`.
+/// Prints the completions of `command` for a shell.
 ///
 /// # Errors
 /// Those of writing.
@@ -56,12 +56,13 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> anyho
     output::print(String::from_utf8(script)?.trim_end())
 }
 
-/// Prints the page of `command` or of a command below it, or writes all of them into a directory.
+/// Prints the man page of `command` or of one of its subcommands, or writes all pages to a
+/// directory.
 ///
 /// # Errors
-/// There is no such command; those of writing; the directory cannot be made.
+/// The subcommand does not exist; a page cannot be written; the directory cannot be created.
 pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
-    // So that each command knows its whole name.
+    // Sets the full name of each command.
     command.build();
     match &args.out {
         None => {
@@ -76,7 +77,7 @@ pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// The command that `names` lead to.
+/// Returns the subcommand that `names` lead to.
 fn below(mut command: Command, names: &[String]) -> Result<Command, Mistake> {
     for name in names {
         let Some(next) = command.find_subcommand(name) else {
@@ -111,7 +112,8 @@ fn write(directory: &Path, command: Command) -> anyhow::Result<()> {
 
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let command = command.disable_help_subcommand(true);
-    // The name with dashes is the page's, the one with spaces is what is typed.
+    // The display name with dashes is the name of the page; the name with spaces is what a user
+    // types.
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut text = Vec::new();
     Man::new(command).title(title.to_uppercase()).render(&mut text)?;

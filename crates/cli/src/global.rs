@@ -1,4 +1,4 @@
-//! Options of every command: when there are colours, and how much goes to stderr.
+//! Options of every command: colours, and the amount of output on stderr.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,7 +9,7 @@ use clap::{ArgAction, Args, ColorChoice};
 /// The section of `--help` that lists these options.
 const HEADING: &str = "Global options";
 
-/// The options of this process, once its command line is read.
+/// The options of this process, set once the command line has been parsed.
 static CHOSEN: OnceLock<GlobalArgs> = OnceLock::new();
 
 /// What every command takes.
@@ -27,7 +27,8 @@ pub(crate) struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// The options of a command line that runs nothing: its help has colours, too.
+    /// Reads the options of a command line that runs no command, so that its help has the right
+    /// colours.
     pub(crate) fn of_refused(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut words = arguments.into_iter().filter_map(|word| word.into_string().ok());
         let mut color = ColorChoice::default();
@@ -42,16 +43,16 @@ impl GlobalArgs {
         Self { color, ..Self::default() }
     }
 
-    /// Sets the options of this process. The first call counts.
+    /// Sets the options of this process. Only the first call has an effect.
     pub(crate) fn install(self) {
         let _ = CHOSEN.set(self);
     }
 
-    /// What is logged if RUST_LOG is not set.
+    /// Returns the log filter that applies if RUST_LOG is not set.
     const fn log_level(self) -> &'static str {
         match (self.quiet, self.verbose) {
             (true, _) => "error",
-            // A gateway says itself when no handshake comes to an end.
+            // A gateway itself reports handshakes that fail.
             (false, 0) => "warn,boringtun=error",
             (false, 1) => "info",
             (false, _) => "debug",
@@ -73,17 +74,17 @@ fn chosen() -> GlobalArgs {
     CHOSEN.get().copied().unwrap_or_default()
 }
 
-/// Whether notes and progress are left out.
+/// Returns whether notes and progress are suppressed.
 pub(crate) fn is_quiet() -> bool {
     chosen().quiet
 }
 
-/// What is logged if RUST_LOG is not set.
+/// Returns the log filter that applies if RUST_LOG is not set.
 pub(crate) fn log_level() -> &'static str {
     chosen().log_level()
 }
 
-/// Whether text on `stream` has colours.
+/// Returns whether text on `stream` has colours.
 pub(crate) fn has_colors(stream: &impl IsTerminal) -> bool {
     chosen().has_colors(stream.is_terminal())
 }

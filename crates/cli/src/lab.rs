@@ -1,4 +1,4 @@
-//! `airtcp lab`: experiments by name.
+//! `airtcp lab`: lists and runs experiments.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -19,7 +19,7 @@ use crate::live::{Aside, Work};
 use crate::output::{self, Mistake};
 use crate::{file, live, table, value};
 
-/// No experiment's file is longer.
+/// The maximum size of an experiment file, in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// `airtcp lab`.
@@ -52,7 +52,8 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files, FILE.toml
+    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files,
+    /// FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
     /// Number of runs of each case [default: that of the experiment]
@@ -64,20 +65,23 @@ struct RunArgs {
     /// Write records, tables and pictures to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue in an --out directory that has results: skip listed experiments with results of the same command, and replace others
+    /// Continue in an --out directory that has results: skip listed experiments with results of the
+    /// same command, and replace others
     #[arg(long, requires = "out")]
     resume: bool,
     /// Candidate of experiments that judge one combination [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
-    /// Length of each run in seconds, including the warm-up, of experiments with a candidate [default: 60]
+    /// Length of each run in seconds, including the warm-up, of experiments with a candidate
+    /// [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// Number of threads; simulated results do not depend on it, and real runs side by side may make links late
-    /// [default: one per core, one for real runs]
+    /// Number of threads; simulated results do not depend on it, and real runs side by side may
+    /// make links late [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
-    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or ADDRESS:PORT. Without login
+    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or
+    /// ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     live: Option<SocketAddr>,
 }
@@ -85,16 +89,18 @@ struct RunArgs {
 /// `airtcp lab results`.
 #[derive(Args, Debug)]
 struct ResultsArgs {
-    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier ones
+    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier
+    /// ones
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons, commands
+    /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons,
+    /// commands
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
 impl LabArgs {
-    /// Whether it moves real packets, and wants namespaces.
+    /// Returns whether the command moves real packets, and thus needs network namespaces.
     fn is_real(&self) -> bool {
         match &self.command {
             LabCommand::List(_) | LabCommand::Results(_) => false,
@@ -106,13 +112,13 @@ impl LabArgs {
     }
 }
 
-/// Runs one of its commands.
+/// Runs a command of `airtcp lab`.
 ///
 /// # Errors
-/// An experiment could not be run, or a self-check failed; writing.
+/// An experiment could not be run, a self-check failed, or the results could not be written.
 pub(crate) fn run(args: &LabArgs) -> anyhow::Result<()> {
     if args.is_real()
-        // First of all: it fails once threads run.
+        // Before anything else: a process with several threads cannot enter a user namespace.
         && let Err(error) = airtcp_testbed::enter_user_namespace_if_needed()
     {
         output::note(format_args!("note: {error}"));
@@ -136,7 +142,7 @@ fn results(args: &ResultsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether it is a file with an experiment of a user's own.
+/// Returns whether `name` is a user's experiment file.
 fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
@@ -151,14 +157,14 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// An experiment in the list.
+/// An entry of the list.
 #[derive(Serialize)]
 struct Listed {
     name: &'static str,
     what: &'static str,
     source: &'static str,
     ground: Ground,
-    /// About how long it takes on one core.
+    /// Approximate run time on one core.
     seconds: u32,
 }
 
@@ -179,12 +185,13 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         let about = duration(u64::from(*seconds));
         table.row([(*name).to_owned(), ground.name().to_owned(), about, (*what).to_owned()]);
     }
-    // A pager or a filter is on a terminal, too; programs take --json.
+    // `list` also wraps for a pager or a filter, which usually writes to a terminal; programs use
+    // --json.
     output::print(&table.to_text(Some(table::width().unwrap_or(table::WIDTH))))?;
     Ok(())
 }
 
-/// About how long: `40 s`, `12 min`, `2.5 h`.
+/// Formats an approximate run time: `40 s`, `12 min`, `2.5 h`.
 fn duration(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -193,11 +200,11 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// What one run of the command runs.
+/// An experiment to run.
 enum Job {
-    /// One of the list.
+    /// A built-in experiment.
     Listed(&'static Experiment),
-    /// A user's own.
+    /// A user's experiment.
     Own(Box<Study>),
 }
 
@@ -209,7 +216,7 @@ impl Job {
         }
     }
 
-    /// Seconds, if that is known.
+    /// Returns the approximate run time in seconds, if it is known.
     fn about(&self, plan: &Plan) -> Option<u64> {
         match self {
             Self::Listed(experiment) => Some(about(experiment, plan)),
@@ -217,12 +224,13 @@ impl Job {
         }
     }
 
-    /// What `dir` has of it.
+    /// Returns the results of this experiment in `dir`.
     fn earlier(&self, dir: &Path) -> Option<Summary> {
         Results::read(&[dir.join(self.name())]).ok()?.get(self.name()).cloned()
     }
 
-    /// Whether these are the results of this plan. A file of a user's own may have changed since.
+    /// Returns whether `earlier` has the results of this plan. A user's file may have changed
+    /// since, so that its results never count.
     fn is_done(&self, plan: &Plan, earlier: &Summary) -> bool {
         matches!(self, Self::Listed(_))
             && earlier.command == plan.command(self.name())
@@ -237,7 +245,7 @@ impl Job {
     }
 }
 
-/// Those of the list that are asked for, in its order, and then the files.
+/// Returns the selected built-in experiments in the order of the list, and then the files.
 fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
     let (files, listed): (Vec<_>, Vec<_>) = names.iter().partition(|name| is_file(name));
     let selected =
@@ -255,7 +263,7 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// Reads an experiment of a user's own.
+/// Reads a user's experiment file.
 fn own(path: &Path) -> anyhow::Result<Study> {
     let name = path.display().to_string();
     let text = file::read(path, LONGEST_FILE).map_err(|error| {
@@ -263,7 +271,7 @@ fn own(path: &Path) -> anyhow::Result<Study> {
             "give an experiment file, such as examples/lab.toml, or a name of `airtcp lab list`";
         output::if_missing(error.context(format!("reading {name}")), advice)
     })?;
-    // A trace is looked for beside the file that names it.
+    // The path of a trace is relative to the file that names it.
     let directory = path.parent().unwrap_or(Path::new(""));
     let study = Study::read(&name, &text, |trace| file::link_trace(&directory.join(trace)));
     study.map_err(|error| {
@@ -311,7 +319,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
             output::note(format_args!("{name} ({} of {of}{seconds})", number + 1));
         }
         work.begin(number);
-        // One that this machine cannot run keeps no other from running.
+        // If this machine cannot run an experiment, the others still run.
         let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
@@ -346,7 +354,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Those that are to be run. Earlier results are not replaced unless that is asked for.
+/// Returns the experiments to run. Earlier results are replaced only with `--resume`.
 fn todo<'a>(args: &RunArgs, plan: &Plan, jobs: &'a [Job]) -> Result<Vec<&'a Job>, Mistake> {
     let mut todo = Vec::new();
     for job in jobs {
@@ -376,7 +384,7 @@ fn todo<'a>(args: &RunArgs, plan: &Plan, jobs: &'a [Job]) -> Result<Vec<&'a Job>
     Ok(todo)
 }
 
-/// Refuses settings that an experiment does not have.
+/// Rejects options that a selected experiment does not support.
 fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
     let set = [("--candidate", plan.candidate.is_some()), ("--seconds", plan.length.is_some())];
     let set = set.into_iter().find(|(_, is_set)| *is_set);
@@ -396,7 +404,8 @@ fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
     }
 }
 
-/// How many seconds an experiment takes, with its own number of seeds and length or others.
+/// Estimates the run time of an experiment in seconds, with its default seeds and length or those
+/// of the plan.
 fn about(experiment: &Experiment, plan: &Plan) -> u64 {
     let own = experiment.seeds.max(1);
     let seconds = (u64::from(experiment.seconds) * plan.seeds.unwrap_or(own)).div_ceil(own);

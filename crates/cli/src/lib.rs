@@ -1,10 +1,11 @@
-//! The commands of the programs `airtcp` and `basestation`: [`main`] and [`basestation`] parse the command line and run
-//! one command.
+//! The commands of the programs `airtcp` and `basestation`: [`main`] and [`basestation`] parse the
+//! command line and run one command.
 //!
-//! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake on the command line
-//! or in a file of settings, a scenario or an experiment, and 1 for a failure; one line on stderr says what is wrong and
-//! what to do. A command that SIGINT or SIGTERM ends before its result has 130 or 143; `serve` and others that run until
-//! then have 0.
+//! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake
+//! on the command line or in a file of settings, a scenario or an experiment, and 1 for a failure;
+//! one line on stderr says what is wrong and what to do. A command that SIGINT or SIGTERM stops
+//! before it has a result exits with 130 or 143; `serve` and other commands that run until they are
+//! stopped exit with 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -81,10 +82,10 @@ use crate::signals::Interrupted;
 
 pub use station::basestation;
 
-/// Reads the command line, runs the command, and gives the exit code of the process.
+/// Parses the command line, runs the command, and returns the exit code of the process.
 ///
 /// Call it in `main` before any thread is started: `demo` may have to enter a user namespace.
-/// Strategies of the caller's own are registered before: see
+/// Register strategies of your own before: see
 /// [`Registry::install`](airtcp_recovery::Registry::install).
 pub fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
@@ -117,7 +118,7 @@ pub fn main() -> ExitCode {
 }
 
 fn start_logging() {
-    // As for most programs, what cannot be parsed counts as not set.
+    // As in most programs, a value that cannot be parsed counts as not set.
     let chosen = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
     let filter = chosen.and_then(|filter| filter.parse::<Targets>().ok());
     let filter = filter.or_else(|| global::log_level().parse().ok()).unwrap_or_default();
@@ -125,9 +126,9 @@ fn start_logging() {
         .with_max_level(LevelFilter::TRACE)
         .with_ansi(global::has_colors(&std::io::stderr()))
         .with_writer(std::io::stderr);
-    // It fails only where a logger is set already, and then that one is meant.
+    // It fails only if a logger is already set, which then remains in use.
     let _ = match std::env::var_os("JOURNAL_STREAM") {
-        // The journal has the time itself.
+        // The journal adds the time itself.
         Some(_) => logger.without_time().finish().with(filter).try_init(),
         None => logger.finish().with(filter).try_init(),
     };

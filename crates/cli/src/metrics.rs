@@ -1,4 +1,4 @@
-//! `--metrics ADDR`: counters for Prometheus, over HTTP on a socket of the kernel's.
+//! `--metrics ADDR`: serves counters to Prometheus by HTTP, over the kernel's TCP.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,12 +21,12 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// How long a scraper may take for its request and the answer; others wait for their turn.
+/// How long a scraper may take for its request and the response. Others wait meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A metric without labels.
+/// Encodes a metric without labels.
 pub(crate) fn put(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -36,7 +36,7 @@ pub(crate) fn put(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// A metric for each value of the label `by`.
+/// Encodes a metric for each value of the label `by`.
 pub(crate) fn put_by<M: EncodeMetric + TypedMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -51,10 +51,10 @@ pub(crate) fn put_by<M: EncodeMetric + TypedMetric>(
     Ok(())
 }
 
-/// What is counted, as a scraper reads it.
+/// Returns the metrics in the format of a scraper.
 ///
 /// # Errors
-/// The collector cannot write something.
+/// The collector fails to encode a metric.
 pub(crate) fn text(collector: impl Collector) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("airtcp");
     registry.register_collector(Box::new(collector));
@@ -63,11 +63,11 @@ pub(crate) fn text(collector: impl Collector) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// Serves `/metrics`, for as long as the runtime lives, and gives the address. `read` is asked for the counters at each
-/// request, and gives none at the end.
+/// Serves `/metrics` until the runtime ends, and returns the address. Each request calls `read`,
+/// which returns the counters, or `None` once their owner has ended.
 ///
 /// # Errors
-/// The address cannot be listened on.
+/// The address cannot be bound.
 pub(crate) async fn listen<C, F>(
     address: SocketAddr,
     read: impl Fn() -> F + Send + Sync + 'static,
@@ -83,10 +83,10 @@ where
     tokio::spawn(async move {
         loop {
             match listener.accept().await {
-                // One at a time: what is counted is walked and copied for each answer.
+                // One request at a time: each response walks and copies all counters.
                 Ok((stream, _)) => drop(timeout(PATIENCE, serve(stream, &read)).await),
                 Err(error) => {
-                    // Out of descriptors, for the most part: others have to go first.
+                    // Usually the process has no free descriptors: wait until others are closed.
                     tracing::warn!(%error, "--metrics");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }

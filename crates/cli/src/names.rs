@@ -1,4 +1,4 @@
-//! `airtcp names`: every strategy, its summary and where it is specified, and the links that have a name.
+//! `airtcp names`: lists the strategies with summary and source, and the named links.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::args::NamesArgs;
 use crate::output;
 use crate::table::wrapped;
 
-/// Prints the registry.
+/// Prints the strategies and links.
 ///
 /// # Errors
 /// Those of printing.
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The registry, by kind.
+/// All strategies, by kind, and the links.
 #[derive(Serialize)]
 struct Names {
     default: String,
@@ -35,7 +35,7 @@ struct Names {
     links: Vec<Link>,
 }
 
-/// A link that has a name, its two ways in words.
+/// A named link, with both directions in words.
 #[derive(Serialize)]
 struct Link {
     name: &'static str,
@@ -47,7 +47,7 @@ struct Link {
 #[derive(Clone, Serialize)]
 struct Name {
     name: &'static str,
-    /// What may follow the name, as `:N`.
+    /// The parameter that may follow the name, as `:N`.
     parameter: &'static str,
     summary: &'static str,
     source: &'static str,
@@ -117,7 +117,7 @@ mod tests {
     fn every_entry_has_a_line_with_its_source() {
         let text = Names::new().to_text();
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-        // Without the ends of its lines.
+        // Undo the line breaks.
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for Name { name, parameter, summary, source } in
             [list(detections()), list(controls()), list(judges())].concat()

@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use crate::global;
 
-/// Writes `text` and the end of the line to stdout. A reader that went away is no error: it has
-/// seen enough.
+/// Writes a line to stdout. If the reader has closed the pipe, that is not an error.
 ///
 /// # Errors
 /// Those of writing.
@@ -23,19 +22,19 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes `text` and the end of the line to stderr, unless `--quiet` is set.
+/// Writes a line to stderr, unless `--quiet` is set.
 pub(crate) fn note(text: impl Display) {
     if !global::is_quiet() {
         tell(text);
     }
 }
 
-/// Writes a result and the end of the line to stderr, if anyone still reads it.
+/// Writes a line of a result to stderr; errors are ignored.
 pub(crate) fn tell(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Writes `error: ` and what is wrong to stderr.
+/// Writes `error: ` and the text to stderr.
 pub(crate) fn error(what: impl Display) {
     let has_colors = global::has_colors(&io::stderr());
     let style = if has_colors { *Styles::styled().get_error() } else { Style::new() };
@@ -45,18 +44,19 @@ pub(crate) fn error(what: impl Display) {
 /// Writes `value` as JSON to stdout.
 ///
 /// # Errors
-/// Those of writing; `value` has no form in JSON.
+/// Those of writing; `value` cannot be represented in JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
-/// The text in one line. What may come from a peer tells the terminal nothing.
+/// Joins the text to one line, and replaces control characters, which a peer could use to control
+/// the terminal.
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     without_numbers(&line).replace(char::is_control, "\u{FFFD}")
 }
 
-/// The text without the numbers of the system's errors, as in ` (os error 2)`: their names stand before them.
+/// Removes the numbers of system errors, as in ` (os error 2)`, which follow their names.
 pub(crate) fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut line = parts.next().unwrap_or_default().to_owned();
@@ -66,7 +66,8 @@ pub(crate) fn without_numbers(text: &str) -> String {
     line
 }
 
-/// An error with its causes, in one line. A cause that is in the text already is not repeated.
+/// Formats an error and its causes as one line. A cause that the text already contains is not
+/// repeated.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -82,13 +83,13 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
     line
 }
 
-/// The same error, whose line also says what to do.
+/// Adds advice to an error's line.
 pub(crate) fn with_advice(error: anyhow::Error, advice: impl Display) -> anyhow::Error {
     let line = format!("{}; {advice}", explain(&error));
     error.context(line)
 }
 
-/// The same error; its line says what to give if a file or directory does not exist.
+/// Adds advice to an error's line if its cause is a file or directory that does not exist.
 pub(crate) fn if_missing(error: anyhow::Error, advice: impl Display) -> anyhow::Error {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     match causes.any(|cause| cause.kind() == ErrorKind::NotFound) {
@@ -97,7 +98,7 @@ pub(crate) fn if_missing(error: anyhow::Error, advice: impl Display) -> anyhow::
     }
 }
 
-/// What to do about an error of the operating system whose own text does not say it.
+/// Returns advice about an error of the operating system whose text has none.
 fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     let error = cause.downcast_ref::<io::Error>()?;
     error.raw_os_error()?;
@@ -116,12 +117,13 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// A mistake on the command line, or in a file of settings, a scenario or an experiment: the exit code is 2.
+/// A mistake on the command line, or in a file of settings, a scenario or an experiment: the exit
+/// code is 2.
 #[derive(Debug)]
 pub(crate) struct Mistake(String);
 
 impl Mistake {
-    /// With the line to print.
+    /// Creates a mistake with the line to print.
     pub(crate) fn new(text: String) -> Self {
         Self(text)
     }
@@ -135,12 +137,12 @@ impl Display for Mistake {
 
 impl Error for Mistake {}
 
-/// Bytes in hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes as a person reads them: `64 MiB`, `1.5 MiB`, `12 B`.
+/// Formats a number of bytes for people: `64 MiB`, `1.5 MiB`, `12 B`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = count as f64;
@@ -204,10 +206,10 @@ mod tests {
         let bind = |address| std::net::UdpSocket::bind(address).unwrap_err();
         let taken = anyhow::Error::from(bind(bound.local_addr().unwrap())).context("listening");
         assert!(explain(&taken).ends_with("choose another port, or stop that program"));
-        // Of a network for documentation (RFC 5737).
+        // An address for documentation (RFC 5737).
         let foreign = anyhow::Error::from(bind("192.0.2.1:0".parse().unwrap()));
         assert!(explain(&foreign).ends_with("`ip addr` lists its addresses"));
-        // One of our own, whose text says it.
+        // An error of this stack, which has advice in its text.
         let own = io::Error::new(ErrorKind::AddrInUse, "port 80 has a listener");
         assert_eq!(explain(&own.into()), "port 80 has a listener");
     }

@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every Markdown file below a directory, and its text.
+/// Collects every Markdown file below a directory, with its text.
 fn below(directory: &Path, pages: &mut Vec<(PathBuf, String)>) {
     let mut entries: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -24,7 +24,8 @@ fn below(directory: &Path, pages: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The commands of ours that stand in a shell's blocks of code, up to a comment, a pipe or a redirection.
+/// Returns the commands of this project in the `sh` code blocks of a page, each up to a comment, a
+/// pipe or a redirection.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let mut in_code = false;
     let mut found = Vec::new();
@@ -44,7 +45,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The words of a line, as a shell reads them.
+/// Splits a line into words as a shell does.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -73,7 +74,7 @@ fn every_command_is_understood() {
     let mut compared = 0;
     for (page, text) in pages {
         for command in commands(&text) {
-            // Whether there is such a directory to serve is another matter.
+            // The served directory need not exist.
             if command.iter().any(|word| word == "serve") {
                 continue;
             }
@@ -95,7 +96,7 @@ fn a_line_is_read_as_a_shell_does() {
     assert_eq!(commands(page), [["airtcp", "names"]]);
 }
 
-/// The rows of a table of metrics: name, kind and meaning, as they are exported.
+/// Returns the rows of a table of metrics: name, kind and meaning, as exported.
 fn rows(exported: &str) -> Vec<String> {
     let fields = |line: &str, what: &str| {
         let (name, rest) = line.strip_prefix(what)?.split_once(' ')?;

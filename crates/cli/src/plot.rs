@@ -1,4 +1,4 @@
-//! `airtcp plot`: the time-sequence graph of a flow, from a trace or anybody's capture.
+//! `airtcp plot`: draws the time-sequence graph of a flow, from a trace or any capture.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,8 +21,8 @@ pub(crate) struct PlotArgs {
     /// Directory written by --trace, its events.sqlog, or a .pcap or .pcapng file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file in the current directory, named
-    /// after the flow]
+    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file in the
+    /// current directory, named after the flow]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Number of the flow in --list; flow 1 has the most bytes
@@ -43,10 +43,10 @@ pub(crate) struct PlotArgs {
     json: bool,
 }
 
-/// Draws a flow, or lists them.
+/// Draws a flow, or lists the flows.
 ///
 /// # Errors
-/// The trace cannot be read: with the place of what is wrong in it; the picture cannot be written.
+/// The trace cannot be read, with the position of a mistake in it; the picture cannot be written.
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         check_kind(path)?;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why a trace was not read, with the files that can be if it is none of them.
+/// Explains why a trace was not read; lists the supported files unless the path is one.
 fn unread(path: &Path, error: TraceError) -> anyhow::Error {
     let of_plot = ["sqlog", "pcap", "pcapng"];
     let has_name = path.extension().is_some_and(|name| of_plot.iter().any(|one| name == *one));
@@ -109,7 +109,7 @@ fn unread(path: &Path, error: TraceError) -> anyhow::Error {
     }
 }
 
-/// Refuses a name that promises a kind of picture which is not drawn.
+/// Rejects a file name whose extension is none of the supported picture formats.
 fn check_kind(path: &Path) -> Result<(), Mistake> {
     match path.extension() {
         Some(extension) if extension != "svg" && extension != "xpl" => Err(Mistake::new(format!(
@@ -130,7 +130,7 @@ fn write(path: &Path, picture: &str) -> anyhow::Result<()> {
     written.with_context(|| format!("writing {}", path.display()))
 }
 
-/// A flow, as it is listed.
+/// An entry of the list of flows.
 #[derive(Serialize)]
 struct Line {
     number: usize,

@@ -1,4 +1,4 @@
-//! Shows progress on stderr: a bar on a terminal, a line now and then anywhere else.
+//! Shows progress on stderr: a bar on a terminal, otherwise a line at growing intervals.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,13 +9,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{global, output};
 
-/// Nobody wants to see a bar come and go.
+/// Shorter tasks show no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A line comes after so long, the next after twice that, and so on to the longest.
+/// The interval before the first line. It doubles after each line, up to the longest.
 const FIRST_LINE: Duration = Duration::from_secs(20);
 const RAREST_LINE: Duration = Duration::from_secs(320);
 
-/// Shows how much is done. It is gone when it is dropped.
+/// Shows progress until it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
     end: Option<Sender<()>>,
@@ -23,12 +23,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of so many runs.
+    /// Shows the progress of `runs` runs.
     pub(crate) fn start(runs: u64) -> Self {
         Self::show(Some(runs), 0, "{spinner} {bar:40} {pos}/{len} runs, {elapsed}", line)
     }
 
-    /// Of so many bytes, if that is known, of which `before` are there.
+    /// Shows the progress of a transfer of `total` bytes, if that is known, which starts at
+    /// `before`.
     pub(crate) fn of_bytes(total: Option<u64>, before: u64) -> Self {
         let template = match total {
             Some(_) => "{spinner} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
@@ -57,12 +58,12 @@ impl Progress {
         Self { bar, end: Some(end), showing }
     }
 
-    /// One more is done.
+    /// Counts one more run.
     pub(crate) fn advance(&self) {
         self.advance_by(1);
     }
 
-    /// So many more are done.
+    /// Adds `count` to the progress.
     pub(crate) fn advance_by(&self, count: u64) {
         self.bar.inc(count);
     }
@@ -83,7 +84,7 @@ fn print_lines(bar: &ProgressBar, ended: &Receiver<()>, line: Line) {
     }
 }
 
-/// What is said of so many that are done, of so many, after a time.
+/// Formats a line from the amount done, the total (0 if unknown) and the elapsed time.
 type Line = fn(u64, u64, Duration) -> String;
 
 fn line_of_bytes(done: u64, total: u64, elapsed: Duration) -> String {

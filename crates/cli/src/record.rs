@@ -1,4 +1,4 @@
-//! `--trace DIR`: a recorder that several threads show things to.
+//! `--trace DIR`: a recorder shared by several threads.
 
 use std::io;
 use std::path::Path;
@@ -14,10 +14,10 @@ use anyhow::Context;
 
 use crate::output;
 
-/// A stack that is shown to the recording, if there is one.
+/// Starts a stack, which `recording` observes if there is one.
 ///
 /// # Errors
-/// It does not start.
+/// The stack does not start.
 pub(crate) fn stack<D: Device>(
     recording: Option<&Recording>,
     node: NodeId,
@@ -30,7 +30,7 @@ pub(crate) fn stack<D: Device>(
     }
 }
 
-/// The nodes of a simulation, as a trace has them.
+/// Returns the nodes of a simulation for a trace.
 pub(crate) fn nodes(simulation: &Simulation<'_>) -> Vec<NodeInfo> {
     let info = |(name, kind): &(String, airtcp_sim::NodeKind)| {
         let kind = match kind {
@@ -43,18 +43,18 @@ pub(crate) fn nodes(simulation: &Simulation<'_>) -> Vec<NodeInfo> {
     simulation.nodes().iter().map(info).collect()
 }
 
-/// A trace that is being recorded in real time.
+/// A trace that is recorded in real time.
 pub(crate) struct Recording {
-    /// Until the trace ends: those who show it things may live longer.
+    /// `None` once the trace has ended; observers may outlive it.
     recorder: Arc<Mutex<Option<Recorder>>>,
     clock: Clock,
 }
 
 impl Recording {
-    /// Begins a trace of the nodes named, in the directory, and the clock that all of them share.
+    /// Starts a trace of the named nodes in the directory, and the clock that they share.
     ///
     /// # Errors
-    /// The files cannot be made.
+    /// The files cannot be created.
     pub(crate) fn start(
         directory: &Path,
         title: &str,
@@ -70,25 +70,25 @@ impl Recording {
         Ok(Self { recorder: Arc::new(Mutex::new(Some(recorder))), clock })
     }
 
-    /// The clock to drive the nodes by.
+    /// Returns the clock that drives the nodes.
     pub(crate) const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// What is to be handed to who drives the nodes.
+    /// Returns the observer of all nodes.
     pub(crate) fn observer(&self) -> Arc<Mutex<dyn Observer + Send>> {
         self.recorder.clone()
     }
 
-    /// What is to be handed to who drives one node.
+    /// Returns the observer of one node.
     pub(crate) fn watch(&self, node: NodeId) -> Watch {
         Watch::new(self.observer(), node)
     }
 
-    /// Ends the trace and draws its flows. What comes after is not in it.
+    /// Ends the trace and draws its flows. Later events are not recorded.
     ///
     /// # Errors
-    /// The first that was met since the begin.
+    /// The first error since the start.
     pub(crate) fn finish(self) -> anyhow::Result<Written> {
         let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let recorder = recorder.context("the trace has ended before")?;

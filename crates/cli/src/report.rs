@@ -1,4 +1,4 @@
-//! `airtcp report`: results as one HTML page.
+//! `airtcp report`: writes results as one HTML page.
 
 use std::fs;
 use std::path::{Path, PathBuf};

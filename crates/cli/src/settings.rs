@@ -1,4 +1,4 @@
-//! Files of settings in TOML, whose keys are those of a command's flags.
+//! Reads configuration files in TOML, whose keys are the flags of a command.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Deserializer};
 use crate::output::{self, Mistake};
 use crate::{file, live, value};
 
-/// The longest file of settings.
+/// The maximum size of a configuration file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a file.
+/// Reads a configuration file.
 ///
 /// # Errors
-/// It cannot be read, or a place in it and what is wrong there.
+/// The file cannot be read, or is wrong; the text has the position and the mistake.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let name = path.display();
     let text = file::read(path, LONGEST).map_err(|error| {
@@ -35,7 +35,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     })
 }
 
-/// A mistake in the words of TOML: serde's are of Rust.
+/// Rewords a mistake: serde names Rust types, not those of TOML.
 fn plain(mistake: &str) -> String {
     let words = [
         ("unknown field", "unknown key"),
@@ -56,7 +56,8 @@ fn plain(mistake: &str) -> String {
     words.iter().fold(mistake.to_owned(), |text, (serde, toml)| text.replacen(serde, toml, 1))
 }
 
-/// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and bare.
+/// Returns the line at `place` with its value as a quoted string, if the value is bare and either a
+/// word or `is_text`.
 fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
     let begin = text.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(begin..)?.lines().next()?;
@@ -65,12 +66,12 @@ fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
     let is_word =
         value.starts_with(|c: char| c.is_ascii_alphabetic()) && !["true", "false"].contains(&value);
     let is_bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
-    // A password goes to no log.
+    // A password must not be logged.
     let is_secret = key.trim() == "login";
     (is_bare && !is_secret && (is_word || is_text)).then(|| format!("{} = \"{value}\"", key.trim()))
 }
 
-/// A value that is a text.
+/// Parses a value that is a string.
 pub(crate) fn text<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     read: impl FnOnce(&str) -> Result<T, String>,
@@ -78,7 +79,7 @@ pub(crate) fn text<'de, T, D: Deserializer<'de>>(
     read(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
-/// A value in the words that its type reads.
+/// Parses a value with the `FromStr` of its type.
 pub(crate) fn written<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: FromStr<Err: Display>,
@@ -87,7 +88,7 @@ where
     text(deserializer, value::parsed)
 }
 
-/// A list of values in the words that their type reads.
+/// Parses a list of values with the `FromStr` of their type.
 pub(crate) fn each_written<'de, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: FromStr<Err: Display>,
@@ -98,7 +99,7 @@ where
     values.map(Some).map_err(D::Error::custom)
 }
 
-/// An address and a port.
+/// Parses an address and a port.
 pub(crate) fn socket<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
 where
     D: Deserializer<'de>,
@@ -106,7 +107,7 @@ where
     text(deserializer, value::socket)
 }
 
-/// The address of a live page.
+/// Parses the address of a live page.
 pub(crate) fn live<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
 where
     D: Deserializer<'de>,
@@ -114,7 +115,7 @@ where
     text(deserializer, live::address)
 }
 
-/// A number of seconds.
+/// Parses a number of seconds.
 pub(crate) fn seconds<'de, D>(deserializer: D) -> Result<Option<Duration>, D::Error>
 where
     D: Deserializer<'de>,
@@ -122,7 +123,7 @@ where
     value::seconds(&f64::deserialize(deserializer)?.to_string()).map(Some).map_err(D::Error::custom)
 }
 
-/// A number of bytes, which may have a unit.
+/// Parses a number of bytes, which may have a unit.
 pub(crate) fn size<'de, D>(deserializer: D) -> Result<Option<ByteCount>, D::Error>
 where
     D: Deserializer<'de>,

@@ -11,7 +11,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Interrupted(SignalKind);
 
 impl Interrupted {
-    /// 128 and the number of the signal, as a shell has it of a process that the signal ended.
+    /// Returns 128 plus the number of the signal, which is also the status that a shell reports for
+    /// a process killed by the signal.
     pub(crate) fn exit_code(self) -> ExitCode {
         u8::try_from(128 + self.0.as_raw_value()).map_or(ExitCode::FAILURE, ExitCode::from)
     }
@@ -25,7 +26,7 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// Ctrl-C, SIGTERM, and a terminal that goes away (SIGHUP), from when it is made.
+/// Receives SIGINT, SIGTERM and SIGHUP from its creation on.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -33,6 +34,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// Starts to receive the signals.
+    ///
     /// # Errors
     /// The kernel refuses.
     pub(crate) fn new() -> anyhow::Result<Self> {
@@ -43,7 +46,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next.
+    /// Waits for the next signal.
     pub(crate) async fn wait(&mut self) -> Interrupted {
         Interrupted(tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),

@@ -1,4 +1,5 @@
-//! `airtcp sweep`: every combination of some values with every seed, here or in shards on other machines.
+//! `airtcp sweep`: simulates every combination of values with every seed, here or in shards on
+//! other machines.
 
 use std::env;
 use std::io::{self, BufWriter};
@@ -14,7 +15,7 @@ use crate::output::{self, Mistake};
 use crate::progress::Progress;
 use crate::{file, value};
 
-/// No sweep's file is longer.
+/// The maximum size of a sweep's file, in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// `airtcp sweep`.
@@ -42,13 +43,15 @@ enum SweepCommand {
 #[derive(Args, Debug)]
 struct GridArgs {
     /// Experiment file with axes; with --vary a scenario file
-    // Optional in type alone: clap asks for it unless there is a subcommand, which has one of its own.
+    // Optional only in its type: clap requires it unless a subcommand is given, which has its own.
     #[arg(value_name = "FILE.toml", required = true)]
     file: Option<PathBuf>,
-    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno; may be repeated
+    /// Key of the scenario to vary and its values, as in flow.0.strategies=rack/cubic,sack/reno;
+    /// may be repeated
     #[arg(long, value_name = "KEY=A,B", value_parser = axis)]
     vary: Vec<(String, Vec<String>)>,
-    /// Number of seeds of each combination, starting from 1 [default: that of the file; with --vary: 10]
+    /// Number of seeds of each combination, starting from 1 [default: that of the file; with
+    /// --vary: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
     seeds: Option<u32>,
 }
@@ -103,7 +106,7 @@ struct MergeArgs {
     out: PathBuf,
 }
 
-/// `--vary`.
+/// Parses `--vary`.
 fn axis(text: &str) -> Result<(String, Vec<String>), String> {
     let (key, values) = text
         .split_once('=')
@@ -112,10 +115,10 @@ fn axis(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((key.trim().to_owned(), values))
 }
 
-/// Runs the sweep, or one of its commands. A signal ends it at once: what has a record keeps it.
+/// Runs the sweep, or one of its commands. A signal ends it at once; finished records are kept.
 ///
 /// # Errors
-/// The file cannot be read or run; a shard is missing or damaged; writing.
+/// The file cannot be read or run; a shard is missing or damaged; a result cannot be written.
 pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
     let HereArgs { grid, out, threads } = &args.here;
     let (grid, task) = match (&args.command, out) {
@@ -132,7 +135,7 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
     let sweep = sweep(grid, &file)?;
     match task {
         Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
-            // The reader, for example `head`, does not want the rest.
+            // The reader, for example `head`, has closed the pipe.
             Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             planned => planned.map_err(as_mistake),
         },
@@ -145,7 +148,7 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What is to be done with a sweep.
+/// The task of the command.
 enum Task<'a> {
     Plan,
     Run(Shard, &'a Path, Option<NonZero<usize>>),
@@ -153,7 +156,7 @@ enum Task<'a> {
     All(&'a Path, Option<NonZero<usize>>),
 }
 
-/// The file of a sweep, by its name.
+/// Reads the file of a sweep; returns its name and text.
 fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
     let name = args.path().display().to_string();
     let text = file::read(args.path(), LONGEST_FILE).map_err(|error| {
@@ -164,7 +167,7 @@ fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
 }
 
 fn sweep<'s>(args: &GridArgs, (name, text): &'s (String, String)) -> anyhow::Result<Sweep<'s>> {
-    // A trace is looked for beside the file that names it.
+    // The path of a trace is relative to the file that names it.
     let directory = args.path().parent().unwrap_or(Path::new("")).to_owned();
     let load = move |trace: &str| file::link_trace(&directory.join(trace));
     let seeds = args.seeds.map(u64::from);
@@ -180,7 +183,7 @@ fn sweep<'s>(args: &GridArgs, (name, text): &'s (String, String)) -> anyhow::Res
     })
 }
 
-/// An error, which is a mistake if the command line or the file is the reason.
+/// Converts an error, which is a mistake if the command line or the file causes it.
 fn as_mistake(error: LabError) -> anyhow::Error {
     match error {
         LabError::Sim(error @ SimError::Setting { .. }) => {
@@ -195,7 +198,7 @@ fn as_mistake(error: LabError) -> anyhow::Error {
     }
 }
 
-/// The shard that is asked for, by the command line or by a cluster.
+/// Returns the shard to run, from the command line or the environment of a cluster.
 fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Mistake> {
     if let Some(shard) = args.shard {
         return Ok(shard);
@@ -204,7 +207,7 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
         let text = variable(name)?;
         Some((name, text.parse::<u64>().ok()))
     };
-    // HyperQueue may run within a job of Slurm.
+    // HyperQueue may run within a Slurm job, so that its variable has precedence.
     let found = ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
     let Some((name, task)) = found.into_iter().find_map(number) else {
         let what = match args.shards {
@@ -216,7 +219,8 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
     };
     let is_array = name == "SLURM_ARRAY_TASK_ID";
     let of = args.shards.or_else(|| {
-        // Only an array 1-N has all shards: of another one the tasks may be a part.
+        // Only an array 1-N certainly has all shards: the tasks of another array may be a part of
+        // them.
         let [count, least, most] = ["COUNT", "MIN", "MAX"]
             .map(|what| number_of(&variable, &format!("SLURM_ARRAY_TASK_{what}")));
         count.filter(|_| is_array && least == Some(1) && most == count)
@@ -288,7 +292,7 @@ fn merge(sweep: &Sweep<'_>, grid: &GridArgs, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What to type to run a shard.
+/// Returns the command line that runs a shard.
 fn run_line(grid: &GridArgs, shard: Shard, out: &Path) -> String {
     let quoted =
         |word: String| match word.chars().all(|c| c.is_alphanumeric() || "._-/=,:".contains(c)) {
@@ -322,7 +326,7 @@ mod tests {
         line.map_err(|error| error.to_string())
     }
 
-    /// The shard of `run` with these options and variables of the environment.
+    /// Returns the shard of `run` with these options and environment variables.
     fn of(options: &str, environment: &[(&str, &str)]) -> Result<String, String> {
         let line = format!("sweep run a.toml --out d{options}");
         let Some(SweepCommand::Run(args)) = parse(&line)?.command else { panic!("{line}") };
@@ -372,7 +376,7 @@ mod tests {
         assert_eq!(of(" --shard 2/5", &array), Ok("2/5".to_owned()));
         assert_eq!(of("", &array), Ok("3/8".to_owned()));
         assert_eq!(of(" --shards 10", &array), Ok("3/10".to_owned()));
-        // Tasks that are run again are not all of them.
+        // A repeated part of the tasks does not give the number of shards.
         let again = slurm("7", "3", "7", "2");
         assert!(of("", &again).unwrap_err().contains("add --shards N, or submit the array 1-N"));
         assert_eq!(of(" --shards 8", &again), Ok("7/8".to_owned()));

@@ -1,20 +1,22 @@
-//! Tables of measurements, and the numbers in them.
+//! Formats tables of measurements and their numbers.
 
 use airtcp_link::spec::Part;
 use airtcp_sim::Interval;
 use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 
-/// As wide as a terminal is at least.
+/// The minimum width of a terminal, in columns.
 pub(crate) const WIDTH: u16 = 80;
 
-/// The columns of the terminal that stdout is, or what COLUMNS says; `None` where lines may be of any length, as in a file.
+/// Returns the width from COLUMNS or of the terminal on stdout, at least 40; `None` if lines may
+/// have any length, as in a file.
 pub(crate) fn width() -> Option<u16> {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     said.or_else(|| terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0))
         .map(|width: u16| width.max(40))
 }
 
-/// A table whose columns from `numbers` on stand right. It has no lines between its columns, which take room.
+/// Creates a table whose columns from `numbers` on are right-aligned. It has no lines between
+/// columns, to save width.
 pub(crate) fn table(
     header: impl Into<Row>,
     numbers: usize,
@@ -38,8 +40,8 @@ pub(crate) fn table(
     table
 }
 
-/// The first of the layouts that fits a terminal, with less room between its columns if it takes that; the last one if
-/// none does.
+/// Draws the first layout that fits a terminal, with narrower padding if that makes it fit; the
+/// last one if none does. Returns its text and the layout.
 pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Table) -> (String, T) {
     let fits = |text: &str| text.lines().all(|line| line.chars().count() <= usize::from(WIDTH));
     let mut last = (String::new(), widest);
@@ -60,7 +62,8 @@ pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Tabl
     last
 }
 
-/// A text in lines that fit a terminal. The first begins as the text does, the others with `indent` spaces.
+/// Wraps a text to the width of a terminal. The first line keeps its indentation; further ones get
+/// `indent` spaces.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut width = text.len() - text.trim_start().len();
     let mut lines = " ".repeat(width);
@@ -82,7 +85,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     lines
 }
 
-/// The parts of a description, as `--help` has them.
+/// Formats the parts of a description for `--help`.
 pub(crate) fn parts(parts: &[Part]) -> String {
     let shown = |part: &Part| {
         let meaning = wrapped(&format!("    {}", part.meaning), 4);
@@ -91,7 +94,7 @@ pub(crate) fn parts(parts: &[Part]) -> String {
     parts.iter().map(shown).collect()
 }
 
-/// What a link does in the direction of the data and in the other.
+/// Formats the links in the direction of the data and in the other.
 pub(crate) fn link_lines([forth, back]: &[String; 2]) -> String {
     if forth == back {
         return wrapped(&format!("link:  {forth}"), 7);
@@ -99,20 +102,20 @@ pub(crate) fn link_lines([forth, back]: &[String; 2]) -> String {
     wrapped(&format!("forth: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
 }
 
-/// `9.41 ±0.05`, without the interval if there is none; `-` of no values.
+/// Formats `9.41 ±0.05`, without the interval if there is none; `-` without values.
 pub(crate) fn shown(interval: &Interval, factor: f64, decimals: usize) -> String {
     let mean = interval.mean * factor;
     match interval.half_width {
         _ if interval.n == 0 => "-".to_owned(),
         None | Some(0.0) if mean == 0.0 => "0".to_owned(),
-        // A whole number of one run needs no point.
+        // A whole number of a single run gets no decimals.
         None if mean.fract() == 0.0 && factor == 1.0 => format!("{mean}"),
         None => format!("{mean:.decimals$}"),
         Some(half) => format!("{mean:.decimals$} ±{:.decimals$}", half * factor),
     }
 }
 
-/// The mean alone, where there is no room for all intervals.
+/// Formats the mean alone, for narrow layouts.
 pub(crate) fn mean(interval: &Interval, factor: f64, decimals: usize) -> String {
     match interval.n {
         0 => "-".to_owned(),
@@ -121,7 +124,7 @@ pub(crate) fn mean(interval: &Interval, factor: f64, decimals: usize) -> String 
     }
 }
 
-/// The unit that fits a rate, and the factor to it from bit/s.
+/// Returns the unit for a rate, and the factor that converts bit/s to it.
 pub(crate) const fn rate_unit(rate: f64) -> (f64, &'static str) {
     match rate {
         1e9.. => (1e-9, "Gbit/s"),

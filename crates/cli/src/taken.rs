@@ -1,4 +1,5 @@
-//! Addresses and networks that the kernel has already: a device that is made shall not take them away.
+//! Checks addresses and networks against those of the kernel, so that a new device does not take
+//! them over.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,10 +9,10 @@ use anyhow::bail;
 
 use crate::device::{KernelSide, neighbour};
 
-/// Checks that none of a stack's `own` addresses is the kernel's.
+/// Checks that none of a stack's `own` addresses belongs to the kernel.
 ///
 /// # Errors
-/// One is; another is named.
+/// One does; the text suggests another.
 pub(crate) fn check_addresses(own: &[Cidr], there: &[Interface]) -> anyhow::Result<()> {
     for cidr in own {
         let address = cidr.address();
@@ -26,11 +27,11 @@ pub(crate) fn check_addresses(own: &[Cidr], there: &[Interface]) -> anyhow::Resu
     Ok(())
 }
 
-/// Checks that the kernel's `side` of a device that is to be made takes no network of another interface, and that
-/// none of the stack's `own` addresses is the kernel's.
+/// Checks that the kernel's `side` of a new device overlaps no network of another interface, and
+/// that none of the stack's `own` addresses belongs to the kernel.
 ///
 /// # Errors
-/// One does, or is; a free network is named.
+/// One does; the text suggests a free network.
 pub(crate) fn check_networks(
     side: &KernelSide,
     own: &[Cidr],
@@ -38,7 +39,7 @@ pub(crate) fn check_networks(
 ) -> anyhow::Result<()> {
     let all: Vec<_> = there.iter().flat_map(networks).chain(own.iter().copied()).collect();
     for new in side.addresses.iter().filter_map(stack_cidr) {
-        // Every link has the link-local one.
+        // Every interface has the link-local network.
         if is_link_local(new.address()) {
             continue;
         }
@@ -55,7 +56,7 @@ pub(crate) fn check_networks(
     check_addresses(own, there)
 }
 
-/// Whether an address is one of those that every IPv6 link has (RFC 4291 section 2.5.6).
+/// Returns whether an address is link-local (RFC 4291 section 2.5.6).
 pub(crate) fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
@@ -77,7 +78,7 @@ fn overlap(one: Cidr, other: Cidr) -> bool {
     one.contains(other.address()) || other.contains(one.address())
 }
 
-/// The network, host bits cleared.
+/// Formats the network, with the host bits cleared.
 fn network(cidr: Cidr) -> String {
     let length = u32::from(cidr.prefix_len());
     let address: IpAddr = match cidr.address() {
@@ -93,7 +94,8 @@ fn network(cidr: Cidr) -> String {
     format!("{address}/{length}")
 }
 
-/// An address in a private network that overlaps none of `taken`; in the first one, should all do so.
+/// Returns an address in a private network that overlaps none of `taken`; if all do, in the first
+/// one.
 fn free(is_ipv4: bool, taken: &[Cidr]) -> String {
     let candidate = |n: u8| -> Cidr {
         let (address, prefix) = match is_ipv4 {
@@ -111,7 +113,7 @@ fn free(is_ipv4: bool, taken: &[Cidr]) -> String {
 mod tests {
     use super::*;
 
-    // Written as `ip -br addr` prints it.
+    // In the format of `ip -br addr`.
     fn machine() -> Vec<Interface> {
         let lines = [
             "lo UNKNOWN 127.0.0.1/8 ::1/128",
@@ -148,7 +150,7 @@ mod tests {
                 "10.0.0.3/24",
                 "10.0.0.0/24 is in use on tun0: choose another network, such as 10.0.1.2/24",
             ),
-            // Larger, and smaller.
+            // A larger and a smaller network.
             (
                 "192.168.0.2/16",
                 "192.168.1.0/24 is in use on eth0: choose another network, such as 10.0.1.2/24",
@@ -165,7 +167,7 @@ mod tests {
                 "fd00::5/64",
                 "fd00::/64 is in use on tun0: choose another network, such as fd00:0:0:1::2/64",
             ),
-            // One of two is enough, and neither is advised.
+            // One of two overlaps, and neither is suggested.
             (
                 "10.0.1.2/24 127.0.0.2/8",
                 "127.0.0.0/8 is in use on lo: choose another network, such as 10.0.2.2/24",
@@ -173,7 +175,7 @@ mod tests {
         ] {
             assert_eq!(new_device(own, &[]).unwrap_err(), refused, "{own}");
         }
-        // Somebody else's router.
+        // The router of another network.
         let router = new_device("10.7.0.2/32", &["192.168.1.1"]).unwrap_err();
         assert!(router.starts_with("192.168.1.0/24 is in use on eth0"), "{router}");
     }

@@ -1,8 +1,9 @@
-//! Resumes interrupted uploads: the fields and requests of client and server.
+//! Resumable uploads: the header fields and formats shared by client and server.
 //!
-//! Fields, media type and answers are those of draft-ietf-httpbis-resumable-upload; the digests are those of RFC 9530.
-//! Ours alone: the upload of `/name` is the resource `/name?upload`, so that a client that was killed finds it again. The
-//! draft has the server choose, and tell in an interim answer (104), which hyper does not send.
+//! Fields, media type and responses are those of draft-ietf-httpbis-resumable-upload, and the
+//! digests those of RFC 9530. One deviation: the upload of `/name` is the resource `/name?upload`,
+//! so that a client that was killed finds it again. In the draft the server chooses the resource
+//! and announces it in an interim response (104), which hyper cannot send.
 
 use std::io::{self, Read};
 
@@ -10,42 +11,42 @@ use data_encoding::BASE64;
 use hyper::header::{HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};
 
-/// Bytes of the whole that are there, or where those of a request belong.
+/// The number of bytes that the server holds, or the position of a request's content.
 pub(crate) static UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
-/// Whether that is all; of a request, with its content.
+/// Whether the upload is complete; in a request, with its content.
 pub(crate) static UPLOAD_COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
-/// Of the whole, in bytes.
+/// The length of the whole file, in bytes.
 pub(crate) static UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
-/// The SHA-256 of the whole, or of what is held.
+/// The SHA-256 of the whole file, or of the held bytes.
 pub(crate) static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// Asks for that (RFC 9530 section 4).
+/// Requests that digest (RFC 9530 section 4).
 pub(crate) static WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
 /// The media type of a PATCH that appends.
 pub(crate) const PARTIAL_UPLOAD: &str = "application/partial-upload";
 
-/// The query that makes the upload of a target's URL.
+/// The query that turns the URL of a target into that of its upload.
 pub(crate) const QUERY: &str = "upload";
 
-/// Bytes that are read at once.
+/// Size of a read, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// A field that is an integer of RFC 9651 (section 3.3.1) and not negative. What is none, or comes twice, is as if it was
-/// not there.
+/// Parses a field that is a non-negative integer of RFC 9651 (section 3.3.1). A field that is
+/// invalid or repeated counts as absent.
 pub(crate) fn integer(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let text = only(headers, name)?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 15;
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Whether a field is the boolean true (RFC 9651 section 3.3.6).
+/// Returns whether a field is the boolean true (RFC 9651 section 3.3.6).
 pub(crate) fn is_true(headers: &HeaderMap, name: &HeaderName) -> bool {
     only(headers, name) == Some("?1")
 }
 
-/// The SHA-256 among the digests of a field, as [`field`] writes it. What is none, or comes twice, is as if it was not
-/// there.
+/// Returns the SHA-256 of the field Repr-Digest, in the form of [`field`]. A digest that is invalid
+/// or repeated counts as absent.
 pub(crate) fn digest(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all(&REPR_DIGEST).iter().filter_map(|line| line.to_str().ok());
     let mut all = lines.flat_map(|line| line.split(',').map(str::trim));
@@ -63,7 +64,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     values.next().is_none().then_some(value)
 }
 
-/// What was hashed so far as a value of `Repr-Digest` (RFC 9530 section 3): `sha-256=:BASE64:`.
+/// Formats the hash so far as a value of `Repr-Digest` (RFC 9530 section 3): `sha-256=:BASE64:`.
 pub(crate) fn field(hash: &Sha256) -> String {
     format!("sha-256=:{}:", BASE64.encode(&hash.clone().finalize()))
 }
@@ -71,7 +72,7 @@ pub(crate) fn field(hash: &Sha256) -> String {
 /// Adds the next `length` bytes of `reader` to `hash`.
 ///
 /// # Errors
-/// Those of reading; there are less.
+/// Those of reading; `reader` has fewer bytes.
 pub(crate) fn take_in(hash: &mut Sha256, reader: impl Read, length: u64) -> io::Result<()> {
     let mut left = length;
     let mut reader = reader.take(length);

@@ -1,4 +1,4 @@
-//! Values on the command line. Each parser's error says what is allowed, and gives an example.
+//! Parses values of the command line. Each error says what is allowed, and gives an example.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +16,15 @@ use airtcp_types::{ByteCount, Rate};
 
 use crate::args::{ServiceKind, ServiceSpec};
 
-/// The most that `--size` takes.
+/// The maximum of `--size`.
 const LARGEST: ByteCount = ByteCount::from_mib(64 * 1024);
 
-/// A value that says itself how it is written.
+/// Parses a value with the `FromStr` of its type, whose errors name the allowed values.
 pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// `--strategies`.
+/// Parses `--strategies`.
 pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
     if matches!(text.parse::<Sender>(), Ok(Sender::Rrtp(_))) {
         return Err("rrtp is another transport than TCP: use airtcp quickserve and airtcp quickget; for example \
@@ -34,7 +34,7 @@ pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
     text.parse().map_err(|error| format!("{error}; for example --strategies rack/cubic/dcr:timer"))
 }
 
-/// Tables show combinations, which are longer than one part.
+/// Rejects a whole combination, which a user may have copied from a table, in place of one part.
 fn refuse_whole(text: &str) -> Result<(), String> {
     match text.contains('/') {
         true => Err(format!("this names more than one part: use --strategies {text}")),
@@ -42,7 +42,7 @@ fn refuse_whole(text: &str) -> Result<(), String> {
     }
 }
 
-/// `--detection`.
+/// Parses `--detection`.
 pub(crate) fn detection(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(Some(text), None, None) {
@@ -51,7 +51,7 @@ pub(crate) fn detection(text: &str) -> Result<String, String> {
     }
 }
 
-/// `--congestion`.
+/// Parses `--congestion`.
 pub(crate) fn congestion(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(None, Some(text), None) {
@@ -60,7 +60,7 @@ pub(crate) fn congestion(text: &str) -> Result<String, String> {
     }
 }
 
-/// `--judge`.
+/// Parses `--judge`.
 pub(crate) fn judge(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(None, None, Some(text)) {
@@ -72,23 +72,23 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
     }
 }
 
-/// A rate, as links have it.
+/// Parses a rate, in the syntax of links.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     spec::rate(text)
         .ok_or_else(|| "expected a number with kbit, mbit or gbit; for example 20mbit".to_owned())
 }
 
-/// `--profile`.
+/// Parses `--profile`.
 pub(crate) fn profile(text: &str) -> Result<Profile, String> {
     text.parse().map_err(|error| format!("{error}; for example --profile modern"))
 }
 
-/// `--ecn`.
+/// Parses `--ecn`.
 pub(crate) fn ecn(text: &str) -> Result<EcnMode, String> {
     text.parse().map_err(|error| format!("{error}; for example --ecn accurate"))
 }
 
-/// `--tun`.
+/// Parses `--tun`.
 pub(crate) fn tun(text: &str) -> Result<String, String> {
     let forbidden = |c: char| c.is_whitespace() || "/:%".contains(c);
     if !(1..=15).contains(&text.len()) || text.contains(forbidden) || [".", ".."].contains(&text) {
@@ -101,19 +101,20 @@ pub(crate) fn tun(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `--queues`. The most is the kernel's `MAX_TAP_QUEUES`.
+/// Parses `--queues`. The maximum is the kernel's `MAX_TAP_QUEUES`.
 pub(crate) fn queues(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| (1..=256).contains(count));
     count.ok_or_else(|| "a TUN device has 1 to 256 queues; for example --queues 2".to_owned())
 }
 
-/// `--address`.
+/// Parses `--address`.
 pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const EXAMPLE: &str = "for example --address 10.0.0.2/24 or --address fd00::2/64";
     const ALLOWED: &str =
         "expected an address with a prefix length, up to /32 for IPv4 and /128 for IPv6";
     let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
-    // A host's network alone has no address for the kernel; who wants that says so.
+    // The network of a single host has no address for the kernel; a user who wants that writes the
+    // prefix length.
     if !text.contains('/') {
         return Err(format!("{ALLOWED} (the prefix length is missing); {EXAMPLE}"));
     }
@@ -128,15 +129,16 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     Ok(cidr)
 }
 
-/// Whether the part of an IPv4 address that counts hosts is all zeros or all ones, which is the
-/// network itself or its broadcast address (RFC 1122 section 3.2.1.3; not of two: RFC 3021).
+/// Returns whether the host bits of an IPv4 address are all zeros or all ones, which is the network
+/// itself or its broadcast address (RFC 1122 section 3.2.1.3). Networks of two addresses have
+/// neither (RFC 3021).
 fn names_a_network(cidr: Cidr) -> bool {
     let IpAddr::V4(address) = cidr.address() else { return false };
     let hosts = u32::MAX.checked_shr(cidr.prefix_len().into()).unwrap_or(0);
     hosts > 1 && [0, hosts].contains(&(address.to_bits() & hosts))
 }
 
-/// `--gateway`.
+/// Parses `--gateway`.
 pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
     let address: Option<IpAddr> = text.parse().ok();
     address.filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback()).ok_or_else(
@@ -148,7 +150,7 @@ pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
     )
 }
 
-/// `--metrics`.
+/// Parses `--metrics`.
 pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
@@ -156,9 +158,9 @@ pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// `--send-buffer` and `--receive-buffer`.
+/// Parses `--send-buffer` and `--receive-buffer`.
 pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
-    // Two segments at least, and at most what the connections of a peer hold together.
+    // From two segments to the memory that the connections of a peer may hold together.
     let sizes = ByteCount::from_kib(4)..=Quota::PEER.memory;
     size(text).ok().filter(|bytes| sizes.contains(bytes)).ok_or_else(|| {
         format!(
@@ -169,13 +171,13 @@ pub(crate) fn buffer(text: &str) -> Result<ByteCount, String> {
     })
 }
 
-/// `--mtu`.
+/// Parses `--mtu`.
 pub(crate) fn mtu(text: &str) -> Result<u16, String> {
     let mtu = text.parse().ok().filter(|mtu| *mtu >= 576);
     mtu.ok_or_else(|| "the MTU is 576 to 65535 bytes; for example --mtu 1500".to_owned())
 }
 
-/// `SERVICE`.
+/// Parses `SERVICE`.
 pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let (port, directory) = match rest.split_once(':') {
@@ -210,7 +212,7 @@ pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
     }
 }
 
-/// What one description of a link says of both directions.
+/// Both directions of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPair {
     /// From the first end to the second.
@@ -220,18 +222,18 @@ pub(crate) struct LinkPair {
 }
 
 impl LinkPair {
-    /// This link, with the way back of the other one if there is one.
+    /// Returns this link, with the back direction of `other` if it is given.
     pub(crate) fn with_back(&self, other: Option<&Self>) -> Self {
         Self { forth: self.forth.clone(), back: other.unwrap_or(self).back.clone() }
     }
 }
 
-/// What is to be compared, nothing of it twice.
+/// A list without duplicates.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Several<T>(pub(crate) Vec<T>);
 
 impl<T: PartialEq> Several<T> {
-    /// Those of the others that are not there yet.
+    /// Appends the items that are not in the list yet.
     pub(crate) fn extend(&mut self, others: impl IntoIterator<Item = T>) {
         for one in others {
             if !self.0.contains(&one) {
@@ -241,7 +243,7 @@ impl<T: PartialEq> Several<T> {
     }
 }
 
-/// `--with`.
+/// Parses `--with`.
 pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     text: &str,
 ) -> Result<Several<T>, String> {
@@ -256,7 +258,7 @@ pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     Ok(list)
 }
 
-/// A link in netem's words, or by name.
+/// Parses a link in netem's syntax, or by name.
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     if text.trim().is_empty() {
         return Err(
@@ -269,17 +271,17 @@ pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     Ok(LinkPair { forth, back })
 }
 
-/// `--radio`.
+/// Parses `--radio`.
 pub(crate) fn radio(text: &str) -> Result<RadioSpec, String> {
     text.parse().map_err(|error: SpecError| error.to_string())
 }
 
-/// `--arq`.
+/// Parses `--arq`.
 pub(crate) fn arq(text: &str) -> Result<Arq, String> {
     text.parse().map_err(|error| format!("{error}; for example --arq mac+link"))
 }
 
-/// `--seconds`.
+/// Parses `--seconds`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
@@ -288,7 +290,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// `--from` and `--to`.
+/// Parses `--from` and `--to`.
 pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
@@ -296,7 +298,7 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// A whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 pub(crate) fn whole<T>(
     least: T,
     most: T,
@@ -313,28 +315,28 @@ where
     }
 }
 
-/// `--seeds`.
+/// Parses `--seeds`.
 pub(crate) fn seeds(text: &str) -> Result<u32, String> {
     whole(1, 100_000, "--seeds 10")(text)
 }
 
-/// `--seed`.
+/// Parses `--seed`.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number, 0 or more; for example --seed 7".to_owned())
 }
 
-/// `--threads`.
+/// Parses `--threads`.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
     let most = NonZero::new(1_024).unwrap_or(NonZero::<usize>::MIN);
     whole(NonZero::<usize>::MIN, most, "--threads 2")(text)
 }
 
-/// `--connections`.
+/// Parses `--connections`.
 pub(crate) fn connections(text: &str) -> Result<usize, String> {
     whole(1, 1_000_000, "--connections 256")(text)
 }
 
-/// `--size`.
+/// Parses `--size`.
 pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let factor: Option<u64> = match &text[digits..] {

@@ -1,4 +1,4 @@
-//! A timer that rings when it should.
+//! A timer with a resolution of microseconds.
 
 use std::io;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::io::unix::AsyncFd;
 use crate::Clock;
 use crate::sys::{self, Timer};
 
-/// A timer of the kernel's: it rings within tens of microseconds of its time, where the runtime's own timers
-/// count in milliseconds.
+/// A kernel timer (timerfd). It wakes within tens of microseconds of its time, whereas the
+/// runtime's own timers count milliseconds.
 #[derive(Debug)]
 pub struct Alarm {
     fd: AsyncFd<Timer>,
@@ -21,21 +21,21 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm that is off, for the current runtime.
+    /// Creates an alarm that is off, on the current runtime.
     ///
     /// # Errors
-    /// The process has no descriptor left.
+    /// The process has no file descriptor left.
     ///
     /// # Panics
-    /// Outside a tokio runtime, and in one built without its IO driver.
+    /// Outside a tokio runtime, and in a runtime built without its IO driver.
     pub fn new(clock: Clock) -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = Timer(TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?);
         Ok(Self { fd: sys::register_timer(timer)?, clock, armed: None })
     }
 
-    /// Sets it to ring at `at`, which may be past, or turns it off. Setting it to what it is set to costs
-    /// nothing.
+    /// Sets the alarm to `at`, which may be in the past, or turns it off. Setting it to its current
+    /// time costs no system call.
     ///
     /// # Errors
     /// None that the kernel documents.
@@ -45,13 +45,13 @@ impl Alarm {
         }
         self.armed = at;
         let Some(at) = at else { return Ok(self.fd.get_ref().0.unset()?) };
-        // Zero would turn it off.
+        // Zero would turn the timer off.
         let left = at.since(self.clock.now()).max(Duration::from_nanos(1));
         let once = Expiration::OneShot(TimeSpec::from_duration(left));
         Ok(self.fd.get_ref().0.set(once, TimerSetTimeFlags::empty())?)
     }
 
-    /// Waits until it rings; it is off then. Cancel-safe.
+    /// Waits until the alarm rings, after which it is off. Cancel-safe.
     ///
     /// # Errors
     /// The runtime is shutting down.
@@ -63,7 +63,7 @@ impl Alarm {
                     self.armed = None;
                     return rang;
                 }
-                // It was set anew after it had rung.
+                // The alarm was set again after it had rung.
                 Err(_would_block) => {}
             }
         }
@@ -93,7 +93,7 @@ mod tests {
         let clock = Clock::start();
         let mut alarm = Alarm::new(clock).unwrap();
         for later in [None, Some(clock.now() + Duration::from_secs(3_600))] {
-            // It has rung by now, and nobody has heard it.
+            // The alarm has rung by now, but nothing has waited for it.
             alarm.set(Some(Instant::ZERO)).unwrap();
             tokio::time::sleep(Duration::from_millis(2)).await;
             alarm.set(later).unwrap();

@@ -4,10 +4,9 @@ use std::time::{self, Duration, SystemTime, UNIX_EPOCH};
 
 use airtcp_types::Instant;
 
-/// Where time begins, and how late it is.
+/// The machine's monotonic clock with an origin.
 ///
-/// It is the machine's monotonic clock. Stamps of those who share one clock can be compared: a copy is
-/// the same clock.
+/// Timestamps of the same clock can be compared; a copy is the same clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: time::Instant,
@@ -15,18 +14,18 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Time begins now.
+    /// Starts a clock at the current time.
     pub fn start() -> Self {
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { started: time::Instant::now(), origin }
     }
 
-    /// The time since the beginning.
+    /// The time since the origin.
     pub fn now(self) -> Instant {
         Instant::ZERO + self.started.elapsed()
     }
 
-    /// When time began by the wall clock, since the Unix epoch.
+    /// The origin in wall-clock time since the Unix epoch.
     pub const fn origin(self) -> Duration {
         self.origin
     }

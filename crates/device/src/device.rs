@@ -1,4 +1,4 @@
-//! The one trait of all devices.
+//! The trait of all devices.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -7,21 +7,22 @@ use std::io;
 use airtcp_types::{Checksum, Packet};
 use airtcp_wire::Layout;
 
-/// What a device does for its user beyond carrying packets.
+/// The offloads of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// It completes the checksum of a packet marked [`Checksum::Partial`].
+    /// The device completes the checksum of a packet marked [`Checksum::Partial`].
     pub checksum_offload: bool,
-    /// It cuts a packet that has a `segment_size` into segments, and takes one whose payload is in its `tail`.
+    /// The device splits a packet that has a `segment_size` into segments, and accepts packets with
+    /// payload in `tail`.
     pub segmentation_offload: bool,
 }
 
 impl Capabilities {
-    /// Whether a device of these capabilities and this MTU may be handed `packet`.
+    /// Whether a device with these capabilities and this MTU accepts `packet`.
     ///
-    /// Of a super-segment the MTU is for its segments, and the whole may be as long as an IPv4 packet. What the device
-    /// is to finish has to be TCP or UDP.
+    /// For a super-segment the MTU limits its segments; the whole may be as long as an IPv4 packet.
+    /// Only TCP and UDP packets can be offloaded.
     pub(crate) fn allow(self, packet: &Packet, mtu: usize) -> bool {
         let is_partial = packet.checksum == Checksum::Partial;
         let layout = match packet.segment_size {
@@ -43,26 +44,26 @@ impl Capabilities {
     }
 }
 
-/// What went through a device, by the names of `ip -s link`, seen from its user.
+/// The counters of a device, with the names of `ip -s link`, from its user's point of view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Packets received.
     pub rx_packets: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes received, IP headers included.
     pub rx_bytes: u64,
-    /// Receives that failed.
+    /// Failed receive calls, and received packets that were dropped as malformed.
     pub rx_errors: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes sent, IP headers included.
     pub tx_bytes: u64,
     /// Packets dropped because the link was down.
     pub tx_dropped: u64,
-    /// Packets dropped because the device refused them: malformed, too long, or the device gone.
+    /// Packets dropped because the device refused them: malformed, too long, or the device is gone.
     pub tx_errors: u64,
 }
 
-/// What went through several devices, or queues of one, together.
+/// Sums the counters of several devices, or of the queues of one.
 impl std::iter::Sum for Counters {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
@@ -77,11 +78,10 @@ impl std::iter::Sum for Counters {
     }
 }
 
-/// Something that IP packets come from and go to.
+/// A network device that carries IP packets.
 ///
-/// A device has one owner that drives it. `readable` and `writable` are cancel-safe and borrow the
-/// device only while they wait, so that a `select!` over them and other things can be followed by
-/// batch work:
+/// One owner drives a device. `readable` and `writable` are cancel-safe and borrow the device only
+/// while they wait, so batch calls can follow a `select!` over them:
 ///
 /// ```no_run
 /// # use airtcp_device::Device;
@@ -102,24 +102,25 @@ impl std::iter::Sum for Counters {
 /// }
 /// ```
 pub trait Device: Send + Sync + 'static {
-    /// The name people know it by, for messages: the interface's for a TUN device.
+    /// The name of the device for messages; for a TUN device, the interface name.
     fn name(&self) -> &str;
 
-    /// The longest IP packet it carries now, in bytes, IP header included.
+    /// The current MTU: the length in bytes of the longest IP packet that the device carries, IP
+    /// header included.
     ///
-    /// It may change while the device is open, and asking may cost a system call: ask when a
-    /// connection opens, not for each packet.
+    /// It may change while the device is open, and reading it may cost a system call: call this
+    /// when a connection opens, not for each packet.
     fn mtu(&self) -> usize;
 
-    /// What it can do beyond carrying packets.
+    /// The offloads of the device.
     fn capabilities(&self) -> Capabilities;
 
-    /// What has gone through it so far.
+    /// The counters since the device was opened.
     fn counters(&self) -> Counters;
 
-    /// Waits until [`try_recv`](Device::try_recv) has something to tell: a packet, or an error.
+    /// Waits until [`try_recv`](Device::try_recv) has a packet or an error to return.
     ///
-    /// It may return without there being anything. Cancel-safe.
+    /// May complete without either. Cancel-safe.
     ///
     /// # Errors
     /// The runtime is shutting down.
@@ -127,38 +128,38 @@ pub trait Device: Send + Sync + 'static {
 
     /// Waits until [`try_send`](Device::try_send) may make progress. Cancel-safe.
     ///
-    /// Wait for it only after a `try_send` that left packets over; otherwise it returns at once.
+    /// Call it only after a `try_send` that left packets over; otherwise it returns at once.
     ///
     /// # Errors
     /// The runtime is shutting down.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Appends up to `max` waiting packets to `into` and gives their number, which may be zero.
+    /// Appends up to `max` received packets to `into` and returns their number, which may be zero.
     ///
     /// # Errors
-    /// The device is gone (its interface deleted, the other end dropped) and no packet will ever
-    /// come from it again. What arrived before is given first.
+    /// The device is gone (its interface was deleted, or the other end dropped), and no further
+    /// packet will be received. Packets that arrived before are returned first.
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize>;
 
-    /// Takes received packets back once they were worked: a device may use their memory for the next
-    /// ones. Nobody has to give any back.
+    /// Takes back received packets after processing: a device may reuse their memory. Calling it is
+    /// optional.
     fn recycle(&mut self, packets: &mut Vec<Packet>) {
         packets.clear();
     }
 
-    /// Sends packets from the front of `packets` until it is empty or the device is full, and gives
-    /// the number taken out.
+    /// Sends packets from the front of `packets` until it is empty or the device is full; returns
+    /// the number of packets removed.
     ///
-    /// A packet that the device refuses is counted and dropped, and is in the number. What is left
-    /// over waits for [`writable`](Device::writable).
+    /// A packet that the device refuses is counted, dropped, and included in the number. To send
+    /// the rest, wait for [`writable`](Device::writable).
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize;
 
-    /// Gives back packets that were sent, emptied: who makes the next ones may use their memory. A device
-    /// keeps a bounded number, and nobody has to ask for them.
+    /// Moves sent packets, emptied, to `into`, so that their memory can be reused. A device keeps a
+    /// bounded number of them; calling it is optional.
     fn reclaim(&mut self, _into: &mut Vec<Packet>) {}
 
     /// Waits for the first packet, then appends up to `max` packets to `into` without waiting
-    /// again, and gives their number: at least one, unless `max` is zero. Cancel-safe.
+    /// again; returns their number: at least one, unless `max` is zero. Cancel-safe.
     ///
     /// # Errors
     /// As [`try_recv`](Device::try_recv).
@@ -180,8 +181,8 @@ pub trait Device: Send + Sync + 'static {
 
     /// Sends all of `packets`, waiting while the device is full.
     ///
-    /// Cancel-safe: what was not sent is still in `packets`, except that a runtime which is
-    /// shutting down ends the wait too.
+    /// Cancel-safe: unsent packets remain in `packets`. They also remain there if the runtime shuts
+    /// down, which ends the wait.
     fn send(&mut self, packets: &mut VecDeque<Packet>) -> impl Future<Output = ()> + Send {
         async move {
             loop {

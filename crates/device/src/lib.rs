@@ -1,13 +1,14 @@
-//! Devices: where a stack reads and writes packets.
+//! Devices, from which a stack receives packets and to which it sends them.
 //!
-//! A [`Device`] takes and gives IP packets in batches, without link headers: a [`Tun`] shares them
-//! with the Linux kernel, a [`Memory`] with the other end of its [`pair`](memory::pair). Packets
-//! flow in with [`Device::try_recv`] and out with [`Device::try_send`]; a loop that drives one
-//! waits for [`Device::readable`], and for [`Device::writable`] only when a send left something
-//! over. A packet that a device refuses is counted ([`Counters`]) and dropped; no loop ends for it.
+//! A [`Device`] exchanges IP packets without link headers, in batches: a [`Tun`] with the Linux
+//! kernel, a [`Memory`] with the other end of its [`pair`](memory::pair). [`Device::try_recv`]
+//! receives packets and [`Device::try_send`] sends them. The loop that drives a device waits for
+//! [`Device::readable`], and for [`Device::writable`] only while packets are left over from a send.
+//! A packet that a device refuses is counted ([`Counters`]) and dropped; it does not end the loop.
 //!
-//! Loops that drive a state machine on a device are in `airtcp-net`. They read a [`Clock`], which several may
-//! share, and wait for an [`Alarm`], which is finer than the runtime's timers.
+//! The loops that drive a state machine on a device are in `airtcp-net`. They read a [`Clock`],
+//! which several loops can share, and wait for an [`Alarm`], which has a finer resolution than the
+//! runtime's timers.
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -27,10 +28,12 @@
 //! # }
 //! ```
 //!
-//! A device that offloads ([`Capabilities`]) takes and gives super-segments, and packets whose checksum is left
-//! open: a [`Tun`] opened so, and an [`offloading_pair`](memory::offloading_pair).
+//! An offloading device ([`Capabilities`]) sends and receives super-segments, and packets whose
+//! checksum is not complete: a [`Tun`] opened with offload, and an
+//! [`offloading_pair`](memory::offloading_pair).
 //!
-//! Not here: TAP devices, and addresses and routes, which belong to whoever made the interface.
+//! Not supported: TAP devices. Not part of this crate: addresses and routes, which the creator of
+//! the interface configures.
 #![deny(unsafe_code)]
 
 mod alarm;

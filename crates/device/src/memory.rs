@@ -1,4 +1,4 @@
-//! Two devices that are each other's other end, in memory.
+//! A pair of devices that are connected in memory.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,17 +9,19 @@ use tokio::sync::Notify;
 
 use crate::{Capabilities, Counters, Device};
 
-/// Two ends: what is sent into one comes out of the other, in order.
+/// Creates a pair of connected devices: packets sent into one are received from the other, in
+/// order.
 ///
 /// Each direction holds up to `capacity` packets (at least one) of up to `mtu` bytes. A full
-/// direction pushes back: the sender keeps its packets and waits in [`Device::writable`]. Nothing
-/// is lost here; loss is for the test device or the link in between.
+/// direction exerts back-pressure: the sender keeps its packets and waits in [`Device::writable`].
+/// No packet is lost; to lose packets, put a link between two pairs.
 pub fn pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
     ends(mtu, capacity, Capabilities::default())
 }
 
-/// A [`pair`] of offloading devices: super-segments, the segments of which are of up to `mtu` bytes, and packets with a
-/// partial checksum come out as they were sent, as between two containers on a machine.
+/// Creates a [`pair`] of offloading devices. Super-segments, whose segments have up to `mtu` bytes,
+/// and packets with a partial checksum are received as they were sent, as between two containers on
+/// one machine.
 pub fn offloading_pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
     ends(mtu, capacity, Capabilities { checksum_offload: true, segmentation_offload: true })
 }
@@ -37,7 +39,7 @@ fn ends(mtu: usize, capacity: usize, capabilities: Capabilities) -> (Memory, Mem
     (end(&one, &other), end(&other, &one))
 }
 
-/// One end of a [`pair`]. Dropping it ends the other.
+/// One end of a [`pair`]. Dropping it closes the other end.
 #[derive(Debug)]
 pub struct Memory {
     mtu: usize,
@@ -51,7 +53,8 @@ pub struct Memory {
 struct Direction {
     capacity: usize,
     queue: Mutex<Queue>,
-    // Each has at most one waiter, the end on its side, so one stored permit loses no wake-up.
+    // Each has at most one waiter, the end on its side, so no wake-up is lost with one stored
+    // permit.
     arrived: Notify,
     drained: Notify,
 }
@@ -263,7 +266,7 @@ mod tests {
         right.try_recv(&mut received, 8).unwrap();
         assert_eq!((received.len(), &received[0]), (2, &good));
 
-        // The plain one has none of it.
+        // A pair without offload refuses both.
         let (mut left, _right) = pair(65_535, 8);
         let whole = Packet { segment_size: None, checksum: Checksum::Full, ..good.clone() };
         assert_eq!(left.try_send(&mut VecDeque::from([good, whole])), 2);
@@ -278,7 +281,7 @@ mod tests {
         let mut batch = Vec::new();
         assert_eq!(right.recv(&mut batch, 8).await.unwrap(), 1);
         assert!(right.recv(&mut batch, 8).await.is_err());
-        // Sending into the void ends, and is counted.
+        // Sending to a dropped end does not block; the packets are counted.
         right.send(&mut packets(&[40; 20])).await;
         assert_eq!(right.counters().tx_errors, 20);
     }

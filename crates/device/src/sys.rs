@@ -1,4 +1,4 @@
-//! The unsafe calls on a timer's descriptor.
+//! The unsafe call that registers a timer's descriptor.
 #![expect(unsafe_code, reason = "the reactor takes descriptors as numbers")]
 
 use std::io;
@@ -8,7 +8,7 @@ use nix::sys::timerfd::TimerFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A timer of the kernel's.
+/// A kernel timer.
 #[derive(Debug)]
 pub(crate) struct Timer(pub(crate) TimerFd);
 
@@ -18,7 +18,7 @@ impl AsRawFd for Timer {
     }
 }
 
-/// Hands a timer's descriptor to the current runtime's reactor.
+/// Registers a timer's descriptor with the current runtime's reactor.
 pub(crate) fn register_timer(timer: Timer) -> io::Result<AsyncFd<Timer>> {
     // SAFETY: a `TimerFd` owns one descriptor, always the same, and closes it when dropped.
     unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }.map_err(io::Error::from)

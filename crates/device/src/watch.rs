@@ -1,4 +1,4 @@
-//! A place in the real-time world from which an observer is shown things.
+//! The connection of an observer to a node that runs in real time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 use airtcp_wire::each_segment;
 
-/// An observer, and the node that is shown to it.
+/// An observer, together with the node that it observes.
 ///
-/// Several nodes may share an observer, from several threads. Each shows its own packets in the order of
-/// time; between nodes the stamps tell, to within the length of a batch.
+/// Several nodes may share an observer, also from several threads. Packets of one node are reported
+/// in order of time; across nodes, timestamps give the order to within the duration of a batch.
 #[derive(Clone)]
 pub struct Watch {
     observer: Arc<Mutex<dyn Observer + Send>>,
@@ -17,24 +17,24 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Shows `node` to `observer`.
+    /// Connects `observer` to `node`.
     pub fn new(observer: Arc<Mutex<dyn Observer + Send>>, node: NodeId) -> Self {
         Self { observer, node }
     }
 
-    /// A packet crosses the node's edge. Of a super-segment the observer sees the segments.
+    /// Reports a packet that crosses the node's edge. A super-segment is reported as its segments.
     pub fn packet(&self, now: Instant, crossing: Crossing, packet: &Packet) {
         let mut observer = self.observer();
         each_segment(packet, |segment| observer.on_packet(now, self.node, crossing, segment));
     }
 
-    /// Something happened at the node.
+    /// Reports an event of the node.
     pub fn event(&self, event: &Event) {
         self.observer().on_event(self.node, event);
     }
 
     fn observer(&self) -> MutexGuard<'_, dyn Observer + Send + 'static> {
-        // A panic of an observer has been reported; the packets go on.
+        // A panic of an observer has already been reported; packets continue to flow.
         self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

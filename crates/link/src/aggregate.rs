@@ -11,12 +11,12 @@ use crate::spec::AggregateSpec;
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregator {
     spec: AggregateSpec,
-    /// The burst that is being gathered.
+    /// The burst that is being collected.
     held: Vec<Entry>,
     held_bytes: ByteCount,
-    /// When it leaves at the latest, if there is one.
+    /// When this burst leaves at the latest; `None` if it is empty.
     timeout_at: Option<Instant>,
-    /// Packets that have left, each with its burst's time.
+    /// Released packets, each with the time of its burst.
     out: VecDeque<(Instant, Entry)>,
 }
 
@@ -26,8 +26,8 @@ impl Aggregator {
         Self { spec, held, held_bytes: ByteCount::ZERO, timeout_at: None, out }
     }
 
-    /// Takes a packet that comes at `now`. One that comes at the very instant of the time-out
-    /// begins the next burst.
+    /// Adds a packet that arrives at `now`. A packet that arrives at the very instant of the
+    /// time-out starts the next burst.
     pub(crate) fn push(&mut self, now: Instant, entry: Entry) {
         self.advance(now);
         self.timeout_at.get_or_insert(now + self.spec.timeout);
@@ -40,7 +40,7 @@ impl Aggregator {
         }
     }
 
-    /// Releases the burst whose time-out is `now` or before.
+    /// Releases the burst if its time-out is due.
     pub(crate) fn advance(&mut self, now: Instant) {
         if let Some(at) = self.timeout_at.filter(|at| *at <= now) {
             self.release(at);
@@ -52,12 +52,12 @@ impl Aggregator {
         (self.held_bytes, self.timeout_at) = (ByteCount::ZERO, None);
     }
 
-    /// When the first packet that has left did so.
+    /// When the first released packet was released.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.out.front().map(|(at, _)| *at)
     }
 
-    /// When a burst leaves, if nothing comes before.
+    /// When the next burst leaves, if no more packets arrive.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due().or(self.timeout_at)
     }

@@ -2,10 +2,10 @@
 
 use airtcp_types::ByteCount;
 
-/// The counters of one direction of a link, in packets unless noted.
+/// Packet counters of one direction of a link; bytes where stated.
 ///
 /// `received + duplicated` is the sum of `forwarded`, `policed`, `queue_dropped`, `channel_lost`,
-/// `disconnected`, `overflowed` and what the link holds.
+/// `disconnected`, `overflowed` and the packets that the link holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counters {
     /// Packets received.
@@ -14,33 +14,34 @@ pub struct Counters {
     pub forwarded: u64,
     /// Bytes forwarded.
     pub forwarded_bytes: ByteCount,
-    /// Dropped by the policer. Serialised only if there were any.
+    /// Packets dropped by the policer. Serialised only if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub policed: u64,
-    /// Dropped by the queue: full, or kept short.
+    /// Packets dropped by the queue because it is full, or by its discipline.
     pub queue_dropped: u64,
-    /// Given the CE mark by the queue.
+    /// Packets marked CE by the queue.
     pub marked: u64,
-    /// Lost in the channel: at random, in a burst, by number or by the duty cycle.
+    /// Packets lost in the channel: at random, in a burst, by number or by the duty cycle.
     pub channel_lost: u64,
-    /// Lost because the link was down.
+    /// Packets lost because the link was down.
     pub disconnected: u64,
-    /// Had bits flipped.
+    /// Packets with flipped bits.
     pub corrupted: u64,
-    /// Of these, had bits of the IP or transport header flipped.
+    /// Corrupted packets with flipped bits in the IP or transport header.
     pub corrupted_header: u64,
-    /// Of the corrupted, whole TCP or UDP packets whose every checksum still holds: no receiver can notice.
+    /// Corrupted packets that are complete TCP or UDP packets with valid checksums: no receiver can
+    /// detect the corruption.
     pub corrupted_unnoticed: u64,
-    /// Sent a second time.
+    /// Packets that were duplicated.
     pub duplicated: u64,
-    /// Went out after a packet that had entered the channel later (RFC 4737 section 3.3); second copies
-    /// are not counted.
+    /// Packets that left after a packet that had entered the channel later (RFC 4737 section 3.3);
+    /// second copies are not counted.
     pub reordered: u64,
-    /// Dropped because the delay line holds all it may.
+    /// Packets dropped because the delay line is full.
     pub overflowed: u64,
 }
 
-/// Whether a counter that most links have no use for is left out of JSON.
+/// Whether a counter that is rarely used is left out of JSON.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0

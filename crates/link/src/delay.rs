@@ -15,19 +15,19 @@ use crate::spec::{AggregateSpec, DelaySpec, DelayedSpec, Distribution, LinkSpec}
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) packet: Packet,
-    /// The packet's number at the channel's entry.
+    /// The packet's number at entry into the channel.
     pub(crate) number: u64,
-    /// Whether it is the second copy.
+    /// Whether this is the second copy of a duplicated packet.
     pub(crate) copy: bool,
 }
 
-/// How long a packet is delayed, drawn at the channel's entry.
+/// The delay of a packet, drawn at entry into the channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     delay: Duration,
-    /// Which of two paths it takes.
+    /// Which of two paths the packet takes.
     path: usize,
-    /// Whether it leaves the order behind.
+    /// Whether the packet has an additional delay, which reorders it.
     astray: bool,
 }
 
@@ -38,11 +38,11 @@ struct Jitter {
     stream: Stream,
 }
 
-/// Draws delays, the same number of draws for every packet.
+/// Draws delays, with the same number of draws for every packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Delays {
     base: Duration,
-    /// Boxed, as what draws is large, and is rarely there.
+    /// Boxed because the generators are large and rarely used.
     jitter: Option<Box<Jitter>>,
     delayed: Option<Box<(DelayedSpec, Stream)>>,
     paths: Option<(Duration, Duration)>,
@@ -51,8 +51,8 @@ pub(crate) struct Delays {
 
 impl Delays {
     pub(crate) fn new(spec: &LinkSpec, jitter: Stream, astray: Stream) -> Self {
-        // Jitter that begins later draws from the start on, so that a seed means the same however
-        // it begins.
+        // Jitter that starts with a later change also draws from the start on, so that a seed gives
+        // the same results.
         let has_jitter = spec.delays().any(|delay| !delay.jitter.is_zero());
         let jitter = has_jitter.then(|| {
             let nanos = spec.delay.jitter.as_nanos() as f64;
@@ -62,7 +62,7 @@ impl Delays {
         Self { base: spec.delay.base, jitter, delayed, paths: spec.paths, number: 0 }
     }
 
-    /// Other delays from the next packet on, drawn from the same stream.
+    /// Changes the delays of the packets that follow; the random stream continues.
     pub(crate) fn change(&mut self, delay: &DelaySpec) {
         self.base = delay.base;
         if let Some(jitter) = &mut self.jitter {
@@ -71,7 +71,7 @@ impl Delays {
         }
     }
 
-    /// A time that no packet's delay is below.
+    /// A lower bound of the delay of all packets.
     pub(crate) fn least(&self) -> Duration {
         if self.jitter.is_none() { self.base } else { Duration::ZERO }
     }
@@ -101,22 +101,23 @@ impl Delays {
     }
 }
 
-/// A deviate of mean 0; of standard deviation 1, or within -1 and 1 if uniform. Two draws, always.
+/// Draws a deviate with mean 0 and standard deviation 1, or from -1 to 1 if uniform. It always
+/// takes two draws.
 ///
-/// The functions are libm's own, so that a seed gives one result on every machine.
+/// The functions are those of libm, so that a seed gives the same result on every machine.
 fn deviate(distribution: Distribution, stream: &mut Stream) -> f64 {
-    // In 0.0..1.0; one minus it is in (0, 1], which has a logarithm.
+    // `one` is in 0.0..1.0, so `1.0 - one` is in (0, 1] and has a logarithm.
     let (one, other) = (stream.next_f64(), stream.next_f64());
     match distribution {
         Distribution::Uniform => 2.0 * one - 1.0,
-        // Box and Muller.
+        // Box-Muller.
         Distribution::Normal => libm::sqrt(-2.0 * libm::log(1.0 - one)) * libm::cos(TAU * other),
-        // Shape 3 from 1 on: mean 3/2, variance 3/4.
+        // Pareto with shape 3 and minimum 1: mean 3/2, variance 3/4.
         Distribution::Pareto => (libm::pow(1.0 - one, -1.0 / 3.0) - 1.5) / libm::sqrt(0.75),
     }
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 struct UnderWay {
     due: Instant,
@@ -124,14 +125,14 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Of two at the same time, the first to enter comes out first.
+    /// At the same time, packets leave in the order in which they entered.
     fn rank(&self) -> (Instant, u64, bool) {
         (self.due, self.entry.number, self.entry.copy)
     }
 }
 
 impl Ord for UnderWay {
-    /// The earlier is the greater: a heap gives the greatest first.
+    /// An earlier packet is greater, because a heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.rank().cmp(&self.rank())
     }
@@ -151,26 +152,25 @@ impl PartialEq for UnderWay {
 
 impl Eq for UnderWay {}
 
-/// Packets under way, the next to arrive first, and behind them those that are gathered into a
-/// burst.
+/// Packets in flight in the order of arrival, followed by the aggregation into bursts.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
-    /// Those that arrive no earlier than the one that entered before them: all of them where delays are
+    /// Packets due no earlier than the packet that entered before them: all packets if the delay is
     /// constant or in order.
     line: VecDeque<UnderWay>,
-    /// Those that overtake.
+    /// Packets that overtake.
     early: BinaryHeap<UnderWay>,
     in_order: bool,
     /// The latest due time of each path.
     latest: [Instant; 2],
     aggregator: Option<Box<Aggregator>>,
-    /// Of all packets here.
+    /// Bytes of all packets in the delay line and in bursts.
     bytes: ByteCount,
 }
 
 impl DelayLine {
-    /// Bytes under way at most: ten gigabits per second over a fifth of a second. Each packet counts
-    /// what its keeping costs.
+    /// The maximum of bytes in flight, ten gigabits per second for a fifth of a second. Each packet
+    /// counts with its capacity and `KEEPING` bytes of overhead.
     const MAX_BYTES: ByteCount = ByteCount::from_mib(256);
     const KEEPING: u64 = 128;
 
@@ -185,7 +185,7 @@ impl DelayLine {
         }
     }
 
-    /// Takes a packet, or gives it back if there is no room for it.
+    /// Adds a packet, or returns it if the line is full.
     pub(crate) fn push(&mut self, now: Instant, entry: Entry, drawn: Drawn) -> Result<(), Packet> {
         let cost = cost(&entry);
         if self.bytes + cost > Self::MAX_BYTES {
@@ -195,7 +195,8 @@ impl DelayLine {
         let mut due = now + drawn.delay;
         if !drawn.astray {
             let latest = &mut self.latest[drawn.path];
-            // Kept without order, too: it may begin with a change.
+            // Also tracked while packets may be reordered, because a change may set `in_order`
+            // later.
             *latest = due.max(*latest);
             if self.in_order {
                 due = *latest;
@@ -210,14 +211,14 @@ impl DelayLine {
         Ok(())
     }
 
-    /// Whether packets that enter from here on stay in order.
+    /// Sets whether packets that enter from now on stay in order.
     pub(crate) fn set_in_order(&mut self, in_order: bool) {
         self.in_order = in_order;
     }
 
-    /// Gathers the packets that arrive up to `now`.
+    /// Passes the packets that arrive up to `now` to the aggregation.
     pub(crate) fn advance(&mut self, now: Instant) {
-        // Taken out for a while, as what arrives comes from here, too.
+        // Taken out because the loop also borrows `self`.
         let Some(mut aggregator) = self.aggregator.take() else { return };
         while let Some(at) = self.arrival().filter(|at| *at <= now) {
             if let Some(entry) = self.arrive() {
@@ -228,8 +229,8 @@ impl DelayLine {
         self.aggregator = Some(aggregator);
     }
 
-    /// When the next packet comes out, as far as that is known: of packets that are gathered, when
-    /// they were released.
+    /// When the next packet leaves, as far as that is known; a packet of a burst leaves when its
+    /// burst is released.
     pub(crate) fn due(&self) -> Option<Instant> {
         match &self.aggregator {
             Some(aggregator) => aggregator.due(),
@@ -237,13 +238,13 @@ impl DelayLine {
         }
     }
 
-    /// When there is something to do next.
+    /// The next deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         let released = self.aggregator.as_ref().and_then(|aggregator| aggregator.next());
         earlier(self.arrival(), released)
     }
 
-    /// The next packet that comes out.
+    /// Returns the next packet that leaves.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         let entry = match &mut self.aggregator {
             Some(aggregator) => aggregator.pop(),
@@ -253,7 +254,7 @@ impl DelayLine {
         Some(entry)
     }
 
-    /// When the next packet is at the end of the line.
+    /// When the next packet reaches the end of the line.
     fn arrival(&self) -> Option<Instant> {
         let due = |under_way: &UnderWay| under_way.due;
         earlier(self.line.front().map(due), self.early.peek().map(due))
@@ -274,7 +275,7 @@ impl DelayLine {
     }
 }
 
-/// The earlier of two instants, where there are any.
+/// The earlier of two optional instants.
 pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -293,7 +294,7 @@ mod tests {
     #[test]
     fn what_is_under_way_is_bounded() {
         let entry = |number| {
-            // What is reserved counts, and costs the test nothing.
+            // The capacity counts, and costs the test no memory.
             let packet = Packet::new(Vec::with_capacity(16 << 20));
             Entry { packet, number, copy: false }
         };

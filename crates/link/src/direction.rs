@@ -18,7 +18,7 @@ use crate::spec::{ChangeSpec, Discipline, LinkSpec, Way};
 #[derive(Clone, Debug)]
 struct Frame {
     packet: Packet,
-    /// When its last byte has left.
+    /// When its last byte leaves.
     done: Instant,
 }
 
@@ -28,25 +28,26 @@ pub(crate) struct Direction {
     queue: Queue,
     serialiser: Serialiser,
     frame: Option<Frame>,
-    /// When the last frame left, if one waited behind it: the next then begins where it ended.
+    /// The end of the last frame, if a packet was queued behind it: the next frame starts at that
+    /// time.
     last_done: Option<Instant>,
-    /// How long frames were on the wire, the one that is there to its end.
+    /// The total transmission time, including the rest of the frame in transmission.
     busy: Duration,
-    /// What a frame costs beyond its bytes.
+    /// The air time of a frame beyond that of its bytes.
     overhead: Duration,
-    /// There if it does anything to packets.
+    /// Present if the channel has any effect on packets.
     channel: Option<Box<Channel>>,
     delays: Delays,
-    /// Of second copies, where there are any.
+    /// Delays of second copies, if packets are duplicated.
     copy_delays: Option<Box<Delays>>,
     line: DelayLine,
     /// Packets that entered the channel.
     entered: u64,
-    /// One more than the highest number that has come out.
+    /// One more than the highest packet number that left the delay line.
     out_next: u64,
-    /// How long after a frame's end there is nothing to do or to tell, at least.
+    /// The least time after the end of a frame for which no wake-up is needed.
     rest: Duration,
-    /// What is still to change, the next one last.
+    /// The outstanding changes, the next one last.
     changes: Vec<ChangeSpec>,
     pub(crate) ledger: Ledger,
 }
@@ -57,7 +58,8 @@ impl Direction {
         let delays = |jitter, delayed| Delays::new(spec, stream(jitter), stream(delayed));
         let channel = Channel::new(spec, way).map(Box::new);
         let first_delays = delays(Draw::Jitter, Draw::Delayed);
-        // CoDel drops as a frame begins, which is when another ends; on shared air that may be the other way's.
+        // CoDel drops when a frame starts, which is when another one ends; on a shared medium that
+        // may be a frame of the other direction.
         let silent = channel.is_none()
             && !shared_air
             && spec.changes.is_empty()
@@ -87,7 +89,7 @@ impl Direction {
         }
     }
 
-    /// Takes a packet into the queue, if it passes the policer.
+    /// Queues a packet that conforms to the policer.
     pub(crate) fn push(&mut self, now: Instant, packet: Packet) {
         self.ledger.counters.received += 1;
         let size = ByteCount::from(packet.len());
@@ -97,22 +99,22 @@ impl Direction {
         self.queue.push(now, packet, &mut self.ledger);
     }
 
-    /// Packets that wait for the serialiser.
+    /// The number of packets that wait for the serialiser.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes that wait for the serialiser.
+    /// The number of bytes that wait for the serialiser.
     pub(crate) fn waiting_bytes(&self) -> ByteCount {
         self.queue.bytes()
     }
 
-    /// Packets that are anywhere between in and out.
+    /// The number of packets between entry and exit.
     pub(crate) fn held(&self) -> usize {
         self.queue.len() + usize::from(self.frame.is_some()) + self.line.len()
     }
 
-    /// The queue and the wire up to `now`, to which everything has been worked.
+    /// The occupancy of queue and wire up to `now`; the direction has been advanced to `now`.
     pub(crate) fn occupancy(&mut self, now: Instant) -> Occupancy {
         let (mean, max) = self.queue.mean_and_max(now);
         let ahead = self.frame.as_ref().map_or(Duration::ZERO, |frame| frame.done.since(now));
@@ -120,8 +122,8 @@ impl Direction {
         Occupancy { mean, max, busy: occupancy::ratio(busy, now.as_nanos() as f64) }
     }
 
-    /// Makes the changes that are due. Frames begin and end in the order of time; a rate matters
-    /// when one begins, delay and loss when one ends, so it is soon enough to make a change then.
+    /// Makes the changes that are due. Frames start and end in the order of time. The rate is used
+    /// at the start of a frame, delay and loss at its end, so changes are made at these times.
     fn change(&mut self, now: Instant) {
         while let Some(change) = self.changes.pop_if(|next| Instant::ZERO + next.at <= now) {
             if let Some((rate, overhead)) = change.rate {
@@ -141,12 +143,12 @@ impl Direction {
         }
     }
 
-    /// Gathers into bursts what has arrived up to `now`, to which all frames have been worked.
+    /// Aggregates the packets that arrived up to `now`; the frames have been processed up to `now`.
     pub(crate) fn gather(&mut self, now: Instant) {
         self.line.advance(now);
     }
 
-    /// Ends and begins frames up to `now`, on a wire that no other direction shares.
+    /// Ends and starts frames up to `now`, on a wire that no other direction shares.
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some(done) = self.frame_done().filter(|done| *done <= now) {
             self.end_frame();
@@ -154,14 +156,14 @@ impl Direction {
         }
     }
 
-    /// Puts the next packet of the queue on the wire, if there is one and the wire is free.
+    /// Transmits the next packet of the queue, if there is one and the wire is idle.
     pub(crate) fn begin_frame_if_idle(&mut self, now: Instant) {
         if self.frame.is_none() && self.waiting() > 0 {
             self.begin_frame(now);
         }
     }
 
-    /// Puts the next packet of the queue on the wire; `false` if the queue had none to give.
+    /// Transmits the next packet of the queue; `false` if the queue returns none.
     pub(crate) fn begin_frame(&mut self, now: Instant) -> bool {
         self.change(now);
         let Some(packet) = self.queue.pop(now, &mut self.ledger) else { return false };
@@ -173,16 +175,16 @@ impl Direction {
         true
     }
 
-    /// When the frame on the wire will have left.
+    /// When the transmission of the current frame ends.
     pub(crate) fn frame_done(&self) -> Option<Instant> {
         self.frame.as_ref().map(|frame| frame.done)
     }
 
-    /// Moves the frame that has left through the channel into the delay line.
+    /// Passes the transmitted frame through the channel into the delay line.
     pub(crate) fn end_frame(&mut self) {
         let Some(Frame { mut packet, done }) = self.frame.take() else { return };
         self.change(done);
-        // A packet that comes at this very instant has missed what this one left of an opportunity.
+        // A packet that arrives at this instant cannot use the rest of this packet's opportunity.
         self.last_done = (self.queue.len() > 0).then_some(done);
         let number = self.entered;
         self.entered += 1;
@@ -209,21 +211,21 @@ impl Direction {
         }
     }
 
-    /// When the next packet comes out, of those that are known to.
+    /// When the next packet leaves the delay line, as far as that is known.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.line.due()
     }
 
-    /// When there is something to do next: a packet to give, or what must be done at the end of a frame.
+    /// The next deadline: a packet to deliver, or the end of a frame.
     ///
-    /// A frame that goes on unharmed to a constant delay needs nothing at its end: it is worked with
-    /// whatever is next, at its own time all the same.
+    /// A frame without errors and with a constant delay needs no wake-up at its end: it is
+    /// processed at the next wake-up, with its own time.
     pub(crate) fn next(&self) -> Option<Instant> {
         let done = self.frame.as_ref().map(|frame| frame.done + self.rest);
         earlier(self.line.next(), done)
     }
 
-    /// The next packet that comes out.
+    /// Returns the next packet that leaves the delay line.
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         let entry = self.line.pop()?;
         let counters = &mut self.ledger.counters;

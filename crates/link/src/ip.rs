@@ -1,16 +1,18 @@
-//! Header fields that a link reads: lengths, the ECN field, checksums.
+//! The header fields that a link uses: lengths, the ECN field, checksums.
 
 use airtcp_wire::{Headers, ip};
 
-/// Bytes of the IP headers and, for whole TCP and UDP packets, the transport header; `None` if it is not IP.
+/// Returns the bytes of the IP headers and, in whole TCP and UDP packets, of the transport header;
+/// `None` if the packet is not IP.
 pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
     Some(end_of_headers(&Headers::of(data).ok()?, data))
 }
 
-/// What tells flows apart: protocol, addresses and ports.
+/// The key of a flow: protocol, addresses and ports.
 pub(crate) type Flow = [u8; 37];
 
-/// The flow of a packet. What is not IP is one flow, and so are all fragments of a protocol between two hosts.
+/// Returns the flow of a packet. All packets that are not IP are one flow, and so are all fragments
+/// of a protocol between two hosts.
 pub(crate) fn flow(data: &[u8]) -> Flow {
     let mut flow = [0; 37];
     let Ok(headers) = Headers::of(data) else { return flow };
@@ -23,7 +25,7 @@ pub(crate) fn flow(data: &[u8]) -> Flow {
     flow
 }
 
-/// Whether there is payload. What is not IP is nothing else.
+/// Whether the packet has payload. A packet that is not IP is all payload.
 pub(crate) fn has_payload(data: &[u8]) -> bool {
     let Ok(headers) = Headers::of(data) else { return !data.is_empty() };
     headers.trim(data).len() > end_of_headers(&headers, data)
@@ -33,18 +35,18 @@ fn end_of_headers(headers: &Headers, data: &[u8]) -> usize {
     headers.layout(data).map_or(headers.len, |layout| layout.payload)
 }
 
-/// Whether a host takes its IP headers for good: an IPv4 header has a checksum.
+/// Whether a host accepts the IP headers, an IPv4 header's checksum included.
 pub(crate) fn has_sound_header(data: &[u8]) -> bool {
     ip::check(data).is_ok()
 }
 
-/// Whether it says that its ends understand ECN (RFC 3168 section 5).
+/// Whether the packet is ECN-capable (RFC 3168 section 5).
 pub(crate) fn is_ecn_capable(data: &[u8]) -> bool {
     ip::ecn(data).is_some_and(|ecn| ecn != ip::NOT_ECT)
 }
 
-/// Sets CE on an ECN-capable packet (RFC 3168 section 5) and keeps an IPv4 header's checksum right.
-/// `false` if it is not ECN-capable.
+/// Sets CE on an ECN-capable packet (RFC 3168 section 5) and updates an IPv4 header's checksum.
+/// Returns `false` if the packet is not ECN-capable.
 pub(crate) fn set_ce(data: &mut [u8]) -> bool {
     let is_capable = is_ecn_capable(data);
     if is_capable {

@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, Event, EventKind, Fate, Instant, Packet};
 
 use crate::Counters;
 
-/// Why a packet is no more.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DropCause {
     QueueFull,
@@ -25,7 +25,7 @@ pub(crate) enum DropCause {
 }
 
 impl DropCause {
-    /// In the order of the variants.
+    /// The names, in the order of the variants.
     const NAMES: [&str; 13] = [
         "queue full",
         "codel",
@@ -42,13 +42,13 @@ impl DropCause {
         "policed",
     ];
 
-    /// In a word or two, as events and results have it.
+    /// A short name, for events and results.
     pub(crate) const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
 
-/// What corruption did to a packet, as far as only the emulator knows.
+/// The effect of corruption on a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Damage {
     pub(crate) bits: u32,
@@ -56,17 +56,18 @@ pub(crate) struct Damage {
     pub(crate) unnoticed: bool,
 }
 
-/// The books of one direction: a packet's fate is entered once, and the counters and the events follow.
+/// The record of one direction: each packet's fate is recorded once, in the counters and in an
+/// event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) counters: Counters,
     drops: [u64; DropCause::NAMES.len()],
-    /// There while somebody watches.
+    /// Present while events are enabled.
     log: Option<Log>,
 }
 
 impl Ledger {
-    /// Starts or stops making events. Those made are forgotten with the one who asked for them.
+    /// Enables or disables events. Disabling discards the queued ones.
     pub(crate) fn set_events(&mut self, on: bool) {
         self.log = match self.log.take() {
             log @ Some(_) if on => log,
@@ -74,12 +75,12 @@ impl Ledger {
         };
     }
 
-    /// Packets dropped by each cause that dropped any.
+    /// The number of dropped packets for each cause that dropped any.
     pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         DropCause::NAMES.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
     }
 
-    /// Takes the next event of two directions, in the order of time; of two at once, that of `one`.
+    /// Takes the next event of two directions, in the order of time; at a tie, that of `one`.
     pub(crate) fn take_first(one: &mut Self, other: &mut Self) -> Option<Event> {
         let is_other = match (one.event_at(), other.event_at()) {
             (Some(at), Some(other)) => other < at,
@@ -88,7 +89,7 @@ impl Ledger {
         if is_other { other.take_event() } else { one.take_event() }
     }
 
-    /// When the oldest event that nobody has taken yet was.
+    /// The time of the oldest queued event.
     fn event_at(&self) -> Option<Instant> {
         Some(self.log.as_ref()?.kept.front()?.at)
     }
@@ -100,7 +101,7 @@ impl Ledger {
         Some(event)
     }
 
-    /// Events that found no room.
+    /// The number of events discarded because the queue was full.
     pub(crate) fn missed_events(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.missed)
     }
@@ -137,7 +138,7 @@ impl Ledger {
         self.report(now, Fate::Duplicated, || packet.clone());
     }
 
-    /// The link layer passes a packet to the MAC for the `pass`-th time.
+    /// Reports that the link layer passes a packet to the MAC for the `pass`-th time.
     pub(crate) fn retried(&mut self, now: Instant, pass: u32, packet: &Packet) {
         self.report(now, Fate::Retried { pass }, || packet.clone());
     }
@@ -150,7 +151,7 @@ impl Ledger {
     }
 }
 
-/// Events that nobody has taken yet.
+/// Events that have not been taken yet.
 #[derive(Clone, Debug, Default)]
 struct Log {
     kept: VecDeque<Event>,
@@ -160,7 +161,7 @@ struct Log {
 
 impl Log {
     const MAX_EVENTS: usize = 65_536;
-    /// So many packets of 2 KiB: only larger ones meet this limit first.
+    /// The size of `MAX_EVENTS` packets of 2 KiB.
     const MAX_BYTES: ByteCount = ByteCount::from_mib(128);
 
     fn push(&mut self, event: Event) {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(ledger.missed_events(), 3);
         let taken = std::iter::from_fn(|| ledger.take_event()).count();
         assert_eq!(taken, 65_536);
-        // What is reserved counts, and costs the test nothing.
+        // The capacity counts, and costs the test no memory.
         (0..9).for_each(|_| lose(&mut ledger, 16 << 20));
         assert_eq!((ledger.missed_events(), ledger.event_at()), (4, Some(Instant::ZERO)));
         ledger.set_events(true);

@@ -1,23 +1,24 @@
 //! The link emulator as a state machine.
 //!
-//! A [`Link`] is a [`Node`](airtcp_types::Node) with two ports. Packets and the time flow in; packets and the
-//! next deadline flow out. It knows no clock and no device, so that the same link stands in virtual time
-//! and between two real devices. Each direction is
+//! A [`Link`] is a [`Node`](airtcp_types::Node) with two ports. The inputs are packets and the
+//! time; the outputs are packets and the next deadline. A link uses no clock and no device, so the
+//! same link works in virtual time and between two real devices. Each direction is
 //!
 //! ```text
 //! policer -> queue -> serialiser (rate) -> channel (errors) -> delay line -> aggregation
 //! ```
 //!
-//! and is described in netem's words by a [`LinkSpec`]; see [`spec`] for all of them. Half duplex has both
-//! directions share the air. [`named`] has links by name.
+//! and is described in netem's syntax by a [`LinkSpec`]; [`spec`] lists all words. On a half-duplex
+//! link both directions share the medium. [`named`] has links by name.
 //!
-//! Randomness is seeded: one stream per cause and direction, drawn for each packet in the order of the
-//! channel's entry, whatever becomes of the packet. So a seed loses the same packets whenever they come, and
-//! adding one cause does not shift another.
+//! Random numbers are seeded. Each cause and direction has a stream of its own, which is drawn from
+//! once for each packet in the order of entry into the channel, whatever happens to the packet.
+//! Therefore a seed loses the same packets at any timing, and adding a cause does not affect the
+//! others.
 //!
-//! Rate, delay and loss may change at given times ([`spec::ChangeSpec`]). A change drops nothing:
-//! the queue stays, the packet that is being sent leaves when it would have left, and packets under
-//! way arrive when they would have arrived; what begins later obeys the new values.
+//! Rate, delay and loss can change at given times ([`spec::ChangeSpec`]). A change drops nothing:
+//! the queue stays, and the packet in transmission and the packets in flight arrive at their
+//! original times. The new values apply to transmissions that start later.
 //!
 //! ```
 //! use airtcp_link::{Link, Way};
@@ -37,8 +38,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Radio`] is another such node: two stations by the rules of IEEE 802.11b, with collisions, retries and a path of
-//! the mobile; see [`radio`].
+//! A [`Radio`] is another such node: two stations by the rules of IEEE 802.11b, with collisions,
+//! retransmissions and a moving mobile; see [`radio`].
 #![forbid(unsafe_code)]
 
 mod aggregate;

@@ -11,14 +11,14 @@ use crate::{Counters, Occupancy, Trace};
 
 /// An emulated link: two directions between port 0 and port 1. Forth is from port 0 to port 1.
 ///
-/// Each direction is a policer, a queue, a rate, a channel with errors, a delay and an aggregation into
-/// bursts, as a [`LinkSpec`] describes them; see the crate's page.
+/// Each direction is a policer, a queue, a rate, a channel with errors, a delay and an aggregation
+/// into bursts, as its [`LinkSpec`] describes them; see the crate's page.
 ///
-/// If it is called late, it delivers late, but loses the same packets and keeps its rate.
+/// A link that is polled late delivers late, but drops the same packets and keeps its rate.
 #[derive(Clone, Debug)]
 pub struct Link {
     directions: [Direction; 2],
-    /// There if the directions share the air.
+    /// Present if the directions share the medium (half duplex).
     medium: Option<Medium>,
     unknown_port: u64,
 }
@@ -26,15 +26,16 @@ pub struct Link {
 /// The reason why a link cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The trace of the description could not be read.
+    /// The trace that the description names could not be read.
     #[error("trace {file}: {reason}")]
     Trace {
-        /// The name in the description.
+        /// The trace's name in the description.
         file: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Half duplex and a trace: a trace says when *its* direction may send, and leaves no air to share.
+    /// Half duplex combined with a trace. A trace says when *its* direction may send, so there is
+    /// no medium to share.
     #[error("`half` requires `rate`: it cannot be combined with a trace")]
     HalfDuplexTrace,
 }
@@ -42,20 +43,22 @@ pub enum LinkError {
 impl Link {
     /// Creates a link with `forth` from port 0 to port 1 and `back` in the other direction.
     ///
-    /// It is half duplex if either says so.
+    /// The link is half duplex if either description says so.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Trace`] if a description names a trace: give those to [`Link::with_traces`].
+    /// [`LinkError::Trace`] if a description names a trace: use [`Link::with_traces`] for those.
     pub fn new(forth: &LinkSpec, back: &LinkSpec) -> Result<Self, LinkError> {
         Self::with_traces(forth, back, |_| Err("traces are read by the caller".to_owned()))
     }
 
-    /// As [`Link::new`], with a function that loads traces by name: this crate opens no files.
+    /// Creates a link like [`Link::new`], with a function that loads traces by name: this crate
+    /// opens no files.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Trace`] with the reason that `read` gave, and [`LinkError::HalfDuplexTrace`].
+    /// [`LinkError::Trace`] with the reason that `read` returned, and
+    /// [`LinkError::HalfDuplexTrace`].
     pub fn with_traces(
         forth: &LinkSpec,
         back: &LinkSpec,
@@ -81,55 +84,61 @@ impl Link {
         Ok(Self { directions, medium: half.then(Medium::new), unknown_port: 0 })
     }
 
-    /// Enables or disables an [`Event`] for each packet that is dropped, corrupted, marked or duplicated.
+    /// Enables or disables an [`Event`] for each packet that is dropped, corrupted, marked or
+    /// duplicated.
     ///
-    /// An event has a copy of the packet; without events there is none. At most 65,536 wait to be taken in each
-    /// direction; more are counted ([`missed_events`](Self::missed_events)). What a link does to packets is the
-    /// same with and without.
+    /// An event contains a copy of the packet; without events packets are not copied. At most
+    /// 65,536 events are queued in each direction; further ones are discarded and counted
+    /// ([`missed_events`](Self::missed_events)). Events do not change what the link does to
+    /// packets.
     pub fn set_events(&mut self, on: bool) {
         self.directions.iter_mut().for_each(|direction| direction.ledger.set_events(on));
     }
 
-    /// Events that found too many before them, since [`set_events`](Self::set_events).
+    /// Returns the number of events discarded since [`set_events`](Self::set_events) because the
+    /// queue was full.
     pub fn missed_events(&self) -> u64 {
         self.directions.iter().map(|direction| direction.ledger.missed_events()).sum()
     }
 
-    /// The counters of one direction.
+    /// Returns the counters of one direction.
     pub fn counters(&self, way: Way) -> &Counters {
         &self.directions[way as usize].ledger.counters
     }
 
-    /// Packets that one direction dropped so far, by cause, without the causes that dropped none. The causes are
-    /// those of [`Fate::Dropped`](airtcp_types::Fate::Dropped).
+    /// Returns the number of packets that one direction has dropped, by cause; causes that dropped
+    /// none are left out. The causes are those of [`Fate::Dropped`](airtcp_types::Fate::Dropped).
     pub fn drops(&self, way: Way) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.directions[way as usize].ledger.drops()
     }
 
-    /// Packets dropped because they came in on a port that a link does not have.
+    /// Returns the number of packets dropped because they arrived on a port that a link does not
+    /// have.
     pub fn unknown_port(&self) -> u64 {
         self.unknown_port
     }
 
-    /// Packets and bytes that wait in the queue of one direction, without the one being sent, as of the last
-    /// call that had a time.
+    /// Returns the packets and bytes in the queue of one direction, without the packet in
+    /// transmission, as of the last call with a time.
     pub fn queued(&self, way: Way) -> (usize, ByteCount) {
         let direction = &self.directions[way as usize];
         (direction.waiting(), direction.waiting_bytes())
     }
 
-    /// How full the queue and how busy the serialiser of one direction were, from the clock's origin to `now`.
+    /// Returns the queue length and the utilization of one direction, from the clock's origin to
+    /// `now`.
     pub fn occupancy(&mut self, way: Way, now: Instant) -> Occupancy {
         self.advance(now);
         self.directions[way as usize].occupancy(now)
     }
 
-    /// Packets that one direction has taken and not yet given or dropped.
+    /// Returns the number of packets that one direction has received and neither forwarded nor
+    /// dropped.
     pub fn held(&self, way: Way) -> usize {
         self.directions[way as usize].held()
     }
 
-    /// Works everything due up to `now`, in the order of time.
+    /// Processes everything due up to `now`, in the order of time.
     fn advance(&mut self, now: Instant) {
         match &mut self.medium {
             None => self.directions.iter_mut().for_each(|direction| direction.advance(now)),
@@ -138,7 +147,7 @@ impl Link {
         self.directions.iter_mut().for_each(|direction| direction.gather(now));
     }
 
-    /// Ends and begins frames up to `now`. On the shared air there is one at a time.
+    /// Ends and starts transmissions up to `now`. The shared medium carries one frame at a time.
     fn advance_shared(directions: &mut [Direction; 2], medium: &mut Medium, now: Instant) {
         loop {
             let done = |way: &Way| directions[*way as usize].frame_done();
@@ -150,10 +159,11 @@ impl Link {
         }
     }
 
-    /// Puts on the shared air what may be at `now`.
+    /// Starts a transmission on the shared medium if it is idle at `now`.
     fn begin_shared(directions: &mut [Direction; 2], medium: &mut Medium, now: Instant) {
         while let Some(way) = medium.turn([0, 1].map(|way| directions[way].waiting() > 0)) {
-            // A queue that is kept short may drop all it has, and is asked again only if it has more.
+            // CoDel may drop everything that is queued; the direction gets another turn only if
+            // packets are left.
             if directions[way as usize].begin_frame(now) {
                 medium.begin(way);
             }
@@ -162,8 +172,7 @@ impl Link {
 }
 
 impl Node for Link {
-    /// Takes a packet into the queue of its direction, or drops and counts it. What it holds does not
-    /// matter: a link carries bytes.
+    /// Queues a packet in its direction, or drops and counts it. A link carries any bytes.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         self.advance(now);
         let Some(direction) = self.directions.get_mut(usize::from(port.0)) else {
@@ -182,7 +191,7 @@ impl Node for Link {
         self.advance(now);
     }
 
-    /// Gives the packet that arrived first; of two at once, the forward direction's.
+    /// Returns the packet that arrived first; at a tie, that of the forward direction.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         self.advance(now);
         let due = |way: Way| self.directions[way as usize].due().filter(|due| *due <= now);
@@ -202,7 +211,7 @@ impl Node for Link {
         }
     }
 
-    /// Gives the next of the events that [`Link::set_events`] asks for, in the order of time.
+    /// Returns the next event, in the order of time; see [`Link::set_events`].
     fn poll_event(&mut self) -> Option<Event> {
         let [forth, back] = &mut self.directions;
         Ledger::take_first(&mut forth.ledger, &mut back.ledger)

@@ -2,11 +2,11 @@
 
 use crate::spec::Way;
 
-/// Who may send the next frame.
+/// The arbiter of the medium.
 ///
-/// Directions that both have frames take turns, frame by frame: the long-run share of IEEE 802.11's
-/// distributed coordination, where a chance to send is a frame whatever its length. Its randomness, its
-/// collisions and its retries are not modelled.
+/// Directions that both have frames take turns, frame by frame. This is the long-run share of IEEE
+/// 802.11's distributed coordination function, in which a transmission opportunity is one frame of
+/// any length. Random backoff, collisions and retransmissions are not modelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Medium {
     busy: bool,
@@ -15,11 +15,12 @@ pub(crate) struct Medium {
 
 impl Medium {
     pub(crate) fn new() -> Self {
-        // The first turn is the forward direction's.
+        // The forward direction has the first turn.
         Self { busy: false, last: Way::Back }
     }
 
-    /// Which direction may begin a frame, of those that have one: forth, back.
+    /// Returns the direction that may start a frame. `waits` says which directions have one: forth,
+    /// back.
     pub(crate) fn turn(&self, waits: [bool; 2]) -> Option<Way> {
         match waits {
             _ if self.busy => None,

@@ -4,7 +4,7 @@
 //! table gives the source of the numbers; numbers without a source are chosen, not measured. Queues
 //! without a source hold about one bandwidth-delay product, and at least 20 packets.
 //!
-//! | Name | Where the numbers are from |
+//! | Name | Source of the numbers |
 //! | --- | --- |
 //! | `edge`, `3g`, `lte` | the profiles Edge, 3G and LTE of Apple's Network Link Conditioner, as published on the web; Apple's own source is the tool |
 //! | `slow-4g` | Lighthouse's default, `docs/throttling.md` in its repository: 1.6 Mbit/s down, 750 kbit/s up, a latency (round trip) of 150 ms, no loss; the equal delays of both directions are chosen |
@@ -20,11 +20,11 @@ use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of, of_tc};
 /// A named link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedLink {
-    /// The name.
+    /// The name of the link.
     pub name: &'static str,
-    /// The downlink, as a description.
+    /// The description of the downlink.
     pub down: &'static str,
-    /// The uplink, as a description.
+    /// The description of the uplink.
     pub up: &'static str,
     /// The source of the numbers.
     pub source: &'static str,
@@ -104,8 +104,9 @@ pub fn find(name: &str) -> Option<&'static NamedLink> {
     LINKS.iter().find(|link| link.name == name)
 }
 
-/// Parses the description of both directions of a link, forth and back: a link's name, or one description that
-/// is used for both. Words after a name add to its description, in both directions.
+/// Parses the description of both directions of a link, forth and back: the name of a link, or one
+/// description for both directions. Words after a name are added to its description, in both
+/// directions.
 ///
 /// ```
 /// let (down, up) = airtcp_link::parse_pair("slow-4g")?;
@@ -120,7 +121,7 @@ pub fn find(name: &str) -> Option<&'static NamedLink> {
 ///
 /// # Errors
 ///
-/// The first word that is not understood, as [`LinkSpec`] reads a description.
+/// The first unknown word, as for a [`LinkSpec`].
 pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
     let first = text.split_whitespace().next().unwrap_or("");
     let start = text.len() - text.trim_start().len();
@@ -129,7 +130,7 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
         let at = text.len() - rest.len();
         let next = rest.split_whitespace().next().unwrap_or("");
         if next.starts_with(|first: char| !first.is_ascii_alphabetic()) {
-            // It would be a further value of the last part of the named link.
+            // It would be another value of the last part of the named link.
             return Err(SpecError::new(at, next, "a part of a description", "loss 1%"));
         }
         let read = |own: &str| {
@@ -145,7 +146,7 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
     }
     match text.parse::<LinkSpec>() {
         Ok(spec) => Ok((spec.clone(), spec)),
-        // A first word that begins no description may be meant for a name.
+        // A first word that starts no description may be a misspelt name.
         Err(error) if error.offset == start && !first.is_empty() => {
             Err(SpecError::new(start, first, NAME_OR_PART, nearest(first)))
         }
@@ -153,17 +154,17 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
     }
 }
 
-/// Expected after a name, in place of a part that the named link has.
+/// Expected after a name, instead of a part that the named link already has.
 const NOT_OF_THE_LINK: &str = "a part that the named link does not have: to replace one, write the whole \
                                description, which `airtcp link --help` has";
 
-/// The name of a link, or the part of a description, that is written most like `word`.
+/// The name of a link, or the part of a description, that is most similar to `word`.
 fn nearest(word: &str) -> &'static str {
     let names = LINKS.iter().map(|link| (link.name, link.name));
     of_tc(word).unwrap_or_else(|| nearest_of(names.chain(names_of(PARTS)), word))
 }
 
-/// What is accepted as the first word; a test checks that the list is complete.
+/// The accepted first words; a test checks that the list is complete.
 const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, \
                             geo-satellite, policed, aggregated-wifi, very-bad) or the words of a \
                             description";

@@ -5,26 +5,27 @@ use airtcp_types::Instant;
 /// The mean queue length and the utilization of one direction up to an instant.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Occupancy {
-    /// The queue's length in packets, averaged over time. The frame on the wire is not in the queue.
+    /// The mean queue length in packets over time, without the frame in transmission.
     pub mean: f64,
-    /// The greatest length that lasted: what passes the queue in no time never stood in it.
+    /// The maximum queue length that lasted for some time: packets that pass the queue in no time
+    /// do not count.
     pub max: usize,
-    /// The share of time in which a frame was on the wire, its overhead on the air included; on a trace, in
-    /// which one waited for its opportunity. Zero on a link without a rate.
+    /// The share of time in which a frame was in transmission, including its overhead on the air;
+    /// with a trace, in which a frame waited for its opportunity. Zero on a link without a rate.
     pub busy: f64,
 }
 
 /// The integral of a queue's length over time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauge {
-    /// Packets times nanoseconds, up to `since`.
+    /// Packets times nanoseconds, from the origin to `since`.
     area: u128,
     since: Instant,
     max: usize,
 }
 
 impl Gauge {
-    /// The length was this up to `now`.
+    /// Adds the time up to `now`, in which the queue had this length.
     pub(crate) fn lasted(&mut self, now: Instant, length: usize) {
         if now > self.since {
             let nanos = now.as_nanos() - self.since.as_nanos();
@@ -34,13 +35,13 @@ impl Gauge {
         }
     }
 
-    /// Mean and maximum from the origin to what was last told.
+    /// Mean and maximum from the origin to the last update.
     pub(crate) fn mean_and_max(&self) -> (f64, usize) {
         (ratio(self.area as f64, self.since.as_nanos() as f64), self.max)
     }
 }
 
-/// Zero where there is no time at all.
+/// The ratio of two numbers; zero if `whole` is zero.
 pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

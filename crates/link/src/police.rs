@@ -4,27 +4,27 @@ use airtcp_types::{ByteCount, Instant};
 
 use crate::spec::PoliceSpec;
 
-/// Tokens that a byte costs. A token is a billionth of a bit: 1 bit/s brings one each nanosecond,
-/// and none is lost to rounding.
+/// Tokens per byte. A token is a billionth of a bit: a rate of 1 bit/s adds one each nanosecond,
+/// without rounding.
 const PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// The bucket: tokens come at a rate, up to the burst, and each packet takes as many as it has
-/// bytes.
+/// A token bucket: it fills at the rate up to the burst, and each packet takes a token for each
+/// billionth of a bit.
 #[derive(Clone, Debug)]
 pub(crate) struct Policer {
     spec: PoliceSpec,
     tokens: u128,
-    /// When tokens last came.
+    /// When tokens were last added.
     filled_at: Instant,
 }
 
 impl Policer {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(spec: PoliceSpec) -> Self {
         Self { spec, tokens: capacity(spec.burst), filled_at: Instant::ZERO }
     }
 
-    /// Whether a packet of this size passes. One that does not leaves the tokens to others.
+    /// Whether a packet of this size conforms. A packet that does not takes no tokens.
     pub(crate) fn passes(&mut self, now: Instant, size: ByteCount) -> bool {
         let gained =
             now.since(self.filled_at).as_nanos() * u128::from(self.spec.rate.bits_per_sec());
@@ -36,7 +36,7 @@ impl Policer {
     }
 }
 
-/// The tokens that so many bytes cost.
+/// The number of tokens for this number of bytes.
 fn capacity(bytes: ByteCount) -> u128 {
     u128::from(bytes.0) * PER_BYTE
 }
@@ -55,8 +55,7 @@ mod tests {
             |nanos: u64, size| policer.passes(Instant::from_nanos(nanos), ByteCount(size));
         assert!(!passes(0, 3), "more than the bucket holds");
         assert!(passes(0, 2), "the bucket is full at the start");
-        // 8 bits at 7 bit/s take 8/7 s, rounded up to a nanosecond; asking in between costs
-        // nothing.
+        // 8 bits at 7 bit/s take 8/7 s, rounded up to a nanosecond; failed attempts take no tokens.
         for nanos in (0..1_142_857_142).step_by(7_919) {
             assert!(!passes(nanos, 1));
         }

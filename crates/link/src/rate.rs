@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// A packet-delivery trace, as mahimahi records and replays them: one stamp in milliseconds per line, each an
-/// opportunity to deliver one MTU of 1504 bytes; after the last stamp it begins anew.
+/// A packet-delivery trace of mahimahi: one time in milliseconds per line, each an opportunity to
+/// deliver one MTU of 1504 bytes; after the last time the trace starts again.
 ///
-/// As in mahimahi a packet counts 4 bytes more than its IP length (the header of its TUN device), so that an
-/// opportunity carries a 1500-byte packet exactly; what an opportunity has left goes to the next packet
-/// in the queue, and is gone if there is none.
+/// As in mahimahi, a packet counts 4 bytes more than its IP length (the header of mahimahi's TUN
+/// device), so that an opportunity carries exactly one packet of 1500 bytes. The next queued packet
+/// uses the rest of an opportunity; without a queued packet the rest is wasted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
-    /// Rising stamps in milliseconds; the last one is the period, and is not zero.
+    /// Non-decreasing times in milliseconds; the last one is the period, and is not zero.
     stamps: Vec<u64>,
 }
 
@@ -22,23 +22,23 @@ pub enum TraceError {
     /// A line is not a number of milliseconds.
     #[error("line {line}: expected a time in whole milliseconds, such as `17`")]
     NotAStamp {
-        /// The line, the first is 1.
+        /// The line number; the first line is 1.
         line: usize,
     },
-    /// A line is earlier than the one before.
+    /// The time in a line is earlier than that in the line before.
     #[error("line {line}: {stamp} is earlier than the line before, {before}")]
     Backwards {
-        /// The line, the first is 1.
+        /// The line number; the first line is 1.
         line: usize,
-        /// Its stamp.
+        /// The time in this line.
         stamp: u64,
-        /// The stamp before it.
+        /// The time in the line before.
         before: u64,
     },
-    /// There is no line, or all of them are 0.
+    /// The trace has no line, or all times are 0.
     #[error("the trace has no timestamp above 0")]
     Empty,
-    /// It is longer than 10 million lines.
+    /// The trace is longer than 10 million lines.
     #[error("the trace has more than 10000000 lines")]
     TooLong,
 }
@@ -50,11 +50,11 @@ impl Trace {
     pub const OVERHEAD: ByteCount = ByteCount(4);
     const MAX_LINES: usize = 10_000_000;
 
-    /// Reads a trace from its text.
+    /// Parses a trace.
     ///
     /// # Errors
     ///
-    /// The first line that is not right.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut stamps: Vec<u64> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -77,7 +77,7 @@ impl Trace {
         Ok(Self { stamps })
     }
 
-    /// The mean rate.
+    /// Returns the mean rate.
     pub fn mean_rate(&self) -> Rate {
         let bytes = Self::OPPORTUNITY * self.stamps.len() as u64;
         Rate::from_bytes_over(bytes, Duration::from_millis(self.period()))
@@ -87,7 +87,7 @@ impl Trace {
         self.stamps.last().copied().unwrap_or(1).max(1)
     }
 
-    /// When the opportunity of this number is, counted from the clock's origin.
+    /// The time of the opportunity with this number, counted from the clock's origin.
     fn at(&self, number: u64) -> Instant {
         let lines = self.stamps.len() as u64;
         let stamp = self.stamps[(number % lines) as usize];
@@ -99,12 +99,13 @@ impl Trace {
         let round = now.as_millis() / self.period();
         let into = now.as_millis() % self.period();
         let earlier = self.stamps.partition_point(|stamp| *stamp <= into) as u64;
-        // At the very end of a round `into` is 0, and the last stamp of the round before is now: it is past.
+        // At the exact end of a round `into` is 0, and the last opportunity of that round is at
+        // `now`: it has passed.
         round.saturating_mul(self.stamps.len() as u64).saturating_add(earlier)
     }
 }
 
-/// A packet being put on the wire: how long that takes is known at its first byte.
+/// The serialiser: the transmission time of a packet is known when its first byte leaves.
 #[derive(Clone, Debug)]
 pub(crate) enum Serialiser {
     Unlimited,
@@ -113,9 +114,9 @@ pub(crate) enum Serialiser {
 }
 
 impl Serialiser {
-    /// When the last byte of a packet leaves whose first one may leave at `now`.
+    /// Returns when the last byte of a packet leaves if the transmission starts at `now`.
     ///
-    /// `fresh` says that the wire was idle before: opportunities up to `now` have gone by unused.
+    /// `fresh` means that the wire was idle before: the opportunities up to `now` passed unused.
     pub(crate) fn finish(&mut self, now: Instant, size: ByteCount, fresh: bool) -> Instant {
         match self {
             Self::Unlimited => now,
@@ -141,7 +142,8 @@ impl Serialiser {
         }
     }
 
-    /// About how long a packet of 1500 bytes takes, for what must age while nothing is sent.
+    /// Returns the approximate transmission time of a packet of 1500 bytes, by which RED ages its
+    /// average while the queue is empty.
     pub(crate) fn slot(&self) -> Duration {
         match self {
             Self::Unlimited => Duration::from_micros(1),

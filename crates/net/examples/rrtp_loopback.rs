@@ -1,5 +1,5 @@
-//! Data from one socket to another over the loopback interface, at a rate: how long it takes, and whether it arrives
-//! intact.
+//! Sends data between two RRTP sockets over the loopback interface at a given rate; prints the
+//! duration and whether the data arrived intact.
 //!
 //! `cargo run --release -p airtcp-net --features rrtp --example rrtp_loopback -- [GIGABYTES [GBIT_PER_SECOND]]`
 use std::error::Error;
@@ -11,10 +11,10 @@ use airtcp_types::Rate;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bytes written, and read, at a time.
+/// The size of each write and read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// One thread for both ends.
+/// Both ends run on one thread.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             client.write_all(&chunk).await?;
         }
         client.shutdown().await?;
-        // Until the other end has it all.
+        // Waits until the peer has received everything.
         client.read_to_end(&mut Vec::new()).await?;
         Ok::<_, std::io::Error>((hash.finalize(), client.info()?))
     });

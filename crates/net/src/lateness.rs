@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The longest time told apart from longer ones.
+/// The longest lateness that is recorded; longer ones count as this.
 const MOST: Duration = Duration::from_secs(60);
 
-/// A histogram of the time between the due time of packets and their transmission, with a resolution of 1 %.
+/// A histogram of the lateness of packets, that is the time from the due time of a packet to its
+/// transmission, with a resolution of 1 %.
 ///
-/// Shown as text it is a table of powers of two in microseconds.
+/// Its text form is a table with rows at powers of two microseconds.
 #[derive(Clone, Debug)]
 pub struct Lateness(Histogram<u64>);
 
@@ -31,12 +32,12 @@ impl Lateness {
         self.0.len()
     }
 
-    /// The percentile `percent` of the lateness; zero without packets.
+    /// Returns the percentile `percent` (0 to 100) of the lateness; zero without packets.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.0.value_at_percentile(percent))
     }
 
-    /// The maximum.
+    /// The maximum lateness; zero without packets.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }

@@ -1,21 +1,26 @@
-//! Sockets for tokio on the state machines of airtcp.
+//! tokio sockets for TCP, UDP and RRTP on the state machines of airtcp.
 //!
-//! A [`Stack`] drives a [`Host`](airtcp_stack::Host) on a [`Device`](airtcp_device::Device), in a
-//! task of its own, and makes TCP and UDP sockets. Sockets call the host under a lock that is never
-//! held across an await. Data to send goes to the driver, which moves packets in batches and wakes
-//! the sockets for which a batch brought something.
+//! A [`Stack`] runs a [`Host`](airtcp_stack::Host) on a [`Device`](airtcp_device::Device) and
+//! creates TCP and UDP sockets. One task for each stack, the driver, moves packets between device
+//! and host in batches and wakes the sockets that a batch made ready. Socket calls lock the host;
+//! the lock is never held across an await.
 //!
-//! The sockets have tokio's names and methods: streams are [`AsyncRead`](tokio::io::AsyncRead) and
-//! [`AsyncWrite`](tokio::io::AsyncWrite), with readiness, `try_*` calls and peeking; a [`TcpSocket`]
-//! is set up before it connects or listens; a [`UdpSocket`] may have a peer. [`Stack::listen_any`] and
-//! [`Stack::udp_bind_any`] make sockets for every destination. In addition there are
-//! strategies, chosen before or on a live stream, [`TcpStream::info`], reading and writing without a
-//! copy ([`TcpStream::read_chunk`], [`TcpStream::write_chunk`]), and the end of a whole stack
-//! ([`Stack::drain`], [`Stack::shutdown`]). A task that never has to wait yields within tokio's
-//! budget.
+//! The sockets have the names and methods of tokio's: streams implement
+//! [`AsyncRead`](tokio::io::AsyncRead) and [`AsyncWrite`](tokio::io::AsyncWrite), with readiness,
+//! `try_*` calls and peeking; a [`TcpSocket`] is configured before it connects or listens; a
+//! [`UdpSocket`] can be connected to a peer. Beyond tokio's API:
 //!
-//! Every future here is cancel-safe: if it is dropped before it is ready, no connection, no datagram
-//! and no byte of a stream is lost.
+//! - strategies of the sender, selected before connecting or on a live stream, and
+//!   [`TcpStream::info`];
+//! - reading and writing without a copy ([`TcpStream::read_chunk`], [`TcpStream::write_chunk`]);
+//! - sockets for every destination ([`Stack::listen_any`], [`Stack::udp_bind_any`]);
+//! - graceful shutdown of a whole stack ([`Stack::drain`], [`Stack::shutdown`]).
+//!
+//! Socket calls take part in tokio's cooperative budget: a task whose calls are always ready still
+//! yields.
+//!
+//! Every future of this crate is cancel-safe: dropping it before it completes loses no connection,
+//! no datagram and no byte of a stream.
 //!
 //! ```
 //! use airtcp_device::memory;
@@ -43,12 +48,12 @@
 //! # }
 //! ```
 //!
-//! Features: with `rrtp`, the module `rrtp` has sockets for RRTP, over the kernel's UDP or a stack's;
-//! with `drive`, `Driver` runs any [`Node`](airtcp_types::Node), such as an emulated link, between
-//! devices.
+//! Features: `rrtp` adds the module `rrtp` with sockets for RRTP, over UDP sockets of the kernel or
+//! of a stack; `drive` adds `Driver`, which runs any [`Node`](airtcp_types::Node), such as an
+//! emulated link, between devices.
 //!
-//! This crate reads the clock and asks the operating system for randomness; the state machines below
-//! it do neither. Time is real: `tokio::time::pause` does not move it.
+//! This crate reads the clock and takes random keys from the operating system; the state machines
+//! below it do neither. Time is real: `tokio::time::pause` has no effect on it.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "drive")]

@@ -9,31 +9,31 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How long calls that block may go on at the end, such as those of a file system that hangs.
+/// How long [`RuntimeThread::join`] waits for blocking calls, such as file operations that hang.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A thread with a tokio runtime of one thread, for a driver and the tasks that use its sockets.
+/// A thread with a single-threaded tokio runtime, for a driver and the tasks that use its sockets.
 ///
-/// Dropping it ends its tasks soon; [`join`](Self::join) waits until they are gone.
+/// Dropping it stops the tasks soon after; [`join`](Self::join) waits until they have stopped.
 #[derive(Debug)]
 pub struct RuntimeThread {
     runtime: Handle,
-    /// Dropping it ends the thread.
+    /// Dropping the sender stops the thread.
     ending: oneshot::Sender<Infallible>,
     thread: thread::JoinHandle<()>,
 }
 
 impl RuntimeThread {
-    /// Starts a thread with this name.
+    /// Starts a thread named `name`.
     ///
     /// # Errors
-    /// The operating system has no thread or no descriptor left.
+    /// The operating system cannot provide another thread or file descriptor.
     pub fn start(name: impl Into<String>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (ending, ended) = oneshot::channel();
         let run = move || {
-            // The sender is dropped, and sends nothing.
+            // The channel carries no message: it signals only that the sender was dropped.
             let _ = runtime.block_on(ended);
             runtime.shutdown_timeout(PATIENCE);
         };
@@ -41,7 +41,7 @@ impl RuntimeThread {
         Ok(Self { runtime: handle, ending, thread })
     }
 
-    /// Runs a task on the thread.
+    /// Spawns a task on the thread.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -54,11 +54,11 @@ impl RuntimeThread {
         &self.runtime
     }
 
-    /// Drops the tasks and waits until that is done, and at most a second for calls that block
-    /// (`spawn_blocking`). It blocks, and is not for a task of this thread.
+    /// Drops the tasks and waits until they are gone, for at most one second if blocking calls
+    /// (`spawn_blocking`) still run. This call blocks: do not make it from a task of this thread.
     pub fn join(self) {
         drop(self.ending);
-        // A panic has been reported.
+        // A panic of the thread has already been reported.
         let _ = self.thread.join();
     }
 }

@@ -1,4 +1,4 @@
-//! State shared by a driver and the sockets: a state machine behind a lock, and wake-ups.
+//! State shared by a driver and its sockets: a state machine behind a lock, and wake-ups.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -10,39 +10,40 @@ use tokio::sync::Notify;
 
 use crate::wakers::Woken;
 
-/// What the lock guards: a state machine and who waits for its sockets.
+/// The state behind the lock: a state machine and the tasks that wait for its sockets.
 pub(crate) trait Core: Send + 'static {
-    /// What it is called in an error.
+    /// The name of the socket provider in error messages, such as "the stack".
     const NAME: &'static str;
-    /// What it runs on, likewise.
+    /// The name of the device or socket below it in error messages.
     const BELOW: &'static str;
 
-    /// Follows up a call from a socket; whether the driver is to be asked for a turn.
+    /// Settles the effects of a socket call; returns whether the driver must be woken for a turn.
     fn settle_call(&mut self, now: Instant) -> bool;
 
-    /// The last handle is gone.
+    /// Starts closing: the last handle was dropped.
     fn abandon(&mut self, now: Instant);
 
-    /// The driver has ended: everybody is to be woken. The first reason stays.
+    /// Records the end of the driver and wakes every waiting task. The first recorded reason is
+    /// kept.
     fn end(&mut self, end: End);
 
-    /// Takes those to wake.
+    /// Takes the tasks to wake.
     fn take_woken(&mut self) -> Woken;
 }
 
-/// Why there is no driver any more.
+/// The reason why the driver ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     /// A shutdown was requested, or every handle was dropped.
     Shutdown,
-    /// The device or the UDP socket failed for good.
+    /// The device or the UDP socket failed permanently.
     Gone(String),
-    /// The runtime ended first.
+    /// The runtime was dropped first.
     Dropped,
 }
 
 impl End {
-    /// The error that the sockets of a `C` give from here on.
+    /// Returns the error that the sockets of a `C` report after the driver has ended.
     pub(crate) fn error<C: Core>(&self) -> io::Error {
         let name = C::NAME;
         match self {
@@ -66,17 +67,17 @@ impl From<io::Error> for End {
     }
 }
 
-/// The state behind every handle.
+/// The state that every handle refers to.
 pub(crate) struct Shared<C> {
     clock: Clock,
     core: Mutex<C>,
-    /// Asks the driver for a turn.
+    /// Wakes the driver for a turn.
     pub(crate) driver: Notify,
     /// Notified once, when the driver has ended.
     pub(crate) done: Notify,
 }
 
-/// Without the core: its secrets are no one's to print.
+/// Omits the core, which holds secrets.
 impl<C> fmt::Debug for Shared<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
@@ -88,18 +89,18 @@ impl<C: Core> Shared<C> {
         Self { clock, core: Mutex::new(core), driver: Notify::new(), done: Notify::new() }
     }
 
-    /// The clock that `now` is read from.
+    /// The clock that supplies `now`.
     #[cfg(feature = "rrtp")]
     pub(crate) const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Makes a call, wakes those whom it made ready, and asks the driver for a turn if it needs
-    /// one.
+    /// Runs `call` under the lock, then wakes the tasks that it made ready, and the driver if it
+    /// has work.
     pub(crate) fn with<R>(&self, call: impl FnOnce(&mut C, Instant) -> R) -> R {
         let (result, woken, kick) = {
             let mut core = self.lock();
-            // Read under the lock, so that the core's time never runs backwards.
+            // Read under the lock, so that the core never sees time go backwards.
             let now = self.clock.now();
             let result = call(&mut core, now);
             let kick = core.settle_call(now);
@@ -112,7 +113,7 @@ impl<C: Core> Shared<C> {
         result
     }
 
-    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one.
+    /// Like [`with`](Self::with), for the driver itself: does not wake the driver.
     pub(crate) fn turn<R>(&self, call: impl FnOnce(&mut C, Instant) -> R) -> R {
         let (result, woken) = {
             let mut core = self.lock();
@@ -124,14 +125,14 @@ impl<C: Core> Shared<C> {
         result
     }
 
-    /// Looks without changing anything.
+    /// Runs `look` under the lock with read-only access.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&C, Instant) -> R) -> R {
         let core = self.lock();
         let now = self.clock.now();
         look(&core, now)
     }
 
-    /// Records that the driver has ended, and wakes everybody.
+    /// Records that the driver has ended, and wakes every waiting task.
     pub(crate) fn end(&self, end: End) {
         let woken = {
             let mut core = self.lock();
@@ -143,13 +144,14 @@ impl<C: Core> Shared<C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, C> {
-        // A panic under the lock is a bug of ours that has been reported; other sockets go on.
+        // A panic under the lock is a bug that has already been reported; the other sockets
+        // continue.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The task of a driver. When it is dropped, even before its first poll, everything ends, so that no
-/// socket waits for ever.
+/// Wraps the future of a driver. When the task is dropped, even before its first poll, the core
+/// ends, so that no socket waits forever.
 pub(crate) fn task<C: Core>(
     shared: Arc<Shared<C>>,
     driver: impl Future<Output = ()> + Send,
@@ -169,7 +171,7 @@ impl<C: Core> Drop for Ending<C> {
     }
 }
 
-/// What every socket holds; the drop of the last one abandons the core.
+/// The handle in every socket. Dropping the last clone abandons the core.
 pub(crate) struct Handle<C: Core>(Arc<Users<C>>);
 
 struct Users<C: Core>(Arc<Shared<C>>);

@@ -1,4 +1,4 @@
-//! Wakers of tasks that wait for sockets.
+//! Wakers of the tasks that wait for sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,33 +7,34 @@ use std::task::{Context, Waker};
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
-/// The direction that a task waits for.
+/// The direction of a stream that a task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// Who waits for which socket. A socket is here while a handle of it exists, with `T`, what its
-/// owner has to know of it.
+/// The waiting tasks of each socket. A socket is listed while a handle of it exists, with data `T`
+/// of its owner.
 #[derive(Debug)]
 pub(crate) struct Wakers<Id, T> {
     sockets: BTreeMap<Id, Waiting<T>>,
     woken: Woken,
 }
 
-/// Who waits for one socket.
+/// The waiting tasks of one socket.
 #[derive(Debug)]
 struct Waiting<T> {
     about: T,
-    /// Of the tasks that poll, the last one in each direction.
+    /// The wakers of the last polling task in each direction.
     read: Option<Waker>,
     write: Option<Waker>,
-    /// For any number of tasks that wait for a change of readiness, once one has asked.
+    /// Notifies any number of tasks of a change of readiness; created on the first request.
     watchers: Option<Arc<Notify>>,
 }
 
-/// Whom to wake once the lock is free: a waker may run anything, and so may its drop.
+/// The tasks to wake once the lock is released, and wakers to drop then: waking a waker or dropping
+/// it may run arbitrary code.
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     wakers: SmallVec<[Waker; 2]>,
@@ -61,7 +62,7 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         self.sockets.insert(id, waiting);
     }
 
-    /// Adds a socket that is watched from the start.
+    /// Adds a socket with its [`Notify`] for watchers, which it returns.
     pub(crate) fn add_watched(&mut self, id: Id, about: T) -> Arc<Notify> {
         let watchers = Arc::new(Notify::new());
         let (read, write) = (None, None);
@@ -69,26 +70,26 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         watchers
     }
 
-    /// Removes a socket, and forgets who waits for it.
+    /// Removes a socket and the wakers of its waiting tasks.
     pub(crate) fn remove(&mut self, id: Id) {
         if let Some(Waiting { read, write, .. }) = self.sockets.remove(&id) {
             self.woken.discarded.extend(read.into_iter().chain(write));
         }
     }
 
-    /// Every socket, by number.
+    /// Returns every socket in the order of the ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         self.sockets.iter().map(|(&id, waiting)| (id, &waiting.about))
     }
 
-    /// What is known of a socket.
+    /// Returns the owner's data of a socket.
     #[cfg(feature = "rrtp")]
     pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         self.sockets.get_mut(&id).map(|waiting| &mut waiting.about)
     }
 
-    /// Registers a task for one direction, in place of the one before; `false` if the socket is
-    /// gone.
+    /// Registers a task for one direction in place of the previous one; `false` if the socket was
+    /// removed.
     pub(crate) fn wait(&mut self, id: Id, direction: Direction, context: &Context<'_>) -> bool {
         let Some(Waiting { read, write, .. }) = self.sockets.get_mut(&id) else { return false };
         let slot = if direction == Direction::Read { read } else { write };
@@ -99,13 +100,13 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         true
     }
 
-    /// What notifies any number of tasks of a change of a socket; `None` if the socket is gone.
+    /// Returns the [`Notify`] that signals changes of a socket; `None` if the socket was removed.
     pub(crate) fn watchers(&mut self, id: Id) -> Option<Arc<Notify>> {
         let waiting = self.sockets.get_mut(&id)?;
         Some(waiting.watchers.get_or_insert_default().clone())
     }
 
-    /// Wakes who waits for these directions of a socket, and those who watch it.
+    /// Wakes the tasks that poll for these directions of a socket, and all its watchers.
     pub(crate) fn wake(&mut self, id: Id, readable: bool, writable: bool) {
         let Some(Waiting { read, write, watchers, .. }) = self.sockets.get_mut(&id) else { return };
         let woken = read.take_if(|_| readable).into_iter().chain(write.take_if(|_| writable));
@@ -113,7 +114,7 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         self.woken.notifies.extend(watchers.clone());
     }
 
-    /// Wakes everybody.
+    /// Wakes every waiting task.
     pub(crate) fn wake_all(&mut self) {
         for Waiting { read, write, watchers, .. } in self.sockets.values_mut() {
             self.woken.wakers.extend(read.take().into_iter().chain(write.take()));
@@ -121,17 +122,17 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         }
     }
 
-    /// Notifies those who wait for something that is no socket.
+    /// Notifies tasks that wait for something other than a socket.
     pub(crate) fn notify(&mut self, notify: Arc<Notify>) {
         self.woken.notifies.push(notify);
     }
 
-    /// Whether somebody is to be woken.
+    /// Whether a task will be woken by [`take_woken`](Self::take_woken).
     pub(crate) fn has_woken(&self) -> bool {
         !self.woken.wakers.is_empty() || !self.woken.notifies.is_empty()
     }
 
-    /// Takes those to wake, which the caller does once the lock is free.
+    /// Takes the tasks to wake. The caller wakes them after it has released the lock.
     pub(crate) fn take_woken(&mut self) -> Woken {
         std::mem::take(&mut self.woken)
     }

@@ -1,15 +1,15 @@
-//! The table of calls, as packetdrill's `so_testing.h` has it.
+//! The table of calls, as in packetdrill's `so_testing.h`.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 
 use crate::calls;
 use crate::target::Target;
 
-/// What stands for a script's stack in every call.
+/// The handle of a script's stack, an argument of every call.
 pub type Handle = *mut c_void;
 
-/// `struct packetdrill_interface`: what stands for the stack, and 32 calls that take it. Each gives -1 and sets `errno`
-/// where it fails.
+/// `struct packetdrill_interface`: the handle of the stack, and 32 calls with the handle as an
+/// argument. On failure a call returns -1 and sets `errno`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the names are those of the system calls")]
@@ -33,18 +33,19 @@ pub struct Interface {
     pub sendto:
         extern "C" fn(Handle, c_int, *const c_void, usize, c_int, *const c_void, c_uint) -> isize,
     pub sendmsg: extern "C" fn(Handle, c_int, *const c_void, c_int) -> isize,
-    /// In C the last argument is variadic. Where one is given it stands in the same register.
+    /// The last argument is variadic in C; if present, it is in the same register.
     pub fcntl: extern "C" fn(Handle, c_int, c_int, c_long) -> c_int,
-    /// As `fcntl`.
+    /// The last argument is variadic in C, as that of `fcntl`.
     pub ioctl: extern "C" fn(Handle, c_int, c_ulong, *mut c_void) -> c_int,
     pub close: extern "C" fn(Handle, c_int) -> c_int,
     pub shutdown: extern "C" fn(Handle, c_int, c_int) -> c_int,
     pub getsockopt: extern "C" fn(Handle, c_int, c_int, c_int, *mut c_void, *mut c_void) -> c_int,
     pub setsockopt: extern "C" fn(Handle, c_int, c_int, c_int, *const c_void, c_uint) -> c_int,
     pub poll: extern "C" fn(Handle, *mut c_void, c_ulong, c_int) -> c_int,
-    /// A packet goes into the stack.
+    /// Injects a packet into the stack.
     pub netdev_send: extern "C" fn(Handle, *const c_void, usize) -> c_int,
-    /// A packet comes out, with the moment at which it left (µs); time passes until there is one.
+    /// Returns a packet that was sent with its time in microseconds; advances the time until there
+    /// is one.
     pub netdev_receive: extern "C" fn(Handle, *mut c_void, *mut usize, *mut c_longlong) -> c_int,
     pub usleep: extern "C" fn(Handle, c_uint) -> c_int,
     pub gettimeofday: extern "C" fn(Handle, *mut c_void, *mut c_void) -> c_int,
@@ -56,12 +57,14 @@ pub struct Interface {
         extern "C" fn(Handle, c_int, *mut c_void, c_int, *mut c_void, usize, c_uint) -> c_int,
 }
 
-/// Makes a stack for one script, and tells how to call it. What is wrong with `flags` (see the crate's documentation) is
-/// said on stderr, and ends the process: a script must not judge another stack than was asked for.
+/// Creates the stack for a script, and fills in the table of calls. Errors in `flags`
+/// (docs/packetdrill.md) are printed to stderr and end the process, because a script must not test
+/// a stack with other flags.
 ///
 /// # Safety
 ///
-/// `flags` is null or a string that ends with a zero byte, and an [`Interface`] may be written to `interface`.
+/// `flags` is null or a string that ends with a zero byte, and `interface` can hold an
+/// [`Interface`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(
     flags: *const c_char,
@@ -69,7 +72,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(
 ) {
     let flags = match flags.is_null() {
         true => String::new(),
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         false => unsafe { CStr::from_ptr(flags) }.to_string_lossy().into_owned(),
     };
     let flags = flags.parse().unwrap_or_else(|error| {
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(
         std::process::exit(2);
     });
     let userdata = Target::register(Target::new(flags));
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { interface.write(table(userdata)) };
 }
 
@@ -125,7 +128,7 @@ mod tests {
 
     use super::Interface;
 
-    /// Asserts that the fields follow each other in this order, eight bytes each.
+    /// Asserts that the fields are in this order, eight bytes each.
     macro_rules! assert_order {
         ($($field:ident)*) => {{
             let offsets = [$((stringify!($field), offset_of!(Interface, $field))),*];

@@ -1,4 +1,4 @@
-//! Socket addresses as C has them.
+//! Conversion of socket addresses from and to C.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,14 +7,14 @@ use nix::libc::{AF_INET, AF_INET6};
 
 use crate::memory::Address;
 
-/// `struct sockaddr_in` and `struct sockaddr_in6` (bytes).
+/// The sizes of `struct sockaddr_in` and `struct sockaddr_in6` in bytes.
 const V4: usize = 16;
 const V6: usize = 28;
 
-/// `struct sockaddr_storage` (bytes): as in Linux nothing is an address that is longer.
+/// The size of `struct sockaddr_storage` in bytes: as in Linux, longer addresses are rejected.
 const LONGEST: u32 = 128;
 
-/// Reads a `struct sockaddr`; one of IPv6 that stands for an IPv4 address is that.
+/// Reads a `struct sockaddr`. An IPv4-mapped IPv6 address becomes an IPv4 address.
 pub(crate) fn read(at: Address, len: u32) -> Result<SocketAddr, Errno> {
     if len > LONGEST {
         return Err(Errno::EINVAL);
@@ -32,7 +32,8 @@ pub(crate) fn read(at: Address, len: u32) -> Result<SocketAddr, Errno> {
     Ok(SocketAddr::new(ip, port))
 }
 
-/// Writes an address for a socket of `domain`, as far as there is room, and how long it is; nothing where nobody asks.
+/// Writes the address of a socket of `domain`, cut to the available length, and its full length;
+/// nothing if `at` is null.
 pub(crate) fn write(
     address: SocketAddr,
     domain: i32,

@@ -1,4 +1,4 @@
-//! Each call of the table: fetches the arguments, and gives the result, or -1 and `errno`.
+//! The calls of the table: each fetches its arguments, and returns a result, or -1 with `errno`.
 
 use std::ffi::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use crate::poll as polling;
 use crate::target::Target;
 use crate::transfer::{self, Message};
 
-/// What a failed call gives.
+/// The result of a failed call.
 const FAILED: i8 = -1;
 
-/// Makes a call on the target that `handle` stands for.
+/// Makes a call on the target with the handle `handle`.
 fn on<T: From<i8>>(handle: Handle, call: impl FnOnce(&Target) -> Result<T, Errno>) -> T {
     finish(Target::find(handle.addr()).and_then(|target| call(&target)))
 }
@@ -28,7 +28,7 @@ pub(crate) fn finish<T: From<i8>>(result: Result<T, Errno>) -> T {
     })
 }
 
-/// A count of bytes, as a call gives it.
+/// Converts a number of bytes to the result of a call.
 fn bytes(result: Result<usize, Errno>) -> Result<isize, Errno> {
     result.and_then(|n| isize::try_from(n).map_err(|_| Errno::EOVERFLOW))
 }
@@ -97,7 +97,7 @@ pub(crate) extern "C" fn recvfrom(
     let pieces = Pieces::one(to.into(), len);
     on(u, |target| {
         let n = bytes(transfer::receive(target, fd, &pieces, flags))?;
-        // TCP has no name to give.
+        // TCP returns no source address.
         let name_len = Address::from(name_len);
         if !name_len.is_null() {
             name_len.write(&0u32.to_ne_bytes())?;
@@ -143,7 +143,7 @@ pub(crate) extern "C" fn send(
     on(u, |target| bytes(transfer::send(target, fd, &pieces, flags)))
 }
 
-/// Where a connection's data goes is known: the name counts for nothing, as in Linux.
+/// The address is ignored for a connection, as in Linux.
 pub(crate) extern "C" fn sendto(
     u: Handle,
     fd: c_int,
@@ -169,7 +169,7 @@ pub(crate) extern "C" fn sendmsg(
 }
 
 pub(crate) extern "C" fn fcntl(u: Handle, fd: c_int, command: c_int, argument: c_long) -> c_int {
-    // It is an int: the upper half of the register is not to be looked at.
+    // The argument is an int: the upper half of the register is undefined.
     on(u, |target| target.call(|world| world.fcntl(fd, command, argument as i32)))
 }
 
@@ -245,7 +245,7 @@ pub(crate) extern "C" fn netdev_send(u: Handle, packet: *const c_void, len: usiz
     })
 }
 
-/// No packet at all is one of no bytes: at -1 packetdrill would ask for ever.
+/// If there is no packet, returns a packet of zero bytes: on -1 packetdrill would retry forever.
 pub(crate) extern "C" fn netdev_receive(
     u: Handle,
     packet: *mut c_void,
@@ -275,7 +275,7 @@ pub(crate) extern "C" fn usleep(u: Handle, micros: c_uint) -> c_int {
     })
 }
 
-/// Nobody asks for the time zone.
+/// The time zone is never requested.
 pub(crate) extern "C" fn gettimeofday(u: Handle, time: *mut c_void, _zone: *mut c_void) -> c_int {
     on(u, |target| {
         let micros = micros(target.time());

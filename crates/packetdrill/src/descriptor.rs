@@ -1,4 +1,4 @@
-//! Real descriptors, so that their numbers are nobody else's.
+//! Real descriptors, so that their numbers do not collide with others.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// All that are open. `close` of the feature `preload` is called from within this library, too, and must find nothing of
-/// what is being closed.
+/// The open descriptors. `close` of the feature `preload` is also called from within this library,
+/// and then must not find the descriptor that is being closed.
 static OPEN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// A descriptor that stands for something of ours.
+/// A descriptor that represents an object of this library.
 #[derive(Debug)]
 pub(crate) struct Descriptor(EventFd);
 
@@ -33,7 +33,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// Whether a descriptor is one of ours.
+/// Whether a descriptor belongs to this library.
 #[cfg(all(feature = "preload", not(test)))]
 pub(crate) fn is_ours(fd: i32) -> bool {
     open().contains(&fd)

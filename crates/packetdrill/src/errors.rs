@@ -1,4 +1,4 @@
-//! Maps errors of the stack to `errno`.
+//! Mapping of the stack's errors to `errno`.
 
 use airtcp_stack::HostError;
 use airtcp_stack::tcp::{TcpError, Unreachable};

@@ -1,4 +1,4 @@
-//! Parses `--so_flags`: `key=value`, separated by commas.
+//! Parsing of `--so_flags`: `key=value`, separated by commas.
 
 use std::str::FromStr;
 
@@ -6,21 +6,22 @@ use airtcp_recovery::Profile;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::{EcnMode, Offer, TcpConfig};
 
-/// The addresses that packetdrill gives the machine that it tests, by default and in Google's scripts.
+/// The addresses of the machine under test, packetdrill's defaults and those of Google's scripts.
 const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
 
 const LINUX: &str = "rack/cubic";
 
-/// What the stack of a script is to be.
+/// The configuration of a script's stack.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags {
-    /// `address=192.168.0.1/16`, for each version once or more.
+    /// `address=192.168.0.1/16`: one or more for each IP version.
     pub(crate) addresses: Vec<Cidr>,
-    /// `profile=`, `byte_counting_limit=`, `detection=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
+    /// `profile=`, `byte_counting_limit=`, `detection=`, `congestion=`, `judge=`, `hack=`,
+    /// `tx_numbers=`, `mtu=`.
     pub(crate) tcp: TcpConfig,
-    /// `ecn=`, whatever the namespace's settings say.
+    /// `ecn=`, which overrides the sysctl.
     pub(crate) ecn: Option<EcnMode>,
-    /// `sysctl=off`: the namespace's settings in /proc count for nothing.
+    /// `sysctl=off`: the namespace's sysctls are ignored.
     pub(crate) sysctls: bool,
 }
 
@@ -29,7 +30,7 @@ impl FromStr for Flags {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut addresses, mut tcp, mut sysctls) = (Vec::new(), TcpConfig::default(), true);
-        // As Linux, for which scripts are written.
+        // The default is Linux's, for which scripts are written.
         tcp.sender.combination = LINUX.parse().map_err(text_of)?;
         let mut ecn = None;
         for flag in text.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
@@ -100,7 +101,7 @@ mod tests {
         let chosen = combination("detection=rack,congestion=reno,judge=hack+dcr:timer");
         assert_eq!(chosen.to_string(), "rack/reno/hack+dcr:timer");
         assert_eq!(combination("").to_string(), LINUX);
-        // The old name.
+        // The older names.
         assert_eq!(combination("recovery=le").to_string(), "le/cubic");
         assert_eq!(combination("control=reno").to_string(), "rack/reno");
     }

@@ -1,9 +1,11 @@
-//! The stack as a shared library that [packetdrill](https://github.com/google/packetdrill) tests.
+//! airtcp's stack as a shared library that [packetdrill](https://github.com/google/packetdrill)
+//! tests.
 //!
-//! `packetdrill --so_filename=libairtcp_packetdrill.so` loads it, asks [`packetdrill_interface_init`](abi::packetdrill_interface_init)
-//! for a table of calls, and runs its script on them: system calls and packets go in; packets come out, each with the moment
-//! at which it left. All of it happens in virtual time, which passes only where packetdrill waits: a script of two minutes
-//! takes none.
+//! `packetdrill --so_filename=libairtcp_packetdrill.so` loads the library, gets a table of calls
+//! from [`packetdrill_interface_init`](abi::packetdrill_interface_init), and runs a script with
+//! them. The inputs are system calls and packets; the outputs are packets with their time of
+//! transmission. Everything happens in virtual time, which advances only while packetdrill waits: a
+//! script of two minutes takes almost no real time.
 //!
 //! ```text
 //! abi.rs         the table, as C has it

@@ -1,4 +1,5 @@
-//! The caller's memory. The kernel copies it, so that a pointer that leads nowhere is `EFAULT` and not the end.
+//! Access to the caller's memory through the kernel, so that an invalid pointer causes `EFAULT`
+//! instead of a crash.
 
 use std::ffi::c_void;
 use std::io::{IoSlice, IoSliceMut};
@@ -7,15 +8,15 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::getpid;
 
-/// A place in the caller's memory.
+/// An address in the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Address(usize);
 
-/// `struct iovec` (bytes).
+/// The size of `struct iovec` in bytes.
 const IOVEC: usize = 16;
 /// `UIO_MAXIOV`.
 const MAX_IOVECS: usize = 1024;
-/// No call moves more than so much at once, as no call of Linux moves more than 2 GiB.
+/// The maximum number of bytes per call; Linux has a limit of 2 GiB.
 const MAX: usize = 64 << 20;
 
 impl Address {
@@ -38,7 +39,7 @@ impl Address {
         Ok(bytes)
     }
 
-    /// Copies as many bytes as there are in the array.
+    /// Copies the bytes of an array.
     pub(crate) fn array<const N: usize>(self) -> Result<[u8; N], Errno> {
         self.read(N)?.try_into().map_err(|_| Errno::EFAULT)
     }
@@ -85,7 +86,7 @@ impl From<usize> for Address {
     }
 }
 
-/// Pieces of the caller's memory that are one to a call (`struct iovec[]`).
+/// Pieces of the caller's memory that a call treats as one (`struct iovec[]`).
 #[derive(Debug)]
 pub(crate) struct Pieces(Vec<(Address, usize)>);
 
@@ -105,12 +106,12 @@ impl Pieces {
         (0..count).map(piece).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Their length (bytes).
+    /// Returns the total length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().fold(0, |sum: usize, (_, len)| sum.saturating_add(*len)).min(MAX)
     }
 
-    /// What is left of them behind the first `n` bytes.
+    /// Returns the rest after the first `n` bytes.
     pub(crate) fn skip(&self, mut n: usize) -> Self {
         let rest = self.0.iter().map(|(base, len)| {
             let skipped = n.min(*len);
@@ -128,7 +129,7 @@ impl Pieces {
         Ok(all)
     }
 
-    /// Fills them, as far as `bytes` goes.
+    /// Fills the pieces with `bytes`, as far as these suffice.
     pub(crate) fn write(&self, mut bytes: &[u8]) -> Result<(), Errno> {
         for (base, len) in &self.0 {
             let (now, later) = bytes.split_at(bytes.len().min(*len));

@@ -14,11 +14,11 @@ use crate::socket::{Kind, Options};
 use crate::tcp_info;
 use crate::world::World;
 
-/// `SO_MEMINFO` gives so many numbers.
+/// The number of values of `SO_MEMINFO`.
 const MEMINFO: usize = 9;
-/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
+/// The range of `TCP_MAXSEG` (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const MSS: std::ops::RangeInclusive<u16> = 88..=32_767;
-/// The place of `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_SNDBUF` among them.
+/// The indices of `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_SNDBUF` in these values.
 const MEMINFO_BUFFERS: (usize, usize) = (1, 3);
 
 impl World {
@@ -33,7 +33,7 @@ impl World {
         let socket = self.socket(fd)?;
         let config = socket.options.config.clone();
         match socket.kind {
-            // Connections that are still to come have it, too.
+            // Later connections of a listener inherit the option.
             Kind::Listener(id) => self.host.tcp_set_listener_config(id, config).map_err(errno),
             _ => Ok(()),
         }
@@ -50,7 +50,8 @@ impl World {
                 Ok(())
             }
             (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
-                // Linux doubles it for what keeping the bytes takes, and who writes much at once can use nearly all of that.
+                // Linux doubles the value to account for the overhead of buffers; large writes can
+                // use almost all of it.
                 let bytes = ByteCount(u64::try_from(int(bytes)?).map_err(|_| Errno::EINVAL)? * 2);
                 let config = &mut socket.options.config;
                 if name == libc::SO_SNDBUF {
@@ -121,7 +122,7 @@ impl World {
                 self.live(id, SocketOption::Cork(value != 0))
             }
             libc::TCP_NOTSENT_LOWAT => {
-                // Zero is the default, and as an unsigned number -1 is no limit at all.
+                // Zero is the default; -1 as an unsigned number is no limit.
                 let mark = u32::try_from(value).ok().filter(|mark| *mark > 0);
                 let mark = mark.map(|mark| ByteCount(mark.into()));
                 (config.not_sent_low_water, socket.options.low_water) = (mark, value);
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     pub(crate) fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
         let socket = self.socket(fd)?;
         let Options { config, keep_alive, linger, kept, .. } = &socket.options;
@@ -196,7 +197,7 @@ impl World {
             (libc::IPPROTO_TCP, libc::TCP_INFO) => return self.tcp_info(fd),
             (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => return Ok(Vec::new()),
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
-                // `TCP_CA_NAME_MAX` bytes, as Linux.
+                // Padded to `TCP_CA_NAME_MAX` bytes, as in Linux.
                 let mut text = config.sender.combination.control().to_string().into_bytes();
                 text.resize(16, 0);
                 return Ok(text);
@@ -251,7 +252,7 @@ impl World {
         self.live(id, SocketOption::KeepAlive(settings))
     }
 
-    /// Does to a connection that is there already what was set.
+    /// Applies an option to an existing connection.
     fn live(&mut self, id: Option<SocketId>, option: SocketOption) -> Result<(), Errno> {
         id.map_or(Ok(()), |id| self.host.tcp_set(self.now, id, option).map_err(errno))
     }
@@ -299,7 +300,7 @@ fn int(bytes: &[u8]) -> Result<i32, Errno> {
     bytes.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(Errno::EINVAL)
 }
 
-/// A `struct timeval`; zero is no limit.
+/// Parses a `struct timeval`; zero is no limit.
 fn timeval(bytes: &[u8]) -> Result<Option<Duration>, Errno> {
     let number = |at: usize| {
         let bytes = bytes.get(at..).and_then(|bytes| bytes.first_chunk());

@@ -12,24 +12,24 @@ use crate::socket::Kind;
 use crate::target::Target;
 use crate::world::World;
 
-/// `struct pollfd` (bytes).
+/// The size of `struct pollfd` in bytes.
 const POLLFD: usize = 8;
-/// `struct epoll_event` (bytes), and where in it the data stands.
+/// The size of `struct epoll_event` in bytes, and the offset of its data.
 const EVENT: usize = size_of::<libc::epoll_event>();
 const DATA: usize = std::mem::offset_of!(libc::epoll_event, u64);
-/// No call looks at more.
+/// The maximum number of entries per call.
 const MAX: usize = 4096;
-/// Asked for or not, these are told.
+/// Events that are reported even if they were not requested.
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
-/// Events, and what the caller wants to know them by.
+/// Events, with the caller's data.
 type Told = (u32, [u8; 8]);
 
-/// What is watched by one epoll descriptor, in the order in which it became ready.
+/// The descriptors that an epoll descriptor watches, in the order in which they became ready.
 #[derive(Debug, Default)]
 pub(crate) struct Epoll {
     watched: BTreeMap<i32, Watched>,
-    /// Counts what became ready.
+    /// Counts the times that a descriptor became ready.
     count: u64,
 }
 
@@ -38,15 +38,16 @@ struct Watched {
     events: u32,
     data: [u8; 8],
     seen: Seen,
-    /// Its place among those that are ready, if something has happened since it was told.
+    /// Its position in the list of ready descriptors, if something has happened since it was last
+    /// reported.
     news: Option<u64>,
 }
 
-/// How a socket stood: what differs later is news to an edge-triggered watch.
+/// The state of a socket: a change is an event for an edge-triggered watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Seen {
     ready: u32,
-    /// Bytes that have arrived, or connections.
+    /// The number of received bytes.
     arrived: u64,
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn epoll_wait(
     Ok(reported.len() as i32)
 }
 
-/// Milliseconds; a negative number is for ever.
+/// Converts a timeout in milliseconds; a negative one is infinite.
 fn patience(timeout: i32) -> Option<Duration> {
     u64::try_from(timeout).ok().map(Duration::from_millis)
 }
@@ -143,7 +144,7 @@ impl World {
         Ok(())
     }
 
-    /// What is ready, at most so many; `None` if nothing is.
+    /// Returns the ready descriptors, at most `most`; `None` if none is ready.
     fn take_events(&mut self, epoll: i32, most: usize) -> Result<Option<Vec<Told>>, Errno> {
         self.watch();
         let epoll = self.epoll(epoll)?;
@@ -174,7 +175,7 @@ impl World {
         Ok((!reported.is_empty()).then_some(reported))
     }
 
-    /// Notes what has happened to what is watched.
+    /// Updates the state of all watched descriptors.
     pub(crate) fn watch(&mut self) {
         let watched = |socket: &crate::socket::Socket| match &socket.kind {
             Kind::Epoll(epoll) => epoll.watched.keys().copied().collect(),
@@ -202,7 +203,7 @@ impl World {
         }
     }
 
-    /// A descriptor is closed.
+    /// Removes a closed descriptor from all epoll descriptors.
     pub(crate) fn forget(&mut self, fd: i32) {
         for socket in self.sockets.values_mut() {
             if let Kind::Epoll(epoll) = &mut socket.kind {
@@ -211,7 +212,7 @@ impl World {
         }
     }
 
-    /// What poll(2) says of a descriptor.
+    /// Returns the events of a descriptor for poll(2).
     pub(crate) fn events(&mut self, fd: i32) -> Result<u32, Errno> {
         let readiness = self.readiness(fd)?;
         let state = self.state(fd)?;
@@ -254,7 +255,7 @@ impl World {
     }
 }
 
-/// Whether the peer's FIN has come, or nothing more will.
+/// Whether the peer's FIN has arrived, or the connection is closed.
 const fn has_ended(state: State) -> bool {
     matches!(
         state,

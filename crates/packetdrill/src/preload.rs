@@ -1,5 +1,5 @@
-//! `getsockopt` and `close`, for `LD_PRELOAD`: packetdrill asks libc, and not its table, for the figures of its assertions,
-//! and closes by libc what a script has left open.
+//! `getsockopt` and `close` for `LD_PRELOAD`: packetdrill calls those of libc, not of its table,
+//! for the values of its assertions, and to close the sockets that a script has left open.
 
 use std::ffi::{c_int, c_void};
 
@@ -9,11 +9,11 @@ use nix::libc;
 use crate::calls::{finish, get_option};
 use crate::target::Target;
 
-/// As libc's; a descriptor of ours is answered for here.
+/// libc's `getsockopt`, which also supports the descriptors of this library.
 ///
 /// # Safety
 ///
-/// As for libc's.
+/// As for libc's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn getsockopt(
     fd: c_int,
@@ -24,26 +24,26 @@ pub(crate) unsafe extern "C" fn getsockopt(
 ) -> c_int {
     match Target::with_descriptor(fd) {
         Some(target) => finish(get_option(&target, fd, level, name, value.into(), len.into())),
-        // SAFETY: the caller vouches for what it would say to libc.
+        // SAFETY: the caller guarantees what libc requires.
         None => unsafe { raw(libc::syscall(libc::SYS_getsockopt, fd, level, name, value, len)) },
     }
 }
 
-/// As libc's; a descriptor of ours is closed here.
+/// libc's `close`, which also supports the descriptors of this library.
 ///
 /// # Safety
 ///
-/// As for libc's.
+/// As for libc's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match Target::with_descriptor(fd) {
         Some(target) => finish(target.call(|world| world.close(fd)).map(|()| 0)),
-        // SAFETY: the caller vouches for what it would say to libc.
+        // SAFETY: the caller guarantees what libc requires.
         None => unsafe { raw(libc::syscall(libc::SYS_close, fd)) },
     }
 }
 
-/// `syscall(2)` has set `errno`.
+/// Converts the result of `syscall(2)`, which has set `errno`.
 fn raw(result: libc::c_long) -> c_int {
     finish(c_int::try_from(result).map_err(|_| Errno::EIO))
 }

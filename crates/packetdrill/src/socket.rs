@@ -13,7 +13,7 @@ use crate::errors::{errno, tcp_errno};
 use crate::poll::Epoll;
 use crate::world::World;
 
-/// What stands behind a descriptor.
+/// The object of a descriptor.
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: Descriptor,
@@ -21,13 +21,13 @@ pub(crate) struct Socket {
     pub(crate) kind: Kind,
     pub(crate) nonblocking: bool,
     pub(crate) options: Options,
-    /// `shutdown(SHUT_RD)`.
+    /// Whether `shutdown(SHUT_RD)` was called.
     pub(crate) read_shut: bool,
-    /// `shutdown(SHUT_WR)`.
+    /// Whether `shutdown(SHUT_WR)` was called.
     pub(crate) write_shut: bool,
-    /// Why the connection ended was told: Linux tells it once.
+    /// Whether the error that ended the connection was reported, which Linux does once.
     error_reported: bool,
-    /// connect(2) has said that the connection is open.
+    /// Whether connect(2) has reported that the connection is open.
     open_reported: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     Epoll(Epoll),
 }
 
-/// What setsockopt(2) has set, and accepted connections inherit.
+/// The options set with setsockopt(2), which accepted connections inherit.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) config: TcpConfig,
@@ -48,13 +48,13 @@ pub(crate) struct Options {
     pub(crate) linger: Option<Duration>,
     pub(crate) receive_timeout: Option<Duration>,
     pub(crate) send_timeout: Option<Duration>,
-    /// Connections that are still to come have none.
+    /// Accepted connections do not inherit it.
     pub(crate) cork: bool,
-    /// As it was set.
+    /// The value as it was set.
     pub(crate) low_water: i32,
-    /// recvmsg(2) tells how much is left to be read (`TCP_INQ`).
+    /// Whether recvmsg(2) reports the number of unread bytes (`TCP_INQ`).
     pub(crate) reports_unread: bool,
-    /// What has no effect here and is only to be read back, by name.
+    /// Options without any effect, which are only read back: name and value.
     pub(crate) kept: Vec<(i32, i32)>,
 }
 
@@ -73,12 +73,12 @@ impl Socket {
         })
     }
 
-    /// The bytes of the headers of IP and TCP without options.
+    /// Returns the bytes of the IP and TCP headers without options.
     pub(crate) const fn headers(&self) -> u16 {
         if self.domain == libc::AF_INET { 40 } else { 60 }
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub(crate) fn stream(&self) -> Result<SocketId, Errno> {
         match self.kind {
             Kind::Stream(id) => Ok(id),
@@ -88,7 +88,7 @@ impl Socket {
 }
 
 impl World {
-    /// The socket behind a descriptor.
+    /// Returns the socket of a descriptor.
     pub(crate) fn socket(&mut self, fd: i32) -> Result<&mut Socket, Errno> {
         self.sockets.get_mut(&fd).ok_or(Errno::EBADF)
     }
@@ -153,7 +153,7 @@ impl World {
         Ok(())
     }
 
-    /// The next connection, and its peer; `None` if there is none yet.
+    /// Accepts the next connection; returns it with its peer, or `None` if there is none yet.
     pub(crate) fn accept(&mut self, fd: i32) -> Result<Option<(i32, SocketAddr)>, Errno> {
         let socket = self.socket(fd)?;
         let Kind::Listener(listener) = socket.kind else { return Err(Errno::EINVAL) };
@@ -168,7 +168,7 @@ impl World {
         Ok(Some((self.keep(socket), remote)))
     }
 
-    /// Begins to connect. Whether the connection is open is told by [`connected`](Self::connected).
+    /// Starts to connect. [`connected`](Self::connected) returns whether the connection is open.
     pub(crate) fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<(), Errno> {
         let now = self.now;
         let socket = self.socket(fd)?;
@@ -201,14 +201,14 @@ impl World {
         Ok(connected.then_some(()))
     }
 
-    /// Why a connection ended, if it was not told.
+    /// Returns the error that ended a connection, unless it was reported before.
     pub(crate) fn error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let socket = self.socket(fd)?;
         let (Ok(id), false) = (socket.stream(), socket.error_reported) else { return Ok(None) };
         Ok(self.host.tcp(id).map_err(errno)?.error().map(tcp_errno))
     }
 
-    /// As [`error`](Self::error), and it is told now.
+    /// Returns the error of [`error`](Self::error), and marks it as reported.
     pub(crate) fn take_error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let error = self.error(fd)?;
         self.socket(fd)?.error_reported |= error.is_some();
@@ -247,7 +247,7 @@ impl World {
         }
     }
 
-    /// The state of a connection, if it is one.
+    /// Returns the state, if the descriptor is a connection.
     pub(crate) fn state(&mut self, fd: i32) -> Result<Option<State>, Errno> {
         match self.socket(fd)?.stream() {
             Ok(id) => self.host.tcp(id).map(|tcp| Some(tcp.state())).map_err(errno),
@@ -264,7 +264,7 @@ impl World {
 }
 
 impl Socket {
-    /// The settings of connections of this socket.
+    /// Returns the configuration of this socket's connections.
     fn config(&self) -> TcpConfig {
         self.options.config.clone()
     }

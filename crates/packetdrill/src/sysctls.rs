@@ -1,4 +1,4 @@
-//! The namespace's settings, which scripts set by `sysctl` as they would for the kernel's TCP.
+//! The namespace's sysctls, which scripts set as they would for the kernel's TCP.
 
 use std::fs;
 use std::time::Duration;
@@ -6,25 +6,27 @@ use std::time::Duration;
 use airtcp_stack::tcp::{EcnMode, TcpConfig};
 use airtcp_types::ByteCount;
 
-/// From here on `tcp_notsent_lowat` is none.
+/// The value of `tcp_notsent_lowat` from which on there is no limit.
 const NO_LIMIT: ByteCount = ByteCount(u32::MAX as u64);
 
-/// Segments that Linux lets leave as one where the rate is low (`tcp_min_tso_segs`).
+/// The default of `tcp_min_tso_segs`: segments that Linux sends at once at a low rate.
 pub(crate) const AT_ONCE: u16 = 2;
 
-/// How many segments leave as one: as in Linux at most half a window. Rates are low in scripts.
+/// Returns how many segments are sent at once: as in Linux at most half a window. The rates of
+/// scripts are low.
 pub(crate) fn segments_at_once(config: &TcpConfig, read: impl Fn(&str) -> Vec<u64>) -> u16 {
     let least = read("tcp_min_tso_segs").first().map_or(AT_ONCE, |least| *least as u16);
     least.min(config.sender.profile.initial_window as u16 / 2).max(1)
 }
 
-/// The fields of `/proc/sys/net/ipv4/NAME`; none where there is no such setting.
+/// Returns the fields of `/proc/sys/net/ipv4/NAME`; none if the sysctl does not exist.
 pub(crate) fn read(name: &str) -> Vec<u64> {
     let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
     text.split_whitespace().filter_map(|field| field.parse().ok()).collect()
 }
 
-/// Takes over what the stack has a setting for. Which congestion control a script gets is said by `--so_flags` alone.
+/// Applies the sysctls for which the stack has settings. The congestion control depends only on
+/// `--so_flags`.
 pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
     let switch = |name: &str, setting: &mut bool| {
         if let Some(value) = read(name).first() {

@@ -1,8 +1,9 @@
-//! One script's stack, which two threads of packetdrill call: one plays packets and lets time pass, the other makes the
-//! calls that are expected to block.
+//! The stack of a script, which two threads of packetdrill call: one injects packets and waits, the
+//! other makes the calls that are expected to block.
 //!
-//! Time is virtual, so that the order of things is kept by hand. Whatever happens, those who wait look whether it is what
-//! they wait for, before anything else happens; and who goes on takes note of the time, by `gettimeofday`, before it goes on.
+//! Time is virtual, so the order of events must be enforced. After each event, all waiting threads
+//! check their condition before the next event happens; and a thread that is woken up reads the
+//! time with `gettimeofday` before time advances.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +17,19 @@ use nix::errno::Errno;
 use crate::flags::Flags;
 use crate::world::{Sent, World};
 
-/// All that there are, by what stands for them in C.
+/// All targets, by their handles in C.
 static TARGETS: Mutex<BTreeMap<usize, Arc<Target>>> = Mutex::new(BTreeMap::new());
 
-/// Where no deadline of the stack is so near, nothing will leave: the script waits in vain.
+/// The maximum time to the stack's next deadline. Beyond it, `receive` reports that no packet will
+/// leave.
 const GIVE_UP: Duration = Duration::from_secs(600);
-/// Real time that a thread which goes on has to take note of the virtual one.
+/// The real time that a woken-up thread has to read the virtual time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What asking for the time costs: packetdrill waits the last of it by asking.
+/// The virtual time that reading the time takes: packetdrill waits for the last part of an interval
+/// by polling the time.
 const TICK: Duration = Duration::from_micros(1);
 
-/// One script's stack.
+/// The stack of a script.
 #[derive(Debug)]
 pub(crate) struct Target {
     inner: Mutex<Inner>,
@@ -37,18 +40,18 @@ pub(crate) struct Target {
 struct Inner {
     world: World,
     waiting: BTreeMap<u64, Waiting>,
-    /// Counts those who have waited.
+    /// The number of waits so far.
     waited: u64,
-    /// Counts what those who wait have to look at.
+    /// The number of events that waiting threads must check.
     happened: u64,
-    /// Who goes on after a wait, and has not taken note of the time.
+    /// The thread that was woken up and has not read the time yet.
     owed: Option<ThreadId>,
 }
 
-/// Somebody who waits.
+/// A waiting thread.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// What it has looked at.
+    /// The value of `happened` at its last check.
     seen: u64,
     until: Option<Instant>,
 }
@@ -67,7 +70,7 @@ impl Target {
         Self { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
-    /// Keeps a target; gives what stands for it in C, which is not zero.
+    /// Registers a target; returns its handle in C, which is not zero.
     pub(crate) fn register(target: Self) -> usize {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +86,7 @@ impl Target {
         targets().remove(&id);
     }
 
-    /// The one that has the descriptor `fd`.
+    /// Returns the target that has the descriptor `fd`.
     #[cfg(all(feature = "preload", not(test)))]
     pub(crate) fn with_descriptor(fd: i32) -> Option<Arc<Self>> {
         if !crate::descriptor::is_ours(fd) {
@@ -105,7 +108,7 @@ impl Target {
         result
     }
 
-    /// Makes an attempt again and again until it gives something, for `limit` at most; without a limit, for ever.
+    /// Repeats an attempt until it returns a result, for at most `limit`; without a limit, forever.
     pub(crate) fn wait<T>(
         &self,
         limit: Option<Duration>,
@@ -141,14 +144,14 @@ impl Target {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(crate) fn sleep(&self, time: Duration) {
         let inner = self.lock();
         let until = inner.world.now + time;
         drop(self.advance(inner, until));
     }
 
-    /// The time, which passes a little by asking for it; but not for one who has waited.
+    /// Returns the time. Each call advances it a little, except the first one of a woken-up thread.
     pub(crate) fn time(&self) -> Instant {
         let mut inner = self.lock();
         if inner.owed == Some(thread::current().id()) {
@@ -160,7 +163,8 @@ impl Target {
         self.advance(inner, until).world.now
     }
 
-    /// The next packet that left; time passes until there is one. `None` if there will be none.
+    /// Returns the next packet that was sent, and advances the time until there is one; `None` if
+    /// no packet will be sent.
     pub(crate) fn receive(&self) -> Option<Sent> {
         let mut inner = self.lock();
         let patience = inner.world.now + GIVE_UP;
@@ -182,7 +186,8 @@ impl Target {
         inner
     }
 
-    /// Something has happened: gives back the lock until all who wait have looked at it.
+    /// Announces an event: releases the lock until all waiting threads have checked their
+    /// conditions.
     fn let_others_look<'a>(&'a self, mut inner: Guard<'a>) -> Guard<'a> {
         if inner.waiting.is_empty() && inner.owed.is_none() {
             return inner;
@@ -206,13 +211,14 @@ impl Target {
 }
 
 impl Inner {
-    /// When something may happen next.
+    /// Returns when the next event may happen.
     fn next_stop(&self) -> Option<Instant> {
         let waiting = self.waiting.values().filter_map(|waiting| waiting.until);
         self.world.next_deadline().into_iter().chain(waiting).min()
     }
 
-    /// Whether somebody but the caller is to look, or to take note of the time, before anything else happens.
+    /// Whether a thread other than the caller must check its condition or read the time before the
+    /// next event.
     fn is_unsettled(&self, me: ThreadId) -> bool {
         self.owed.is_some_and(|owed| owed != me)
             || self.waiting.values().any(|waiting| waiting.seen != self.happened)

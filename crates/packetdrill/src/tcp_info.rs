@@ -1,4 +1,5 @@
-//! A connection in the form of Linux's `struct tcp_info`, as far as the stack keeps what it tells of; the rest is zero.
+//! A connection in the form of Linux's `struct tcp_info`. Fields that the stack does not have are
+//! zero.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use airtcp_recovery::{Phase, Sender, Transmission, TxState};
 use airtcp_stack::tcp::{Info, State};
 use airtcp_types::{ByteCount, Rate, SendRule};
 
-/// `sizeof(struct tcp_info)` as of Linux 6.18, and as packetdrill knows it.
+/// `sizeof(struct tcp_info)` in Linux 6.18, which packetdrill uses.
 pub(crate) const LEN: usize = 280;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
@@ -14,13 +15,13 @@ const INFINITE: u32 = 0x7fff_ffff;
 /// `tcpi_reordering` of a connection without a sender.
 const DUP_THRESH: u32 = 3;
 
-/// `tcpi_options`.
+/// Bits of `tcpi_options`.
 const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const WINDOW_SCALE: u8 = 4;
 const ECN: u8 = 8;
 
-/// `struct tcp_info` of a connection that announces segments of `advertised` bytes.
+/// Encodes the `struct tcp_info` of a connection that advertises an MSS of `advertised` bytes.
 pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [u8; LEN] {
     let mut out = Writer([0; LEN]);
     let segments = |bytes: ByteCount| bytes.0.div_ceil(info.mss.0.max(1)) as u32;
@@ -111,7 +112,8 @@ fn per_second(rate: Rate) -> u64 {
     rate.bytes_per_sec()
 }
 
-/// Segments on their way again that were lost: in Linux what was lost counts until it is acknowledged.
+/// Returns the number of lost segments whose retransmission is in flight: Linux counts them as lost
+/// until they are acknowledged.
 fn repairs(sender: &Sender) -> u32 {
     let is_repair = |sent: &Transmission| {
         sent.resent > 0 && sent.state == TxState::InFlight && sent.rule != SendRule::ProbeAgain
@@ -119,7 +121,7 @@ fn repairs(sender: &Sender) -> u32 {
     sender.board().in_order_sent().filter(is_repair).count() as u32
 }
 
-/// Linux's numbers for the states.
+/// Linux's numbers of the states.
 const fn state(state: State) -> u8 {
     match state {
         State::Established => 1,

@@ -14,13 +14,13 @@ use crate::memory::{Address, Pieces};
 use crate::target::Target;
 use crate::world::World;
 
-/// The fields of `struct msghdr` that a call sets.
+/// The offsets of fields of `struct msghdr` that a call sets.
 const NAME_LEN: usize = 8;
 const CONTROL: usize = 32;
 const CONTROL_LEN: usize = 40;
 const FLAGS: usize = 48;
 
-/// `struct msghdr`.
+/// A `struct msghdr`.
 pub(crate) struct Message {
     at: Address,
     name: Address,
@@ -34,8 +34,8 @@ impl Message {
         Ok(Self { at, name, pieces: Pieces::fetch(table, at.at(24).usize()?)? })
     }
 
-    /// Notes the control data: how much is left to be read, if that is to be told. And who sent it: TCP has no name to give,
-    /// as Linux.
+    /// Writes the control data, with the number of unread bytes if requested. The length of the
+    /// source address becomes zero, as in Linux for TCP.
     pub(crate) fn finish(&self, unread: Option<i32>) -> Result<(), Errno> {
         if !self.name.is_null() {
             self.at.at(NAME_LEN).write(&0u32.to_ne_bytes())?;
@@ -51,7 +51,7 @@ impl Message {
     }
 }
 
-/// A `struct cmsghdr` of type `TCP_CM_INQ`, padded.
+/// Returns a `struct cmsghdr` of type `TCP_CM_INQ`, padded.
 fn inq(unread: i32) -> Vec<u8> {
     let header = [libc::SOL_TCP, libc::TCP_CM_INQ, unread, 0];
     let len = size_of::<usize>() + header.len() * size_of::<i32>() - size_of::<i32>();
@@ -59,7 +59,7 @@ fn inq(unread: i32) -> Vec<u8> {
     len.to_ne_bytes().into_iter().chain(fields).collect()
 }
 
-/// recv(2) and all that is like it.
+/// recv(2) and its variants.
 pub(crate) fn receive(
     target: &Target,
     fd: i32,
@@ -97,7 +97,7 @@ pub(crate) fn receive(
     }
 }
 
-/// send(2) and all that is like it.
+/// send(2) and its variants.
 pub(crate) fn send(target: &Target, fd: i32, pieces: &Pieces, flags: i32) -> Result<usize, Errno> {
     let data = pieces.read()?;
     let limit = target.call(|world| {
@@ -153,7 +153,7 @@ pub(crate) fn accept(
     Ok(fd)
 }
 
-/// How long a call may wait; `None` is for ever.
+/// Returns how long a call may block; `None` is forever.
 fn patience(nonblocking: bool, flags: i32, timeout: Option<Duration>) -> Option<Duration> {
     match nonblocking || flags & libc::MSG_DONTWAIT != 0 {
         true => Some(Duration::ZERO),
@@ -162,7 +162,8 @@ fn patience(nonblocking: bool, flags: i32, timeout: Option<Duration>) -> Option<
 }
 
 impl World {
-    /// How much is left to be read, if recvmsg(2) is to tell. As in Linux the end of the stream counts as a byte.
+    /// Returns the number of unread bytes if recvmsg(2) must report it. As in Linux, the end of the
+    /// stream counts as a byte.
     pub(crate) fn unread_to_report(&mut self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.socket(fd)?;
         let Some(id) = socket.stream().ok().filter(|_| socket.options.reports_unread) else {
@@ -174,7 +175,8 @@ impl World {
         Ok(Some(unread.max(ended.into())))
     }
 
-    /// Bytes that have arrived are copied to `pieces`, and taken only then; or thrown away by `MSG_TRUNC`.
+    /// Copies received bytes to `pieces`, and consumes them after that; with `MSG_TRUNC` they are
+    /// discarded.
     fn receive_some(
         &mut self,
         fd: i32,

@@ -1,4 +1,4 @@
-//! A host, its clock, and what has left it.
+//! The host, its clock, and the packets that it has sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,29 +12,30 @@ use crate::flags::Flags;
 use crate::socket::Socket;
 use crate::sysctls;
 
-/// When a script begins: nothing counts from zero.
+/// The time at which a script starts; times must not depend on starting from zero.
 const BEGIN: Instant = Instant::from_millis(1_000_000_000);
 
-/// What numbers and time stamps come from: a script repeats exactly, and no stranger is here to guess them.
+/// The source of initial sequence numbers and timestamps. It is constant, so that a script is
+/// reproducible; there is no attacker to guess them.
 const SECRET: [u8; 16] = *b"packetdrill runs";
 
-/// A packet that has left, and when.
+/// A packet that was sent, and its time.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) at: Instant,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a script acts on.
+/// The state that a script acts on.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) host: Host,
-    /// What sockets begin with.
+    /// The initial configuration of sockets.
     pub(crate) defaults: TcpConfig,
     pub(crate) now: Instant,
     pub(crate) sockets: BTreeMap<i32, Socket>,
     flags: Flags,
-    /// Whether a socket was ever made.
+    /// Whether a socket was ever opened.
     begun: bool,
     sent: VecDeque<Sent>,
 }
@@ -52,7 +53,8 @@ impl World {
         }
     }
 
-    /// Before the first socket: packetdrill has run the commands by now that set sysctls.
+    /// Reads the sysctls before the first socket: packetdrill has run the commands that set them by
+    /// then.
     pub(crate) fn begin(&mut self) {
         if !std::mem::replace(&mut self.begun, true) && self.flags.sysctls {
             sysctls::apply(&mut self.defaults, sysctls::read);
@@ -62,12 +64,12 @@ impl World {
         }
     }
 
-    /// A packet arrives.
+    /// Processes a packet that arrives.
     pub(crate) fn receive(&mut self, bytes: Vec<u8>) {
         self.host.handle_packet(self.now, PortId(0), Packet::new(bytes));
     }
 
-    /// It is `now`, or later than that already.
+    /// Advances the time to `now`, if it is later, and runs timers.
     pub(crate) fn on_time(&mut self, now: Instant) {
         self.now = self.now.max(now);
         if self.host.poll_timeout().is_some_and(|at| at <= self.now) {
@@ -76,7 +78,7 @@ impl World {
         self.settle();
     }
 
-    /// After anything was done: what is to leave leaves now, and who watches sockets is told.
+    /// Transmits what is due and updates the readiness of sockets, after each call.
     pub(crate) fn settle(&mut self) {
         while let Some((_, packet)) = self.host.poll_transmit(self.now) {
             let at = self.now;
@@ -85,7 +87,7 @@ impl World {
         self.watch();
     }
 
-    /// The host's next deadline.
+    /// Returns the host's next deadline.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.host.poll_timeout()
     }
@@ -97,7 +99,8 @@ impl World {
 
 fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
     let addresses = flags.addresses.iter().copied();
-    // As Linux, which gives all devices more than a segment at a time; but HACK wants its checksum in each.
+    // Offload as in Linux, which passes several segments at once to any device; but HACK requires a
+    // checksum in each segment.
     let offers_hack = tcp.hack == Offer::Always || tcp.sender.combination.needs().hack;
     Host::new(HostConfig {
         secret: SECRET,
@@ -115,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// The SYN of a connection that a script opens first.
+    /// The SYN of the first connection that a script opens.
     fn syn(flags: &str) -> Vec<u8> {
         let mut world = World::new(flags.parse().unwrap());
         let remote = "192.0.2.1:8080".parse().unwrap();

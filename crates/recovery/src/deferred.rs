@@ -6,8 +6,10 @@ use airtcp_types::{ByteCount, Instant, TxNo};
 
 use crate::detection::Finding;
 
-/// The rulings that judges have deferred, one per transmission. Each step takes logarithmic time: behind
-/// many holes many wait, and every ACK asks. Most senders never have any, and are to be small.
+/// The findings that judges have deferred, at most one per transmission.
+///
+/// All operations take logarithmic time, because many findings can wait behind many holes and every
+/// ACK looks them up. Boxed because most senders never have any.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred(Option<Box<Waiting>>);
 
@@ -15,7 +17,7 @@ pub(crate) struct Deferred(Option<Box<Waiting>>);
 struct Waiting {
     findings: BTreeMap<TxNo, (Instant, Finding)>,
     due: BTreeSet<(Instant, TxNo)>,
-    /// The congestion window when the wait began, or SND.UNA last moved.
+    /// The congestion window when the first finding was deferred, or when SND.UNA last advanced.
     window: ByteCount,
 }
 
@@ -36,19 +38,19 @@ impl Deferred {
         self.0.as_ref().is_some_and(|waiting| waiting.findings.contains_key(&tx))
     }
 
-    /// What cwnd is to be no more than; `None` if nothing waits.
+    /// Returns the upper bound of cwnd while findings are deferred; `None` if there are none.
     pub(crate) fn window(&self) -> Option<ByteCount> {
         let waiting = self.0.as_ref().filter(|waiting| !waiting.findings.is_empty())?;
         Some(waiting.window)
     }
 
-    /// The earliest of the times.
+    /// Returns the time at which the first finding is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.0.as_ref()?.due.first().map(|(at, _)| *at)
     }
 
-    /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins with
-    /// `window` if none is on.
+    /// Defers a finding until `at`; it replaces an earlier one of the same transmission. If no
+    /// other finding is deferred, `window` becomes the bound of cwnd.
     pub(crate) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
         let waiting = self.0.get_or_insert_default();
         if waiting.findings.is_empty() {
@@ -59,7 +61,7 @@ impl Deferred {
         waiting.due.insert((at, finding.tx));
     }
 
-    /// The wait goes on with the window of now.
+    /// Replaces the bound of cwnd by the current window.
     pub(crate) fn renew(&mut self, window: ByteCount) {
         if let Some(waiting) = &mut self.0 {
             waiting.window = window;
@@ -81,7 +83,7 @@ impl Deferred {
         }
     }
 
-    /// Takes out what is due, in the order sent.
+    /// Removes and returns the findings that are due, in the order sent.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Finding> {
         let mut due = Vec::new();
         let Some(waiting) = &mut self.0 else { return due };
@@ -93,13 +95,13 @@ impl Deferred {
         due
     }
 
-    /// Takes out everything, in the order sent.
+    /// Removes and returns all findings, in the order sent.
     pub(crate) fn take(&mut self) -> Vec<Finding> {
         let waiting = self.0.take().into_iter();
         waiting.flat_map(|waiting| waiting.findings.into_values().map(|(_, f)| f)).collect()
     }
 
-    /// Gives memory back that is not in use.
+    /// Frees memory that is not in use.
     pub(crate) fn shrink(&mut self) {
         if self.is_empty() {
             self.0 = None;

@@ -1,20 +1,20 @@
-//! What a connection has measured of the path to its peer, for the next one to the same peer (RFC 9040).
+//! Measurements of a connection that the next connection to the same peer reuses (RFC 9040).
 
 use std::time::Duration;
 
 use airtcp_types::{Instant, Rate};
 
-/// The state of a path that connections to one peer share (RFC 9040, TCP control block interdependence).
+/// Path state that connections to one peer share (RFC 9040, TCP control block interdependence).
 ///
-/// A connection hands it on ([`Sender::hand_on`](crate::Sender::hand_on)) and another one starts with it
-/// ([`Sender::inherit`](crate::Sender::inherit)). The host, which keeps it meanwhile, forgets old values and divides the rate
-/// among the connections that use it.
+/// A connection exports it with [`Sender::hand_on`](crate::Sender::hand_on), and another starts
+/// from it with [`Sender::inherit`](crate::Sender::inherit). The host stores it in between,
+/// discards old values and divides the rate among the connections that use it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Learned {
     /// Round-trip times.
     pub rtt: Option<LearnedRtt>,
-    /// The rate that the new connection may begin with. A connection does not hand one on: it knows only its own part of
-    /// what the path carries.
+    /// The rate at which the new connection may start. Connections do not export a rate, because
+    /// each knows only its own share of the path's rate.
     pub rate: Option<Rate>,
     /// The random losses that the judge has counted.
     pub losses: Option<RandomLosses>,
@@ -27,27 +27,27 @@ pub struct LearnedRtt {
     pub srtt: Duration,
     /// RTTVAR.
     pub rttvar: Duration,
-    /// The smallest sample of late.
+    /// The smallest recent sample.
     pub min: Duration,
 }
 
-/// Transmissions and random losses that a judge has counted, older ones with less weight.
+/// A judge's counts of transmissions and random losses. Older ones have less weight.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RandomLosses {
-    /// Transmissions.
+    /// The number of transmissions.
     pub sent: f64,
-    /// Those of them that were lost.
+    /// The number of lost transmissions.
     pub lost: f64,
-    /// The blocks of consecutive transmissions in which they were counted.
+    /// The number of blocks of consecutive transmissions in which they were counted.
     pub blocks: f64,
-    /// The sum of the squares of the losses of each block: it shows whether losses come in bursts.
+    /// The sum of the squares of the losses per block, which shows whether losses come in bursts.
     pub squares: f64,
-    /// When the counts were last halved, so that they lose weight at the same pace wherever they are handed on.
+    /// When the counts were last halved, so that they decay at the same pace on every connection.
     pub halved_at: Option<Instant>,
 }
 
 impl RandomLosses {
-    /// Nothing was counted: what another connection handed on has proved wrong.
+    /// No counts: those that another connection exported proved wrong.
     pub const NONE: Self =
         Self { sent: 0.0, lost: 0.0, blocks: 0.0, squares: 0.0, halved_at: None };
 }

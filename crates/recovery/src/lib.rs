@@ -1,14 +1,14 @@
 //! TCP loss detection, loss classification, congestion control and pacing.
 //!
-//! A [`Sender`] is made of interchangeable parts chosen by name at run time (a [`Combination`]): a
-//! [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s decide what a loss means,
-//! and a [`CongestionControl`] decides how much may be in flight. They do not know each other: they
-//! read views and return decisions. Only the sender changes the board, the timers and the counters;
-//! a strategy changes only its own state.
+//! A [`Sender`] combines interchangeable strategies that are selected by name at run time (a
+//! [`Combination`]): a [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s
+//! decide what a loss means, and a [`CongestionControl`] decides how much data may be in flight.
+//! The strategies are independent of each other: they read views and return decisions. Only the
+//! sender changes the board, the timers and the counters; a strategy changes only its own state.
 //!
 //! The inputs are ACKs ([`Sender::on_ack`]) and the time ([`Sender::on_timeout`]); the outputs are
-//! decisions to send ([`Sender::next_transmission`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
-//! here sees a packet, a socket or a clock.
+//! the segments to send ([`Sender::next_transmission`]) and the next deadline
+//! ([`Sender::poll_timeout`]). This crate handles no packets, opens no sockets and reads no clock.
 //!
 //! ```
 //! use airtcp_recovery::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, WireNeeds};

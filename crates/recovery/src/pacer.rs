@@ -1,45 +1,45 @@
 //! Spreads transmissions over time (draft-ietf-ccwg-bbr, "Pacing Rate" and "Send Quantum").
 //!
-//! Data leaves in quanta. After each, the pacer waits for the time that the quantum takes at the
-//! rate. The draft gives a sender that wakes late no credit, so such a sender loses rate for good.
-//! Here it makes up for the time that it was late, at most for the longer of two milliseconds and
-//! one quantum. Half a quantum of that is spread over the gaps that follow; the rest leaves at once,
-//! because a sender that always wakes late would never make up for it otherwise.
+//! Data is sent in quanta. After each, the pacer waits for the time that the quantum takes at the
+//! pacing rate. The draft gives no credit to a sender that wakes up late, which then never reaches
+//! its rate. This pacer lets it catch up on the delay, up to two milliseconds or one quantum,
+//! whichever is longer. Half a quantum of the credit shortens the following gaps; the rest is sent
+//! at once, because a sender that always wakes up late would not catch up otherwise.
 
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// The most time that a sender that wakes late makes up for, or one quantum if that is longer.
+/// The most time that a late sender catches up on, unless one quantum is longer.
 const CREDIT: Duration = Duration::from_millis(2);
-/// Time whose data is a quantum where the control names none.
+/// The quantum, as time at the pacing rate, if the control returns none.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
-/// Quanta of 64 KiB are no closer to each other than this, which makes them larger above 5 Gbit/s: a
-/// timer for each of them costs a sender on a TUN device a third of its throughput there.
+/// The shortest time between quanta of 64 KiB or more, which makes them larger above 5 Gbit/s: with
+/// a timer for each of them, a sender on a TUN device would lose a third of its throughput.
 const SHORTEST_GAP: Duration = Duration::from_micros(100);
 
-/// Lets bytes leave at a rate, a quantum at a time.
+/// Releases bytes at a rate, one quantum at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pacer {
-    /// Zero where nothing is paced.
+    /// Zero without pacing.
     rate: Rate,
     quantum: ByteCount,
-    /// What is left of the quantum that is leaving.
+    /// The rest of the current quantum.
     left: ByteCount,
-    /// When the bytes sent so far have had their time.
+    /// When the bytes sent so far have taken their time at the pacing rate.
     next: Instant,
     /// Whether data has waited for `next`.
     waited: bool,
-    /// When data that waits is to be asked for again; [`Instant::ZERO`] if none does. Every
-    /// connection has it, and is to be small.
+    /// When to ask again for data that waits; [`Instant::ZERO`] if none does, which keeps every
+    /// connection small.
     wakes: Instant,
 }
 
 impl Pacer {
-    /// Sets the rate, and the most that leaves at once; `None` paces nothing.
+    /// Sets the rate and the quantum; `None` as rate turns pacing off.
     ///
-    /// A wait that goes on becomes shorter if the rate rises.
+    /// A higher rate shortens the current wait.
     pub(crate) fn set_rate(
         &mut self,
         now: Instant,
@@ -59,12 +59,12 @@ impl Pacer {
         self.rate = new;
     }
 
-    /// The rate.
+    /// Returns the pacing rate; `None` without pacing.
     pub(crate) fn rate(&self) -> Option<Rate> {
         (self.rate.bytes_per_sec() > 0).then_some(self.rate)
     }
 
-    /// When the data that is there to be sent may leave, if that is later than `now`.
+    /// Returns when available data may be sent, if that is later than `now`.
     pub(crate) fn blocked_until(&mut self, now: Instant) -> Option<Instant> {
         self.rate()?;
         let blocked = self.left == ByteCount::ZERO && self.next > now;
@@ -72,31 +72,32 @@ impl Pacer {
         blocked.then_some(self.next)
     }
 
-    /// Whether the data that is there to be sent has to wait; [`wakes_at`](Self::wakes_at) says how long.
+    /// Returns whether available data has to wait; [`wakes_at`](Self::wakes_at) then returns until
+    /// when.
     pub(crate) fn holds_back(&mut self, now: Instant) -> bool {
         let until = self.blocked_until(now);
         self.wakes = until.unwrap_or(self.wakes);
         until.is_some()
     }
 
-    /// When data may leave that was held back.
+    /// Returns when waiting data may be sent.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         Some(self.wakes).filter(|at| *at > Instant::ZERO)
     }
 
-    /// Works that deadline, if it is due.
+    /// Handles the expiry of that deadline.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if self.wakes <= now {
             self.wakes = Instant::ZERO;
         }
     }
 
-    /// No data waits for the pacer any longer: what leaves next is not late.
+    /// Records that no data waits for the pacer, so that the next data is not late.
     pub(crate) const fn end_wait(&mut self) {
         self.waited = false;
     }
 
-    /// `bytes` leave now.
+    /// Records that `bytes` are sent now.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: ByteCount) {
         let Some(rate) = self.rate() else { return };
         if self.left == ByteCount::ZERO {
@@ -124,8 +125,8 @@ mod tests {
         pacer
     }
 
-    /// Sends all it may for `time` from `begin`, each wake-up late by `late`; gives when each
-    /// segment left.
+    /// Sends for `time` from `begin`, with each wake-up late by `late`; returns when each segment
+    /// was sent.
     fn drive(pacer: &mut Pacer, begin: Instant, time: Duration, late: Duration) -> Vec<Instant> {
         let (mut now, mut sent) = (begin, Vec::new());
         while now < begin + time {

@@ -1,4 +1,4 @@
-//! Named sets of defaults: the table of [`Profile`]s.
+//! Profiles: named sets of defaults.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,73 +9,75 @@ use crate::detection::{FACK, LossDetection, SACK, SACK1};
 use crate::registry::Entry;
 use crate::rtt::RtoForm;
 
-/// A named set of sender and receiver defaults besides the strategies.
+/// A named set of sender and receiver settings, apart from the strategies.
 ///
-/// The fields are public: take a profile and change what you need.
+/// The fields are public: start from a profile and change individual settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// Its name: see [`all`](Self::all).
+    /// The name. [`all`](Self::all) returns the named profiles.
     pub name: &'static str,
     /// A summary in one line.
     pub summary: &'static str,
     /// The initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
-    /// The maximum of cwnd in segments (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no limit.
+    /// The maximum of cwnd in segments (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no
+    /// limit.
     pub cwnd_clamp: Option<u32>,
-    /// L of RFC 3465: the largest increase of cwnd per ACK in slow start, in segments.
+    /// L of RFC 3465: the most segments by which one ACK increases cwnd in slow start.
     pub byte_counting_limit: u32,
     /// Whether the first slow start also ends when the RTT grows (HyStart++, RFC 9406).
     pub hystart: bool,
     /// Whether the first two duplicate ACKs permit new data (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): the number of duplicate ACKs or segments above a hole
-    /// that indicate a loss; at least one. `le` always uses three.
+    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): the number of duplicate ACKs
+    /// or segments above a hole that indicate a loss; at least one. `le` always uses three.
     pub dup_thresh: u8,
-    /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
-    /// goes by SACK.
+    /// Whether a reduction is spread over a round trip (proportional rate reduction, RFC 9937), if
+    /// the detection uses SACK.
     pub proportional_rate_reduction: bool,
-    /// Whether the tail loss probe is sent before the retransmission timer expires (RFC 8985 section 7), if the
-    /// detection uses it.
+    /// Whether the tail loss probe is sent before the retransmission timer expires (RFC 8985
+    /// section 7), if the detection uses it.
     pub tail_loss_probe: bool,
     /// Whether a spurious reduction is undone (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
-    /// Whether, without time stamps, new data leaves on the first ACK after a time-out, so that the second ACK shows
-    /// whether it was spurious (F-RTO, RFC 5682). It takes `undo`.
+    /// F-RTO (RFC 5682): without time stamps, the first ACK after a time-out permits new data, so
+    /// that the second ACK shows whether the time-out was spurious. Needs `undo`.
     pub f_rto: bool,
-    /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
-    /// section 4.1).
+    /// Whether cwnd falls to the initial window after nothing was sent for one retransmission
+    /// time-out (RFC 5681 section 4.1).
     pub idle_restart: bool,
-    /// Whether a window of which less than half was used for five minutes is halved, and a loss meanwhile answered from
-    /// what was used (RFC 7661).
+    /// Whether a window of which less than half was used for five minutes is halved, and whether a
+    /// loss before then reduces from the part that was used (RFC 7661).
     pub window_validation: bool,
-    /// Whether a reduced window is rounded down to whole segments, as where windows are counted in segments.
+    /// Whether a reduced window is rounded down to whole segments, as in stacks that count windows
+    /// in segments.
     pub whole_segments: bool,
     /// How the retransmission time-out is computed.
     pub rto: RtoForm,
-    /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582 section 4), whatever the
-    /// detection says.
+    /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582
+    /// section 4), whatever the detection says.
     pub patient: bool,
-    /// The detection that replaces `sack` (RFC 6675), if the sender had another.
+    /// The detection that replaces `sack` (RFC 6675); `None` to use `sack` itself.
     pub sack: Option<&'static Entry<dyn LossDetection>>,
-    /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
-    /// acknowledged.
+    /// Whether the receiver delays ACKs (RFC 5681 section 4.2); if not, it acknowledges every
+    /// segment.
     pub delayed_acks: bool,
 }
 
 impl Profile {
-    /// The behaviour of current Linux, and the default.
+    /// The default: the behaviour of current Linux.
     pub const fn modern() -> Self {
         MODERN
     }
 
-    /// The behaviour of the simulators of the 2000s: an initial window of two segments, windows that fall
-    /// at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with a floor
-    /// of 200 ms.
+    /// The behaviour of the simulators of the 2000s: an initial window of two segments, immediate
+    /// window reductions, no probes, no undo, no delayed ACKs, and the time-out of RFC 6298 with a
+    /// minimum of 200 ms.
     pub const fn paper() -> Self {
         PAPER
     }
 
-    /// The strategies that a sender of this profile has for `wanted`.
+    /// Returns `wanted` with the detection that this profile substitutes for `sack`.
     pub(crate) fn variant_of(&self, wanted: &Combination) -> Combination {
         let variant = self.sack.filter(|_| *wanted.detection().entry() == SACK);
         match variant.map(Choice::plain) {
@@ -84,7 +86,7 @@ impl Profile {
         }
     }
 
-    /// Every profile that has a name.
+    /// Returns all named profiles.
     pub const fn all() -> &'static [Self] {
         PROFILES
     }
@@ -134,11 +136,11 @@ const PAPER: Profile = Profile {
 const NS_2_26: Profile = Profile {
     name: "ns-2.26",
     summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows in whole segments, slow-but-steady NewReno, Sack1's pipe for `sack`",
-    // minrto_ until 2004.
+    // ns-2's minrto_ until 2004.
     rto: RtoForm::Rfc { floor: Duration::from_secs(1) },
-    // precisionReduce_ false until 2006.
+    // ns-2's precisionReduce_ was false until 2006.
     whole_segments: true,
-    // newreno_changes1_ until May 2003.
+    // ns-2's newreno_changes1_ until May 2003.
     patient: true,
     ..NS_2_35
 };
@@ -146,7 +148,7 @@ const NS_2_26: Profile = Profile {
 const NS_2_35: Profile = Profile {
     name: "ns-2.35",
     summary: "ns-2 of 2011: `paper` with Sack1's pipe for `sack`",
-    // tcp.cc, opencwnd: one segment for each ACK.
+    // ns-2's tcp.cc, opencwnd: one segment for each ACK.
     byte_counting_limit: 1,
     sack: Some(&SACK1),
     ..PAPER
@@ -156,7 +158,7 @@ const LINUX_2_2: Profile = Profile {
     name: "linux-2.2",
     summary: "Linux of 1999: its RTO, windows in whole segments, slow-but-steady NewReno, FACK for `sack`",
     byte_counting_limit: 1,
-    // RFC 3042 is of 2001.
+    // RFC 3042 dates from 2001.
     limited_transmit: false,
     whole_segments: true,
     rto: RtoForm::Linux22 { floor: Duration::from_millis(200) },
@@ -178,7 +180,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The error for an unknown profile name.
+/// The error returned for an unknown profile name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownProfile(String);
 

@@ -1,39 +1,40 @@
-//! Round-trip time and the retransmission time-out (RFC 6298).
+//! RTT estimates and the retransmission time-out (RFC 6298).
 
 use std::time::Duration;
 
 use crate::learned::LearnedRtt;
 
-/// How the retransmission time-out follows from the estimate.
+/// The formula of the retransmission time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoForm {
-    /// SRTT + max(floor, 4 RTTVAR), as Linux: the floor is on the variance term, so that a steady
-    /// long path never has a time-out about equal to its round-trip time.
+    /// SRTT + max(floor, 4 RTTVAR), as in Linux. The floor applies to the variance term, so that on
+    /// a stable long path the time-out is never close to the RTT.
     Linux {
-        /// The least that is added to SRTT.
+        /// The minimum of the term added to SRTT.
         floor: Duration,
     },
-    /// max(floor, SRTT + max(G, 4 RTTVAR)), as RFC 6298 section 2.
+    /// max(floor, SRTT + max(G, 4 RTTVAR)), as in RFC 6298 section 2.
     Rfc {
-        /// The least time-out.
+        /// The minimum time-out.
         floor: Duration,
     },
-    /// Linux 2.2's (`tcp_set_rto`): t + t / 4 + t / 2^(cwnd - 1) with t = SRTT + 4 RTTVAR and cwnd in segments, at least the
-    /// floor. So it is at least 1.25 SRTT, and 2.25 SRTT at a window of one. A sample does not end the back-off: it is over
-    /// when nothing is outstanding.
+    /// The formula of Linux 2.2 (`tcp_set_rto`): t + t / 4 + t / 2^(cwnd - 1) with t = SRTT + 4
+    /// RTTVAR and cwnd in segments, but at least the floor. It is therefore at least 1.25 SRTT, and
+    /// 2.25 SRTT with a window of one. The back-off ends when nothing is outstanding, not with a
+    /// sample.
     Linux22 {
-        /// The least time-out.
+        /// The minimum time-out.
         floor: Duration,
     },
 }
 
 impl RtoForm {
-    /// Linux's form with its floor of 200 ms.
+    /// Linux's formula with its floor of 200 ms.
     pub const LINUX: Self = Self::Linux { floor: Duration::from_millis(200) };
-    /// RFC 6298's form with its floor of 1 s.
+    /// RFC 6298's formula with its floor of 1 s.
     pub const RFC: Self = Self::Rfc { floor: Duration::from_secs(1) };
 
-    /// The same form with another floor.
+    /// Returns the same formula with another floor.
     #[must_use]
     pub const fn with_floor(self, floor: Duration) -> Self {
         match self {
@@ -43,36 +44,36 @@ impl RtoForm {
         }
     }
 
-    /// Whether the back-off lasts until nothing is outstanding.
+    /// Returns whether the back-off lasts until nothing is outstanding.
     const fn keeps_backoff(self) -> bool {
         matches!(self, Self::Linux22 { .. })
     }
 }
 
-/// RFC 6298 section 2.1: before the first sample.
+/// RFC 6298 section 2.1: the time-out before the first sample.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// RFC 6298 section 5.7: before the first sample, when the SYN had to be sent again.
+/// RFC 6298 section 5.7: the time-out before the first sample if the SYN was retransmitted.
 const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 /// RFC 6298 section 2.5 allows a maximum of at least 60 s; Linux's is 120 s.
 const MAX_RTO: Duration = Duration::from_secs(120);
 /// RFC 6298's clock granularity G.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// SRTT, RTTVAR and what follows from them.
+/// The RTT estimates (SRTT, RTTVAR) and the retransmission time-out.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     form: RtoForm,
-    /// Smoothed time and its mean deviation; `None` before the first sample.
+    /// SRTT and RTTVAR; `None` before the first sample.
     smoothed: Option<(Duration, Duration)>,
     latest: Option<Duration>,
     min: Option<Duration>,
     /// The smallest sample of other connections to the same peer.
     inherited_min: Option<Duration>,
-    /// The smallest sample since it last handed on what it knows.
+    /// The smallest sample since the last [`hand_on`](Self::hand_on).
     recent_min: Option<Duration>,
     initial: Duration,
     backoff: u32,
-    /// How many RTTVAR the time-out is above SRTT: RFC 6298's K.
+    /// K of RFC 6298: the multiple of RTTVAR that the time-out adds to SRTT.
     variances: u32,
     /// cwnd at the last sample (segments).
     window: u32,
@@ -82,7 +83,8 @@ pub struct RttEstimator {
 const VARIANCES: u32 = 4;
 
 impl RttEstimator {
-    /// Without a sample; `syn_retransmitted` makes the first time-out 3 s (RFC 6298 section 5.7).
+    /// Creates an estimator without a sample. With `syn_retransmitted` the first time-out is 3 s
+    /// (RFC 6298 section 5.7).
     pub fn new(form: RtoForm, syn_retransmitted: bool) -> Self {
         let initial = if syn_retransmitted { RTO_AFTER_SYN_LOSS } else { INITIAL_RTO };
         Self {
@@ -99,8 +101,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off, but for [`RtoForm::Linux22`]: the caller hands
-    /// in none that Karn's rule forbids.
+    /// Processes a sample (RFC 6298 sections 2.2 and 2.3) and ends the back-off, except with
+    /// [`RtoForm::Linux22`]. The caller applies Karn's rule.
     pub fn on_sample(&mut self, sample: Duration) {
         if !self.form.keeps_backoff() {
             self.backoff = 0;
@@ -114,33 +116,33 @@ impl RttEstimator {
         });
     }
 
-    /// Continues from what other connections to the same peer have measured; a sample of its own that there is counts as
-    /// the next one.
+    /// Starts from the estimates of other connections to the same peer. If this connection already
+    /// has a sample, that counts as the next one.
     pub fn inherit(&mut self, known: &LearnedRtt) {
         let smoothed = (known.srtt, known.rttvar);
         self.smoothed = Some(self.latest.map_or(smoothed, |sample| smooth(smoothed, sample)));
         self.inherited_min = Some(known.min);
     }
 
-    /// What it hands on. The smallest sample is one of its own since the last time: none is handed on twice, or lives as
-    /// long as the connection, while the path may have become longer.
+    /// Exports the estimates. The minimum is that of the samples since the last export, so that no
+    /// sample is exported twice or outlives a change to a longer path; `None` if there were none.
     pub(crate) fn hand_on(&mut self) -> Option<LearnedRtt> {
         let (srtt, rttvar) = self.smoothed?;
         Some(LearnedRtt { srtt, rttvar, min: self.recent_min.take()? })
     }
 
-    /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None` stands for, lower the floor in
-    /// proportion.
+    /// Sets K, the multiple of RTTVAR in the time-out; `None` is RFC 6298's four. A smaller K
+    /// lowers the floor in proportion.
     pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
         self.variances = variances.unwrap_or(VARIANCES);
     }
 
-    /// Sets cwnd, in segments, for the samples to come: [`RtoForm::Linux22`] goes by it.
+    /// Sets cwnd in segments, which [`RtoForm::Linux22`] uses.
     pub(crate) fn set_window(&mut self, segments: u32) {
         self.window = segments.max(1);
     }
 
-    /// Nothing is outstanding any more.
+    /// Records that nothing is outstanding.
     pub(crate) fn on_all_acked(&mut self) {
         if self.form.keeps_backoff() {
             self.backoff = 0;
@@ -152,39 +154,39 @@ impl RttEstimator {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// Ends the back-off without a sample: the time-out was spurious.
+    /// Ends the back-off without a sample.
     pub fn end_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// How often the time-out has doubled since the last sample.
+    /// Returns how often the time-out was doubled since the back-off last ended.
     pub const fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// The smoothed round-trip time.
+    /// Returns SRTT.
     pub fn srtt(&self) -> Option<Duration> {
         self.smoothed.map(|(srtt, _)| srtt)
     }
 
-    /// The mean deviation.
+    /// Returns RTTVAR.
     pub fn rttvar(&self) -> Option<Duration> {
         self.smoothed.map(|(_, rttvar)| rttvar)
     }
 
-    /// The last sample.
+    /// Returns the last sample.
     pub const fn latest(&self) -> Option<Duration> {
         self.latest
     }
 
-    /// The smallest sample of the connection, and of those that it inherited from.
+    /// Returns the smallest sample of this connection and of those that it inherited from.
     pub fn min(&self) -> Option<Duration> {
         self.min.into_iter().chain(self.inherited_min).min()
     }
 
-    /// The retransmission time-out, back-off included.
+    /// Returns the retransmission time-out, including the back-off.
     pub fn rto(&self) -> Duration {
-        // Fewer variances lower the floor with them; more do not raise it.
+        // A smaller K lowers the floor; a larger K does not raise it.
         let lowered = |floor: Duration| floor / VARIANCES * self.variances.min(VARIANCES);
         let base = match (self.smoothed, self.form) {
             (None, _) => self.initial,
@@ -204,7 +206,7 @@ impl RttEstimator {
     }
 }
 
-/// RFC 6298 section 2.3: SRTT and RTTVAR after a sample.
+/// RFC 6298 section 2.3: returns SRTT and RTTVAR after a sample.
 fn smooth((srtt, rttvar): (Duration, Duration), sample: Duration) -> (Duration, Duration) {
     let deviation = srtt.abs_diff(sample);
     ((srtt * 7 + sample) / 8, (rttvar * 3 + deviation) / 4)
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn fewer_variances_lower_the_floor_in_proportion() {
-        // LE 5.2.2: on a path of 20 ms the time-out of RR is to be less than the traditional one.
+        // LE 5.2.2: on a path of 20 ms the time-out of RR must be shorter than the traditional one.
         for (form, of) in
             [(RtoForm::LINUX, [220, 120]), (RtoForm::Rfc { floor: ms(200) }, [200, 100])]
         {

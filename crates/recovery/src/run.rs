@@ -1,12 +1,14 @@
-//! Runs of segments that were sent together.
+//! Segments that were sent together.
 
 use airtcp_types::{ExtSeq, SeqRange, TxNo};
 
 use crate::rate::Snapshot;
 use crate::transmission::{Delivered, Transmission};
 
-/// Transmissions of consecutive numbers and consecutive bytes, of one length, that left together, once each, and are in
-/// flight: they differ in nothing else, and so one stands for them all.
+/// Segments in flight that were sent together, stored as the first transmission and a count.
+///
+/// Their transmission numbers and their bytes are consecutive, they have the same length and were
+/// sent once each.
 #[derive(Clone, Debug)]
 pub struct Run {
     first: Transmission,
@@ -14,48 +16,49 @@ pub struct Run {
 }
 
 impl Run {
-    /// So many, of which `first`, new data in flight, is the first.
+    /// A run of `count` transmissions that starts with `first`, which is new data in flight.
     pub(crate) const fn new(first: Transmission, count: u64) -> Self {
         Self { first, count }
     }
 
-    /// The first of them.
+    /// Returns the first transmission.
     pub const fn first(&self) -> &Transmission {
         &self.first
     }
 
-    /// The last of them.
+    /// Returns the last transmission.
     pub fn last(&self) -> Transmission {
         self.nth(self.count.saturating_sub(1))
     }
 
-    /// Their bytes.
+    /// Returns the byte range of the run.
     pub fn range(&self) -> SeqRange {
         let start = self.first.range.start;
         SeqRange::new(start, start + self.first.range.len() * self.count)
     }
 
-    /// The number after the last one's.
+    /// Returns the number that follows that of the last transmission.
     pub fn next_tx(&self) -> TxNo {
         TxNo(self.first.tx.0 + self.count)
     }
 
-    /// All of them, in the order sent.
+    /// Returns all transmissions, in the order sent.
     pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = Transmission> {
         (0..self.count).map(|n| self.nth(n))
     }
 
-    /// The one that holds `seq`, which is one of their bytes.
+    /// Returns the transmission that contains `seq`; `seq` must be in the run.
     pub(crate) fn at(&self, seq: ExtSeq) -> Transmission {
         self.nth(self.whole_below(seq))
     }
 
-    /// The one of that number, which is one of theirs.
+    /// Returns the transmission numbered `tx`; `tx` must be in the run.
     pub(crate) fn get(&self, tx: TxNo) -> Transmission {
         self.nth(tx.0.saturating_sub(self.first.tx.0))
     }
 
-    /// Takes `later` in, if it goes on where this ends, and nothing tells them apart.
+    /// Appends `later` if it continues this run and differs only in numbers and bytes; returns
+    /// whether it did.
     pub(crate) fn extend(&mut self, later: &Self) -> bool {
         let (one, other) = (&self.first, &later.first);
         let follows = self.next_tx() == other.tx
@@ -70,7 +73,8 @@ impl Run {
         follows
     }
 
-    /// Takes those off that lie below `ack`, and tells of them; none may be left.
+    /// Removes the transmissions that lie entirely below `ack` and returns their delivery. The run
+    /// may be empty afterwards.
     pub(crate) fn acknowledge(&mut self, ack: ExtSeq) -> Option<Delivered> {
         let count = self.whole_below(ack).min(self.count);
         let last = self.nth(count.checked_sub(1)?);
@@ -81,12 +85,12 @@ impl Run {
         Some(acked)
     }
 
-    /// Whether none is left.
+    /// Returns whether no transmission is left.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many of this length lie below `seq`.
+    /// Returns how many segments of this length lie entirely below `seq`.
     fn whole_below(&self, seq: ExtSeq) -> u64 {
         seq.since(self.first.range.start).0 / self.first.range.len().0.max(1)
     }
@@ -99,7 +103,7 @@ impl Run {
         Transmission { tx, range, snapshot, ..self.first }
     }
 
-    /// Each left with those before it in flight.
+    /// In flight when the n-th was sent: also the n segments of the run before it.
     fn nth_snapshot(&self, n: u64) -> Snapshot {
         let before = self.first.range.len() * n;
         Snapshot { tx_in_flight: self.first.snapshot.tx_in_flight + before, ..self.first.snapshot }

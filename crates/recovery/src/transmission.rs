@@ -4,43 +4,43 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use crate::rate::Snapshot;
 
-/// The state of a transmission. Each is in exactly one of these states.
+/// The state of a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxState {
-    /// Held to be in the network.
+    /// In the network, as far as is known.
     InFlight,
-    /// Judged lost; its bytes wait to be sent again.
+    /// Marked lost; its bytes wait for retransmission.
     Lost,
     /// Its bytes were selectively acknowledged.
     Sacked,
-    /// A later transmission of the same bytes decides what becomes of them.
+    /// The state of its bytes is that of a later transmission of the same bytes.
     Superseded,
-    /// All of its bytes are cumulatively acknowledged. The board no longer shows it.
+    /// All of its bytes are cumulatively acknowledged. The board no longer returns it.
     Acked,
 }
 
-/// One sending of one byte range.
+/// One transmission of a byte range.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmission {
-    /// Its number: the order in which transmissions left.
+    /// Its number; transmissions are numbered in the order sent.
     pub tx: TxNo,
-    /// The bytes it carried, less what was cumulatively acknowledged since.
+    /// Its bytes that are not yet cumulatively acknowledged.
     pub range: SeqRange,
-    /// When it left.
+    /// When it was sent.
     pub sent_at: Instant,
-    /// The rule that let it leave.
+    /// The rule that permitted it.
     pub rule: SendRule,
-    /// What is known of it.
+    /// Its state.
     pub state: TxState,
-    /// How often these bytes had been sent before.
+    /// How often these bytes had been sent before: zero for the first transmission.
     pub resent: u32,
-    /// The transmission of the same bytes before this one.
+    /// The previous transmission of the same bytes.
     pub(crate) previous: Option<TxNo>,
     pub(crate) snapshot: Snapshot,
 }
 
 impl Transmission {
-    /// The transmission of the same bytes before this one.
+    /// Returns the number of the previous transmission of the same bytes.
     pub const fn previous(&self) -> Option<TxNo> {
         self.previous
     }
@@ -60,43 +60,44 @@ impl Transmission {
     }
 }
 
-/// Bytes that an ACK told to have arrived, as the latest of their transmissions.
+/// Bytes that an ACK newly acknowledges, and their latest transmission.
 ///
-/// Segments of one length that left together, once each, and are cumulatively acknowledged together are one: a device that
-/// takes them as one packet makes dozens of them.
+/// Segments of one length that were sent together, once each, and that are cumulatively
+/// acknowledged together are one entry: a device with segmentation offload sends dozens of segments
+/// as one packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered {
     first: TxNo,
-    /// The latest transmission of these bytes; of several segments, that of the last.
+    /// The latest transmission of these bytes; for several segments, that of the last.
     pub tx: TxNo,
-    /// The bytes of each segment.
+    /// The length of each segment.
     pub size: ByteCount,
     /// The bytes.
     pub range: SeqRange,
-    /// When that transmission left.
+    /// When that transmission was sent.
     pub sent_at: Instant,
-    /// How often the bytes had been sent before: with more than none, which sending arrived is
-    /// not known (Karn).
+    /// How often the bytes had been sent before. If this is not zero, the ACK does not show which
+    /// transmission arrived (Karn).
     pub resent: u32,
-    /// The transmission of the same bytes before that one.
+    /// The transmission of the same bytes before `tx`.
     pub previous: Option<TxNo>,
-    /// Whether the cumulative ACK told it, and not a SACK block.
+    /// Whether the cumulative acknowledgement covers the bytes, rather than a SACK block.
     pub cumulative: bool,
     pub(crate) snapshot: Snapshot,
 }
 
 impl Delivered {
-    /// The latest transmission of the first of these segments.
+    /// Returns the latest transmission of the first of these segments.
     pub(crate) const fn first(&self) -> TxNo {
         self.first
     }
 
-    /// The latest transmissions of these bytes, one of each segment, in the order sent.
+    /// Returns the latest transmission of each segment, in the order sent.
     pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = TxNo> {
         (self.first.0..=self.tx.0).map(TxNo)
     }
 
-    /// Where the first segment ends.
+    /// Returns the end of the first segment.
     pub fn first_end(&self) -> ExtSeq {
         self.range.start + self.size
     }

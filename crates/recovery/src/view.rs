@@ -10,29 +10,30 @@ use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
 use crate::transmission::Delivered;
 
-/// The response to congestion that is in progress.
+/// The sender's response to congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// Nothing, or nothing that stops the window from growing.
+    /// No response, or one during which the window may grow.
     Open,
-    /// The window was reduced because a packet was marked (RFC 3168), and does not grow: nothing is missing.
+    /// The window was reduced because a packet carried a congestion mark (RFC 3168). It does not
+    /// grow until the reduction ends. No data is missing.
     Cwr,
-    /// A recovery is on: one reduction was made, and the window does not grow.
+    /// Recovery: the window was reduced once for losses, and does not grow.
     Recovery,
-    /// The retransmission timer ran out, and what was sent before is being repaired.
+    /// The retransmission timer expired; the data sent before is being retransmitted.
     Loss,
 }
 
-/// A snapshot of the sender for detectors and judges.
+/// A snapshot of the sender for detections and judges.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The moment.
+    /// The current time.
     pub now: Instant,
-    /// What was sent and what became of it.
+    /// All outstanding transmissions and their states.
     pub board: &'a Board,
-    /// The phase of the sender.
+    /// The sender's response to congestion.
     pub phase: Phase,
-    /// Whether the window was reduced so lately that another loss does not reduce it again.
+    /// Whether a recovery is in progress: another loss does not reduce the window again.
     pub in_recovery: bool,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
@@ -42,13 +43,13 @@ pub struct View<'a> {
     pub ssthresh: Option<ByteCount>,
     /// Whether the control is in slow start.
     pub slow_start: bool,
-    /// Whether the detection goes by SACK.
+    /// Whether the detection uses SACK.
     pub sack: bool,
     /// DupThresh of RFC 5681 and RFC 6675.
     pub dup_thresh: u32,
     /// Round-trip time estimates.
     pub rtt: &'a RttEstimator,
-    /// How long until the retransmission timer runs out, if it runs.
+    /// The time until the retransmission timer expires; `None` if the timer is not running.
     pub rto_left: Option<Duration>,
     pub(crate) deferred: &'a Deferred,
 }
@@ -60,67 +61,71 @@ impl View<'_> {
     }
 }
 
-/// An ACK and the information in it, after the board was updated.
+/// An ACK and the information derived from it, after the board was updated.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckView<'a> {
-    /// When it arrived.
+    /// When the ACK arrived.
     pub now: Instant,
-    /// What it acknowledges cumulatively.
+    /// The cumulative acknowledgement number.
     pub ack: ExtSeq,
-    /// By how much SND.UNA advanced.
+    /// The bytes by which the ACK advanced SND.UNA.
     pub acked: ByteCount,
-    /// Bytes newly known to have arrived, cumulatively or selectively.
+    /// Bytes that the ACK newly acknowledges, cumulatively or selectively.
     pub delivered: ByteCount,
-    /// The same, in the order in which the ACK reports them. Segments sent together may be one entry: see
+    /// The segments that these bytes belong to, in the order in which the ACK reports them. One
+    /// entry can stand for several segments that were sent together: see
     /// [`Delivered::transmissions`].
     pub newly: &'a [Delivered],
-    /// Its SACK blocks above the cumulative ACK.
+    /// The ACK's SACK blocks above the cumulative acknowledgement.
     pub sack: &'a [SeqRange],
-    /// Its report of a duplicate (RFC 2883).
+    /// The ACK's DSACK, which reports a duplicate (RFC 2883).
     pub dsack: Option<SeqRange>,
-    /// Whether it is a duplicate ACK as RFC 5681 section 2 defines it.
+    /// Whether the ACK is a duplicate ACK as defined in RFC 5681 section 2.
     pub duplicate: bool,
-    /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
+    /// The time of the echoed time stamp (TSecr), in whole milliseconds.
     pub echo: Option<Instant>,
-    /// Whether it reports a congestion mark: ECE (RFC 3168), or marked bytes (RFC 9768).
+    /// Whether the ACK reports a congestion mark: ECE (RFC 3168) or marked bytes (RFC 9768).
     pub ece: bool,
-    /// Bytes newly known to have arrived with a mark. ECE reports only that there was one: then all
-    /// of `delivered`.
+    /// Newly delivered bytes that carried a congestion mark. ECE does not count marked bytes: with
+    /// ECE alone this is all of `delivered`.
     pub marked: ByteCount,
-    /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).
+    /// The transmission whose number the ACK echoes, if the connection uses transmission numbers
+    /// (LE 2.2.2).
     pub echoed_tx: Option<TxNo>,
-    /// A round-trip time, from the newest acknowledged transmission that was sent once.
+    /// The RTT sample: of the newest transmission that the ACK newly covers and that was sent once,
+    /// or of the retransmission whose number it echoes.
     pub rtt: Option<Duration>,
-    /// The smoothed round-trip time after it; zero before the first sample.
+    /// The smoothed round-trip time after the ACK; zero before the first sample.
     pub srtt: Duration,
-    /// The delivery-rate sample; `None` if the ACK reports no delivery.
+    /// The delivery-rate sample; `None` if the ACK delivers nothing.
     pub rate: Option<RateSample>,
-    /// Bytes delivered since the connection began (C.delivered of draft-ietf-ccwg-bbr).
+    /// Bytes delivered since the connection started (C.delivered of draft-ietf-ccwg-bbr).
     pub delivered_total: ByteCount,
-    /// Bytes judged lost on this ACK, whatever the cause; zero before detection.
+    /// Bytes that this ACK marked lost, whatever the cause; zero before detection.
     pub lost: ByteCount,
-    /// Bytes in flight. After detection, what it found lost is no longer counted.
+    /// Bytes in flight. After detection, without the losses that it found.
     pub pipe: ByteCount,
-    /// The share of transmissions that the link loses at random, from 0 to 1, as a judge measures
-    /// it; zero before detection.
+    /// The share of transmissions that the link loses at random, from 0 to 1, as measured by a
+    /// judge; zero before detection.
     pub random_share: f64,
-    /// Whether a judge would measure that share if less were in flight for a while; false before
-    /// detection.
+    /// Whether a judge asks for less data in flight for a while, so that it can measure that share;
+    /// false before detection.
     pub low_load_wanted: bool,
-    /// Whether it begins a new round trip.
+    /// Whether the ACK starts a new round trip.
     pub round_start: bool,
-    /// Bytes held to be in the network before it.
+    /// Bytes in flight before the ACK.
     pub prior_pipe: ByteCount,
-    /// Whether what it acknowledges was sent while the congestion window was the limit.
+    /// Whether the acknowledged data was sent while the congestion window was the limit.
     pub cwnd_limited: bool,
-    /// The most that was outstanding in this round trip (maxFS of draft-ietf-ccwg-ratelimited-increase, which counts from
-    /// the last reduction).
+    /// The most bytes outstanding in this round trip (maxFS of
+    /// draft-ietf-ccwg-ratelimited-increase, which counts from the last reduction).
     pub max_flight: ByteCount,
-    /// Whether an ACK that does not advance SND.UNA lets the window grow, too: while a judge waits
-    /// (DCR 2.2), and in congestion avoidance where the detection knows no recovery (LE 2.2.3).
+    /// Whether the window may also grow on an ACK that does not advance SND.UNA: while a judge
+    /// defers a response (DCR 2.2), and in congestion avoidance with a detection whose recovery
+    /// ends by time (LE 2.2.3).
     pub grows_with_hole: bool,
-    /// What the sender was doing about losses when it arrived; after detection, what it does since,
-    /// where this ACK started a reduction.
+    /// The sender's response to congestion when the ACK arrived. After detection, the response that
+    /// this ACK started, if it started one.
     pub phase: Phase,
 }

@@ -1,4 +1,4 @@
-//! A program that adds a strategy of its own to the registry. It is a process of its own, because a
+//! A program that adds a strategy of its own to the registry. It is a separate process, because a
 //! process has one registry.
 
 use airtcp_recovery::registry::{self, Entry};
@@ -54,7 +54,7 @@ fn an_added_strategy_is_listed_parsed_and_meant() {
     assert!(error("constant").ends_with("it is a congestion control: write rack/constant"));
     assert!(error("rack/constant:7").contains("no parameter"));
 
-    // It has been read, and stays.
+    // The registry has been read, and does not change.
     assert_eq!(Registry::new().install(), Err(RegistryError::InUse));
     assert_eq!(registry::controls().last().unwrap().name, "constant");
 }

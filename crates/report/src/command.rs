@@ -1,6 +1,6 @@
-//! Commands that a reader copies into a shell.
+//! Commands to copy into a shell.
 
-/// An argument as a shell reads it again: in single quotes, unless it needs none.
+/// Quotes an argument for a shell, with single quotes if necessary.
 pub(crate) fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,+@%-".contains(c);
     match !argument.is_empty() && argument.chars().all(is_plain) {
@@ -9,7 +9,7 @@ pub(crate) fn quoted(argument: &str) -> String {
     }
 }
 
-/// Whether a command of a record runs airtcp and nothing else.
+/// Whether the command of a record runs only airtcp.
 pub(crate) fn is_ours(command: &str) -> bool {
     command.starts_with("airtcp ")
         && !command.contains([';', '|', '&', '$', '<', '>', '`', '\n', '\r'])

@@ -1,4 +1,4 @@
-//! What `airtcp compare --json` prints.
+//! The output of `airtcp compare --json`.
 
 use serde::Deserialize;
 
@@ -110,7 +110,7 @@ impl Comparison {
         table.without_empty_columns()
     }
 
-    /// Goodput over round-trip time.
+    /// Returns the chart of goodput over round-trip time.
     fn chart(&self) -> Chart {
         let mut series = Vec::new();
         for (index, row) in self.combinations.iter().enumerate() {

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::series::{Look, Series};
 
-/// The number of values of each size in microseconds, rounded to three digits: memory has a limit for any number of values.
+/// A histogram of values in microseconds, rounded down to three digits, so that the memory is
+/// bounded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Distribution {
     counts: BTreeMap<i64, u64>,
     total: u64,
 }
 
-/// Points of a series.
+/// The maximum number of points of a series.
 const MOST: usize = 800;
 
 impl Distribution {
@@ -25,7 +26,7 @@ impl Distribution {
         self.total == 0
     }
 
-    /// The share of values up to each, in 1/10,000.
+    /// Returns the cumulative distribution, in units of 1/10,000.
     pub(crate) fn series(&self) -> Series {
         let mut series = Series::new(Look::Step, MOST);
         let mut below = 0_u64;
@@ -39,7 +40,7 @@ impl Distribution {
         series
     }
 
-    /// The value that `share` of all do not exceed, in microseconds.
+    /// Returns the value in microseconds that a fraction `share` of all values does not exceed.
     pub(crate) fn quantile(&self, share: f64) -> Option<i64> {
         let rank = (share * self.total as f64).ceil().max(1.0) as u64;
         let mut below = 0;

@@ -1,8 +1,8 @@
-//! Numbers as text.
+//! Formatting of numbers.
 
 use serde::Deserialize;
 
-/// A mean with the half-width of its 95 % interval.
+/// A mean with the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
 pub(crate) struct Interval {
     pub(crate) mean: f64,
@@ -13,7 +13,8 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// `1.46 ± 0.12`, multiplied by `factor`; nothing if nothing was measured.
+    /// Formats the interval multiplied by `factor`, such as `1.46 ± 0.12`; empty without
+    /// measurements.
     pub(crate) fn shown(&self, factor: f64, decimals: usize) -> String {
         if self.n == 0 {
             return String::new();
@@ -26,17 +27,17 @@ impl Interval {
     }
 }
 
-/// An interval that may be missing.
+/// Formats an optional interval.
 pub(crate) fn shown(interval: Option<&Interval>, factor: f64, decimals: usize) -> String {
     interval.map_or(String::new(), |interval| interval.shown(factor, decimals))
 }
 
-/// Seconds, bytes and the like as whole millionths; beyond the range of integers the nearest.
+/// Converts a value to integer millionths; values beyond the range of integers saturate.
 pub(crate) fn micros(value: f64) -> i64 {
     (value * 1e6).round() as i64
 }
 
-/// A count, for points.
+/// Converts a count for a point.
 pub(crate) fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,5 @@
-//! The page as one HTML file. All text is escaped, and the content security policy runs no script but the page's own.
+//! Rendering of the page as one HTML file. All text is escaped, and the content security policy
+//! allows only the page's own script.
 
 use std::fmt::Write as _;
 
@@ -10,10 +11,10 @@ use crate::page::{Block, Chart, MOST_SERIES, Section, Table};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page.
+/// Renders the page.
 ///
 /// # Errors
-/// A chart has no form in JSON.
+/// A chart cannot be serialised as JSON.
 pub(crate) fn page(title: &str, sections: &[Section]) -> Result<String, serde_json::Error> {
     let title = escaped(title);
     let (style, script) = (hash(STYLE), hash(SCRIPT));
@@ -46,18 +47,19 @@ pub(crate) fn page(title: &str, sections: &[Section]) -> Result<String, serde_js
     Ok(out)
 }
 
-/// Of a script or a style, for the content security policy.
+/// Returns the hash of a script or style for the content security policy.
 fn hash(text: &str) -> String {
     BASE64.encode(&Sha256::digest(text))
 }
 
-/// Whether a character changes the direction of the text after it: a record could show figures in another order with it.
+/// Whether a character changes the direction of the following text, by which a record could display
+/// figures in another order.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text for HTML, also in an attribute. Control characters, which HTML does not have, are replaced, and those that change
-/// the direction of text.
+/// Escapes text for HTML, also in attributes. Control characters, which HTML does not allow, and
+/// characters that change the direction of text are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -88,7 +90,7 @@ fn blocks(out: &mut String, all: &[Block]) -> Result<(), serde_json::Error> {
             }
             Block::Table(of) => table(out, of),
             Block::Picture { title, svg } => {
-                // An image runs no script and loads nothing, whatever is in it.
+                // An SVG in an image element runs no script and loads nothing.
                 let (title, data) = (escaped(title), BASE64.encode(svg.as_bytes()));
                 let _ = writeln!(
                     out,
@@ -109,7 +111,7 @@ fn blocks(out: &mut String, all: &[Block]) -> Result<(), serde_json::Error> {
 }
 
 fn chart(out: &mut String, chart: &Chart) -> Result<(), serde_json::Error> {
-    // JSON has these characters in strings only.
+    // In JSON, these characters occur only in strings.
     let data = serde_json::to_string(chart)?;
     let data = data.replace('<', "\\u003c").replace(is_direction, "\u{FFFD}");
     let _ = writeln!(
@@ -134,7 +136,7 @@ fn table(out: &mut String, table: &Table) {
     let attributes: Vec<String> = (table.columns.iter().enumerate())
         .map(|(index, column)| match has_numbers(index) {
             true => " class=\"n\"".to_owned(),
-            // The style shows it where the row is a list.
+            // The style shows the column's name if rows are displayed as lists.
             false if table.is_prose => format!(" data-column=\"{}\"", escaped(column)),
             false => String::new(),
         })
@@ -157,13 +159,13 @@ fn table(out: &mut String, table: &Table) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Whether a cell begins with a number, as in `1.46 ± 0.12`; an address does not.
+/// Whether a cell starts with a number, as in `1.46 ± 0.12`; an address does not.
 fn is_number(cell: &str) -> bool {
     let first = cell.split([' ', ',']).next().unwrap_or_default();
     first.parse::<f64>().is_ok()
 }
 
-/// The class of a verdict.
+/// Returns the CSS class of a verdict.
 fn verdict(column: &str, cell: &str) -> Option<&'static str> {
     match (column, cell) {
         ("verdict", "holds") => Some("good"),
@@ -207,7 +209,7 @@ mod tests {
             Block::Fold { title: text(), is_open: true, blocks: vec![Block::Text(text())] },
         ];
         let html = page(HOSTILE, &[Section { title: text(), blocks: all }]).unwrap();
-        // The page's script, the chart's data, and nothing else.
+        // Only the page's script and the chart's data.
         assert_eq!(html.matches("<script").count(), 2);
         assert_eq!(html.matches("</script").count(), 2);
         assert!(!html.contains("<img src=x") && !html.contains('\u{1b}'));
@@ -228,7 +230,7 @@ mod tests {
         assert!(html.contains("default-src 'none'"));
         for source in ["http:", "https:", "//cdn", "url(", "@import"] {
             let found = html.matches(source).count();
-            // The namespace of SVG is a name.
+            // The namespace of SVG is a name, not a source.
             let allowed = html.matches("http://www.w3.org/2000/svg").count();
             assert_eq!(found, if source == "http:" { allowed } else { 0 }, "{source}");
         }

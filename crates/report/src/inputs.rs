@@ -1,4 +1,4 @@
-//! Finds what the directories have to show.
+//! Finds the files to show in directories.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -7,27 +7,28 @@ use std::path::{Path, PathBuf};
 
 use crate::{ReportError, lab};
 
-/// The longest file that is read whole, in bytes.
+/// The maximum size in bytes of a file that is read into memory.
 const LONGEST: u64 = 64 << 20;
 
-/// The names of `airtcp lab run --out`.
+/// File names of `airtcp lab run --out`.
 const SUMMARY: &str = "summary.json";
 const SUMMARIES: &str = "summaries.jsonl";
-/// The names of `--trace`.
+/// File names of `--trace`.
 const PACKETS: &str = "packets.pcapng";
 const EVENTS: &str = "events.sqlog";
-/// The names of `airtcp sweep --out`: a directory with parts of the records, and files beside it with all of them.
+/// Names of `airtcp sweep --out`: a directory with parts of the records, and files beside it with
+/// all records.
 const SHARDS: &str = "shards";
 const MERGED: [&str; 2] = ["records.jsonl", "means.csv"];
-/// The extensions of files that results consist of.
+/// The file extensions of results.
 const RESULTS: [&str; 8] = ["json", "jsonl", "toml", "svg", "pcap", "pcapng", "sqlog", "csv"];
 
-/// The files to show, each list in the order of the arguments and of names.
+/// The files to show; each list is in the order of the arguments and of names.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    /// Summaries of experiments, one a line.
+    /// Summaries of experiments, one per line.
     pub(crate) summaries: Vec<PathBuf>,
-    /// Directories of traces, and captures.
+    /// Directories of traces, and capture files.
     pub(crate) traces: Vec<PathBuf>,
     pub(crate) json: Vec<PathBuf>,
     pub(crate) lines: Vec<PathBuf>,
@@ -37,12 +38,12 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// # Errors
-    /// A path does not exist, has nothing to show, or is a file of another kind.
+    /// A path does not exist, a directory has nothing to show, or a file has another kind.
     pub(crate) fn find(paths: &[impl AsRef<Path>]) -> Result<Self, ReportError> {
         let mut inputs = Self::default();
         let mut seen = BTreeSet::new();
         for path in paths.iter().map(AsRef::as_ref) {
-            // One that is given again has been read.
+            // The path was given before.
             if !seen.insert(fs::canonicalize(path).map_err(ReportError::file(path))?) {
                 continue;
             }
@@ -68,7 +69,7 @@ impl Inputs {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(ReportError::file(path))? {
             let entry = entry.map_err(ReportError::file(path))?;
-            // A link could lead out of the directory or round in a circle; a pipe would never end.
+            // Symbolic links could lead outside or into a cycle, and reading a pipe would block.
             let kind = entry.file_type().map_err(ReportError::file(path))?;
             if kind.is_dir() || kind.is_file() {
                 entries.push(entry.path());
@@ -77,13 +78,13 @@ impl Inputs {
         entries.sort();
         let has = |name: &str| entries.iter().any(|entry| entry.ends_with(name));
         let is_trace = has(PACKETS) || has(EVENTS);
-        // A trace is read with both its files.
+        // A trace requires both of its files to be regular.
         let is_whole = [PACKETS, EVENTS]
             .iter()
             .all(|name| has(name) || fs::symlink_metadata(path.join(name)).is_err());
         let is_sweep = MERGED.iter().all(|name| has(name));
         if has(SUMMARY) && lab::is_summary(&path.join(SUMMARY)) {
-            // Its records, table and pictures are part of the experiment.
+            // The records, table and pictures are part of the experiment.
             self.summaries.push(path.join(SUMMARY));
             entries.retain(|entry| entry.is_dir());
         }
@@ -103,11 +104,11 @@ impl Inputs {
         Ok(())
     }
 
-    /// Whether it is of a kind that is shown.
+    /// Adds a file to the lists; returns whether its kind is shown.
     fn file(&mut self, path: &Path) -> bool {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let list = match extension {
-            // Others give their own records these names too.
+            // The user's own records may have the same file names.
             Some("json" | "jsonl")
                 if (path.ends_with(SUMMARY) || path.ends_with(SUMMARIES))
                     && lab::is_summary(path) =>
@@ -127,9 +128,10 @@ impl Inputs {
 }
 
 /// # Errors
-/// Writing to `output` would destroy results: it is one of `paths`, or a file with the extension of results below one.
+/// Writing to `output` would overwrite results: it is one of `paths`, or has an extension of
+/// results and is below one of them.
 pub(crate) fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
-    // What is not there yet destroys nothing.
+    // A file that does not exist overwrites nothing.
     let Ok(target) = fs::canonicalize(output) else { return Ok(()) };
     let extension = target.extension().and_then(|extension| extension.to_str());
     let is_result = extension.is_some_and(|extension| RESULTS.contains(&extension));
@@ -145,7 +147,7 @@ pub(crate) fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<
     Ok(())
 }
 
-/// Whether `name` below `directory` is a regular file, and no part of it a link.
+/// Whether `name` below `directory` is a regular file, without symbolic links in the path.
 pub(crate) fn is_plain(directory: &Path, name: &Path) -> Result<bool, ReportError> {
     let mut path = directory.to_owned();
     let mut is_file = false;
@@ -160,10 +162,10 @@ pub(crate) fn is_plain(directory: &Path, name: &Path) -> Result<bool, ReportErro
     Ok(is_file)
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// It cannot be read, is too long, or is not UTF-8.
+/// The file cannot be read, is too long, or is not UTF-8.
 pub(crate) fn text(path: &Path) -> Result<String, ReportError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(ReportError::file(path))?;

@@ -1,4 +1,4 @@
-//! Experiments: verdicts, tables, pictures, and the commands that repeat them.
+//! Experiments: verdicts, tables, pictures, and the commands that repeat the experiments.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,11 +10,11 @@ use crate::command;
 use crate::page::{Block, Section, Table};
 use crate::{ReportError, inputs};
 
-/// Where the files of an experiment are.
+/// The location of an experiment's files.
 struct Place {
     /// The directory of the summary.
     root: PathBuf,
-    /// Theirs, from there.
+    /// The path of the experiment's directory, relative to `root`.
     below: PathBuf,
 }
 
@@ -28,15 +28,15 @@ impl Place {
     }
 }
 
-/// Tables with more rows are closed at first.
+/// The maximum number of rows of a table that is open at first.
 const LONG: usize = 12;
 
-/// The sections of all experiments, the verdicts first, and the pictures in them.
+/// Returns the sections of all experiments, the verdicts first, and the pictures in them.
 ///
 /// # Errors
 /// A summary or a picture cannot be read.
 pub(crate) fn sections(files: &[PathBuf]) -> Result<(Vec<Section>, Vec<PathBuf>), ReportError> {
-    // A later result of an experiment replaces an earlier one.
+    // A later result of the same experiment replaces an earlier one.
     let mut all: BTreeMap<String, (Summary, Place)> = BTreeMap::new();
     for path in files {
         let text = inputs::text(path)?;
@@ -65,12 +65,12 @@ pub(crate) fn sections(files: &[PathBuf]) -> Result<(Vec<Section>, Vec<PathBuf>)
     Ok((sections, pictures))
 }
 
-/// The lines with text, with their indices.
+/// Returns the non-empty lines with their indices.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Whether a file is a summary of this project, as its first line shows.
+/// Whether a file is a summary of `airtcp lab`, according to its first line.
 pub(crate) fn is_summary(path: &Path) -> bool {
     inputs::text(path).is_ok_and(|text| {
         let first = lines(&text).next();
@@ -78,7 +78,7 @@ pub(crate) fn is_summary(path: &Path) -> bool {
     })
 }
 
-/// Whether a path stays below the directory that it is joined to.
+/// Whether a relative path stays below its base directory.
 fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
@@ -151,9 +151,9 @@ fn experiment(
     Ok(Section { title: experiment.clone(), blocks })
 }
 
-/// The scenario files of an experiment.
+/// Returns the scenario files of an experiment.
 fn scenarios(place: &Place) -> Result<Vec<PathBuf>, ReportError> {
-    // Pages with published results have pictures alone, and some experiments none.
+    // Published results have only pictures, and some experiments have no directory.
     let directory = place.directory();
     let Ok(entries) = fs::read_dir(&directory) else { return Ok(Vec::new()) };
     let mut found = Vec::new();

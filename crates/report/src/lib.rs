@@ -1,11 +1,11 @@
-//! Results as one HTML page: verdicts, tables, time series, and time-sequence graphs that zoom.
+//! Results as one HTML page: verdicts, tables, time series, and time-sequence graphs with zoom.
 //!
-//! [`html`] reads what the commands of airtcp wrote to directories. The page has its style, its script and its data in it:
-//! it opens offline, makes no request, and its content security policy runs no other script. All text of the records is
-//! escaped. The same files give the same bytes.
+//! [`html`] reads the files that the commands of airtcp wrote to directories. The page contains its
+//! style, script and data: it works offline, makes no request, and its content security policy
+//! allows no other script. All text of the records is escaped. The same files give the same bytes.
 //!
-//! A script of this crate draws the charts as SVG. A library would add several megabytes to each page, as plotly.js does that
-//! the crate plotly can embed.
+//! A script of this crate draws the charts as SVG. A charting library would add several megabytes
+//! to each page, such as plotly.js, which the crate plotly embeds.
 //!
 //! ```
 //! let dir = tempfile::tempdir()?;
@@ -44,25 +44,28 @@ use page::{Block, Section};
 use simulation::Simulation;
 use states::States;
 
-/// Points of all series of a page: about 4 MB.
+/// The maximum number of points of all series of a page: about 4 MB.
 const MOST_POINTS: usize = 400_000;
-/// Points of one series of states.
+/// The maximum number of points of a series of states.
 const MOST_OF_STATES: usize = 2_000;
-/// Points of one series of a trace; the series of segments has some times as many.
+/// The maximum number of points of a series of a trace; the series of segments may have several
+/// times as many.
 const MOST_OF_TRACE: usize = 4_000;
-/// The longest picture that is shown, in bytes.
+/// The maximum size of a picture in bytes.
 const LONGEST_PICTURE: usize = 2 << 20;
 
-/// The page of all results in `paths`: directories that the commands wrote to, and single files.
+/// Returns the page of all results in `paths`: directories that the commands wrote to, and single
+/// files.
 ///
-/// Directories are read with those below them. What is shown: results of `airtcp lab run --out`; traces and captures; `.json`
-/// and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state` have sections of their own; scenarios in
-/// `.toml` files; and pictures in `.svg` files. Other files are ignored.
+/// Directories are read recursively. The page shows results of `airtcp lab run --out`; traces and
+/// captures; `.json` and `.jsonl` files, where those of `compare`, `sim run` and `sim run --state`
+/// have sections of their own; scenarios in `.toml` files; and pictures in `.svg` files. Other
+/// files are ignored.
 ///
 /// # Errors
 ///
-/// A path or a file in it cannot be read, or a file is damaged; [`ReportError::Empty`] for a directory without results, and
-/// [`ReportError::Format`] for a file of another kind.
+/// A path or a file in it cannot be read, or a file is invalid; [`ReportError::Empty`] for a
+/// directory without results, and [`ReportError::Format`] for a file of another kind.
 pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportError> {
     let inputs = Inputs::find(paths)?;
     let (mut sections, mut shown) = lab::sections(&inputs.summaries)?;
@@ -101,7 +104,7 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
     for path in &inputs.lines {
         let text = inputs::text(path)?;
         if text.lines().next().is_some_and(states::is_state) {
-            // As if each file had twenty senders with five series.
+            // Assumes that each file has twenty senders with five series.
             let most = MOST_POINTS / (weight + 100 * inputs.lines.len());
             let most = most.min(MOST_OF_STATES);
             let blocks = States::read(path, &text, most)?.blocks(&path.display().to_string());
@@ -140,18 +143,18 @@ pub fn html(title: &str, paths: &[impl AsRef<Path>]) -> Result<String, ReportErr
     html::page(title, &sections).map_err(|error| ReportError::json(Path::new(title), 1, &error))
 }
 
-/// Checks, before [`html`] is written to the file `output`, that this overwrites none of the results in `paths`. An earlier
-/// page may be replaced.
+/// Checks that writing the page of [`html`] to the file `output` does not overwrite a result in
+/// `paths`. An earlier page may be replaced.
 ///
 /// # Errors
 ///
-/// [`ReportError::Output`] for such a file; a path does not exist.
+/// [`ReportError::Output`] if it would overwrite a result; a path does not exist.
 pub fn check_output(paths: &[impl AsRef<Path>], output: &Path) -> Result<(), ReportError> {
     inputs::check_output(paths, output)
 }
 
 /// # Errors
-/// The text is not JSON of this type: with its line.
+/// The text is not JSON of this type; the error contains the line.
 fn from_json<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ReportError> {
     serde_json::from_str(text).map_err(|error| ReportError::json(path, 1, &error))
 }

@@ -1,10 +1,10 @@
-//! What a page consists of.
+//! The elements of a page.
 
 use serde::{Serialize, Serializer};
 
 use crate::series::Drawn;
 
-/// A part of the page with a title of its own.
+/// A section of the page, with a title.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: String,
@@ -14,16 +14,16 @@ pub(crate) struct Section {
 #[derive(Debug)]
 pub(crate) enum Block {
     Text(String),
-    /// Commands and files.
+    /// A command or the text of a file.
     Code(String),
     Table(Table),
-    /// An SVG.
+    /// An SVG picture.
     Picture {
         title: String,
         svg: String,
     },
     Chart(Chart),
-    /// Closed until the reader opens it, unless `is_open`.
+    /// Collapsed until the reader opens it, unless `is_open`.
     Fold {
         title: String,
         is_open: bool,
@@ -31,12 +31,12 @@ pub(crate) enum Block {
     },
 }
 
-/// Rows of as many cells as there are columns.
+/// A table; each row has as many cells as there are columns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Table {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// Whether the cells hold sentences: on a narrow screen each row is a list.
+    /// Whether the cells contain sentences: then a narrow screen shows each row as a list.
     pub(crate) is_prose: bool,
 }
 
@@ -49,7 +49,7 @@ impl Table {
         Self { columns, rows: Vec::new(), is_prose: false }
     }
 
-    /// Removes the columns without any text, but the first.
+    /// Removes the columns without text, except the first.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let has_text = |index: usize| {
             self.rows.iter().any(|row| row.get(index).is_some_and(|cell| !cell.is_empty()))
@@ -66,7 +66,7 @@ impl Table {
     }
 }
 
-/// A chart that zooms. Charts of one group show the same range of `x`.
+/// A chart with zoom. Charts of the same group show the same range of `x`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Chart {
     #[serde(skip)]
@@ -75,26 +75,26 @@ pub(crate) struct Chart {
     pub(crate) group: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Pixels.
+    /// The height in pixels.
     pub(crate) height: u32,
     #[serde(serialize_with = "shown")]
     pub(crate) series: Vec<Drawn>,
 }
 
-/// Series of a chart beyond these are left out.
+/// The maximum number of series of a chart; further ones are left out.
 pub(crate) const MOST_SERIES: usize = 40;
 
 fn shown<S: Serializer>(series: &[Drawn], serializer: S) -> Result<S::Ok, S::Error> {
     series[..series.len().min(MOST_SERIES)].serialize(serializer)
 }
 
-/// An axis. A value is a whole number times `scale`, in `unit`.
+/// An axis. A displayed value is an integer times `scale`, in `unit`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Axis {
     pub(crate) label: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) scale: f64,
-    /// Whether it begins with zero.
+    /// Whether the axis starts at zero.
     pub(crate) zero: bool,
 }
 
@@ -104,12 +104,12 @@ impl Axis {
         Self { label: "round-trip time", unit: "s", scale: 1e-6, zero: true };
     pub(crate) const BYTES: Self = Self { label: "bytes", unit: "B", scale: 1.0, zero: true };
     pub(crate) const RATE: Self = Self { label: "rate", unit: "bit/s", scale: 1.0, zero: true };
-    /// Of samples, in 1/10,000.
+    /// A share of samples, in units of 1/10,000.
     pub(crate) const SHARE: Self =
         Self { label: "share of samples", unit: "", scale: 1e-4, zero: true };
 }
 
-/// The page's colour for the series `index`.
+/// Returns the colour class of the series `index`.
 pub(crate) fn color(index: usize) -> String {
     format!("c{}", index % 8)
 }

@@ -1,4 +1,5 @@
-//! Other JSON, as tables: what `demo`, `link`, `serve`, `gateway` and `sweep` print, and records of a user's own.
+//! Other JSON as tables: the output of `demo`, `link`, `serve`, `gateway` and `sweep`, and a user's
+//! own records.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,12 @@ use serde_json::Value;
 
 use crate::page::{Block, Table};
 
-/// Rows and columns beyond these are left out.
+/// The maximum numbers of rows and columns; further ones are left out.
 const MOST_ROWS: usize = 1_000;
 const MOST_COLUMNS: usize = 60;
 
-/// A document: its plain values in one table, and a table for each list of objects.
+/// Returns a document as tables: its plain values in one table, and each list of objects in
+/// another.
 pub(crate) fn document(value: &Value) -> Vec<Block> {
     let mut plain = Table::new(["", "value"]);
     let mut lists = Vec::new();
@@ -32,7 +34,7 @@ pub(crate) fn document(value: &Value) -> Vec<Block> {
     blocks
 }
 
-/// Records with the same keys: a row each.
+/// Returns records with the same keys as a table, one row each.
 pub(crate) fn table(records: &[Value]) -> Vec<Block> {
     let mut columns: Vec<String> = Vec::new();
     let rows: Vec<Table> = records
@@ -67,7 +69,7 @@ fn left_out(count: usize, what: &str) -> Option<Block> {
     (count > 0).then(|| Block::Text(format!("{count} more {what} are left out.")))
 }
 
-/// Adds the plain values below `value` with their paths; lists of objects go to `lists`.
+/// Adds the plain values in `value` with their paths to `plain`, and lists of objects to `lists`.
 fn collect<'a>(
     path: &str,
     value: &'a Value,
@@ -103,7 +105,7 @@ fn scalar(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
             Some(value) if number.is_f64() && value.abs() < 1e15 => {
-                // Six digits; the record has them all.
+                // Six significant digits; the record has all of them.
                 let digits = 5 - value.abs().max(1e-9).log10().floor() as i32;
                 let text = format!("{value:.*}", usize::try_from(digits.clamp(0, 9)).unwrap_or(0));
                 match text.contains('.') {

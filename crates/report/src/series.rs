@@ -1,4 +1,5 @@
-//! Points of a chart, reduced while they are gathered, so that neither memory nor the page grows without limit.
+//! The points of a chart, reduced while they are collected, to limit the memory and the size of the
+//! page.
 
 use serde::Serialize;
 
@@ -10,20 +11,20 @@ pub(crate) struct Mark {
     pub(crate) high: i64,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Look {
-    /// Straight from point to point.
+    /// Straight lines between points.
     Line,
-    /// The value holds until the next point.
+    /// Each value holds until the next point.
     Step,
     Dots,
     Bars,
     Crosses,
 }
 
-/// Gathers a series of at most `most` marks.
+/// Collects a series of at most `most` marks.
 #[derive(Debug)]
 pub(crate) struct Series {
     look: Look,
@@ -33,10 +34,10 @@ pub(crate) struct Series {
     width: i64,
 }
 
-/// Differences of such values are exact in the page's script.
+/// The largest value; differences of such values are exact in JavaScript.
 const LARGEST: i64 = 1 << 52;
 
-/// Marks of one bin that are kept.
+/// The maximum number of marks kept per bin.
 const KEPT: usize = 4;
 
 impl Series {
@@ -48,7 +49,7 @@ impl Series {
         self.bar(x, y, y);
     }
 
-    /// A point, unless the last one has the same value.
+    /// Adds a point, unless the last one has the same value.
     pub(crate) fn change(&mut self, x: i64, y: i64) {
         if self.marks.last().is_none_or(|last| last.high != y) {
             self.point(x, y);
@@ -73,7 +74,8 @@ impl Series {
         self.marks.iter().all(|mark| mark.high <= most)
     }
 
-    /// In the order of `x`, with the name and the colour: a class of the page's style.
+    /// Returns the marks in the order of `x`, with a name and a colour, which is a class of the
+    /// page's style.
     pub(crate) fn named(mut self, name: impl Into<String>, color: impl Into<String>) -> Drawn {
         if self.marks.len() > self.most {
             self.reduce();
@@ -91,8 +93,8 @@ impl Series {
         }
     }
 
-    /// Divides the range of `x` into bins and keeps a few marks of each: of lines the first, lowest, highest and last, of
-    /// bars what they cover.
+    /// Divides the range of `x` into bins and keeps a few marks of each: for lines the first,
+    /// lowest, highest and last; for bars at most [`KEPT`] bars that cover all.
     fn reduce(&mut self) {
         self.marks.sort_by_key(|mark| mark.x);
         let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else { return };
@@ -111,7 +113,7 @@ impl Series {
     }
 }
 
-/// The first, lowest, highest and last of `marks`, each once.
+/// Keeps the first, lowest, highest and last of `marks`, without duplicates.
 fn corners(marks: &[Mark], kept: &mut Vec<Mark>) {
     let lowest = (0..marks.len()).min_by_key(|&index| marks[index].low);
     let highest = (0..marks.len()).max_by_key(|&index| marks[index].high);
@@ -125,7 +127,7 @@ fn corners(marks: &[Mark], kept: &mut Vec<Mark>) {
     }
 }
 
-/// At most [`KEPT`] bars that cover `marks`: the smallest gaps are closed.
+/// Keeps at most [`KEPT`] bars that cover `marks`: the smallest gaps are closed.
 fn covered(marks: &[Mark], kept: &mut Vec<Mark>) {
     let Some(x) = marks.first().map(|mark| mark.x) else { return };
     let mut sorted = marks.to_vec();
@@ -140,7 +142,7 @@ fn covered(marks: &[Mark], kept: &mut Vec<Mark>) {
     let mut gaps: Vec<(i64, usize)> =
         (1..bars.len()).map(|index| (bars[index].low - bars[index - 1].high, index)).collect();
     gaps.sort_unstable_by_key(|&(gap, index)| (std::cmp::Reverse(gap), index));
-    // What stays open are the widest.
+    // The widest gaps stay open.
     let mut open: Vec<usize> = gaps.into_iter().take(KEPT - 1).map(|(_, index)| index).collect();
     open.sort_unstable();
     let mut start = 0;
@@ -151,14 +153,14 @@ fn covered(marks: &[Mark], kept: &mut Vec<Mark>) {
     }
 }
 
-/// A series of a chart, as the page's script reads it: `x` and `y` as differences from the value before, bars with their
-/// heights.
+/// A series in the form that the page's script reads: `x` and `y` as differences from the previous
+/// value, and the heights of bars.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Drawn {
     pub(crate) name: String,
     pub(crate) color: String,
     look: Look,
-    /// How many points there were before the series was reduced.
+    /// The number of points before the reduction.
     seen: u64,
     x: Vec<i64>,
     y: Vec<i64>,

@@ -1,4 +1,4 @@
-//! What `airtcp sim run --json` prints.
+//! The output of `airtcp sim run --json`.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ impl Simulation {
         format!("Simulation: {}", self.scenario)
     }
 
-    /// What it found. The command that repeats it names the scenario file if there is exactly one beside it.
+    /// Returns the results. `scenario` is the scenario file for the command that repeats the run.
     pub(crate) fn blocks(&self, scenario: &str) -> Vec<Block> {
         let text = match self.seeds.as_slice() {
             [first, .., last] => format!("Seeds {first} to {last}: means with 95 % intervals."),
@@ -222,7 +222,7 @@ impl Simulation {
         table.without_empty_columns()
     }
 
-    /// The distribution of completion times over copies and seeds, of the flows that finished.
+    /// Returns the distribution of the completion times of finished flows, over copies and seeds.
     fn completion(&self) -> Option<Chart> {
         let mut times: BTreeMap<&str, Distribution> = BTreeMap::new();
         for flow in self.runs.iter().flat_map(|run| &run.flows) {

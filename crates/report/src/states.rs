@@ -1,4 +1,4 @@
-//! What `airtcp sim run --state` writes: windows, round-trip times, rates and queues over time.
+//! The output of `airtcp sim run --state`: windows, round-trip times, rates and queues over time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::figures::{micros, whole};
 use crate::page::{Axis, Block, Chart, color};
 use crate::series::{Look, Series};
 
-/// A line: the state of a sender, or of a queue.
+/// A line of the file: the state of a sender or of a queue.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum State {
@@ -35,7 +35,7 @@ enum State {
 const NO_STATE: &str = "not a state of `airtcp sim run --state`: expected a sender with time, flow, copy and host, or a queue \
     with time, link, way and packets";
 
-/// One measure of all senders or queues, each by its name, in the order in which they appear.
+/// A quantity of all senders or queues, by name, in the order in which they appear.
 struct Measure {
     title: &'static str,
     y: Axis,
@@ -64,16 +64,16 @@ impl Measure {
     }
 }
 
-/// Whether a line is such a state.
+/// Whether a line is a state.
 pub(crate) fn is_state(line: &str) -> bool {
     serde_json::from_str::<State>(line).is_ok()
 }
 
 impl States {
-    /// Of the text of a file. Each series has at most `most` points.
+    /// Parses the text of a file. Each series has at most `most` points.
     ///
     /// # Errors
-    /// A line is no state.
+    /// A line is not a state.
     pub(crate) fn read(path: &Path, text: &str, most: usize) -> Result<Self, ReportError> {
         let mut measures = [
             Measure::new("Congestion window", Axis { label: "cwnd", ..Axis::BYTES }),
@@ -109,11 +109,11 @@ impl States {
         Ok(Self { measures })
     }
 
-    /// Charts that zoom together, of what was measured.
+    /// Returns the charts of all quantities with data, which zoom together.
     pub(crate) fn blocks(self, group: &str) -> Vec<Block> {
         let mut blocks = Vec::new();
         for Measure { title, y, series, .. } in self.measures {
-            // Access links are empty nearly always.
+            // The queues of access links are almost always empty.
             let series: Vec<_> =
                 series.into_iter().filter(|(_, series)| !series.is_at_most(1)).collect();
             if series.is_empty() {

@@ -12,30 +12,30 @@ use crate::figures::whole;
 use crate::page::{Axis, Block, Chart, Section, Table, color};
 use crate::series::{Drawn, Look, Series};
 
-/// Flows with charts; the others are in the table.
+/// The maximum number of flows with charts; the others are only in the table.
 const MOST_FLOWS: usize = 20;
-/// Flows in the table.
+/// The maximum number of flows in the table.
 const MOST_ROWS: usize = 200;
-/// Flows whose charts are open at first.
+/// The number of flows whose charts are open at first.
 const OPEN: usize = 2;
-/// Points of goodput of a flow.
+/// The maximum number of points of a flow's goodput.
 const BINS: u64 = 200;
 
-/// A trace that is read as far as its list of flows.
+/// A trace whose flows have been listed.
 pub(crate) struct Opened {
     path: PathBuf,
     trace: Trace,
 }
 
-/// Opens a trace.
+/// Opens a trace and lists its flows.
 ///
 /// # Errors
-/// It cannot be read: with the place of what is wrong in it.
+/// The trace cannot be read or is invalid; the error contains the position.
 pub(crate) fn open(path: &Path) -> Result<Opened, ReportError> {
     Ok(Opened { path: path.to_owned(), trace: plot::read(path)? })
 }
 
-/// Shares of points: those of segments need most.
+/// The weight of a flow in units of one series; segments need the most points.
 const SHARES: usize = 20;
 
 impl Opened {
@@ -43,12 +43,12 @@ impl Opened {
         self.trace.flows().len().min(MOST_FLOWS)
     }
 
-    /// How many series as long as one of states it has.
+    /// Returns the share of the trace in the points of the page, in series of `most` points.
     pub(crate) fn weight(&self) -> usize {
         self.drawn() * SHARES
     }
 
-    /// Whether a file is a picture that `--trace` wrote of a flow: the charts replace it.
+    /// Whether a file is a picture of a flow that `--trace` wrote: the charts replace it.
     pub(crate) fn has_picture(&self, path: &Path) -> bool {
         let is_of = |flow: &Flow| {
             path.file_stem().is_some_and(|stem| stem.to_str() == Some(&flow.file_name()))
@@ -56,7 +56,8 @@ impl Opened {
         path.parent() == Some(&self.path) && self.trace.flows().iter().any(is_of)
     }
 
-    /// A section. The most points of a series are `most`, of segments some times as many.
+    /// Creates the section of the trace. A series has at most `most` points, the series of segments
+    /// several times as many.
     ///
     /// # Errors
     /// The trace cannot be read, or has changed.
@@ -103,7 +104,8 @@ impl Opened {
             blocks.push(Block::Fold {
                 title: format!("Flow {}: {} to {}", number + 1, flow.sender, flow.receiver),
                 is_open: number < OPEN,
-                // Times of one trace have one origin, so all its flows zoom together.
+                // All times of a trace have the same origin, so the charts of all its flows zoom
+                // together.
                 blocks: gathered.blocks(group),
             });
         }
@@ -194,10 +196,10 @@ fn micros(at: Instant) -> i64 {
     whole(at.as_nanos() / 1_000)
 }
 
-/// What is shown of a flow.
+/// The collected data of a flow.
 struct Gathered {
     first: i64,
-    /// Width of a bin of goodput, in microseconds.
+    /// The width of a goodput bin in microseconds.
     width: i64,
     bins: Vec<u64>,
     data: Series,
@@ -226,7 +228,7 @@ struct Gathered {
 impl Gathered {
     fn new(flow: &Flow, most: usize) -> Self {
         let first = micros(flow.first);
-        // Round widths make round points.
+        // At least 10 ms.
         let span = (micros(flow.last) - first).max(1) as u64;
         let width = (span / BINS + 1).max(10_000);
         Self {
@@ -313,12 +315,12 @@ impl Gathered {
         }
     }
 
-    /// As the sender measured them, or else as the packets show them.
+    /// The distribution of RTTs: those of the sender's events, or else those of the packets.
     fn rtts(&self) -> &Distribution {
         if self.samples.is_empty() { &self.trips } else { &self.samples }
     }
 
-    /// Bytes acknowledged in each bin, in bit/s.
+    /// Returns the acknowledged bytes of each bin, in bit/s.
     fn goodput(&self) -> Option<Series> {
         let mut series = Series::new(Look::Line, self.bins.len());
         let mut middle = self.first + self.width / 2;

@@ -1,4 +1,4 @@
-//! What is read, and what is refused with its file and line.
+//! Accepted inputs, and errors with their file and line.
 
 use std::fs;
 use std::path::Path;
@@ -184,7 +184,7 @@ fn links_and_pipes_below_a_directory_are_not_read() {
     }
     fs::remove_file(experiment.join("fig4.svg")).unwrap();
     symlink(outside.path().join("picture.svg"), experiment.join("fig4.svg")).unwrap();
-    // It is not waited for.
+    // Reading it would block.
     let pipe = std::process::Command::new("mkfifo").arg(dir.path().join("pipe.json")).status();
     assert!(pipe.unwrap().success());
     let page = html("A page", &[dir.path()]).unwrap();

@@ -1,4 +1,4 @@
-//! The page of a real simulation: traced, and with its states.
+//! The page of a simulation with a trace and states.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use airtcp_sim::{App, FlowSpec, Scenario, Topology, Wire};
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, plot};
 use serde_json::Value;
 
-/// Writes a trace and the states of flows over a link that loses packets.
+/// Writes a trace and the states of flows over a lossy link.
 fn simulate(directory: &Path, flows: u32, bytes: usize) {
     let bottleneck = Wire::both("rate 10mbit delay 10ms limit 30 loss 1%".parse().unwrap());
     let access = Wire::both("rate 100mbit delay 1ms".parse().unwrap());
@@ -98,7 +98,7 @@ fn the_series_have_the_points_of_the_records() {
     assert_eq!(points(&charts, graph, "retransmissions"), again);
     assert_eq!(points(&charts, graph, "dropped"), dropped);
     assert_eq!(points(&charts, "Round-trip time", "samples"), samples);
-    // Of one trace and of one run of states.
+    // One group for the trace, and one for the run's states.
     let groups: std::collections::BTreeSet<_> =
         charts.iter().filter_map(|(_, data)| data["group"].as_str()).collect();
     assert_eq!(groups.len(), 2, "{groups:?}");

@@ -4,76 +4,84 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
 
-/// What a network is like, as far as the user knows; each value may be left out (thesis, Table 3.1).
+/// The user's knowledge of a network; each value may be left out (thesis, Table 3.1).
 ///
-/// It is where a connection begins. All three are refined as it goes, and can be told again while it runs
-/// ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
+/// A connection starts with these values. All three are refined by measurement, and can be replaced
+/// while the connection runs ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NetworkProfile {
-    /// The rate that the path carries, counted in IP packets: `SendRate_char`. Seeded, nothing is probed first.
+    /// The rate of the path, counted in IP packets: `SendRate_char`. With this value, the
+    /// connection does not probe the path first.
     pub send_rate: Option<Rate>,
-    /// Its round-trip time: `RoundTripTime_char`.
+    /// The round-trip time: `RoundTripTime_char`.
     pub round_trip_time: Option<Duration>,
-    /// The share of packets that it loses, 0 to 1: `LossRate_char`. Where much is lost, more probes have to go
-    /// unanswered before the path counts as dead.
+    /// The share of packets lost, 0 to 1: `LossRate_char`. At a higher share, more probes have to
+    /// stay unanswered before the path counts as dead.
     pub loss_rate: Option<f64>,
 }
 
-/// What rules a connection's rate follows, and how the receiver judges losses.
+/// The rules for the rate of a connection, and for the receiver's classification of losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkKind {
-    /// A slow wireless link at the end, whose bandwidth is this flow's alone: the rate is that link's. Losses are
-    /// judged by Biaz.
+    /// A slow wireless link at the end of the path, used by this flow alone: the rate is that of
+    /// the link. Losses are classified by Biaz.
     WirelessLastHop,
-    /// Several flows share the path: linear increase, multiplicative decrease. Losses are judged by Spike.
+    /// A path shared by several flows: linear increase, multiplicative decrease. Losses are
+    /// classified by Spike.
     #[default]
     General,
 }
 
-/// The bounds between which a loss of n packets is a wireless one: (n + sigma) Tmin to (n + phi) Tmin.
+/// The bounds of Biaz: a loss of n packets is a wireless loss if it takes from (n + sigma) Tmin to
+/// (n + phi) Tmin.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Biaz {
-    /// The lower one, itself included.
+    /// The lower bound, inclusive.
     pub sigma: f64,
-    /// The upper one.
+    /// The upper bound, exclusive.
     pub phi: f64,
 }
 
 impl Default for Biaz {
-    /// 1 and 2, which judge best (thesis, Table 3.2).
+    /// 1 and 2, which classify best (thesis, Table 3.2).
     fn default() -> Self {
         Self { sigma: 1.0, phi: 2.0 }
     }
 }
 
-/// What a connection is made with. An endpoint has one for all it accepts, and takes one for each it opens.
+/// The settings of a connection. An endpoint has one for all connections that it accepts, and takes
+/// one for each that it opens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// The kind of the network. Each end chooses for what it sends and for the losses it sees.
+    /// The kind of network. Each end chooses it for the data that it sends and the losses that it
+    /// observes.
     pub kind: NetworkKind,
-    /// What is known of the network.
+    /// The known properties of the network.
     pub profile: NetworkProfile,
-    /// The rate that is never passed, counted in IP packets; 1 Gbit/s by default.
+    /// The maximum send rate, counted in IP packets; 1 Gbit/s by default.
     pub rate_cap: Rate,
-    /// The highest send rate that a profile of the peer may set
-    /// ([`Endpoint::reconfigure_as_asked`](crate::Endpoint::reconfigure_as_asked)), counted in IP packets; 100 Mbit/s by
-    /// default. A higher one has to be measured.
+    /// The maximum send rate that a profile of the peer can set
+    /// ([`Endpoint::reconfigure_as_asked`](crate::Endpoint::reconfigure_as_asked)), counted in IP
+    /// packets; 100 Mbit/s by default. A higher rate has to be measured.
     pub asked_rate_cap: Rate,
-    /// The largest packet sent, in bytes of UDP payload; 64 to 65,507.
+    /// The maximum packet size in bytes of UDP payload; 64 to 65,507.
     pub packet_size: u16,
-    /// What may wait for the application, in bytes. The peer is told, and what is beyond is refused.
+    /// The maximum amount of data that waits for the application, in bytes. It is announced to the
+    /// peer, and data beyond it is refused.
     pub receive_buffer: ByteCount,
-    /// What the application may write ahead of what the peer has acknowledged, in bytes.
+    /// The maximum amount of data that the application can write before the peer acknowledges it,
+    /// in bytes.
     pub send_buffer: ByteCount,
-    /// A connection that is not there after this has failed.
+    /// The time after which a connection attempt fails.
     pub handshake_timeout: Duration,
-    /// Where nothing else is sent for so long, the peer is asked whether it is still there.
+    /// The time without any packet sent or received after which a PING is sent.
     pub keepalive: Duration,
-    /// A peer that has not been heard for so long is gone.
+    /// The time without any packet from the peer after which the connection ends.
     pub idle_timeout: Duration,
-    /// A peer that has room, is heard, and yet got nothing new for so long is given up. A connection that was let go of
-    /// has ten times as long in all.
+    /// The time after which the connection ends if the peer has room and responds, but receives
+    /// nothing new. A connection that the application has released ends after ten times this in any
+    /// case.
     pub progress_timeout: Duration,
     /// The bounds of Biaz.
     pub biaz: Biaz,
@@ -103,24 +111,25 @@ impl Config {
         self.packet_size.clamp(crate::wire::LEAST_PACKET, 65_507)
     }
 
-    /// How many of the peer's packets may wait here.
+    /// Returns the receive window in packets of `packet_size` bytes.
     pub(crate) fn window(&self, packet_size: u16) -> u64 {
-        // Numbers are told apart within half of 32 bits.
+        // Packet numbers are unambiguous within half of 32 bits.
         (self.receive_buffer.0 / u64::from(packet_size)).clamp(2, 1 << 30)
     }
 }
 
-/// What an endpoint allows in all.
+/// The limits of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Connections from one address. Those opened from here do not count.
+    /// The number of connections accepted from one address. Connections opened by this endpoint do
+    /// not count.
     pub connections_per_peer: usize,
-    /// Accepted connections that the application has not taken yet.
+    /// The number of accepted connections that wait for the application.
     pub backlog: usize,
-    /// Bytes that wait in all connections together, for the application or for the peer. Each may have 64 KiB in
-    /// each direction beyond that, so that all of them go on.
+    /// The amount of buffered data in all connections, received and to be sent, in bytes. Each
+    /// connection can have 64 KiB in each direction beyond it, so that all of them make progress.
     pub memory: ByteCount,
 }
 

@@ -1,4 +1,4 @@
-//! Cookies: keyed hashes of a client and the time, which a server verifies without state.
+//! Cookies: keyed hashes of a client's address and the time, which a server verifies without state.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use siphasher::sip::SipHasher24;
 
 use crate::wire::Cookie;
 
-/// How long a cookie is good.
+/// The lifetime of a cookie.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(20);
 
-/// What a hash is for, so that one says nothing about another.
+/// The purpose of a hash, which makes hashes for different purposes independent.
 #[derive(Clone, Copy, Hash)]
 enum Purpose {
     Cookie,
@@ -20,7 +20,7 @@ enum Purpose {
     Nonces,
 }
 
-/// A cookie that is not taken.
+/// The reason for rejecting a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bad {
     Forged,
@@ -55,12 +55,12 @@ impl Secret {
         if age > LIFETIME { Err(Bad::Expired) } else { Ok(()) }
     }
 
-    /// The id of the connection that is the endpoint's `count`-th: nobody knows it who has not seen it.
+    /// Returns the id of the endpoint's `count`-th connection, which cannot be guessed.
     pub(crate) fn connection(&self, count: u64) -> u64 {
         self.hash(Purpose::Connection, count)
     }
 
-    /// The key of the nonces of the connection that is the endpoint's `count`-th.
+    /// Returns the key of the nonces of the endpoint's `count`-th connection.
     pub(crate) fn nonces(&self, count: u64) -> Nonces {
         Nonces(self.hash(Purpose::Nonces, count))
     }
@@ -72,12 +72,12 @@ impl Secret {
     }
 }
 
-/// Bits that nobody can tell who has not seen them.
+/// Bits that cannot be guessed, one for each packet.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Nonces(u64);
 
 impl Nonces {
-    /// Those of 64 packets: the `block`-th.
+    /// Returns the nonces of the `block`-th 64 packets.
     pub(crate) fn block(self, block: u64) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.0, 0);
         block.hash(&mut hasher);

@@ -1,58 +1,58 @@
 //! Counters of an endpoint.
 
-/// Datagrams of an endpoint, and why those were refused that were.
+/// Counters of an endpoint: datagrams, and the reasons for refusing them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Datagrams that came.
+    /// Datagrams received.
     pub received: u64,
-    /// Datagrams that left.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Refused: the CRC is not that of the bytes.
+    /// Refused: wrong CRC.
     pub bad_checksum: u64,
-    /// Refused: sound, but too short, of no known type or with values that there cannot be.
+    /// Refused: correct CRC, but too short, of unknown type, or with invalid values.
     pub malformed: u64,
-    /// Refused: of another version.
+    /// Refused: another version.
     pub bad_version: u64,
-    /// SYNs that came.
+    /// SYNs received.
     pub syns: u64,
-    /// Replies dropped because too many waited to leave.
+    /// Responses dropped because the queue was full.
     pub replies_dropped: u64,
-    /// STARTs refused: the cookie was not made here for this address and this connection.
+    /// STARTs refused: this endpoint did not make the cookie for this address and connection.
     pub bad_cookie: u64,
     /// STARTs refused: the cookie has expired.
     pub expired_cookie: u64,
-    /// STARTs refused: they are of a connection that has ended.
+    /// STARTs refused: their connection has ended.
     pub replayed_start: u64,
-    /// STARTs answered again: their connection is there.
+    /// Repeated STARTs: their connection exists, and the START-ECHO is sent again.
     pub repeated_start: u64,
-    /// STARTs refused: there are as many connections as there may be, in all or from this address.
+    /// STARTs refused: the limit of connections is reached, in total or for this address.
     pub too_many: u64,
-    /// STARTs refused: as many connections wait for the application as may.
+    /// STARTs refused: the backlog is full.
     pub backlog_full: u64,
-    /// Refused: SYNs and STARTs where nobody listens.
+    /// Refused: SYNs and STARTs without a listener.
     pub not_listening: u64,
-    /// Refused: of no connection.
+    /// Refused: the connection is unknown.
     pub unknown_connection: u64,
-    /// Refused: of a connection, but not from its peer.
+    /// Refused: the connection exists, but the packet is not from its peer's address.
     pub wrong_address: u64,
-    /// Refused: what a connection in its state does not expect.
+    /// Refused: the connection does not expect the packet in its state.
     pub unexpected: u64,
-    /// Reports refused: they tell of what was never sent, take back what they said, or name a lost packet twice
-    /// or too many of them.
+    /// Reports refused: they are about packets that were never sent, take back an earlier report,
+    /// or name a lost packet twice or too many lost packets.
     pub implausible: u64,
-    /// Connections ended: the peer acknowledged data that it had not received.
+    /// Connections aborted because the peer acknowledged data that it had not received.
     pub optimistic_acks: u64,
-    /// Profiles of peers that asked for a higher send rate than they may.
+    /// Profiles of peers whose send rate was limited.
     pub rate_capped: u64,
-    /// Data refused: beyond the room that the peer was told of, or larger than it said its packets are.
+    /// Data refused: beyond the announced window, or larger than the announced packet size.
     pub over_window: u64,
-    /// Data refused: there was no memory left.
+    /// Data refused: the memory limit is reached.
     pub no_memory: u64,
-    /// Data that had come before.
+    /// Data received again.
     pub duplicates: u64,
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections opened from here that came to be.
+    /// Connections opened by this endpoint and established.
     pub opened: u64,
 }

@@ -1,7 +1,7 @@
-//! Classifies losses: the receiver's two algorithms (thesis 3.6).
+//! Classification of losses by the receiver's two algorithms (thesis 3.6).
 //!
-//! [`Arrivals`] is fed each data packet. Biaz compares the time that a loss took with the shortest gap between
-//! packets; Spike looks at the relative one-way trip time.
+//! [`Arrivals`] processes each data packet. Biaz compares the duration of a loss with the shortest
+//! gap between packets; Spike uses the relative one-way trip time.
 
 use std::time::Duration;
 
@@ -9,18 +9,19 @@ use airtcp_types::Instant;
 
 use crate::config::{Biaz, NetworkKind};
 
-/// What the windows below remember: one to two of these.
+/// The period of a window, which covers one to two of them.
 const WINDOW: Duration = Duration::from_secs(10);
-/// A rise of the trip time by less than this is noise.
+/// An increase of the trip time below this is noise.
 const NOISE: Duration = Duration::from_millis(1);
-/// So many packets in the queue are not congestion.
+/// The number of queued packets up to which there is no congestion.
 const ALLOWED: u32 = 3;
 
-/// The least and the largest value of the last ten to twenty seconds: clocks drift, and routes and rates change.
+/// The minimum and maximum of the last 10 to 20 seconds, because clocks drift, and routes and rates
+/// change.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     turned: Instant,
-    /// Of the turn before, and of this one.
+    /// The bounds of the previous and the current period.
     bounds: [Option<(i64, i64)>; 2],
 }
 
@@ -47,7 +48,7 @@ impl Window {
     }
 }
 
-/// The last packet in the order of transmission.
+/// The last packet in order of transmission.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     at: Instant,
@@ -63,54 +64,54 @@ impl Last {
     }
 }
 
-/// A data packet that came.
+/// A received data packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
     pub(crate) transmission: u64,
-    /// The sender's clock, in microseconds.
+    /// The sending time, in microseconds of the sender's clock.
     pub(crate) sent: u32,
     pub(crate) size: usize,
-    /// The sender paused before it.
+    /// Whether the sender paused before it.
     pub(crate) pause: bool,
 }
 
-/// What a loss was.
+/// The cause of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Loss {
     Congestive,
     Wireless,
-    /// It was lost while something stood still, and says nothing of the path.
+    /// The packet was lost during a stall, and says nothing about the path.
     Stalled,
 }
 
-/// What a packet told.
+/// The result of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// What the transmissions missing right before it were lost to, if any are.
+    /// The cause of losing the transmissions missing directly before it, if any.
     pub(crate) loss: Loss,
-    /// It left before something stood still, and is not to be measured.
+    /// The packet was sent before the end of a stall, and must not be measured.
     pub(crate) stalled: bool,
 }
 
-/// What is known of how packets come.
+/// The state of both algorithms.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     kind: NetworkKind,
     biaz: Biaz,
     last: Option<Last>,
-    /// Gaps between two full packets that left one after the other, in nanoseconds.
+    /// The gaps between two full packets sent consecutively, in nanoseconds.
     gaps: Window,
     full: usize,
-    /// The trip time that all others are relative to.
+    /// The trip time of the first packet, to which the others are relative.
     origin: Option<u32>,
     /// Relative one-way trip times, in microseconds.
     trips: Window,
     least_of_epoch: Option<i64>,
     in_spike: bool,
-    /// The last packet's trip time.
+    /// The trip time of the last packet.
     trip: Option<i64>,
-    /// Until then something on the path stood still last.
+    /// The end of the last stall.
     stalled_until: Instant,
 }
 
@@ -131,14 +132,14 @@ impl Arrivals {
         }
     }
 
-    /// From now on the network is of another kind.
+    /// Sets the kind of network.
     pub(crate) const fn set_kind(&mut self, kind: NetworkKind) {
         self.kind = kind;
     }
 
-    /// Takes a packet, and says what the transmissions missing right before it, if any, were lost to.
-    /// A trip time that rises by more than `jump` from one packet to the next is no queue but a machine that stood still:
-    /// what had left by then says nothing of the path.
+    /// Handles a packet; returns the cause of losing the transmissions missing directly before it.
+    /// A trip time that rises by more than `jump` from one packet to the next is not a queue but a
+    /// stalled machine: packets sent before the end of the stall say nothing about the path.
     pub(crate) fn on_data(&mut self, arrival: Arrival, jump: Option<Duration>) -> Verdict {
         let trip = self.relative(&arrival);
         let rise = trip - self.trip.replace(trip).unwrap_or(trip);
@@ -160,7 +161,8 @@ impl Arrivals {
             NetworkKind::General => self.in_spike,
         };
         let loss = match congestive {
-            // What is missing behind the last packet that was stalled was dropped for the same reason.
+            // Packets missing directly after the last stalled packet were dropped for the same
+            // reason.
             _ if self.last.is_some_and(|last| last.stalled) => Loss::Stalled,
             true => Loss::Congestive,
             false => Loss::Wireless,
@@ -169,15 +171,15 @@ impl Arrivals {
         Verdict { loss, stalled: false }
     }
 
-    /// The trip time, relative to that of the first packet.
+    /// Returns the trip time relative to that of the first packet.
     fn relative(&mut self, arrival: &Arrival) -> i64 {
         let trip = ((arrival.at.as_nanos() / 1_000) as u32).wrapping_sub(arrival.sent);
         let origin = *self.origin.get_or_insert(trip);
         i64::from(trip.wrapping_sub(origin) as i32)
     }
 
-    /// Biaz, with the thesis's sigma and phi. The bounds include the lower one: on a link of constant rate the time
-    /// is exactly (n + 1) Tmin. A sender slower than the link makes the upper bound larger.
+    /// Biaz, with the thesis's sigma and phi. The lower bound is inclusive: on a link of constant
+    /// rate the time is exactly (n + 1) Tmin. A sender slower than the link raises the upper bound.
     fn is_wireless(&self, arrival: &Arrival) -> bool {
         let Some(last) = self.last else { return true };
         let lost = arrival.transmission.saturating_sub(last.transmission + 1);
@@ -204,14 +206,15 @@ impl Arrivals {
         self.last = Some(here);
         self.full = self.full.max(arrival.size);
         let gap = arrival.at.since(last.at);
-        // Packets that were read at once have no gap of their own.
+        // Packets that were read together have no gap of their own.
         let neighbours = arrival.transmission == last.transmission + 1;
         if neighbours && arrival.size == self.full && gap >= Duration::from_micros(1) {
             self.gaps.add(arrival.at, gap.as_nanos() as i64);
         }
     }
 
-    /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min) / 3.
+    /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min)
+    /// / 3.
     fn on_trip(&mut self, trip: i64) {
         let Some((least, most)) = self.trips.bounds() else { return };
         self.least_of_epoch = Some(self.least_of_epoch.map_or(trip, |before| before.min(trip)));
@@ -221,17 +224,18 @@ impl Arrivals {
         self.in_spike = trip - least > bound;
     }
 
-    /// A queue of this length is no sign of congestion.
+    /// Returns the queueing time up to which there is no congestion.
     fn allowed(&self) -> Duration {
         NOISE + self.shortest_gap().unwrap_or(Duration::ZERO) * ALLOWED
     }
 
-    /// The shortest time between two packets: Tmin.
+    /// Returns the shortest gap between two packets: Tmin.
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
         self.gaps.bounds().map(|(least, _)| Duration::from_nanos(least.max(0) as u64))
     }
 
-    /// Ends an epoch; whether the least time that its packets spent in queues is incipient congestion.
+    /// Ends an epoch; returns whether the minimum queueing time of its packets indicates incipient
+    /// congestion.
     pub(crate) fn end_epoch(&mut self) -> bool {
         let least = self.trips.bounds().map_or(0, |(least, _)| least);
         let over = self.least_of_epoch.take().map_or(0, |epoch| epoch - least);
@@ -246,7 +250,7 @@ mod tests {
     const GAP: u64 = 10_000;
 
     impl Arrivals {
-        /// Where nothing stands still.
+        /// Classifies without stalls.
         fn judge(&mut self, arrival: Arrival) -> bool {
             self.on_data(arrival, None).loss == Loss::Congestive
         }
@@ -256,13 +260,13 @@ mod tests {
         Arrivals::new(kind, Biaz::default())
     }
 
-    /// A packet that left at `sent` and came at `at`, both in microseconds.
+    /// A packet sent at `sent` and received at `at`, both in microseconds.
     fn arrival(transmission: u64, sent: u64, at: u64) -> Arrival {
         let at = Instant::from_nanos(at * 1_000);
         Arrival { at, transmission, sent: sent as u32, size: 1_400, pause: false }
     }
 
-    /// Twenty packets at the link's own rate.
+    /// Twenty packets at the rate of the link.
     fn steady(kind: NetworkKind) -> Arrivals {
         let mut arrivals = arrivals(kind);
         for number in 0..20 {
@@ -277,7 +281,8 @@ mod tests {
             let next = 20 + lost;
             let wireless = arrival(next, next * GAP, next * GAP + 500);
             assert!(!steady(NetworkKind::WirelessLastHop).judge(wireless));
-            // The packets before the hole were dropped in front of the link: those behind follow at once.
+            // The packets of the hole were dropped in front of the link: the next one follows at
+            // once.
             let dropped = arrival(next, next * GAP, 20 * GAP + 500);
             assert!(steady(NetworkKind::WirelessLastHop).judge(dropped));
             let late = arrival(next, next * GAP, (next + 2) * GAP + 500);
@@ -327,21 +332,22 @@ mod tests {
         let mut arrivals = steady(NetworkKind::General);
         let jump = Some(Duration::from_micros(5 * GAP));
         arrivals.end_epoch();
-        // Nothing comes for ten packets' time; then all of them at once, one missing.
+        // Nothing arrives for the time of ten packets; then all arrive at once, with one missing.
         for number in (20..30).filter(|number| *number != 25) {
             let verdict = arrivals.on_data(arrival(number, number * GAP, 30 * GAP), jump);
             assert_eq!(verdict, Verdict { loss: Loss::Stalled, stalled: true }, "{number}");
         }
         assert!(!arrivals.end_epoch());
-        // What is missing between them and the next was dropped while it stood still. Later losses count again, and those
-        // of no queue are the link's: what stood still has not made the least trip's spike higher.
+        // Packets missing after them were dropped during the stall. Later losses are classified
+        // again; without a queue they are the link's, because the stall did not raise the minimum
+        // trip time.
         let after = |number: u64| arrival(number, number * GAP, number * GAP + 500);
         let stalled = arrivals.on_data(after(31), jump);
         assert_eq!(stalled, Verdict { loss: Loss::Stalled, stalled: false });
         let verdict = arrivals.on_data(after(33), jump);
         assert_eq!(verdict, Verdict { loss: Loss::Wireless, stalled: false });
         assert_eq!(arrivals.trips.bounds(), Some((0, 0)));
-        // A link that has become slower is seen by what left after the first slow packet had come.
+        // A slower link is recognised by packets sent after the arrival of the first slow one.
         let slower = |number: u64| arrival(number, number * GAP, (33 + (number - 33) * 10) * GAP);
         assert!(arrivals.on_data(slower(34), jump).stalled);
         assert!((35..43).all(|number| arrivals.on_data(slower(number), None).stalled));

@@ -1,7 +1,8 @@
-//! The receiver's averages of the time between packets, as they left and as they came (thesis 3.4.1).
+//! The receiver's averages of the gaps between packets, as sent and as received (thesis 3.4.1).
 //!
-//! Both are of the same packets, from the times that they carry, so that a report is never about two different
-//! moments. A gap is divided by the transmissions it spans: a loss does not look like a slow receiver.
+//! Both averages are of the same packets, which carry their sending times, so that a report never
+//! compares different periods. A gap is divided by the number of transmissions that it spans, so
+//! that a loss does not look like a slow receiver.
 
 use std::time::Duration;
 
@@ -9,15 +10,16 @@ use airtcp_types::Instant;
 
 use crate::wire::{Data, Train};
 
-/// Gaps in an epoch.
+/// The number of gaps in an epoch.
 pub(crate) const EPOCH: u32 = 10;
 const LONG: f64 = 50.0;
 const SHORT: f64 = 10.0;
-/// A gap is measured over at least so much time: at more than a packet per millisecond (11 Mbit/s), over a train.
+/// The minimum time of a measured gap: at more than one packet per millisecond (11 Mbit/s), a gap
+/// spans several packets.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
-/// Averages that are further apart than this disagree.
+/// The relative difference above which the averages disagree.
 const DISAGREE: f64 = 0.1;
-/// After so many epochs of that the short average takes the long one's place.
+/// The number of such epochs after which the short average replaces the long one.
 const PATIENCE: u32 = 5;
 
 /// A long and a short running average, in nanoseconds.
@@ -29,7 +31,7 @@ struct Averages {
 }
 
 impl Averages {
-    /// The plain mean of the first ones, and the weights of Fig. 3.4 after that.
+    /// Adds a gap: the plain mean at first, then the weights of Fig. 3.4.
     fn add(&mut self, gap: f64) {
         self.count += 1.0;
         self.long += (gap - self.long) / self.count.min(LONG);
@@ -41,7 +43,7 @@ impl Averages {
     }
 }
 
-/// Where a gap begins.
+/// The start of a gap.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Instant,
@@ -49,10 +51,10 @@ struct Mark {
     transmission: u64,
 }
 
-/// What an epoch came to.
+/// The result of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Epoch {
-    /// The first transmission that the averages are of.
+    /// The first transmission in the averages.
     pub(crate) since: u64,
     pub(crate) send_gap: Duration,
     pub(crate) receive_gap: Duration,
@@ -61,13 +63,13 @@ pub(crate) struct Epoch {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps {
     mark: Option<Mark>,
-    /// Of the newest packet.
+    /// The rate bit of the newest packet.
     rate_bit: bool,
     send: Averages,
     receive: Averages,
-    /// The next gap is none.
+    /// Whether the next gap is not measured.
     skipped: bool,
-    /// Gaps that were measured since then.
+    /// The number of gaps measured since the last skipped one.
     measured: u32,
     half_epoch: Option<Duration>,
     in_epoch: u32,
@@ -76,7 +78,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// A packet came, `transmission` being its number in full; gives the epoch that it ends.
+    /// Handles a packet with the full number `transmission`; returns the epoch that it completes.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -102,7 +104,8 @@ impl Gaps {
             return None;
         }
         let span = now.since(mark.at);
-        // All of a train but its first left before their time, and say nothing of the rate.
+        // All packets of a train but the first leave ahead of their paced time, and do not show the
+        // rate.
         if span < SHORTEST || matches!(data.train, Train::Middle | Train::Last) {
             return None;
         }
@@ -116,13 +119,14 @@ impl Gaps {
         (self.in_epoch >= EPOCH).then(|| self.end_epoch(transmission))
     }
 
-    /// How long half an epoch took, when one last ended. Nothing before as many gaps have been measured since the last
-    /// packet that was skipped: where that happens all the time, it is what the path is like.
+    /// Returns half the duration of the last complete epoch; `None` until an epoch's number of gaps
+    /// has been measured since the last skipped packet: if packets are skipped all the time, that
+    /// is a property of the path.
     pub(crate) fn half_epoch(&self) -> Option<Duration> {
         self.half_epoch.filter(|_| self.measured >= EPOCH)
     }
 
-    /// The packet that comes next waited for something else than a queue.
+    /// Skips the next gap: the next packet waited for something other than a queue.
     pub(crate) const fn skip(&mut self) {
         (self.skipped, self.measured) = (true, 0);
     }
@@ -145,17 +149,18 @@ impl Gaps {
     }
 }
 
-/// Measures trains: packets that left at once, and how far apart they came.
+/// Measures trains: packets sent back to back, and the gaps between them on arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trains {
     first: Option<Mark>,
-    /// Packets that came after it.
+    /// The number of packets received after the first one.
     came: u64,
 }
 
 impl Trains {
-    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis 3.2). A train that lost a
-    /// packet gives none: what a full queue dropped would make the link many times as fast as it is.
+    /// Handles a packet; returns the gap of the train that it completes: the larger of both ends'
+    /// (thesis 3.2). A train that lost a packet is not measured: packets dropped by a full queue
+    /// would make the link seem many times as fast as it is.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -200,7 +205,8 @@ mod tests {
         }
     }
 
-    /// Sends a packet every `send` microseconds, which come every `receive`, without those that `lost` says.
+    /// Sends a packet every `send` microseconds, which arrives every `receive`, except for those in
+    /// `lost`.
     fn epochs(
         gaps: &mut Gaps,
         numbers: std::ops::Range<u64>,
@@ -230,7 +236,7 @@ mod tests {
     fn above_a_packet_per_millisecond_a_gap_is_a_train() {
         let mut gaps = Gaps::default();
         let ended = epochs(&mut gaps, 0..1_001, [12, 12], |_| false);
-        // A train is 84 packets, 1008 microseconds.
+        // A gap spans 84 packets, 1008 microseconds.
         assert_eq!(ended.len(), 1);
         assert_eq!(ended[0].receive_gap, Duration::from_micros(12));
     }
@@ -247,7 +253,7 @@ mod tests {
     fn where_the_averages_disagree_the_short_one_counts_and_stays() {
         let mut gaps = Gaps::default();
         epochs(&mut gaps, 0..51, [10_000, 10_000], |_| false);
-        // Half as fast from here on; the clock goes on from where it was.
+        // Half the rate from here on, at continuing times.
         let mut at = Instant::from_nanos(50 * 10_000_000);
         let mut ended = Vec::new();
         for number in 51..151 {
@@ -271,7 +277,7 @@ mod tests {
         assert_eq!((gaps.receive.count, gaps.receive.long), (2.0, 10e6));
         gaps.on_data(at(520), 4, &Data { rate_bit: true, ..data(520_000) });
         assert_eq!((gaps.receive.count, gaps.since), (0.0, 4));
-        // The first at a rate, 5, was lost: the one behind it tells as well.
+        // The first packet at the rate, 5, was lost: the next one has the toggled bit, too.
         gaps.on_data(at(540), 6, &data(540_000));
         assert_eq!((gaps.receive.count, gaps.since), (0.0, 6));
     }
@@ -299,7 +305,8 @@ mod tests {
         let at = Instant::from_millis;
         trains.on_data(at(0), 5, &Data { train: Train::First, ..data(0) });
         trains.on_data(at(1), 6, &Data { train: Train::Middle, ..data(0) });
-        // Thirteen are missing: by the transmissions it spans, it came at seven times the link's rate.
+        // Thirteen packets are missing: with the number of transmissions, the measured rate would
+        // be seven times that of the link.
         assert_eq!(trains.on_data(at(2), 20, &Data { train: Train::Last, ..data(0) }), None);
     }
 }

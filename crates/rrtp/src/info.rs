@@ -7,65 +7,68 @@ use airtcp_types::{ByteCount, Rate};
 
 use crate::config::NetworkKind;
 
-/// Where a connection is in its life.
+/// The phase of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Connecting,
-    /// Data flows, or may.
+    /// Data can flow.
     Established,
-    /// Everything has come both ways, and answers are ready for a peer that has not heard so.
+    /// Everything was sent and received; the endpoint still responds, in case the peer does not
+    /// know.
     Lingering,
-    /// It has ended.
+    /// The connection has ended.
     Closed,
 }
 
-/// A connection as it is now. Durations are serialised as milliseconds, rates as bits per second.
+/// A snapshot of a connection. Durations are serialized as milliseconds, rates as bits per second.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Info {
-    /// Where it is in its life.
+    /// The phase of the connection.
     pub phase: Phase,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// The kind of network that its rules are for.
+    /// The kind of network whose rules apply.
     pub kind: NetworkKind,
-    /// The largest packet that either end sends, in bytes of UDP payload.
+    /// The maximum packet size of both ends, in bytes of UDP payload.
     pub packet_size: usize,
-    /// Smoothed; of the handshake or the seed until data flows.
+    /// The smoothed round-trip time; before data flows, that of the handshake or the profile.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub round_trip_time: Option<Duration>,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub round_trip_variation: Option<Duration>,
-    /// The least sample.
+    /// The smallest round-trip time sample.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub least_round_trip_time: Option<Duration>,
-    /// What is sent at most now, counted in IP packets.
+    /// The current send rate, counted in IP packets.
     pub rate: Rate,
-    /// The least that one step of congestion avoidance may leave: `SendRate_min`.
+    /// The lower bound for a step of congestion avoidance: `SendRate_min`.
     pub rate_min: Rate,
-    /// The most that growth may come to: `SendRate_max`.
+    /// The upper bound for growth: `SendRate_max`.
     pub rate_max: Rate,
-    /// The seed, or the mean of the rates that the path took unchanged: `SendRate_char`.
+    /// The rate of the profile, or the mean of the rates that the path carried unchanged:
+    /// `SendRate_char`.
     pub characteristic_rate: Option<Rate>,
-    /// The share of the sent packets that is lost: the seed, refined by what the receiver reports.
+    /// The share of sent packets that is lost: that of the profile, refined by the receiver's
+    /// reports.
     pub loss_rate: f64,
-    /// Data packets that left, the retransmissions included.
+    /// Data packets sent, including retransmissions.
     pub packets_sent: u64,
-    /// Those of them that had left before.
+    /// Retransmitted data packets.
     pub retransmissions: u64,
-    /// Data packets that came, without duplicates.
+    /// Data packets received, without duplicates.
     pub packets_received: u64,
-    /// Losses that this end saw and judged to be of congestion.
+    /// Losses observed by this end and classified as caused by congestion.
     pub congestive_losses: u64,
-    /// Losses that this end saw and judged to be of the link.
+    /// Losses observed by this end and classified as losses of the link.
     pub wireless_losses: u64,
-    /// Bytes written that the peer is not known to have.
+    /// Bytes written that the peer has not acknowledged.
     pub unacknowledged: ByteCount,
-    /// Bytes that have come and are not read, those behind a hole too.
+    /// Bytes received and not read, including those behind a hole.
     pub unread: ByteCount,
-    /// The path seems dead: nothing but questions is sent until one is answered.
+    /// Whether the path seems dead: only PINGs are sent until one is answered.
     pub is_stalled: bool,
 }

@@ -1,12 +1,15 @@
-//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine. The crate `airtcp-net` has sockets for tokio.
+//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine. `airtcp-net` has tokio
+//! sockets for it.
 //!
-//! **Nothing is encrypted**, and whoever sees the packets can forge more: run it inside something that protects them.
-//! `docs/rrtp.md` says how, describes the packets, and lists what was decided where the thesis that RRTP comes from
-//! (Tan Wang, "A User-level, Reliable and Reconfigurable Transport Layer Protocol", Waterloo 2009) is silent.
+//! **Nothing is encrypted**, and anyone who sees the packets can forge more: run RRTP inside a
+//! tunnel that protects them. `docs/rrtp.md` explains how, describes the packets, and lists the
+//! decisions where the thesis that RRTP comes from (Tan Wang, "A User-level, Reliable and
+//! Reconfigurable Transport Layer Protocol", Waterloo 2009) is silent.
 //!
-//! An [`Endpoint`] is all connections of one UDP socket. Datagrams and the time flow in; datagrams, [`Event`]s and the
-//! next deadline flow out. The sender is rate-based: it can be told what the network is like ([`NetworkProfile`]),
-//! before and while it runs, and the receiver tells losses of the link from losses of congestion.
+//! An [`Endpoint`] has all connections of one UDP socket. Its inputs are datagrams and the current
+//! time, its outputs datagrams, [`Event`]s and the next deadline. The sender is rate-based: it
+//! accepts a profile of the network ([`NetworkProfile`]) before and while it runs. The receiver
+//! distinguishes losses of the link from losses caused by congestion.
 //!
 //! ```
 //! use airtcp_rrtp::{Config, Endpoint, Event, Limits};
@@ -46,8 +49,8 @@
 //! # Ok::<(), airtcp_rrtp::CallError>(())
 //! ```
 //!
-//! Not modelled: changes of a peer's address, several streams in one connection, path MTU discovery (packets are 1,400
-//! bytes unless told otherwise), and any secrecy.
+//! Not supported: changes of a peer's address, several streams in one connection, path MTU
+//! discovery (packets have 1,400 bytes unless configured otherwise), and encryption.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,13 +1,14 @@
-//! Memory for what waits: used again, and counted.
+//! Receive buffers, and the count of the memory that connections use.
 
 use airtcp_types::ByteCount;
 
-/// So many buffers are kept for later.
+/// The maximum number of free buffers kept.
 const KEPT: usize = 2_048;
-/// What one connection may hold in each direction however little memory there is: it goes on.
+/// The bytes that a connection can hold in each direction regardless of the memory limit, so that
+/// it makes progress.
 pub(crate) const FLOOR: u64 = 64 * 1024;
 
-/// The buffers that received payloads wait in, and what all connections of an endpoint hold.
+/// The free receive buffers, and the bytes held by all connections of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     free: Vec<Vec<u8>>,
@@ -20,7 +21,7 @@ impl Pool {
         Self { free: Vec::new(), limit: limit.0, held: 0 }
     }
 
-    /// A buffer with these bytes.
+    /// Returns a buffer filled with `bytes`.
     pub(crate) fn fill(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut buffer = self.free.pop().unwrap_or_default();
         buffer.extend_from_slice(bytes);
@@ -34,7 +35,7 @@ impl Pool {
         }
     }
 
-    /// Corrects what one connection holds from `before` to `after`.
+    /// Changes the count of one connection from `before` to `after`.
     pub(crate) const fn recount(&mut self, before: u64, after: u64) {
         self.held = (self.held + after).saturating_sub(before);
     }
@@ -43,7 +44,7 @@ impl Pool {
         self.held
     }
 
-    /// What a connection that holds `own` may still take.
+    /// Returns the number of bytes that a connection holding `own` bytes can still take.
     pub(crate) fn room(&self, own: u64) -> u64 {
         self.limit.saturating_sub(self.held).max(FLOOR.saturating_sub(own))
     }

@@ -1,4 +1,4 @@
-//! The send half: what was written, what is under way, what is to be sent again.
+//! The send half: written data, packets in flight, and retransmissions.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -10,33 +10,33 @@ use crate::cookie::Nonces;
 use crate::pool::Pool;
 use crate::wire::{DATA_HEADER, LostRange, Report, expand, most_lost};
 
-/// Packets whose payload shares a piece of memory.
+/// The number of packets whose payloads share one allocation.
 const PACKETS_PER_CHUNK: usize = 32;
 
-/// A packet that was sent and is not known to have come.
+/// A packet that was sent and is not acknowledged.
 #[derive(Clone, Debug)]
 struct Outstanding {
     payload: Bytes,
     fin: bool,
     nonce: bool,
-    /// Its last transmission, and when that was.
+    /// The last transmission, and its time.
     transmission: u64,
     at: Instant,
 }
 
-/// What a packet costs beside its payload.
+/// The memory of a packet without its payload.
 const PACKET: usize = size_of::<Outstanding>();
 
-/// What the send half waits for.
+/// The event that the send half waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awaits {
-    /// Reports: packets are under way or lost.
+    /// Reports: packets are in flight or lost.
     Reports,
-    /// The peer's window, which holds back what there is to send.
+    /// The peer's window, which is full.
     Room,
-    /// More to send, or the time to send it.
+    /// More data, or the time to send it.
     Data,
-    /// Nothing: everything and the end of it have come.
+    /// Nothing: all data and the end of the stream are acknowledged.
     Nothing,
 }
 
@@ -50,40 +50,40 @@ pub(crate) struct Outgoing {
     pub(crate) nonce: bool,
 }
 
-/// What a report acknowledged, and what it told lost.
+/// The result of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Acked {
-    /// Packets that were not known to have come.
+    /// The number of newly acknowledged packets.
     pub(crate) acknowledged: u64,
-    /// The newest transmission found lost to congestion.
+    /// The newest transmission found to be lost to congestion.
     pub(crate) congestive: Option<u64>,
 }
 
-/// A report that is not believed.
+/// The reason for rejecting a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadReport {
-    /// It tells of things that never were.
+    /// It is about packets that do not exist.
     Implausible,
-    /// It acknowledges packets that have not come.
+    /// It acknowledges packets that have not been received.
     Unreceived,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct SendHalf {
-    /// The largest payload of a packet.
+    /// The maximum payload of a packet.
     payload: usize,
     written: VecDeque<BytesMut>,
     written_bytes: usize,
-    /// The number of the first packet in `outstanding`: all before it have come.
+    /// The number of the first packet in `outstanding`: all before it are acknowledged.
     base: u64,
     outstanding: VecDeque<Outstanding>,
     outstanding_bytes: usize,
     nonces: Nonces,
-    /// Those of the 64 packets that the newest one is among.
+    /// The nonces of the block of 64 packets that contains the newest one.
     nonce_block: u64,
-    /// The sum of those of all packets before `base`.
+    /// The sum of the nonces of all packets before `base`.
     nonce_sum: bool,
-    /// The peer has room for packets before this one.
+    /// The end of the peer's window: packets before this number may be sent.
     limit: u64,
     resend: BTreeSet<u64>,
     next_transmission: u64,
@@ -113,17 +113,17 @@ impl SendHalf {
         }
     }
 
-    /// The peer takes packets with at most so much payload.
+    /// Sets the maximum payload that the peer accepts.
     pub(crate) const fn set_payload(&mut self, payload: usize) {
         self.payload = payload;
     }
 
-    /// Room for the packets before this one; never takes back what was said.
+    /// Extends the peer's window to `window`; never reduces it.
     pub(crate) fn open(&mut self, window: u64) {
         self.limit = self.limit.max(window);
     }
 
-    /// Takes what fits in `room` bytes; how much that is.
+    /// Accepts at most `room` bytes of `data`; returns the number of bytes.
     pub(crate) fn write(&mut self, data: &[u8], room: usize) -> usize {
         let taken = data.len().min(room);
         let mut rest = &data[..taken];
@@ -131,7 +131,7 @@ impl SendHalf {
         while !rest.is_empty() {
             let space = self.written.back().map_or(0, |last| last.capacity() - last.len());
             if space == 0 {
-                // A little written is a little kept.
+                // Small writes get small allocations.
                 let size = if rest.len() < self.payload { self.payload } else { chunk };
                 self.written.push_back(BytesMut::with_capacity(size));
                 continue;
@@ -146,12 +146,12 @@ impl SendHalf {
         taken
     }
 
-    /// Nothing more will be written.
+    /// Marks the end of the stream.
     pub(crate) const fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// Nothing of it will be sent any more.
+    /// Drops all data that was not acknowledged.
     pub(crate) fn discard(&mut self) {
         let next_transmission = self.next_transmission;
         let empty = Self::new(self.payload, Nonces::default());
@@ -162,39 +162,39 @@ impl SendHalf {
         self.finished
     }
 
-    /// Everything and the end of it have come.
+    /// Whether all data and the end of the stream are acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.fin_sent && self.outstanding.is_empty()
     }
 
-    /// Bytes that the peer is not known to have.
+    /// The number of bytes that are not acknowledged.
     pub(crate) const fn bytes(&self) -> usize {
         self.written_bytes + self.outstanding_bytes
     }
 
-    /// What it takes of memory: small packets cost more than their bytes.
+    /// The memory held; small packets cost more than their bytes.
     pub(crate) fn held(&self) -> usize {
         self.bytes() + self.outstanding.len() * PACKET
     }
 
-    /// The same once all that was written is in packets.
+    /// The memory held once all written data is in packets.
     pub(crate) fn cost(&self) -> usize {
         self.held() + self.written_bytes.div_ceil(self.payload) * PACKET
     }
 
-    /// How much may be written ahead, of so much in all.
+    /// Returns how much can be written, with `capacity` in total.
     pub(crate) fn room(&self, capacity: usize, pool: &Pool) -> usize {
         let memory = ByteCount(pool.room(self.cost() as u64)).as_usize();
         capacity.saturating_sub(self.held()).min(self.affords(memory))
     }
 
-    /// How much may be written into so much memory.
+    /// Returns how much can be written into `room` bytes of memory.
     const fn affords(&self, room: usize) -> usize {
         let (packet, room) = (self.payload + PACKET, room.saturating_sub(PACKET));
         room / packet * self.payload + room % packet * self.payload / packet
     }
 
-    /// Packets under way or lost.
+    /// The number of packets in flight or lost.
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
@@ -203,17 +203,17 @@ impl SendHalf {
         self.retransmissions
     }
 
-    /// The number that the next new packet will have.
+    /// The number of the next new packet.
     pub(crate) fn next_number(&self) -> u64 {
         self.base + self.outstanding.len() as u64
     }
 
-    /// The number that the next transmission will have.
+    /// The number of the next transmission.
     pub(crate) const fn next_transmission(&self) -> u64 {
         self.next_transmission
     }
 
-    /// Whether there is something to be sent for the first time, room or not.
+    /// Whether there is unsent data, regardless of the window.
     const fn has_new(&self) -> bool {
         self.written_bytes > 0 || (self.finished && !self.fin_sent)
     }
@@ -227,12 +227,12 @@ impl SendHalf {
         }
     }
 
-    /// The peer's window holds back what there is to send.
+    /// Whether the peer's window blocks unsent data.
     fn is_blocked(&self) -> bool {
         self.resend.is_empty() && self.has_new() && self.next_number() >= self.limit
     }
 
-    /// Whether a packet may leave.
+    /// Whether a packet may be sent.
     pub(crate) fn has_packet(&self) -> bool {
         !self.resend.is_empty() || (self.has_new() && self.next_number() < self.limit)
     }
@@ -246,7 +246,7 @@ impl SendHalf {
             && self.next_number() + count <= self.limit
     }
 
-    /// Takes the next packet to send: what was lost first.
+    /// Takes the next packet to send, retransmissions first.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Outgoing> {
         if let Some(number) = self.resend.pop_first() {
             let packet = self.outstanding.get_mut((number - self.base) as usize)?;
@@ -280,11 +280,11 @@ impl SendHalf {
         Outgoing { number, transmission, payload, fin, nonce }
     }
 
-    /// Splits the payload of the next packet off what was written.
+    /// Splits the payload of the next packet off the written data.
     fn split_payload(&mut self) -> Bytes {
         let Some(front) = self.written.front_mut() else { return Bytes::new() };
         let payload = front.split_to(front.len().min(self.payload)).freeze();
-        // What is left of its memory would hold less than a packet.
+        // The remaining capacity is less than a packet.
         let is_used_up = front.is_empty() && front.capacity() < self.payload;
         if is_used_up || (front.is_empty() && self.written.len() > 1) {
             self.written.pop_front();
@@ -293,8 +293,9 @@ impl SendHalf {
         payload
     }
 
-    /// Works a report. A packet that it tells lost is sent again if a later transmission has come or the last one
-    /// is older than `rto`; otherwise that one is still under way.
+    /// Handles a report. A packet reported lost is retransmitted if a later transmission has
+    /// arrived, or if its last transmission is older than `rto`; otherwise that transmission is
+    /// still in flight.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -304,7 +305,8 @@ impl SendHalf {
         let next = expand(self.base, report.next);
         let newest = expand(self.next_transmission, report.newest);
         let end = self.next_number();
-        // Ranges rise, do not overlap, and are few: what a report costs is bounded, whatever it names.
+        // Ranges must increase, not overlap, and name few packets: this bounds the cost of a
+        // report.
         let most = most_lost(self.payload + DATA_HEADER) as u64;
         let (mut from, mut named) = (0, 0);
         let sound = |range: LostRange| {
@@ -316,7 +318,7 @@ impl SendHalf {
         if next > end || newest >= self.next_transmission || !report.lost.ranges().all(sound) {
             return Err(BadReport::Implausible);
         }
-        // A report that was overtaken can tell less, but nothing that is wrong.
+        // An older report may contain less, but nothing wrong.
         let limit = expand(self.limit, report.limit);
         if limit < next {
             return Err(BadReport::Implausible);
@@ -324,7 +326,8 @@ impl SendHalf {
         let mut acked = Acked { acknowledged: next.saturating_sub(self.base), ..Acked::default() };
         let acknowledged = self.outstanding.iter().take(acked.acknowledged as usize);
         let nonce_sum = acknowledged.fold(self.nonce_sum, |sum, packet| sum ^ packet.nonce);
-        // RFC 9000 section 21.4, by RFC 3540's means: who does not have a packet has to guess its nonce.
+        // Against the attack of RFC 9000 section 21.4, by the method of RFC 3540: a receiver that
+        // lacks a packet has to guess its nonce.
         if next >= self.base && report.nonce_sum != nonce_sum {
             return Err(BadReport::Unreceived);
         }
@@ -401,7 +404,7 @@ mod tests {
         let told = half.on_report(now, &report(1, 5, lost.lost()), RTO);
         assert_eq!(told, Ok(Acked { acknowledged: 1, congestive: Some(2) }));
         assert_eq!(numbers(&mut half, now), [(1, 6)]);
-        // The same report again: transmission 6 is under way.
+        // The same report again: transmission 6 is in flight.
         half.on_report(now, &report(1, 5, lost.lost()), RTO).unwrap();
         assert_eq!(numbers(&mut half, now), []);
         half.on_report(now + RTO, &report(1, 5, lost.lost()), RTO).unwrap();
@@ -447,7 +450,7 @@ mod tests {
             let lie = Report { nonce_sum: !sum, ..told };
             assert_eq!(half.on_report(now, &lie, RTO), Err(BadReport::Unreceived));
             assert_eq!(half.on_report(now, &told, RTO).unwrap().acknowledged, 1);
-            // It comes again, late, and one from before it, whose sum nobody knows any more.
+            // A repeated report, then an older one, whose sum is no longer known.
             half.on_report(now, &told, RTO).unwrap();
             let old = Report { nonce_sum: !sum, ..report(next - 1, next, Lost::default()) };
             half.on_report(now, &old, RTO).unwrap();
@@ -471,7 +474,7 @@ mod tests {
             &[(5, 1), (5, 1)][..],
             &[(5, 3), (7, 1)],
             &[(6, 1), (5, 1)],
-            // Numbers below the first one of all are none.
+            // There are no numbers below zero.
             &[(u64::MAX - 9, 5), (u64::MAX - 4, 5)],
             // A packet of 128 bytes has room for 15 ranges.
             &[(0, 16)],

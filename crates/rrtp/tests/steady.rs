@@ -1,8 +1,9 @@
-//! Allocations while data flows: less than a call for ten packets, both ends together.
+//! Allocations while data flows: less than one for ten packets, for both ends together.
 //!
-//! `cargo test --release -p airtcp-rrtp --test steady -- --nocapture` also shows how much both ends work in a second.
+//! `cargo test --release -p airtcp-rrtp --test steady -- --nocapture` also prints the throughput of
+//! both ends.
 //!
-//! One test, so that what the allocator counts is its own.
+//! There is only one test, so that the allocator counts nothing else.
 
 #![expect(
     unsafe_code,
@@ -26,7 +27,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: each call is the system's own, with the same arguments.
+// SAFETY: each call is forwarded to the system allocator with the same arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MADE.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Hands everything that one end has to send to the other; how many datagrams.
+/// Passes all datagrams of one end to the other; returns their number.
 fn pass(
     now: Instant,
     from: &mut Endpoint,

@@ -4,13 +4,14 @@ use airtcp_types::Instant;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// At most one deadline for each number from zero on, soonest first; of two at the same time, the lower number.
+/// A priority queue with at most one deadline for each number from zero on; at the same time, the
+/// lower number is first.
 ///
-/// A binary heap that knows where each number stands, so that a deadline that moves leaves nothing behind.
+/// It is a binary heap with an index of positions, so that a deadline can be moved or removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     heap: Vec<(Instant, u32)>,
-    /// Where in the heap each number is.
+    /// The position of each number in the heap.
     places: Vec<u32>,
 }
 
@@ -19,7 +20,7 @@ impl Agenda {
         Self { heap: Vec::new(), places: Vec::new() }
     }
 
-    /// Sets, moves or removes the deadline of `who`.
+    /// Sets, moves or removes the deadline of number `who`.
     pub(crate) fn set(&mut self, who: u32, at: Option<Instant>) {
         if self.places.len() <= who as usize {
             self.places.resize(who as usize + 1, NOWHERE);
@@ -42,12 +43,12 @@ impl Agenda {
         }
     }
 
-    /// The soonest deadline, and whose it is.
+    /// Returns the earliest deadline, and its number.
     pub(crate) fn first(&self) -> Option<(Instant, u32)> {
         self.heap.first().copied()
     }
 
-    /// Takes out the soonest deadline, if it is `now` or before.
+    /// Removes the earliest deadline if it is `now` or before; returns its number.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let (_, who) = self.first().filter(|(at, _)| *at <= now)?;
         self.remove(0);
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is set, the first is that of a plain map, searched through.
+    /// The first entry always agrees with a search through a plain map.
     #[test]
     fn it_agrees_with_a_plain_map() {
         let mut random = Stream::new(1, 0);

@@ -7,7 +7,7 @@ use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 use crate::StationMemory;
 
-/// A [`Station`] whose memory is looked at after everything that it is given.
+/// A [`Station`] whose memory is measured after every call.
 #[derive(Debug)]
 pub(crate) struct Base {
     station: Station,
@@ -27,7 +27,7 @@ impl Base {
         &self.station
     }
 
-    /// The most of each kind, and of all at one time.
+    /// Returns the peak of each kind of memory, and of the total.
     pub(crate) const fn most(&self) -> StationMemory {
         self.most
     }
@@ -36,7 +36,7 @@ impl Base {
         let status = self.station.status(now);
         let queued = self.station.radio().queued_bytes(Way::Forth);
         let held = status.held_bytes;
-        // What is cached is part of the flows' memory.
+        // The flows' memory includes the cache.
         let now = StationMemory {
             flows: (status.memory - status.cached) as u64,
             cached: status.cached as u64,

@@ -11,24 +11,25 @@ use crate::measure::PORTS;
 use crate::network::UDP_HEADERS;
 use crate::{App, FlowSpec, Scenario, Sender, SimError, Topology, Wire};
 
-/// What a router has ports for.
+/// The maximum number of flows, which the ports of a router limit.
 const MAX_FLOWS: u64 = 60_000;
-/// The smallest IPv4 packet that every host takes (RFC 791 section 3.2).
+/// The smallest MTU: the 68 bytes that every module must forward unfragmented (RFC 791 section
+/// 3.2), and 20 more.
 const MIN_MTU: u16 = 68 + 20;
-/// The smallest of RRTP: 64 bytes with 28 of IP and UDP (docs/rrtp.md).
+/// The smallest MTU of RRTP: 64 bytes and 28 of IP and UDP (docs/rrtp.md).
 const MIN_RRTP_MTU: u16 = 64 + UDP_HEADERS;
-/// The clock ends after 584 years.
+/// The longest duration; the clock ends after 584 years.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Why a flow cannot withhold duplicate ACKs.
+/// The error for `mark_aware` without a base station.
 pub(crate) const NOBODY_MARKS: &str = "it needs the marks of a base station: add a `[station]`";
 
-/// Why a flow of another transport cannot have a setting of TCP.
+/// The error for an option of TCP in a flow of another transport.
 pub(crate) fn only_for_tcp(key: &str, transport: &str) -> String {
     format!("`{key}` is an option of TCP, which {transport} does not have: remove it")
 }
 
-/// Refuses what cannot be meant.
+/// Rejects invalid scenarios.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     let of_scenario = |what: &str| senseless("scenario", what);
     if scenario.duration.is_zero() {
@@ -172,7 +173,7 @@ pub(crate) fn flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError>
     Ok(())
 }
 
-/// A flow of a transport other than TCP.
+/// Rejects invalid settings of a transport other than TCP.
 fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
     if !matches!(flow.app, App::Bulk { .. }) {
         return Err(format!(
@@ -202,7 +203,7 @@ fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
     }
 }
 
-/// Whether some of its packets take time, whatever is drawn at random.
+/// Whether some packets always take time, whatever the random numbers.
 fn takes_time(spec: &LinkSpec) -> bool {
     let (one, other) = spec.paths.unwrap_or_default();
     let times = [spec.delay.base, spec.delay.jitter, one, other, spec.half.unwrap_or_default()];

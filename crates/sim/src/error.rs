@@ -11,9 +11,9 @@ pub enum SimError {
     /// A value is invalid.
     #[error("{place}: {what}")]
     Senseless {
-        /// Which part of it: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
+        /// The invalid part: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
         place: String,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do.
         what: String,
     },
     /// A link cannot be created.
@@ -21,44 +21,44 @@ pub enum SimError {
     Link {
         /// The link's name.
         name: String,
-        /// Why.
+        /// The reason.
         source: LinkError,
     },
     /// A socket call of an application failed.
     #[error("flow `{flow}`: {source}")]
     Host {
-        /// The flow.
+        /// The name of the flow.
         flow: String,
-        /// Why.
+        /// The reason.
         source: HostError,
     },
     /// The simulated time does not advance.
     #[error(transparent)]
     Stuck(#[from] Stuck),
-    /// What arrived is not what was sent.
+    /// The received data differs from the sent data.
     #[error(
         "flow `{flow}`: the byte at {offset} of its stream arrived corrupted: a bug of the stack"
     )]
     Content {
-        /// The flow.
+        /// The name of the flow.
         flow: String,
-        /// Where in its stream.
+        /// The position in its stream.
         offset: u64,
     },
     /// A scenario file is invalid.
     #[error("{place}: {what}")]
     File {
-        /// `name:line:column`.
+        /// The position: `name:line:column`.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and what is valid.
         what: String,
     },
-    /// A setting that overrides the file is invalid.
+    /// A setting that overrides a value of the file is invalid.
     #[error("`{setting}`: {what}")]
     Setting {
         /// The setting.
         setting: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and what is valid.
         what: String,
     },
     /// Threads cannot be started.

@@ -1,5 +1,5 @@
-//! Measures flows by the events of their hosts and by the packets that reach them. The definitions are
-//! on [the crate's page](crate#figures).
+//! Measurement of flows from the events of their hosts and from the packets that arrive at them, as
+//! defined on [the crate's page](crate#figures).
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,27 @@ use airtcp_wire::tcp::View;
 use crate::Samples;
 use crate::summary::Running;
 
-/// Server ports begin here, and end before those that hosts choose themselves.
+/// The first server port. The range of server ports ends below the ephemeral ports of hosts.
 pub(crate) const FIRST_PORT: u16 = 5001;
 pub(crate) const PORTS: u16 = 27_000;
 
-/// Retransmissions of one direction of which it is not known yet whether they were needed.
+/// The maximum number of retransmissions of one direction that are not yet classified.
 const MAX_PENDING: usize = 4096;
 
-/// Counts, per flow.
+/// The counters of all flows.
 #[derive(Debug)]
 pub(crate) struct Measure {
     pub(crate) flows: Vec<Counts>,
-    /// The flow whose server port is [`FIRST_PORT`] at each node; `None` if it is no host.
+    /// For each node, the flow whose server port is [`FIRST_PORT`]; `None` if the node is not a
+    /// host.
     first_flows: Vec<Option<u32>>,
-    /// Retransmissions that wait, of all flows: without one no packet is looked at.
+    /// The number of unclassified retransmissions of all flows: if it is zero, packets are not
+    /// inspected.
     pending: usize,
     keep_samples: bool,
 }
 
-/// What one flow did.
+/// The counters of one flow.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) segments_sent: u64,
@@ -43,25 +45,27 @@ pub(crate) struct Counts {
     pub(crate) recoveries: Running,
     pub(crate) rtt: Running,
     pub(crate) samples: Samples,
-    /// By the port of the end that opened the connection, and whether that end is the one that sends.
+    /// The key is the port of the end that opened the connection, and whether that end is the
+    /// sender.
     halves: BTreeMap<(u16, bool), Half>,
 }
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Half {
-    /// One past the highest number sent.
+    /// One past the highest sequence number sent.
     highest: ExtSeq,
-    /// When the recovery began, and what its last ACK acknowledges.
+    /// The start of the recovery, and the sequence number whose ACK ends it.
     recovery: Option<(Instant, ExtSeq)>,
-    /// What the receiver has.
+    /// The received data.
     arrived: RangeSet,
-    /// Retransmissions that may still turn out to be spurious.
+    /// Retransmissions that may still prove to be spurious.
     pending: BTreeMap<ExtSeq, SeqRange>,
 }
 
 impl Measure {
-    /// `first_flows`: for each node its first flow, whose server port is [`FIRST_PORT`].
+    /// Creates the measurement. `first_flows` has for each host its first flow, whose server port
+    /// is [`FIRST_PORT`].
     pub(crate) fn new(flows: usize, first_flows: Vec<Option<u32>>, keep_samples: bool) -> Self {
         let flows = std::iter::repeat_with(Counts::default).take(flows).collect();
         Self { flows, first_flows, pending: 0, keep_samples }
@@ -91,7 +95,7 @@ impl Measure {
         let half = flow.halves.get_mut(&(port, !calls))?;
         let seq = half.highest.nearest(segment.fields().seq());
         let range = *half.pending.get(&seq)?;
-        // Only what may count is checked: the receiver drops a damaged packet.
+        // Only a packet that would count is verified: the receiver drops a damaged one.
         if half.arrived.covers(range) && is_accepted(&packet.data) {
             half.pending.remove(&seq);
             self.pending -= 1;
@@ -163,7 +167,7 @@ impl Observer for Measure {
                     counts.samples.rtt.push((event.at.as_secs_f64(), sample));
                 }
             }
-            // The port may be another connection's soon.
+            // Another connection may soon use the port.
             EventKind::State { to: "CLOSED", .. } if calls => {
                 for calls in [false, true] {
                     let gone = counts.halves.remove(&(port, calls));

@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Times are in seconds, rates in bit/s.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunResult {
-    /// The scenario.
+    /// The scenario's name.
     pub name: String,
     /// The seed of the run.
     pub seed: u64,
@@ -28,7 +28,7 @@ pub struct RunResult {
     pub jain: f64,
     /// The number of timers and packets that were processed.
     pub events: u64,
-    /// Packets that hosts sent.
+    /// The number of packets that hosts sent.
     pub packets: u64,
     /// The time of the last packet.
     pub end: f64,
@@ -39,34 +39,36 @@ pub struct RunResult {
 pub struct FlowResult {
     /// The name in the scenario.
     pub name: String,
-    /// The number of the copy, from zero.
+    /// The number of the copy, starting from zero.
     pub copy: u32,
     /// The sender: TCP's strategies, or RRTP's kind and profile.
     pub combination: String,
-    /// Payload bytes that arrived and were read in order, at either end.
+    /// Payload bytes that either end received and read in order.
     pub bytes: u64,
-    /// Payload that arrived between the end of the warm-up and the end of the run, in any order, each byte counted once:
-    /// bit/s over that interval.
+    /// The goodput in bit/s: payload that arrived between the end of the warm-up and the end of the
+    /// run, in any order, each byte counted once.
     pub goodput: f64,
     /// Data segments sent by both ends, including retransmissions.
     pub segments_sent: u64,
-    /// Retransmissions among these.
+    /// The number of retransmissions in `segments_sent`.
     pub retransmissions: u64,
-    /// Spurious ones among these: see [the crate's page](crate#figures).
+    /// The number of spurious retransmissions: see [the crate's page](crate#figures).
     pub spurious: u64,
     /// Retransmission time-outs; `None` for RRTP, which does not count them.
     pub timeouts: Option<u64>,
-    /// Transmissions marked as lost, without those of time-outs.
+    /// Transmissions marked as lost, except by time-outs.
     pub lost: u64,
-    /// Reductions of the congestion window, without those of time-outs; `None` for RRTP.
+    /// Reductions of the congestion window, except by time-outs; `None` for RRTP.
     pub reductions: Option<u64>,
     /// The duration of recoveries: see [the crate's page](crate#figures).
     pub recoveries: Option<Summary>,
-    /// Round-trip times, as the sender measured them.
+    /// Round-trip times as measured by the sender.
     pub rtt: Summary,
-    /// When all data had arrived, since the flow's start; `None` for a flow without an end, or one that did not finish.
+    /// When all data had arrived, since the flow's start; `None` for a flow without an end, and for
+    /// one that did not finish.
     pub finished: Option<f64>,
-    /// The duration of exchanges: a request with its response, a message and its echo, a short flow.
+    /// The duration of exchanges: a request with its response, a message with its echo, or a short
+    /// flow.
     pub exchanges: Summary,
     /// Connections that ended abnormally.
     pub broken: u64,
@@ -133,7 +135,7 @@ pub struct StationResult {
     pub arq: &'static str,
     /// Its counters.
     pub counters: StationCounters,
-    /// Its radio: towards the mobiles, and from them.
+    /// The radio's results: towards the mobiles, and from them.
     pub radio: [RadioResult; 2],
     /// Its peak memory.
     pub memory: StationMemory,
@@ -155,7 +157,7 @@ pub struct RadioResult {
 }
 
 impl RadioResult {
-    /// The result from the counters of one end.
+    /// Calculates the result from the counters of one end.
     pub(crate) fn of(way: &'static str, counters: Counters, air: AirCounters) -> Self {
         let tried = counters.forwarded + counters.channel_lost;
         let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
@@ -181,7 +183,7 @@ pub struct StationMemory {
 }
 
 impl StationMemory {
-    /// The sums: an upper bound of what both used at one time.
+    /// The sum of each field: an upper bound of the simultaneous use of both stations.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             flows: self.flows + other.flows,
@@ -219,7 +221,8 @@ pub struct Summary {
     pub sd: f64,
 }
 
-/// Jain's fairness index: the square of the sum over n times the sum of squares; 1 if all values are zero.
+/// Returns Jain's fairness index: the square of the sum over n times the sum of squares; 1 if all
+/// values are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 use airtcp_wire::ip;
 
-/// An IPv4 router: forwards packets at once to the port of their destination; queues are in links.
+/// An IPv4 router: forwards packets at once to the port of their destination. It has no queues;
+/// queues are in links.
 ///
-/// It says nothing to senders of what it drops. Not there, because nothing needs it yet: IPv6, ICMP, prefixes.
+/// It does not notify senders of drops. IPv6, ICMP and prefixes are not supported.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     routes: BTreeMap<Ipv4Addr, PortId>,
@@ -22,12 +23,12 @@ pub struct Router {
 pub struct RouterCounters {
     /// Forwarded packets.
     pub forwarded: u64,
-    /// Dropped: no IPv4 header, one whose checksum does not hold, or lengths that do not fit the
-    /// packet (RFC 1812 section 5.2.2).
+    /// Packets dropped because they have no IPv4 header, a header with a wrong checksum, or lengths
+    /// that do not fit the packet (RFC 1812 section 5.2.2).
     pub malformed: u64,
-    /// Dropped: TTL exceeded.
+    /// Packets dropped because their TTL expired.
     pub expired: u64,
-    /// Dropped: no route.
+    /// Packets dropped because there is no route.
     pub unroutable: u64,
 }
 
@@ -37,17 +38,17 @@ impl Router {
         Self { default, ..Self::default() }
     }
 
-    /// Adds a route to `destination` by `port`.
+    /// Adds a route to `destination` through `port`.
     pub fn route(&mut self, destination: Ipv4Addr, port: PortId) {
         self.routes.insert(destination, port);
     }
 
-    /// Its counters.
+    /// Returns the counters.
     pub const fn counters(&self) -> &RouterCounters {
         &self.counters
     }
 
-    /// Where a packet goes, with one hop less to live; or which counter counts it.
+    /// Decrements the TTL and returns the output port, or the counter of the reason for a drop.
     fn forward(&mut self, packet: &mut Packet) -> Result<PortId, &mut u64> {
         let counters = &mut self.counters;
         // RFC 1812 section 5.2.2.

@@ -30,7 +30,7 @@ pub enum NodeKind {
     BaseStation,
 }
 
-/// A scenario that is built and has not run yet.
+/// A scenario that has been built and has not run yet.
 ///
 /// ```
 /// # use airtcp_sim::{FlowSpec, Scenario, Simulation, Topology, Wire};
@@ -55,32 +55,33 @@ impl<'s> Simulation<'s> {
     ///
     /// # Errors
     ///
-    /// What is senseless about the scenario.
+    /// [`SimError`] if the scenario is invalid.
     pub fn new(scenario: &'s Scenario) -> Result<Self, SimError> {
         check(scenario)?;
         Ok(Self { scenario, network: Network::new(scenario)? })
     }
 
-    /// The name and kind of every node, each at the place of its [`NodeId`].
+    /// Returns the name and kind of every node, indexed by [`NodeId`].
     pub fn nodes(&self) -> &[(String, NodeKind)] {
         &self.network.nodes
     }
 
-    /// Runs it. An observer sees all packets and events, and does not change the result.
+    /// Runs the scenario. An observer sees all packets and events, and does not change the result.
     ///
     /// # Errors
     ///
-    /// What goes wrong in the run: an application that was refused, or that read other data than was sent.
+    /// [`SimError`] if the simulated time stops, an application's socket call fails, or an
+    /// application reads other data than was sent.
     pub fn run(self, observer: Option<&mut dyn Observer>) -> Result<RunResult, SimError> {
         self.run_to_end(observer, None)
     }
 
-    /// Runs it as [`run`](Self::run) does, with the same result, and gives the state of every sender and queue after each
-    /// `interval` of virtual time.
+    /// Runs the scenario as [`run`](Self::run) does, with the same result, and passes the state of
+    /// every sender and queue to `on_state` after each `interval` of virtual time.
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run), or an interval of zero.
+    /// Those of [`run`](Self::run), or [`SimError::Senseless`] for an interval of zero.
     pub fn run_with_states(
         self,
         observer: Option<&mut dyn Observer>,
@@ -158,7 +159,7 @@ impl<'s> Simulation<'s> {
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario, or goes wrong in the run.
+/// [`SimError`] if the scenario is invalid or fails.
 pub fn run(
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
@@ -170,7 +171,7 @@ pub fn run(
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario, or goes wrong in the run; an interval of zero.
+/// [`SimError`] if the scenario is invalid or fails, or the interval is zero.
 pub fn run_with_states(
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
@@ -189,16 +190,16 @@ pub fn nodes(scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
     Ok(Simulation::new(scenario)?.network.nodes)
 }
 
-/// Who is given states, and how often.
+/// The sampling interval and the receiver of states.
 struct Series<'a> {
     interval: Duration,
     on_state: &'a mut dyn FnMut(&State),
 }
 
-/// Shows everything to who measures, and to who else wants to see it.
+/// Passes everything to the measurement and to the caller's observer.
 struct Watch<'a> {
     measure: Measure,
-    /// Packets that came from hosts.
+    /// Packets sent by hosts.
     packets: u64,
     /// The time of the last packet.
     last: Instant,
@@ -223,7 +224,7 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// What applications were refused, or found wrong.
+/// Returns an error if a socket call of an application failed, or an application read wrong data.
 fn check_applications(
     scenario: &Scenario,
     network: &Network,
@@ -240,7 +241,7 @@ fn check_applications(
             if let Some(source) = meter.refused {
                 return Err(SimError::Host { flow: flow(), source });
             }
-            // No checksum notices every flipped bit.
+            // Checksums do not detect all flipped bits.
             if let Some(offset) = meter.wrong.filter(|_| !unnoticed) {
                 return Err(SimError::Content { flow: flow(), offset });
             }
@@ -249,7 +250,8 @@ fn check_applications(
     Ok(())
 }
 
-/// `before`: bytes that had arrived before the warm-up's end and were read after it.
+/// Calculates the result of a flow. `before` is the number of bytes that had arrived before the end
+/// of the warm-up and were read after it.
 fn flow_result(
     scenario: &Scenario,
     network: &Network,
@@ -261,10 +263,11 @@ fn flow_result(
     let meters: Vec<_> =
         [placed.caller, placed.answerer].into_iter().filter_map(|end| network.meter(end)).collect();
     let sum = |of: fn(&crate::app::Meter) -> u64| -> u64 { meters.iter().map(|m| of(m)).sum() };
-    // Goodput is of what arrived within its time, in whatever order: what a hole held up until the time began did not.
+    // Goodput counts the bytes that arrived within the interval, in any order. Bytes that arrived
+    // before it behind a hole do not count.
     let counted = (sum(|meter| meter.counted) + network.unread(placed)).saturating_sub(before);
     let finished = meters.iter().filter_map(|meter| meter.finished).max();
-    // Only who opens a connection exchanges.
+    // Only the end that opens a connection measures exchanges.
     let caller = meters.first();
     counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
@@ -297,7 +300,7 @@ fn flow_result(
     }
 }
 
-/// What the ends of an RRTP flow counted, as far as it has a name in TCP put into `counts`.
+/// Returns the RRTP counters of both ends; those that TCP has too go into `counts`.
 fn rrtp_result(network: &Network, placed: &Placed, counts: &mut Counts) -> Option<RrtpResult> {
     let [sender, receiver] = [placed.caller, placed.answerer].map(|end| network.rrtp(end));
     let (sender, receiver) = (sender?, receiver?);
@@ -318,7 +321,7 @@ fn rrtp_result(network: &Network, placed: &Placed, counts: &mut Counts) -> Optio
     })
 }
 
-/// What each direction of each link has done so far.
+/// The present counters of each direction of each link.
 fn link_counters(network: &mut Network) -> Vec<[Counters; 2]> {
     let links = network.links.clone();
     let counters = |link: &mut Link| Way::BOTH.map(|way| *link.counters(way));

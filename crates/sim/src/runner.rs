@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use crate::{RunResult, Scenario, SimError};
 
-/// Runs one scenario with many seeds, and returns one result for each seed, in the order of the seeds.
+/// Runs a scenario with many seeds, and returns the results in the order of the seeds.
 ///
-/// The runs share `threads` threads; `None` is one for each core. The results are the same on any number of threads.
-/// `done` is called after each run, in any order.
+/// The runs use `threads` threads; `None` is one for each core. The results do not depend on the
+/// number of threads. `done` is called after each run, in any order.
 ///
 /// ```
 /// use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run_seeds};
@@ -30,7 +30,8 @@ use crate::{RunResult, Scenario, SimError};
 ///
 /// # Errors
 ///
-/// That of the first seed whose run failed; [`SimError::Threads`] if there can be no threads.
+/// The error of the first seed whose run failed; [`SimError::Threads`] if threads cannot be
+/// started.
 pub fn run_seeds(
     scenario: &Scenario,
     seeds: Range<u64>,
@@ -46,7 +47,8 @@ pub fn run_seeds(
         let result = crate::run(&Scenario { seed: *seed, ..scenario.clone() }, None);
         result.inspect(&done)
     };
-    // Gathered before they are looked through, so that the error is that of the first seed on any machine.
+    // Collected before errors are returned, so that the error is always that of the first failing
+    // seed.
     let results: Vec<_> = pool.install(|| seeds.par_iter().map(one).collect());
     results.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Scenarios.
+//! The description of a simulation: network, flows and applications.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,14 +61,14 @@ impl Scenario {
         }
     }
 
-    /// Whether anything is drawn at random that shows: by a link, by an application, or by a sender's strategy. If
-    /// nothing is, all seeds have the same result.
+    /// Returns whether random numbers of a link, an application or a sender's strategy affect the
+    /// result. If not, all seeds have the same result.
     pub fn is_random(&self) -> bool {
         let of_flows = self.flows.iter().filter_map(|flow| flow.access.as_ref());
         let (shared, in_a_row): (Vec<_>, &[Wire]) = match &self.topology {
             Topology::Dumbbell { access, bottleneck } => (vec![access, bottleneck], &[]),
             Topology::Chain { wires } => (Vec::new(), wires),
-            // Who contends for the air draws its backoff.
+            // The backoff on the shared medium is random.
             Topology::Wireless { .. } => return true,
         };
         shared.into_iter().chain(in_a_row).chain(of_flows).any(Wire::is_random)
@@ -86,7 +86,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The same link in both directions, with independent random numbers.
+    /// Creates the same link in both directions, with independent random numbers.
     pub fn both(spec: LinkSpec) -> Self {
         Self { forth: spec.clone(), back: spec }
     }
@@ -101,34 +101,35 @@ impl Wire {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a scenario has one of them")]
 pub enum Topology {
-    /// Every flow has a host of its own on the left and on the right, each on its access wire; two routers, and
-    /// the bottleneck between them.
+    /// Every flow has a host of its own on the left and on the right, each on its access wire. Two
+    /// routers and the bottleneck between them connect the access wires.
     ///
-    /// An access wire's forth is from left to right too: of the left one to the router, of the right one
-    /// from it.
+    /// The forth direction of an access wire is from left to right too: from a left host to its
+    /// router, and from a router to a right host.
     Dumbbell {
-        /// The access wires of flows that name none.
+        /// The access wires of flows without their own.
         access: Wire,
         /// The wire between the routers.
         bottleneck: Wire,
     },
-    /// A dumbbell whose right hosts are mobiles: behind the bottleneck, which is the wired Internet, stands a base
-    /// station with a radio, or one for each. Mobiles have no access wires.
+    /// A dumbbell whose right hosts are mobiles. Behind the bottleneck, which is the wired
+    /// Internet, is a base station with a radio, or one for each mobile. Mobiles have no access
+    /// wires.
     Wireless {
-        /// The access wires of the fixed hosts of flows that name none.
+        /// The access wires of the fixed hosts, for flows without their own.
         access: Wire,
         /// The wire between the fixed hosts' router and the base station.
         bottleneck: Wire,
         /// The base station and its radio.
         station: StationConfig,
-        /// Whose it is.
+        /// The assignment of radios to mobiles.
         radios: Radios,
     },
-    /// Two hosts, one at each end, and wires in a row between them, without routers; all flows share the hosts. A chain of
-    /// one wire is the simplest network. A flow whose [`FlowSpec::wires`] begin or end between two wires has its host at a
-    /// router there.
+    /// A host at each end and a row of wires between them, without routers; all flows share the two
+    /// hosts. A chain of one wire is the simplest network. A flow whose [`FlowSpec::wires`] start
+    /// or end between two wires has its host at a router there.
     Chain {
-        /// From left to right.
+        /// The wires, from left to right.
         wires: Vec<Wire>,
     },
 }
@@ -139,7 +140,8 @@ pub enum Radios {
     /// All mobiles share one radio.
     #[default]
     Shared,
-    /// Each mobile has its own radio and station; packets from the wired side go to the station of their mobile.
+    /// Each mobile has its own radio and station; packets from the wired side go to the station of
+    /// their mobile.
     Own,
 }
 
@@ -149,7 +151,7 @@ pub enum FlowDirection {
     /// The left host opens the connection, and sends.
     #[default]
     LeftToRight,
-    /// The right host does.
+    /// The right host opens the connection, and sends.
     RightToLeft,
 }
 
@@ -178,54 +180,58 @@ pub struct FlowSpec {
     pub name: String,
     /// The number of copies.
     pub count: u32,
-    /// The transport of both ends, and its rules. RRTP and UDP carry [`App::Bulk`] alone.
+    /// The transport of both ends, and its parameters. RRTP and UDP support only [`App::Bulk`].
     pub sender: Sender,
     /// TCP: the profile of both ends.
     pub profile: Profile,
-    /// Its direction.
+    /// The direction of its data.
     pub way: FlowDirection,
-    /// Its application.
+    /// The application.
     pub app: App,
     /// The start of the first copy.
     pub start: Duration,
     /// The interval between the starts of copies.
     pub stagger: Duration,
-    /// When it stops, from the run's start: an application writes no more, begins no request and no transfer. What it
-    /// has written is still delivered.
+    /// The time, since the start of the run, after which the application writes no more data and
+    /// starts no more requests or transfers. Data written before is still delivered.
     pub stop: Option<Duration>,
-    /// TCP: other strategies that its connection changes to while it runs, at both ends.
+    /// TCP: changes of the strategies during the run, at both ends.
     pub changes: Vec<Change>,
-    /// In a chain: the first and the last wire it crosses, counted from 1; `None` for all of them.
+    /// In a chain: the first and the last wire that the flow crosses, counted from 1; `None` for
+    /// all wires.
     pub wires: Option<(usize, usize)>,
-    /// The MTU (bytes).
+    /// The MTU in bytes.
     pub mtu: u16,
     /// TCP: whether timestamps are offered.
     pub timestamps: bool,
     /// TCP: whether SACK is offered.
     pub sack: bool,
-    /// TCP: whether the sender paces even if its control sets no rate.
+    /// TCP: whether the sender paces even if its congestion control sets no rate.
     pub pacing: bool,
-    /// TCP: whether connections start with what others between the same hosts have learned of the path.
+    /// TCP: whether connections start with the path state that earlier connections between the same
+    /// hosts have cached.
     pub path_memory: bool,
-    /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
-    /// own.
+    /// The size of the receive buffer from the start. `None`: TCP's buffer grows up to the stack's
+    /// default, and RRTP uses its default.
     pub receive_buffer: Option<ByteCount>,
-    /// The maximum size of the send buffer, if not the transport's default.
+    /// The maximum size of the send buffer; `None` for the transport's default.
     pub send_buffer: Option<ByteCount>,
-    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does, and with RRTP
-    /// as long as its default has it.
+    /// The time after which a connection without an answer is aborted. `None`: TCP allows the
+    /// stack's default number of consecutive time-outs, and RRTP uses its default times.
     pub user_timeout: Option<Duration>,
-    /// How late its hosts wake, as on a busy machine: a packet that arrived or a timer that expired waits this long, and the
-    /// host then works all that is due. In a chain, where flows share the hosts, the longest delay counts.
+    /// The wake-up latency of its hosts, as on a busy machine: a received packet or an expired
+    /// timer waits this long, then the host processes everything that is due. In a chain, where
+    /// flows share the hosts, the longest latency applies.
     pub wake_up_delay: Duration,
-    /// Whether its mobile suppresses duplicate ACKs according to the base station's marks (TCP-ECN).
+    /// Whether its mobile suppresses duplicate ACKs by the base station's marks (TCP-ECN).
     pub mark_aware: bool,
-    /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside a mobile.
+    /// The access wires of its hosts, if not those of the topology; with mobiles, that of the fixed
+    /// host.
     pub access: Option<Wire>,
 }
 
 impl FlowSpec {
-    /// One bulk transfer from left to right until the end, named after its sender.
+    /// Creates a bulk transfer from left to right until the end of the run, named after its sender.
     pub fn new(sender: Sender) -> Self {
         Self {
             name: sender.to_string(),
@@ -255,7 +261,7 @@ impl FlowSpec {
 }
 
 impl FlowSpec {
-    /// Where its hosts are in a chain, by the number of wires before them.
+    /// The positions of its hosts in a chain, as the number of wires before them.
     pub(crate) fn ends(&self, wires: usize) -> [usize; 2] {
         self.wires.map_or([0, wires], |(first, last)| [first - 1, last])
     }
@@ -275,7 +281,7 @@ pub struct Change {
 pub enum App {
     /// One long transfer.
     Bulk {
-        /// How much; without it, as much as there is time for.
+        /// The amount of data; `None` for a transfer until the end of the run.
         size: Option<ByteCount>,
     },
     /// Sequential requests and responses on one connection.
@@ -284,27 +290,28 @@ pub enum App {
         request: ByteCount,
         /// The size of its response.
         response: ByteCount,
-        /// The mean pause between a response and the next request, exponentially distributed; zero for none.
+        /// The mean pause between a response and the next request, exponentially distributed; zero
+        /// for no pause.
         think: Duration,
-        /// How many requests; without it, as many as there is time for.
+        /// The number of requests; `None` for requests until the end of the run.
         count: Option<u64>,
     },
     /// Many short transfers, each on a new connection.
     ShortFlows {
-        /// The smallest and the largest size; those between are equally likely.
+        /// The smallest and the largest size; sizes are uniformly distributed between them.
         size: (ByteCount, ByteCount),
-        /// The mean pause between the end of a transfer and the begin of the same user's next.
+        /// The mean pause between the end of a transfer and the start of the same user's next one.
         gap: Duration,
-        /// Whether pauses are Pareto-distributed (of shape 1.5); they are all alike without.
+        /// Whether pauses are Pareto-distributed (shape 1.5) instead of constant.
         pareto: bool,
-        /// How many transfer at the same time.
+        /// The number of users, each with one transfer at a time.
         users: u32,
     },
-    /// A message that is echoed, on one connection.
+    /// A message that is echoed repeatedly, on one connection.
     PingPong {
         /// The size of the message.
         size: ByteCount,
-        /// How many times back and forth; without it, as many as there is time for.
+        /// The number of round trips; `None` for round trips until the end of the run.
         count: Option<u64>,
     },
 }

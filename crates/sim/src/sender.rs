@@ -8,7 +8,7 @@ use airtcp_recovery::{Combination, CombinationError};
 use airtcp_rrtp::{Biaz, NetworkKind, NetworkProfile};
 use airtcp_types::Rate;
 
-/// The transport of a flow, and its sender.
+/// The transport of a flow, with its parameters.
 ///
 /// ```
 /// use airtcp_sim::Sender;
@@ -20,11 +20,11 @@ use airtcp_types::Rate;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sender {
-    /// TCP, by these strategies at both ends.
+    /// TCP, with these strategies at both ends.
     Tcp(Combination),
-    /// RRTP over UDP, both ends alike.
+    /// RRTP over UDP, with the same parameters at both ends.
     Rrtp(Rrtp),
-    /// UDP at this constant rate of IP packets.
+    /// UDP at this constant rate, in bits of IP packets.
     Udp(Rate),
 }
 
@@ -45,7 +45,7 @@ pub enum SenderError {
     /// Unknown strategies of TCP.
     #[error(transparent)]
     Combination(#[from] CombinationError),
-    /// RRTP does not take that.
+    /// An invalid parameter of RRTP.
     #[error(
         "`{0}` is not valid for rrtp: write `rrtp:KIND+rate=R+rtt=T+loss=P+sigma=N+phi=N`, where KIND is \
          general or wireless-last-hop, and all of it but `rrtp` may be left out, as in rrtp:general+rate=10mbit"
@@ -66,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// Whether its strategies draw random numbers from the seed: see
+    /// Returns whether the strategies draw random numbers from the seed: see
     /// [`Scenario::is_random`](crate::Scenario::is_random).
     pub fn uses_seed(&self) -> bool {
         match self {
@@ -142,7 +142,7 @@ impl fmt::Display for Sender {
     }
 }
 
-/// As [`Sender`] reads it, without what is usual.
+/// In the syntax of [`Sender`], without default values.
 impl fmt::Display for Rrtp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, profile, biaz } = self;
@@ -157,7 +157,7 @@ impl fmt::Display for Rrtp {
             write!(f, "+rtt={}", spec::show_time(trip))?;
         }
         if let Some(loss) = profile.loss_rate {
-            // A share of one in ten thousand million is beyond what anybody writes.
+            // Rounded to a share of 1e-10, finer than needed.
             write!(f, "+loss={}%", (loss * 1e10).round() / 1e8)?;
         }
         let usual = Biaz::default();

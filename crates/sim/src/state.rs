@@ -11,38 +11,38 @@ use crate::network::{Element, Network, Placed};
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum State {
-    /// Of a sender.
+    /// The state of a sender.
     Sender(SenderState),
-    /// Of a queue.
+    /// The state of a queue.
     Queue(QueueState),
 }
 
-/// A sender that has sent data. RRTP has a rate and no window.
+/// The state of a sender that has sent data. RRTP has a rate and no window.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SenderState {
     /// Time since the start of the run (seconds).
     pub time: f64,
     /// The flow's name in the scenario.
     pub flow: String,
-    /// Which copy, from zero.
+    /// The number of the copy, starting from zero.
     pub copy: u32,
-    /// The host that sends.
+    /// The sending host.
     pub host: String,
-    /// The connection: the port of the end that opened it; `None` of RRTP.
+    /// The port of the end that opened the connection; `None` for RRTP.
     pub port: Option<u16>,
-    /// The congestion window (bytes); `None` of RRTP, as are the two others.
+    /// The congestion window in bytes; this and the next two are `None` for RRTP.
     pub cwnd: Option<ByteCount>,
-    /// The slow-start threshold (bytes), once set.
+    /// The slow-start threshold in bytes, once set.
     pub ssthresh: Option<ByteCount>,
-    /// The data in flight as of the loss detection, "pipe" (bytes).
+    /// The bytes in flight according to the loss detection ("pipe").
     pub in_flight: Option<ByteCount>,
-    /// The smoothed round-trip time (seconds), once measured.
+    /// The smoothed round-trip time in seconds, once measured.
     pub srtt: Option<f64>,
-    /// The pacer's rate, if it paces; RRTP's rate (bit/s).
+    /// The pacing rate, if the sender paces, or RRTP's rate, in bit/s.
     pub pacing_rate: Option<Rate>,
 }
 
-/// The queue of one direction of a link, or of a base station's radio.
+/// The state of the queue of one direction of a link or of a base station's radio.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct QueueState {
     /// Time since the start of the run (seconds).
@@ -57,7 +57,8 @@ pub struct QueueState {
     pub bytes: ByteCount,
 }
 
-/// Reports the present state of every sender, in the order of flows, and of every queue, in the order of nodes.
+/// Reports the current state of all senders, in the order of flows, and of all queues, in the order
+/// of nodes.
 pub(crate) fn report(network: &mut Network, flows: &[FlowSpec], on_state: &mut dyn FnMut(&State)) {
     for placed in &network.flows {
         report_senders(network, &flows[placed.spec].name, placed, on_state);
@@ -68,7 +69,7 @@ pub(crate) fn report(network: &mut Network, flows: &[FlowSpec], on_state: &mut d
         for way in Way::BOTH {
             let (packets, bytes) = match network.world.node_mut(id) {
                 Some(Element::Link(link)) => {
-                    // A link that has nothing to give has not worked its queue up to now.
+                    // Processes the queue up to now: `queued` reports the state at the last call.
                     link.occupancy(way, now);
                     link.queued(way)
                 }

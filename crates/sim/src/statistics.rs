@@ -27,7 +27,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of these values, assumed to be independent and normally distributed.
+    /// Calculates the interval of values that are assumed to be independent and normally
+    /// distributed.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 {
@@ -45,7 +46,7 @@ impl Interval {
         Self { mean, half_width, sd, n: n as u64 }
     }
 
-    /// The lower and the upper bound; both are the mean if there is no interval.
+    /// Returns the lower and the upper bound; both are the mean if there is no interval.
     pub fn bounds(&self) -> (f64, f64) {
         let half = self.half_width.unwrap_or(0.0);
         (self.mean - half, self.mean + half)
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn the_quantiles_are_those_of_the_tables() {
         for (n, t) in [(2, 12.706), (5, 2.776), (10, 2.262), (30, 2.045), (1_000, 1.962)] {
-            // Half ones and half minus ones, with a zero where they do not pair.
+            // As many ones as minus ones, and a zero if the number is odd.
             let values: Vec<f64> = (0..n)
                 .map(|i| if n % 2 == 1 && i == 0 { 0.0 } else { [1.0, -1.0][i % 2] })
                 .collect();
@@ -77,7 +78,7 @@ mod tests {
         let mut stream = Stream::new(5, 0);
         let trials = 4_000;
         let hits = (0..trials).filter(|_| {
-            // The sum of twelve is close to normal, with mean 6.
+            // The sum of twelve uniform numbers is approximately normal, with mean 6.
             let mut value = || (0..12).map(|_| stream.next_f64()).sum::<f64>();
             let values: Vec<f64> = (0..8).map(|_| value()).collect();
             let (low, high) = Interval::of(&values).bounds();

@@ -2,7 +2,7 @@
 
 use crate::Summary;
 
-/// What a [`Summary`] is made from, without keeping the values (Welford's method).
+/// The state for a [`Summary`], without storing the values (Welford's method).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Running {
     count: u64,

@@ -1,17 +1,17 @@
-//! The world: nodes, wires and virtual time.
+//! The event loop: nodes, wires and virtual time.
 
 use airtcp_types::{Crossing, Instant, Node, NodeId, Observer, PortId};
 
 use crate::agenda::Agenda;
 
-/// So much happens at one instant only if time stands still.
+/// The maximum number of calls at one instant before the run counts as stuck.
 const MAX_AT_ONCE: u64 = 20_000_000;
 
 /// Nodes, the wires between their ports, and virtual time.
 ///
-/// A wire delivers at once: delay is in links. Time goes from deadline to deadline; of several at the same
-/// time, the node that was added first has its turn first. Only nodes that have something to do are touched, so
-/// that what an event costs does not depend on how many others are idle.
+/// A wire delivers at once; delay is in links. Time advances from deadline to deadline; of several
+/// nodes due at the same time, the one added first runs first. Only nodes with something to do are
+/// called, so the cost of an event does not depend on the number of idle nodes.
 ///
 /// ```
 /// use airtcp_link::Link;
@@ -37,10 +37,11 @@ pub struct World<N> {
     now: Instant,
     places: Vec<Place<N>>,
     agenda: Agenda,
-    /// Nodes that are being asked for packets, each by a packet from the one before it.
+    /// The stack of nodes that are polled for packets; each was called with a packet from the one
+    /// before it.
     asked: Vec<u32>,
     touches: u64,
-    /// The same when time last went on.
+    /// The value of `touches` when time last advanced.
     touched_before: u64,
     unwired: u64,
 }
@@ -48,11 +49,11 @@ pub struct World<N> {
 #[derive(Debug)]
 struct Place<N> {
     node: N,
-    /// What each port is wired to.
+    /// The node and port at the other end of each port's wire.
     wires: Vec<Option<(u32, PortId)>>,
 }
 
-/// The error when nodes never stop at one instant, so that time does not advance.
+/// The error if nodes keep sending at one instant, so that time does not advance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the simulated time does not advance at {0:?}: give the links a rate or a delay")]
 pub struct Stuck(pub Instant);
@@ -75,7 +76,7 @@ impl<N: Node> World<N> {
     ///
     /// # Panics
     ///
-    /// With more than 2^32 nodes.
+    /// If there are more than 2^32 nodes.
     pub fn add(&mut self, node: N) -> NodeId {
         let id = u32::try_from(self.places.len()).expect("memory ends long before 2^32 nodes");
         self.agenda.set(id, node.poll_timeout());
@@ -83,7 +84,7 @@ impl<N: Node> World<N> {
         NodeId(id)
     }
 
-    /// Wires two ports, either of which may be wired again later. A node that is not there has no ports.
+    /// Connects two ports, replacing their earlier wires. A node that does not exist has no ports.
     pub fn connect(&mut self, one: (NodeId, PortId), other: (NodeId, PortId)) {
         for ((from, port), (to, far)) in [(one, other), (other, one)] {
             let Some(place) = self.places.get_mut(from.0 as usize) else { return };
@@ -95,37 +96,37 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// The time.
+    /// Returns the virtual time.
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, id: NodeId) -> Option<&N> {
         self.places.get(id.0 as usize).map(|place| &place.node)
     }
 
-    /// A node, to be asked what needs it changed. What it has to do because of it waits for its next turn.
+    /// Returns a node for changes. The effects of a change wait until the node is called next.
     pub fn node_mut(&mut self, id: NodeId) -> Option<&mut N> {
         self.places.get_mut(id.0 as usize).map(|place| &mut place.node)
     }
 
-    /// Every node, in the order of their ids.
+    /// Returns all nodes, in the order of their ids.
     pub fn nodes(&self) -> impl Iterator<Item = &N> {
         self.places.iter().map(|place| &place.node)
     }
 
-    /// The number of packets and timers that were processed.
+    /// Returns the number of packets and timers that were processed.
     pub const fn touches(&self) -> u64 {
         self.touches
     }
 
-    /// Packets sent by a port without a wire.
+    /// Returns the number of packets sent through ports without a wire.
     pub const fn unwired(&self) -> u64 {
         self.unwired
     }
 
-    /// Gives a packet to a node now, and sees to what follows from it.
+    /// Delivers a packet to a node now, and processes the consequences.
     pub fn deliver(
         &mut self,
         id: NodeId,
@@ -141,7 +142,7 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// Has a node do something now, at nobody's word, and sees to what follows from it; `None` if there is no such
+    /// Calls a function on a node now, and processes the consequences; `None` if there is no such
     /// node.
     pub fn act<T>(
         &mut self,
@@ -160,7 +161,7 @@ impl<N: Node> World<N> {
     ///
     /// # Errors
     ///
-    /// If time stands still.
+    /// [`Stuck`] if time does not advance.
     pub fn run_until(
         &mut self,
         end: Instant,
@@ -192,14 +193,14 @@ impl<N: Node> World<N> {
         self.touches - self.touched_before > MAX_AT_ONCE
     }
 
-    /// Passes on whatever a node has to send, and whatever follows from it now.
+    /// Delivers the packets that a node has to send, and those sent in response at the same time.
     ///
-    /// A node that was given a packet is asked before the next is given, so that packets which come at one
-    /// instant are no batch.
+    /// A node that received a packet is polled before the next packet is delivered: packets that
+    /// arrive at the same time are not batched.
     fn drain(&mut self, first: u32, observer: &mut (impl Observer + ?Sized)) {
         let now = self.now;
         self.asked.push(first);
-        // Nodes that answer each other without end would never come to the next deadline.
+        // Nodes that respond to each other forever would never get to the next deadline.
         while let Some(&id) = self.asked.last() {
             if self.is_stuck() {
                 self.asked.clear();
@@ -241,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what it is given, and sends what it has.
+    /// A node that stores received packets, and sends its own.
     #[derive(Default)]
     struct Mailbox(Vec<Packet>, Option<Packet>);
 
@@ -274,7 +275,7 @@ mod tests {
         world.act(one, &mut (), |node, _| node.1 = Some(packet.clone()));
         assert_eq!(world.node(other).map(|node| node.0.as_slice()), Some([packet].as_slice()));
         assert_eq!(world.act(NodeId(2), &mut (), |_, now| now), None);
-        // However often that is, time goes on between.
+        // No limit on such calls in total, as time advances between them.
         for millis in 1..=3 {
             world.touches += MAX_AT_ONCE / 2;
             let now = Instant::from_millis(millis);
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Sends whenever it is asked.
+    /// A node that always has a packet to send.
     struct Spring;
 
     impl Node for Spring {

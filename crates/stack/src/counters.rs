@@ -1,11 +1,11 @@
-//! Counters of the stack, with the names of `nstat`.
+//! Counters of the stack, named as in `nstat`.
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
         /// Counters of a host since its creation.
         ///
-        /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions, as
-        /// the kernel's TCP counters do.
+        /// Field names are `nstat`'s names in snake case. TCP and UDP counters include both IP
+        /// versions, as the kernel's TCP counters do.
         #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
         #[non_exhaustive]
         pub struct Counters {
@@ -13,19 +13,20 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Every counter's name, as `nstat` spells it, and its value, in a fixed order.
+            /// Returns the name, as `nstat` spells it, and the value of every counter, in a fixed
+            /// order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)+].into_iter()
             }
 
-            /// Every counter's name, and its meaning in one sentence, in the order of
+            /// Returns the name of every counter and its meaning in one sentence, in the order of
             /// [`iter`](Self::iter).
             pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
                 [$(($name, concat!($($doc),+).trim_ascii()),)+].into_iter()
             }
         }
 
-        /// What several hosts have counted together.
+        /// Adds up the counters of several hosts.
         impl std::iter::Sum for Counters {
             fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
                 all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
@@ -37,13 +38,13 @@ macro_rules! counters {
 counters! {
     /// IPv4 packets that arrived.
     ip_in_receives: "IpInReceives",
-    /// IPv4 packets dropped for their header: version, lengths, checksum.
+    /// IPv4 packets dropped because of an invalid header: version, lengths, checksum.
     ip_in_hdr_errors: "IpInHdrErrors",
-    /// IPv4 packets dropped for an address: not for this host, or a source that no host may have.
+    /// IPv4 packets dropped because they are not for this host, or have an invalid source address.
     ip_in_addr_errors: "IpInAddrErrors",
     /// IPv4 packets of a protocol that the host does not support.
     ip_in_unknown_protos: "IpInUnknownProtos",
-    /// IPv4 packets given to a protocol.
+    /// IPv4 packets delivered to a protocol.
     ip_in_delivers: "IpInDelivers",
     /// IPv4 packets sent.
     ip_out_requests: "IpOutRequests",
@@ -55,11 +56,11 @@ counters! {
     ip_reasm_oks: "IpReasmOKs",
     /// IPv4 fragments refused, and incomplete packets dropped.
     ip_reasm_fails: "IpReasmFails",
-    /// IPv4 packets dropped because fragments were missing when the time limit expired.
+    /// IPv4 packets dropped because their reassembly timed out.
     ip_reasm_timeout: "IpReasmTimeout",
     /// IPv4 packets dropped because fragments overlapped.
     ip_ext_reasm_overlaps: "IpExtReasmOverlaps",
-    /// IPv4 packets not sent because they would have had to be fragmented.
+    /// IPv4 packets not sent because they would need fragmentation.
     ip_frag_fails: "IpFragFails",
     /// IPv4 packets shorter than their header says.
     ip_ext_in_truncated_pkts: "IpExtInTruncatedPkts",
@@ -69,15 +70,15 @@ counters! {
     ip_ext_in_csum_errors: "IpExtInCsumErrors",
     /// IPv4 multicast and broadcast packets that arrived; the host listens to none.
     ip_ext_in_mcast_pkts: "IpExtInMcastPkts",
-    /// Packets of both IP versions handed to the next sibling because no flow here has them.
+    /// Packets of both IP versions passed to the next sibling because they match no flow here.
     ip_ext_handed_over: "IpExtHandedOver",
-    /// Packets for the next sibling that were dropped: too many wait there, or it has ended.
+    /// Packets for the next sibling dropped because its queue was full, or it has ended.
     ip_ext_hand_over_drops: "IpExtHandOverDrops",
     /// IPv6 packets that arrived.
     ip6_in_receives: "Ip6InReceives",
-    /// IPv6 packets dropped for their header.
+    /// IPv6 packets dropped because of an invalid header.
     ip6_in_hdr_errors: "Ip6InHdrErrors",
-    /// IPv6 packets dropped for an address.
+    /// IPv6 packets dropped because they are not for this host, or have an invalid source address.
     ip6_in_addr_errors: "Ip6InAddrErrors",
     /// IPv6 packets of a protocol that the host does not support.
     ip6_in_unknown_protos: "Ip6InUnknownProtos",
@@ -85,7 +86,7 @@ counters! {
     ip6_in_truncated_pkts: "Ip6InTruncatedPkts",
     /// IPv6 multicast packets that arrived; the host listens to none.
     ip6_in_mcast_pkts: "Ip6InMcastPkts",
-    /// IPv6 packets given to a protocol.
+    /// IPv6 packets delivered to a protocol.
     ip6_in_delivers: "Ip6InDelivers",
     /// IPv6 packets sent.
     ip6_out_requests: "Ip6OutRequests",
@@ -97,16 +98,16 @@ counters! {
     ip6_reasm_oks: "Ip6ReasmOKs",
     /// IPv6 fragments refused, and incomplete packets dropped.
     ip6_reasm_fails: "Ip6ReasmFails",
-    /// IPv6 packets dropped because fragments were missing when the time limit expired.
+    /// IPv6 packets dropped because their reassembly timed out.
     ip6_reasm_timeout: "Ip6ReasmTimeout",
     /// IPv6 packets dropped because fragments overlapped.
     ip6_reasm_overlaps: "Ip6ReasmOverlaps",
-    /// IPv6 packets not sent because they would have had to be fragmented.
+    /// IPv6 packets not sent because they would need fragmentation.
     ip6_frag_fails: "Ip6FragFails",
 
     /// ICMP messages that arrived.
     icmp_in_msgs: "IcmpInMsgs",
-    /// ICMP messages that are malformed, or concern nothing that is known here.
+    /// ICMP messages that are malformed, or match no socket.
     icmp_in_errors: "IcmpInErrors",
     /// ICMP messages with a bad checksum.
     icmp_in_csum_errors: "IcmpInCsumErrors",
@@ -134,7 +135,7 @@ counters! {
     icmp_out_rate_limit_echo: "IcmpOutRateLimitEcho",
     /// ICMPv6 messages that arrived.
     icmp6_in_msgs: "Icmp6InMsgs",
-    /// ICMPv6 messages that are malformed, or concern nothing that is known here.
+    /// ICMPv6 messages that are malformed, or match no socket.
     icmp6_in_errors: "Icmp6InErrors",
     /// ICMPv6 messages with a bad checksum.
     icmp6_in_csum_errors: "Icmp6InCsumErrors",
@@ -173,7 +174,7 @@ counters! {
     udp_in_errors: "UdpInErrors",
     /// UDP sockets not bound because every port was in use.
     udp_ports_taken: "UdpPortsTaken",
-    /// Reports of routers that a datagram was too large, which are ignored.
+    /// ICMP errors about a datagram above the path MTU, which are ignored.
     udp_pmtu_ignored: "UdpPmtuIgnored",
     /// UDP datagrams sent.
     udp_out_datagrams: "UdpOutDatagrams",
@@ -182,7 +183,7 @@ counters! {
     /// UDP datagrams with a bad checksum.
     udp_in_csum_errors: "UdpInCsumErrors",
 
-    /// Connections opened from here.
+    /// Connections opened by this host.
     tcp_active_opens: "TcpActiveOpens",
     /// Connections opened by a peer.
     tcp_passive_opens: "TcpPassiveOpens",
@@ -206,7 +207,7 @@ counters! {
     tcp_in_csum_errors: "TcpInCsumErrors",
     /// SYN cookies sent.
     tcp_ext_syncookies_sent: "TcpExtSyncookiesSent",
-    /// SYN cookies returned.
+    /// Valid SYN cookies received.
     tcp_ext_syncookies_recv: "TcpExtSyncookiesRecv",
     /// ACKs without a connection and without a valid cookie, while cookies are in use.
     tcp_ext_syncookies_failed: "TcpExtSyncookiesFailed",
@@ -234,13 +235,13 @@ counters! {
     tcp_ext_no_ports: "TcpExtNoPorts",
     /// ICMP errors about segments that are not outstanding.
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
-    /// Reductions of a connection's packet size because of a router's report.
+    /// Reductions of a connection's packet size because of an ICMP error.
     tcp_ext_pmtu_lowered: "TcpExtPmtuLowered",
-    /// Reports of routers that a packet was too large, which were refused as invalid.
+    /// ICMP errors with an invalid path MTU, which were ignored.
     tcp_ext_pmtu_refused: "TcpExtPmtuRefused",
     /// Reductions of a connection's packet size because large packets timed out repeatedly.
     tcp_ext_pmtu_black_holes: "TcpExtPmtuBlackHoles",
-    /// Packet sizes restored because the time-outs were an outage.
+    /// Packet sizes restored because an outage had caused the time-outs.
     tcp_ext_pmtu_restored: "TcpExtPmtuRestored",
     /// Connections whose TIME-WAIT ended.
     tcp_ext_tw: "TcpExtTW",
@@ -248,13 +249,13 @@ counters! {
     tcp_ext_time_wait_overflow: "TcpExtTCPTimeWaitOverflow",
     /// Connections in TIME-WAIT replaced by a new one.
     tcp_ext_tw_recycled: "TcpExtTWRecycled",
-    /// Segments refused by their timestamp (PAWS).
+    /// Segments refused because of an old timestamp (PAWS).
     tcp_ext_paws_estab: "TcpExtPAWSEstab",
     /// Segments refused because the negotiated timestamp was missing.
     tcp_ext_timestamp_missing: "TcpExtTimestampMissing",
     /// Segments refused because they had no ACK.
     tcp_ext_ack_missing: "TcpExtAckMissing",
-    /// RSTs outside the window, or in SYN-SENT without the number of our SYN.
+    /// RSTs outside the window, or in SYN-SENT without an ACK of the SYN.
     tcp_ext_out_of_window_rsts: "TcpExtOutOfWindowRsts",
     /// ACKs of data that was not sent, during a handshake; each gets a RST.
     tcp_ext_handshake_bad_ack: "TcpExtHandshakeBadAck",
@@ -282,15 +283,16 @@ counters! {
     tcp_ext_fast_retrans: "TcpExtTCPFastRetrans",
     /// SYN or SYN-ACK retransmissions.
     tcp_ext_syn_retrans: "TcpExtTCPSynRetrans",
-    /// Reductions undone by timestamps, or because the segments to retransmit had arrived.
+    /// Window reductions undone because of timestamps, or because the segments to retransmit had
+    /// arrived.
     tcp_ext_full_undo: "TcpExtTCPFullUndo",
-    /// Reductions undone because all retransmissions arrived twice (DSACK).
+    /// Window reductions undone because all retransmissions arrived twice (DSACK).
     tcp_ext_dsack_undo: "TcpExtTCPDSACKUndo",
     /// Time-outs undone by F-RTO.
     tcp_ext_spurious_rtos: "TcpExtTCPSpuriousRTOs",
     /// DSACKs sent for data below the cumulative ACK.
     tcp_ext_dsack_old_sent: "TcpExtTCPDSACKOldSent",
-    /// DSACKs sent for data above it.
+    /// DSACKs sent for data above the cumulative ACK.
     tcp_ext_dsack_ofo_sent: "TcpExtTCPDSACKOfoSent",
     /// DSACKs received.
     tcp_ext_dsack_recv: "TcpExtTCPDSACKRecv",
@@ -304,9 +306,9 @@ counters! {
     tcp_ext_ofo_quota: "TcpExtOFOQuota",
     /// Segments with data that arrived while the window was closed.
     tcp_ext_zero_window_drop: "TcpExtTCPZeroWindowDrop",
-    /// Times that the offered window closed.
+    /// Transitions of the offered window to zero.
     tcp_ext_to_zero_window_adv: "TcpExtTCPToZeroWindowAdv",
-    /// Times that the offered window opened again.
+    /// Transitions of the offered window from zero.
     tcp_ext_from_zero_window_adv: "TcpExtTCPFromZeroWindowAdv",
     /// Window probes sent.
     tcp_ext_win_probe: "TcpExtTCPWinProbe",
@@ -324,14 +326,14 @@ counters! {
     tcp_ext_ack_skipped_paws: "TcpExtTCPACKSkippedPAWS",
     /// Repeated SYNs not answered because of the limit of the connection.
     tcp_ext_ack_skipped_syn_recv: "TcpExtTCPACKSkippedSynRecv",
-    /// Segments that begin beyond the window.
+    /// Segments that start beyond the window.
     tcp_ext_beyond_window: "TcpExtBeyondWindow",
     /// SYNs in a synchronised state (RFC 5961 section 4).
     tcp_ext_syn_challenge: "TcpExtTCPSYNChallenge",
-    /// Corrupted segments whose header is corrupted, too (HACK).
+    /// Corrupted segments with a corrupted header (HACK).
     tcp_ext_hack_hdr_errors: "TcpExtHackHdrErrors",
-    /// Corrupted segments with an intact header that were not answered: outside the window, of no
-    /// connection, or of one without HACK.
+    /// Corrupted segments with an intact header that were not answered: outside the window, without
+    /// a connection, or on a connection without HACK.
     tcp_ext_hack_unanswered: "TcpExtHackUnanswered",
     /// Special ACKs sent for segments with an intact header and corrupted data (HACK).
     tcp_ext_hack_acks_sent: "TcpExtHackAcksSent",
@@ -351,7 +353,7 @@ counters! {
     tcp_ext_abort_on_close: "TcpExtTCPAbortOnClose",
     /// Connections aborted because data was not acknowledged within the linger time.
     tcp_ext_abort_on_linger: "TcpExtTCPAbortOnLinger",
-    /// Connections aborted after too many time-outs, or probes without an answer.
+    /// Connections aborted after too many time-outs or unanswered probes.
     tcp_ext_abort_on_timeout: "TcpExtTCPAbortOnTimeout",
 }
 

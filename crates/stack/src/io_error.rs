@@ -5,21 +5,21 @@ use std::io::{self, ErrorKind};
 use crate::host::HostError;
 use crate::tcp::{TcpError, Unreachable};
 
-/// The text stays the host's.
+/// The error's text is that of the [`HostError`].
 impl From<HostError> for io::Error {
     fn from(error: HostError) -> Self {
         Self::new(host_kind(&error), error)
     }
 }
 
-/// Why a connection ended.
+/// The error's text is that of the [`TcpError`].
 impl From<TcpError> for io::Error {
     fn from(error: TcpError) -> Self {
         Self::new(tcp_kind(error), error)
     }
 }
 
-/// What the network reported.
+/// The error's text is that of the [`Unreachable`].
 impl From<Unreachable> for io::Error {
     fn from(error: Unreachable) -> Self {
         Self::new(unreachable_kind(error), error)
@@ -56,11 +56,11 @@ const fn tcp_kind(error: TcpError) -> ErrorKind {
     }
 }
 
-/// The kind that Linux makes of it.
+/// The kind of the error code that Linux reports for this ICMP error.
 const fn unreachable_kind(error: Unreachable) -> ErrorKind {
     match error {
         Unreachable::Network => ErrorKind::NetworkUnreachable,
-        // A closed port is a refusal, whoever reports it.
+        // Linux reports ECONNREFUSED for a closed port.
         Unreachable::Port => ErrorKind::ConnectionRefused,
         Unreachable::Host | Unreachable::Prohibited | Unreachable::Protocol => {
             ErrorKind::HostUnreachable

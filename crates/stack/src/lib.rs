@@ -1,10 +1,11 @@
 //! A TCP/IP stack as one state machine: IPv4, IPv6, ICMP, UDP and TCP.
 //!
-//! [`host::Host`] is a [`Node`](airtcp_types::Node): packets and the time go in; packets, events and
-//! a next deadline come out. Applications hold [`host::SocketId`]s and ask the host which of them are
-//! ready. Nothing there reads a clock, draws a random number or waits: keys and time are handed in.
+//! [`host::Host`] is a [`Node`](airtcp_types::Node): its inputs are packets and the current time;
+//! its outputs are packets, events and the next deadline. Applications hold [`host::SocketId`]s and
+//! ask the host which sockets are ready. The crate never reads a clock, draws a random number or
+//! blocks: the caller supplies the time and the secret from which random values are derived.
 //!
-//! Two hosts, joined by hand:
+//! Two hosts in one process exchange packets:
 //!
 //! ```
 //! use airtcp_stack::{Host, HostConfig};
@@ -39,7 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate `airtcp-net` drives a host on a device in real time and has sockets for tokio.
+//! The crate `airtcp-net` drives a host on a device in real time and provides tokio sockets.
 #![forbid(unsafe_code)]
 
 pub mod counters;

@@ -19,7 +19,7 @@ impl Write for Lines {
     }
 }
 
-/// Does `work`, and gives what this thread told meanwhile, line by line.
+/// Runs `work` and returns the lines that it logged on this thread.
 pub(crate) fn logged(work: impl FnOnce()) -> Vec<String> {
     let lines = Lines::default();
     let writer = lines.clone();

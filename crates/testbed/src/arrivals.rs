@@ -1,4 +1,4 @@
-//! Records how much of a stream had arrived at which time.
+//! Records the amount of a stream that has arrived, over time.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use airtcp_types::{ByteCount, Rate};
 
 use crate::Stream;
 
-/// Between two looks.
+/// The time between two samples.
 const STEP: Duration = Duration::from_millis(20);
-/// How much of a stream had arrived, every 20 ms.
+/// The amount of a stream that has arrived, every 20 ms.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     start: Instant,
@@ -17,31 +17,33 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// A rate is one over at least so long: an ACK that fills a hole brings much at once.
+    /// The minimum interval for a rate, because an ACK that fills a hole releases much data at
+    /// once.
     pub const SPAN: Duration = Duration::from_millis(500);
 
-    /// Of a stream, from now on.
+    /// Starts recording a stream.
     pub fn of(stream: &Stream) -> Self {
         Self { start: Instant::now(), looks: vec![(Duration::ZERO, stream.arrived())] }
     }
 
-    /// The time since it was begun.
+    /// Returns the time since the start of the recording.
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Each look: when, and what had arrived.
+    /// Returns the samples: time and bytes.
     pub fn looks(&self) -> &[(Duration, ByteCount)] {
         &self.looks
     }
 
-    /// Payload per time between two times.
+    /// Returns the payload rate between two times.
     pub fn rate(&self, from: Duration, to: Duration) -> Rate {
         let (before, after) = (self.at(from), self.at(to));
         Rate::from_bytes_over(after - before, to.saturating_sub(from))
     }
 
-    /// How long after `from` the stream had `rate` over half a second. `None` if it had not until the end.
+    /// Returns how long after `from` the stream reaches `rate` over half a second; `None` if it
+    /// does not until the end.
     pub fn has_rate_after(&self, from: Duration, rate: Rate) -> Option<Duration> {
         let last = self.looks.last()?.0;
         let begins = self.looks.iter().map(|(at, _)| *at).filter(|at| *at >= from);
@@ -50,13 +52,14 @@ impl Arrivals {
         begins.find(|at| self.rate(*at, *at + Self::SPAN) >= rate).map(|at| at - from)
     }
 
-    /// How long after `from` so much had arrived. `None` if it had not until the end.
+    /// Returns how long after `from` this number of bytes has arrived; `None` if it has not until
+    /// the end.
     pub fn has_bytes_after(&self, from: Duration, bytes: ByteCount) -> Option<Duration> {
         let at = self.looks.iter().find(|(_, arrived)| *arrived >= bytes)?.0;
         Some(at.saturating_sub(from))
     }
 
-    /// What had arrived by then.
+    /// Returns the number of bytes that have arrived by this time.
     pub fn at(&self, time: Duration) -> ByteCount {
         let after = self.looks.partition_point(|(at, _)| *at <= time);
         self.looks[..after].last().map_or(ByteCount::ZERO, |(_, bytes)| *bytes)
@@ -68,7 +71,7 @@ impl Arrivals {
 }
 
 impl Stream {
-    /// Lets time pass, and looks all the while.
+    /// Waits for this time, and records samples.
     ///
     /// # Errors
     /// Those of [`wait`](Self::wait).
@@ -90,7 +93,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// So many bytes a millisecond in turn, each for a second.
+    /// Arrivals with these rates in bytes per millisecond, for a second each.
     fn arrivals(rates: &[u64]) -> Arrivals {
         let mut looks = vec![(Duration::ZERO, ByteCount::ZERO)];
         for (second, rate) in (0..).zip(rates) {
@@ -109,7 +112,7 @@ mod tests {
         assert_eq!(rate, Rate::from_bits_per_sec(800_000));
         assert_eq!(arrivals.has_rate_after(ms(0), rate), Some(ms(0)));
         assert_eq!(arrivals.has_rate_after(ms(2_000), rate), Some(ms(2_000)));
-        // Nine tenths of it: a tenth of half a second at half of it.
+        // Nine tenths of it: a tenth of half a second has half the rate.
         let most = Rate::from_bits_per_sec(720_000);
         assert_eq!(arrivals.has_rate_after(ms(2_000), most), Some(ms(1_900)));
         let more = Rate::from_bits_per_sec(900_000);

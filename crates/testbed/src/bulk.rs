@@ -1,4 +1,4 @@
-//! A bulk transfer across a dumbbell, for a time.
+//! A bulk transfer across a dumbbell, for a given time.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,48 +9,49 @@ use airtcp_types::{ByteCount, Node, Rate};
 use crate::dumbbell::Dumbbell;
 use crate::stream::{Course, Ended};
 
-/// A transfer to be made.
+/// The parameters of a transfer.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// [`Way::Forth`]: the left host sends.
+    /// The direction. [`Way::Forth`]: the left host sends.
     pub way: Way,
-    /// Over IPv6, and not IPv4.
+    /// Whether to use IPv6 instead of IPv4.
     pub is_ipv6: bool,
-    /// The congestion control of a sender that is the kernel; the system's if none is named.
+    /// The congestion control of a kernel sender; `None` for the system's default.
     pub congestion: Option<String>,
-    /// What passes before bytes count.
+    /// The time before the measurement.
     pub warm_up: Duration,
-    /// For how long they count.
+    /// The duration of the measurement.
     pub time: Duration,
 }
 
-/// What came of it.
+/// The result of a transfer.
 #[derive(Clone, Debug)]
 pub struct Bulked {
-    /// Bytes that the receiving application read in the time that counts: in order, and compared.
+    /// Bytes that the receiving application read in order and verified during the measurement.
     pub bytes: ByteCount,
-    /// The time that counts, as the clock had it.
+    /// The actual duration of the measurement.
     pub time: Duration,
-    /// Segments sent again, from the first to the end of the time.
+    /// Retransmitted segments, from the start of the transfer to the end of the measurement.
     pub retransmissions: u64,
-    /// What sent: `kernel cubic`, or a combination's name.
+    /// The sender: `kernel cubic`, or the name of a combination.
     pub sender: String,
 }
 
 impl Bulked {
-    /// Payload per time.
+    /// Returns the payload received per time.
     pub fn goodput(&self) -> Rate {
         Rate::from_bytes_over(self.bytes, self.time)
     }
 }
 
 impl<N: Node + Send + 'static> Dumbbell<N> {
-    /// Sends as much as the time allows, then breaks the connection off.
+    /// Sends data for the given time, then aborts the connection.
     ///
-    /// Several at once share what is between the hosts.
+    /// Concurrent transfers share the node between the hosts.
     ///
     /// # Errors
-    /// The connection does not open or breaks; a byte differs; the kernel does not know the congestion control.
+    /// The connection cannot be opened or breaks, a byte differs, or the kernel does not know the
+    /// congestion control.
     pub async fn bulk(&self, bulk: &Bulk) -> io::Result<Bulked> {
         let Bulk { way, is_ipv6, congestion, warm_up, time } = bulk.clone();
         let mut stream = self.stream(&Course { way, is_ipv6, congestion }).await?;

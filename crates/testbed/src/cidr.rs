@@ -1,4 +1,4 @@
-//! An address and the length of its network's prefix.
+//! An address with a prefix length.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::TestbedError;
 
-/// An address and the length of its network's prefix in bits (RFC 4632 section 3.1).
+/// An address with the length of its network's prefix in bits (RFC 4632 section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Cidr {
     /// The address, host bits included.

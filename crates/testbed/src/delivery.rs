@@ -1,4 +1,4 @@
-//! A number of bytes across a dumbbell, every one compared at the other end.
+//! A transfer of a number of bytes across a dumbbell, each verified at the receiver.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,23 +13,23 @@ use crate::peer;
 
 const SEED: u64 = 4;
 
-/// What came of it.
+/// The result of a transfer.
 #[derive(Clone, Debug)]
 pub struct Delivered {
-    /// From the call until the receiver has all of it, and the stream's end.
+    /// The time from the call until the receiver has all data and the end of the stream.
     pub time: Duration,
-    /// What the sender tells of itself at the end.
+    /// The sender's connection information at the end.
     pub info: Info,
 }
 
 impl<N: Node + Send + 'static> Dumbbell<N> {
-    /// Sends `bytes` from the left host, a stack, to the right one, which compares every byte.
+    /// Sends `bytes` from the left host, a stack, to the right one, which verifies every byte.
     ///
-    /// There is no limit to the time it takes: dropping the future gives it up with the dumbbell.
+    /// The transfer has no time limit. To cancel it, drop the future and the dumbbell.
     ///
     /// # Errors
-    /// The connection does not open or breaks; a byte differs, is missing or is too many; the left host is the
-    /// kernel, which tells nothing of itself.
+    /// The connection cannot be opened or breaks, a byte differs, or the number of bytes is wrong;
+    /// the left host is the kernel, which has no connection information.
     pub async fn deliver(&self, bytes: ByteCount) -> io::Result<Delivered> {
         let End::Stack(stack, namespace) = self.left() else {
             return Err(io::Error::new(
@@ -57,7 +57,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
             let received = peer::upload(&mut stream, SEED, bytes.0).await?;
             Ok::<_, io::Error>((received, stream.info()?))
         });
-        // A receiver that finds a difference hangs up: its error is the first, and the one that tells.
+        // A receiver that finds a difference closes the connection: its error comes first, and has
+        // the cause.
         let receiving = async { receiving.await.map_err(io::Error::other)? };
         let sending = async { sending.await.map_err(io::Error::other)? };
         let (end, (received, info)) = tokio::try_join!(receiving, sending)?;
@@ -69,7 +70,8 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     }
 }
 
-/// Reads to the end of the stream, compares, answers with the number of bytes, and tells when the end was there.
+/// Reads to the end of the stream, verifies the data, sends the number of bytes; returns the time
+/// of the stream's end.
 async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Instant> {
     let bytes = peer::receive(&mut stream, SEED).await?;
     let end = Instant::now();

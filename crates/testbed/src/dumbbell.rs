@@ -1,4 +1,4 @@
-//! Two hosts and an emulated link between them, or another node, with real packets.
+//! Two hosts with an emulated link or another node between them, and real packets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,47 +14,49 @@ use airtcp_types::{Instant, Node, NodeId, Observer};
 use crate::emulator::Emulator;
 use crate::{Cidr, Namespace, TestbedError};
 
-/// The device by which a namespace reaches the link.
+/// The name of a namespace's device towards the link.
 const LINK: &str = "link0";
-/// The device of a stack.
+/// The name of a stack's device.
 const AIR: &str = "air0";
 const MTU: u32 = 1500;
 
-/// What a [`Dumbbell`] is made of.
+/// The parts of a [`Dumbbell`].
 pub struct Plan<N = Link> {
-    /// Whose TCP is at port 0 of the node.
+    /// The host at port 0 of the node.
     pub left: Host,
-    /// Whose TCP is at port 1 of the node.
+    /// The host at port 1 of the node.
     pub right: Host,
-    /// What is between them.
+    /// The node between the hosts.
     pub node: N,
     /// The clock of the node and of the stacks.
     pub clock: Clock,
-    /// Who is shown the node and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
-    /// [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
+    /// The observer of the node and the hosts, which have the IDs [`Dumbbell::LEFT`],
+    /// [`Dumbbell::LINK`] and [`Dumbbell::RIGHT`]. For a kernel host there are packets but no
+    /// events.
     pub observer: Option<Arc<Mutex<dyn Observer + Send>>>,
-    /// Has the node make events, or make none.
+    /// Enables or disables the events of the node.
     pub set_events: fn(&mut N, bool),
 }
 
-/// Whose TCP a host runs.
+/// The TCP of a host.
 #[derive(Clone, Debug)]
 pub enum Host {
-    /// The Linux kernel's.
+    /// The Linux kernel.
     Kernel,
-    /// Ours, with these settings; the addresses are the dumbbell's.
+    /// An airtcp stack with this configuration; the addresses are those of the dumbbell.
     Stack(Box<HostConfig>),
 }
 
 impl Plan {
-    /// Two hosts at the ends of `link`.
+    /// Creates a plan with two hosts at the ends of `link`.
     pub fn new(left: Host, link: Link, right: Host) -> Self {
         Self::over(left, link, right, Link::set_events)
     }
 }
 
 impl<N> Plan<N> {
-    /// Two hosts at ports 0 and 1 of `node`, which makes events if there is an observer: `set_events` tells it.
+    /// Creates a plan with two hosts at ports 0 and 1 of `node`. `set_events` enables the node's
+    /// events if there is an observer.
     pub fn over(left: Host, node: N, right: Host, set_events: fn(&mut N, bool)) -> Self {
         Self { left, right, node, clock: Clock::start(), observer: None, set_events }
     }
@@ -67,25 +69,25 @@ impl<N> fmt::Debug for Plan<N> {
     }
 }
 
-/// One of the two hosts.
+/// A host of a dumbbell.
 #[derive(Debug)]
 pub enum End {
-    /// The kernel's, in this namespace: what is run inside has its sockets.
+    /// The kernel in this namespace, whose sockets are used by what runs inside.
     Kernel(Namespace),
-    /// Our stack, on a TUN device of its own. The kernel of the namespace routes between that one and the
-    /// link's.
+    /// An airtcp stack on a TUN device of its own. The kernel of the namespace routes between this
+    /// device and the link's.
     Stack(Stack, Namespace),
 }
 
 impl End {
-    /// Its namespace.
+    /// Returns the namespace.
     pub const fn namespace(&self) -> &Namespace {
         match self {
             Self::Kernel(namespace) | Self::Stack(_, namespace) => namespace,
         }
     }
 
-    /// The stack, if it is ours.
+    /// Returns the stack, if the host is an airtcp stack.
     pub const fn stack(&self) -> Option<&Stack> {
         match self {
             Self::Kernel(_) => None,
@@ -94,12 +96,13 @@ impl End {
     }
 }
 
-/// Host, TUN device, emulated link, TUN device, host: each host in a namespace of its own, the link on a thread
-/// of its own. Any other node of two ports may be in the link's place, a base station for one.
+/// Two hosts in their own namespaces, each with a TUN device, and an emulated link between the
+/// devices on its own thread. Another node with two ports, such as a base station, can replace the
+/// link.
 ///
-/// Both hosts have an IPv4 and an IPv6 address. The devices are without offload, so that each packet the link
-/// sees has at most 1500 bytes and its checksum, and nothing but the hosts' own packets crosses it. All of it
-/// goes with the value, or with the process.
+/// Both hosts have an IPv4 and an IPv6 address. The devices have no offload, so each packet on the
+/// link has at most 1500 bytes and a complete checksum, and only packets of the hosts cross the
+/// link. Everything is removed when the value is dropped or the process ends.
 ///
 /// ```no_run
 /// use airtcp_link::{Link, Way};
@@ -121,36 +124,36 @@ impl End {
 /// ```
 #[derive(Debug)]
 pub struct Dumbbell<N = Link> {
-    // First, so that it ends before the namespaces of its devices.
+    // Declared first, so that it is dropped before the namespaces of its devices.
     emulator: Emulator<N>,
     left: End,
     right: End,
 }
 
 impl Dumbbell {
-    /// The host at port 0 of what is between them.
+    /// The host at port 0 of the node.
     pub const LEFT: NodeId = NodeId(0);
-    /// What is between them: the link.
+    /// The node between the hosts.
     pub const LINK: NodeId = NodeId(1);
-    /// The host at port 1 of what is between them.
+    /// The host at port 1 of the node.
     pub const RIGHT: NodeId = NodeId(2);
 
-    /// The address of a host, [`LEFT`](Self::LEFT) or [`RIGHT`](Self::RIGHT).
+    /// Returns the address of a host, [`LEFT`](Self::LEFT) or [`RIGHT`](Self::RIGHT).
     pub fn address(host: NodeId, is_ipv6: bool) -> IpAddr {
         number(if host == Self::LEFT { 1 } else { 2 }, is_ipv6)
     }
 
-    /// What one direction of the link did so far.
+    /// Returns the counters of one direction of the link.
     pub fn counters(&self, way: Way) -> Counters {
         self.look(move |driver| *driver.node().counters(way))
     }
 }
 
 impl<N: Node + Send + 'static> Dumbbell<N> {
-    /// Makes all of it.
+    /// Creates the namespaces, the devices, the hosts and the node.
     ///
     /// # Errors
-    /// [`TestbedError::Unavailable`] when this process may not; what the kernel refuses.
+    /// [`TestbedError::Unavailable`] without the necessary privileges; other errors of the kernel.
     pub fn build(plan: Plan<N>) -> Result<Self, TestbedError> {
         let Plan { left, right, mut node, clock, observer, set_events } = plan;
         set_events(&mut node, observer.is_some());
@@ -158,45 +161,46 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
         let (left_device, left) = end(Dumbbell::LEFT, left, clock, watch(Dumbbell::LEFT))?;
         let (right_device, right) = end(Dumbbell::RIGHT, right, clock, watch(Dumbbell::RIGHT))?;
         let devices = [left_device, right_device];
-        // A stack shows itself; of a kernel, the node's driver shows what it sees.
+        // A stack reports to the observer itself; the node's driver reports the packets of a kernel
+        // host.
         let hosts = [(&left, Dumbbell::LEFT), (&right, Dumbbell::RIGHT)]
             .map(|(end, place)| if end.stack().is_none() { watch(place) } else { None });
         let emulator = Emulator::start(node, devices, clock, watch(Dumbbell::LINK), hosts)?;
         Ok(Self { emulator, left, right })
     }
 
-    /// Gives the kernel of a stack's namespace an IPv4 address of its own on the link, so that what it sends shares
-    /// the link with what the stack sends. A host that is the kernel's has one already.
+    /// Gives the kernel in a stack's namespace an IPv4 address of its own on the link, so that its
+    /// packets share the link with the stack's. A kernel host already has one.
     ///
     /// # Errors
-    /// The kernel refuses the address.
+    /// The kernel rejects the address.
     pub fn add_kernel(&self, host: NodeId) -> Result<(), TestbedError> {
         let (end, last) = if host == Dumbbell::LEFT { (&self.left, 3) } else { (&self.right, 4) };
         match end {
             End::Kernel(_) => Ok(()),
-            // The route to the network is there.
+            // The route to the network exists already.
             End::Stack(_, namespace) => {
                 namespace.add_address(LINK, Cidr { address: number(last, false), prefix: 32 })
             }
         }
     }
 
-    /// The host at port 0 of the link.
+    /// Returns the host at port 0 of the node.
     pub const fn left(&self) -> &End {
         &self.left
     }
 
-    /// The host at port 1 of the link.
+    /// Returns the host at port 1 of the node.
     pub const fn right(&self) -> &End {
         &self.right
     }
 
-    /// How late the node's packets left.
+    /// Returns how late the node's packets were sent.
     pub fn lateness(&self) -> Lateness {
         self.look(|driver| driver.lateness().clone())
     }
 
-    /// What `look` sees of the node and its devices while they run.
+    /// Calls `look` with the node's driver while it runs; returns the result.
     pub fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Driver<N, Tun>) -> T + Send + 'static,
@@ -204,7 +208,7 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
         self.emulator.look(|driver| look(driver))
     }
 
-    /// Has `act` tell the running node something, at the time that it is given.
+    /// Calls `act` with the running node and the current time; returns the result.
     pub fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut N, Instant) -> T + Send + 'static,
@@ -215,19 +219,19 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
         })
     }
 
-    /// Ends all of it. Dropping does so too.
+    /// Stops everything. Dropping does so too.
     ///
     /// # Errors
-    /// The node broke on the way: a device of its was removed.
+    /// The node failed while it ran, for example because a device was removed.
     pub fn stop(mut self) -> Result<(), TestbedError> {
         self.emulator.stop()
     }
 }
 
-/// Prefix lengths of the network that both hosts are in, IPv4's and IPv6's.
+/// The prefix lengths of the network of both hosts, for IPv4 and IPv6.
 const PREFIXES: [(bool, u8); 2] = [(false, 24), (true, 64)];
 
-/// An address of that network.
+/// Returns an address of this network.
 fn number(host: u8, is_ipv6: bool) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0xfd80, 0, 0, 0, 0, 0, 0, host.into()).into()
@@ -240,7 +244,7 @@ fn addresses(host: NodeId) -> [Cidr; 2] {
     PREFIXES.map(|(is_ipv6, prefix)| Cidr { address: Dumbbell::address(host, is_ipv6), prefix })
 }
 
-/// A host in a namespace of its own, and the device for the link.
+/// Creates a host in a namespace of its own, and the device for the link.
 fn end(
     place: NodeId,
     host: Host,
@@ -277,17 +281,18 @@ fn end(
     }
 }
 
-/// A TUN device that is still down, on which the kernel says nothing of its own.
+/// Opens a TUN device that is still down, and on which the kernel sends no packets of its own.
 fn open(namespace: &Namespace, name: &'static str) -> Result<TunFile, TestbedError> {
     let file = namespace.run(move || TunFile::open(name))?;
-    // No link-local address, so nothing to solicit routers from; and no group of routers to report.
+    // Without a link-local address the kernel sends no router solicitations; without forwarding it
+    // joins no group of routers.
     for (key, value) in [("addr_gen_mode", "1"), ("forwarding", "0")] {
         namespace.set_sysctl(&format!("net.ipv6.conf.{name}.{key}"), value)?;
     }
     Ok(file)
 }
 
-/// A stack on the namespace's own thread.
+/// Starts a stack on the namespace's thread.
 fn start(
     namespace: &Namespace,
     air: TunFile,

@@ -1,4 +1,4 @@
-//! Runs a node between two hosts on a thread of its own.
+//! Runs the node between two hosts on a thread of its own.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -13,18 +13,18 @@ use crate::TestbedError;
 
 type Look<N> = Box<dyn FnOnce(&mut Driver<N, Tun>) + Send>;
 
-/// A node between two TUN devices, an emulated link for one, driven by a thread that does nothing else, so that it is
-/// late for no one's sake.
+/// A node between two TUN devices, such as an emulated link, driven by a thread that does nothing
+/// else, to keep its timing precise.
 #[derive(Debug)]
 pub(crate) struct Emulator<N> {
-    // Taken at the end: the thread ends when no sender is left.
+    // Taken at the end: the thread ends when all senders are dropped.
     looks: Option<UnboundedSender<Look<N>>>,
     thread: Option<JoinHandle<Result<(), TestbedError>>>,
 }
 
 impl<N: Node + Send + 'static> Emulator<N> {
-    /// Starts it: port 0 of `node` is the first device. An observer is shown the node, and of the hosts those
-    /// that are asked for.
+    /// Starts the node; its port 0 is the first device. The observers of `watch` and `hosts`
+    /// receive the packets and events of the node and the packets of the hosts.
     pub(crate) fn start(
         node: N,
         devices: [TunFile; 2],
@@ -50,7 +50,7 @@ impl<N: Node + Send + 'static> Emulator<N> {
                         driver.watch_host(port, watch);
                     }
                 }
-                // Whoever waits for it hears of an error by the thread's end.
+                // An error is returned when the thread is joined.
                 let _ = started.send(());
                 serve(driver, receiver).await.map_err(TestbedError::from)
             })
@@ -66,7 +66,7 @@ impl<N: Node + Send + 'static> Emulator<N> {
         Ok(emulator)
     }
 
-    /// What `look` gives, which sees the running node, or tells it something.
+    /// Calls `look` with the running node's driver; returns the result.
     pub(crate) fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&mut Driver<N, Tun>) -> T + Send + 'static,
@@ -82,7 +82,7 @@ impl<N: Node + Send + 'static> Emulator<N> {
 }
 
 impl<N> Emulator<N> {
-    /// Ends it, and tells if it broke on the way.
+    /// Stops the node; returns its error, if it failed.
     pub(crate) fn stop(&mut self) -> Result<(), TestbedError> {
         drop(self.looks.take());
         match self.thread.take().map(JoinHandle::join) {
@@ -96,13 +96,14 @@ impl<N> Emulator<N> {
 impl<N> Drop for Emulator<N> {
     fn drop(&mut self) {
         if !thread::panicking() {
-            // Whoever wants to know how it ended calls `stop`.
+            // Call `stop` to get the error.
             let _ = self.stop();
         }
     }
 }
 
-/// Drives until nobody can look any more. A node whose device is gone is still there to be looked at.
+/// Drives the node until all callers are gone. After an error of a device, the node can still be
+/// inspected.
 async fn serve<N: Node>(
     mut driver: Driver<N, Tun>,
     mut looks: UnboundedReceiver<Look<N>>,

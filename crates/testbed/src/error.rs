@@ -2,49 +2,49 @@
 
 use std::io;
 
-/// Why a testbed could not be made or changed.
+/// The reason why a testbed could not be created or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestbedError {
-    /// This process may not have namespaces, or there is no TUN device. The reason says what to do.
+    /// This process cannot have namespaces, or there is no TUN device.
     #[error("no network namespaces with TUN devices here: {reason}")]
     Unavailable {
-        /// What is missing, and what to do about it.
+        /// The missing feature, and the remedy.
         reason: String,
     },
-    /// The kernel has no congestion control of that name.
+    /// The kernel has no congestion control with this name.
     #[error("this kernel has no congestion control {name}; `modprobe tcp_{name}` may load it")]
     NoControl {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// The namespace has no interface of that name.
+    /// The namespace has no interface with this name.
     #[error("the namespace has no interface {name}")]
     NoInterface {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// Not an address with a prefix length.
+    /// The text is not an address with a prefix length.
     #[error(
         "\"{text}\" is not an address with a prefix length (up to 32 for IPv4, 128 for IPv6), as in \
          10.0.0.1/24 or fd00::1/64"
     )]
     Cidr {
-        /// What was given.
+        /// The text.
         text: String,
     },
-    /// A TUN device cannot be had.
+    /// A TUN device cannot be opened.
     #[error(transparent)]
     Device(#[from] airtcp_device::DeviceError),
-    /// An emulated link broke.
+    /// An emulated link failed.
     #[error("the emulated link failed: {0}")]
     Link(#[from] airtcp_net::DriveError),
-    /// The kernel refused something.
+    /// The kernel rejected an operation.
     #[error("{doing}: {source}")]
     Refused {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }

@@ -1,16 +1,19 @@
-//! The interfaces of the namespace that the calling thread is in, for commands that set up what they have made.
+//! The interfaces in the namespace of the calling thread, for commands that configure devices that
+//! they have created.
 
 use nix::net::if_::if_nametoindex;
 
 use crate::link::{self, add_address, add_route, set_link_up, until_usable, with_netlink};
 use crate::{Cidr, Interface, TestbedError, tun_queues};
 
-/// Gives the interface `name` addresses, sets it up, and routes `routes` through it.
+/// Configures the interface `name`: adds addresses, sets the interface up, and routes `routes`
+/// through it.
 ///
 /// IPv6 addresses are usable at once: there is no duplicate address detection.
 ///
 /// # Errors
-/// No such interface, or the kernel refuses one of them, for want of CAP_NET_ADMIN for example.
+/// The interface does not exist, or the kernel rejects a setting, for example without
+/// CAP_NET_ADMIN.
 pub async fn configure(
     name: &str,
     addresses: &[Cidr],
@@ -37,19 +40,20 @@ pub async fn configure(
     Ok(())
 }
 
-/// How many queues the TUN device `name` has that somebody has open, if it was made for several.
+/// Returns the number of open queues of the TUN device `name`; zero if it is not a multi-queue
+/// device.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel returns an error.
 pub fn queues(name: &str) -> Result<u32, TestbedError> {
     let doing = format!("asking for the queues of {name}");
     tun_queues::queues(name).map_err(TestbedError::refused(doing))
 }
 
-/// The interfaces in the kernel's order, loopback first.
+/// Returns the interfaces in the kernel's order, loopback first.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel returns an error.
 pub fn interfaces() -> Result<Vec<Interface>, TestbedError> {
     link::list().map_err(TestbedError::refused("listing the interfaces"))
 }

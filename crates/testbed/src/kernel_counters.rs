@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::Namespace;
 
-/// Segments that the kernel has sent again in the namespace of this thread.
+/// Returns the number of segments that the kernel has retransmitted in the namespace of this
+/// thread.
 pub(crate) fn retransmissions() -> io::Result<u64> {
     value(Table::Snmp, "RetransSegs")
 }
@@ -28,30 +29,30 @@ fn value(table: Table, name: &str) -> io::Result<u64> {
 }
 
 impl Namespace {
-    /// Segments that the kernel's TCP has sent again in this namespace.
+    /// Returns the number of segments that the kernel's TCP has retransmitted in this namespace.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel's counter cannot be read.
     pub fn retransmissions(&self) -> io::Result<u64> {
         self.run(retransmissions)
     }
 
-    /// A counter of the kernel's TCP in this namespace by the name that `nstat` has for it, without its `TcpExt`:
-    /// `TCPLossProbes`.
+    /// Returns a counter of the kernel's TCP in this namespace by its `nstat` name without
+    /// `TcpExt`, such as `TCPLossProbes`.
     ///
     /// # Errors
-    /// The kernel has none of this name.
+    /// The kernel has no counter with this name.
     pub fn tcp_counter(&self, name: &'static str) -> io::Result<u64> {
         self.run(move || value(Table::TcpExt, name))
     }
 
-    /// What `ss -tino` of iproute2 says of this namespace's TCP connections.
+    /// Returns the output of iproute2's `ss -tino` for the TCP connections of this namespace.
     ///
     /// # Errors
-    /// There is no `ss`, or it fails.
+    /// `ss` is not installed or fails.
     pub fn ss(&self) -> io::Result<String> {
         let ask = || Command::new("ss").args(["-tinoH", "state", "established"]).output();
-        // The namespace's own thread has the sockets to serve.
+        // On another thread, because the namespace's thread serves the sockets.
         let asked = self.spawn_thread(ask)?.join();
         let output = asked.map_err(|_| io::Error::other("the thread panicked"))??;
         if !output.status.success() {
@@ -61,17 +62,18 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How often a retransmission timer of the kernel's TCP ran out in this namespace, repeats included. One that runs
-    /// out while the peer's window is closed is not counted by the kernel.
+    /// Returns how often a retransmission timer of the kernel's TCP expired in this namespace,
+    /// including repetitions. The kernel does not count time-outs while the peer's window is
+    /// closed.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel's counter cannot be read.
     pub fn timeouts(&self) -> io::Result<u64> {
         self.tcp_counter("TCPTimeouts")
     }
 }
 
-/// A value of a table in /proc/net: a line of names, and one of values.
+/// Finds a value in a table of /proc/net, which has a line of names and a line of values.
 fn find(table: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = table.lines().filter(|line| line.starts_with(protocol));
     let column = lines.next()?.split_whitespace().position(|word| word == name)?;

@@ -1,11 +1,12 @@
-//! Real networks for tests and demonstrations, made and removed by code.
+//! Real networks for tests and demonstrations, created and removed by code.
 //!
-//! A [`Namespace`] is an anonymous network namespace with a thread inside: closures and futures go
-//! in, results come out, and whatever they open (sockets, TUN devices, children) is bound to it.
-//! Addresses, routes and veth pairs are set on it by name; [`peer`] is the kernel's TCP as the
-//! other end, serving and calling. A [`Dumbbell`](dumbbell::Dumbbell) is two hosts, the kernel's or our
-//! stack's, with an emulated link between them. A namespace dies with its last thread, so that even SIGKILL
-//! leaves no process, no interface and no file behind.
+//! A [`Namespace`] is an anonymous network namespace with a thread inside. It runs closures and
+//! futures and returns their results; whatever these open (sockets, TUN devices, child processes)
+//! belongs to the namespace. Addresses, routes and veth pairs are configured by interface name.
+//! [`peer`] is the kernel's TCP as the other end, as server and client. A
+//! [`Dumbbell`](dumbbell::Dumbbell) is two hosts, each the kernel or an airtcp stack, with an
+//! emulated link between them. A namespace ends with its last thread, so that even SIGKILL leaves
+//! no process, interface or file behind.
 //!
 //! ```no_run
 //! use airtcp_testbed::{Namespace, Service, peer};
@@ -24,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! As root nothing else is needed. Another user's program calls
-//! [`enter_user_namespace_if_needed`] first thing in `main`; a test asks [`or_skip`].
+//! Root needs nothing else. The program of another user calls [`enter_user_namespace_if_needed`] at
+//! the start of `main`; a test uses [`or_skip`].
 #![deny(unsafe_code)]
 
 mod arrivals;

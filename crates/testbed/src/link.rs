@@ -15,30 +15,31 @@ use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBu
 use crate::{Cidr, Namespace, TestbedError};
 
 const ROUTES: &str = "/proc/thread-self/net/ipv6_route";
-/// Of a route to the host itself; linux/ipv6_route.h.
+/// The flag of a route to a local address; linux/ipv6_route.h.
 const RTF_LOCAL: u32 = 0x8000_0000;
-/// How long the kernel may take to make one.
+/// The maximum time in which the kernel must create such a route.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An interface as its namespace shows it.
+/// An interface of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it was set up.
+    /// Whether the interface is up.
     pub is_up: bool,
-    /// Its addresses with the prefixes of their networks, in ascending order.
+    /// The addresses with their prefix lengths, in ascending order.
     pub addresses: Vec<Cidr>,
 }
 
 impl Namespace {
-    /// Gives the interface `name` addresses and, if any is given, an MTU in bytes; sets it up.
+    /// Configures the interface `name`: adds addresses, sets the MTU in bytes if given, and sets
+    /// the interface up.
     ///
     /// IPv6 addresses are usable at once: there is no duplicate address detection.
     ///
     /// # Errors
-    /// No such interface, or the kernel refuses one of them.
+    /// The interface does not exist, or the kernel rejects a setting.
     pub fn configure(
         &self,
         name: &str,
@@ -55,10 +56,10 @@ impl Namespace {
         self.until_usable(name, addresses)
     }
 
-    /// Adds an address to the interface `name`, and with it the route to its network.
+    /// Adds an address to the interface `name`, and thereby the route to its network.
     ///
     /// # Errors
-    /// No such interface, or the kernel refuses the address.
+    /// The interface does not exist, or the kernel rejects the address.
     pub fn add_address(&self, name: &str, cidr: Cidr) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         self.request(format!("adding {cidr} to {name}"), async move |netlink| {
@@ -67,10 +68,11 @@ impl Namespace {
         self.until_usable(name, &[cidr])
     }
 
-    /// Removes an address from the interface `name`: its connections stay, and nothing reaches them any more.
+    /// Removes an address from the interface `name`. The address's connections stay, but no packets
+    /// reach them.
     ///
     /// # Errors
-    /// No such interface, or it has not that address.
+    /// The interface does not exist, or does not have the address.
     pub fn remove_address(&self, name: &str, cidr: Cidr) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         self.request(format!("removing {cidr} from {name}"), async move |netlink| {
@@ -82,7 +84,7 @@ impl Namespace {
     /// Sets the MTU of the interface `name`, in bytes.
     ///
     /// # Errors
-    /// No such interface, or the kernel refuses the MTU.
+    /// The interface does not exist, or the kernel rejects the MTU.
     pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         self.request(format!("setting the MTU of {name} to {mtu}"), async move |netlink| {
@@ -94,7 +96,7 @@ impl Namespace {
     /// Sets the interface `name` up or down.
     ///
     /// # Errors
-    /// No such interface, or the kernel refuses.
+    /// The interface does not exist, or the kernel rejects the change.
     pub fn set_up(&self, name: &str, up: bool) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         let doing = format!("setting {name} {}", if up { "up" } else { "down" });
@@ -104,7 +106,7 @@ impl Namespace {
     /// Removes the interface `name`.
     ///
     /// # Errors
-    /// No such interface, or the kernel refuses.
+    /// The interface does not exist, or the kernel rejects the removal.
     pub fn remove(&self, name: &str) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         self.request(format!("removing {name}"), async move |netlink| {
@@ -112,10 +114,11 @@ impl Namespace {
         })
     }
 
-    /// Routes `destination` through the interface `name`, by the router `gateway` if there is one.
+    /// Routes `destination` through the interface `name`, with the router `gateway` if given.
     ///
     /// # Errors
-    /// No such interface, `gateway` of the other IP version, or the kernel refuses the route.
+    /// The interface does not exist, `gateway` has the other IP version, or the kernel rejects the
+    /// route.
     pub fn add_route(
         &self,
         name: &str,
@@ -127,17 +130,17 @@ impl Namespace {
         self.block_on(add_route(index, destination, gateway)).map_err(TestbedError::refused(doing))
     }
 
-    /// Joins two namespaces by a cable: `name` here, `peer_name` in `peer`, both still down.
+    /// Creates a veth pair between two namespaces: `name` here, `peer_name` in `peer`, both down.
     ///
     /// # Errors
-    /// A name is taken, or the kernel has no veth.
+    /// A name is in use, or the kernel has no veth.
     pub fn connect(
         &self,
         name: &str,
         peer: &Namespace,
         peer_name: &str,
     ) -> Result<(), TestbedError> {
-        // Born in its own namespace, the peer may have a name that is taken in this one.
+        // The peer is created in its own namespace, so its name may be in use in this one.
         let born = LinkMessageBuilder::<LinkUnspec>::new()
             .name(peer_name)
             .setns_by_fd(peer.as_file().as_raw_fd())
@@ -150,11 +153,11 @@ impl Namespace {
         })
     }
 
-    /// Moves the interface `name` to another namespace, where it arrives down and without
-    /// addresses. Who holds a TUN device's descriptor goes on holding it.
+    /// Moves the interface `name` to another namespace, where it is down and has no addresses. Open
+    /// descriptors of a TUN device stay valid.
     ///
     /// # Errors
-    /// No such interface, or `other` has one of that name.
+    /// The interface does not exist, or `other` has one with the same name.
     pub fn hand_over(&self, name: &str, other: &Namespace) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         let target = other.as_file().as_raw_fd();
@@ -164,10 +167,10 @@ impl Namespace {
         })
     }
 
-    /// The namespace's interfaces in the kernel's order, loopback first.
+    /// Returns the interfaces of the namespace in the kernel's order, loopback first.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel returns an error.
     pub fn interfaces(&self) -> Result<Vec<Interface>, TestbedError> {
         self.run(list).map_err(TestbedError::refused("listing the interfaces"))
     }
@@ -185,7 +188,7 @@ impl Namespace {
             .map_err(|_| TestbedError::NoInterface { name: name.to_owned() })
     }
 
-    /// Makes one request of the kernel, from inside.
+    /// Makes a netlink request inside the namespace.
     fn request<F>(
         &self,
         doing: String,
@@ -218,8 +221,8 @@ pub(crate) async fn add_address(
     request.execute().await
 }
 
-/// Waits until an interface whose link is up takes packets for its IPv6 addresses: the kernel says that it has them, and makes
-/// their routes a little later.
+/// Waits until an interface that is running accepts packets for its IPv6 addresses: the kernel
+/// shows the addresses a little earlier than it creates their routes.
 pub(crate) async fn until_usable(name: &str, addresses: &[Cidr]) -> io::Result<()> {
     let own = addresses.iter().filter_map(|cidr| match cidr.address {
         IpAddr::V4(_) => None,
@@ -241,7 +244,7 @@ pub(crate) async fn until_usable(name: &str, addresses: &[Cidr]) -> io::Result<(
     Err(io::Error::new(io::ErrorKind::TimedOut, "they have no routes"))
 }
 
-/// Whether a table of IPv6 routes says of each address that it is the host's own.
+/// Whether a table of IPv6 routes has a local route for each address.
 fn are_local(routes: &str, addresses: &[Ipv6Addr]) -> bool {
     addresses.iter().all(|address| {
         let route = format!("{:032x} 80 ", address.to_bits());
@@ -285,7 +288,7 @@ where
     F: Future<Output = Result<(), rtnetlink::Error>>,
 {
     let (connection, handle, _) = rtnetlink::new_connection()?;
-    // It ends by itself when the handle is dropped.
+    // It ends when the handle is dropped.
     tokio::spawn(connection);
     request(handle).await.map_err(|error| match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
@@ -309,7 +312,7 @@ pub(crate) fn list() -> io::Result<Vec<Interface>> {
             found.len() - 1
         });
         let Some(address) = entry.address.as_ref().and_then(ip) else { continue };
-        // A link between two hosts may have none.
+        // A point-to-point link may have no netmask.
         let prefix = match entry.netmask.as_ref().and_then(ip) {
             Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
             Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),

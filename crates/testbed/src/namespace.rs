@@ -17,17 +17,17 @@ use crate::{TestbedError, link, privilege, sys};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// An anonymous network namespace, and one thread that lives in it.
+/// An anonymous network namespace with one thread in it.
 ///
-/// The thread runs a tokio runtime of its own: [`run`](Namespace::run) executes a closure on it,
-/// [`spawn`](Namespace::spawn) a future. Sockets and TUN devices opened there stay bound to the
+/// The thread runs its own tokio runtime: [`run`](Namespace::run) executes a closure on it,
+/// [`spawn`](Namespace::spawn) a future. Sockets and TUN devices opened there belong to the
 /// namespace wherever they are used. Loopback is up from the start.
 ///
-/// Dropping it ends the thread and every task and child on it. The kernel frees the namespace with
-/// the last thread and descriptor in it, so being killed cleans up as well.
+/// Dropping the value ends the thread with all its tasks and child processes. The kernel frees the
+/// namespace with the last thread and descriptor in it, so killing the process cleans up too.
 #[derive(Debug)]
 pub struct Namespace {
-    // Taken in `drop`: the thread ends when no sender is left.
+    // Taken in `drop`: the thread ends when all senders are dropped.
     jobs: Option<UnboundedSender<Job>>,
     thread: Option<JoinHandle<()>>,
     runtime: Handle,
@@ -36,10 +36,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace with nothing in it but loopback.
+    /// Creates a namespace with nothing but loopback.
     ///
     /// # Errors
-    /// [`TestbedError::Unavailable`] when this process may not have one.
+    /// [`TestbedError::Unavailable`] without the necessary privileges.
     pub fn new() -> Result<Self, TestbedError> {
         let (started, start) = mpsc::channel();
         let thread = thread::Builder::new()
@@ -54,18 +54,18 @@ impl Namespace {
         Ok(Self { jobs: Some(jobs), thread: Some(thread), runtime, thread_id, net })
     }
 
-    /// Runs `work` on the namespace's thread and gives its result.
+    /// Runs `work` on the namespace's thread and returns its result.
     ///
-    /// The caller waits, and so do the namespace's tasks: what takes long belongs into
-    /// [`spawn`](Namespace::spawn) or [`spawn_thread`](Namespace::spawn_thread). Inside, a tokio
-    /// runtime is current. A panic of `work` goes on in the caller.
+    /// This blocks the caller and the namespace's tasks: use [`spawn`](Namespace::spawn) or
+    /// [`spawn_thread`](Namespace::spawn_thread) for long work. Inside, a tokio runtime is current.
+    /// A panic in `work` is resumed in the caller.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         if thread::current().id() == self.thread_id {
             return work();
         }
         let (done, result) = mpsc::channel();
         let job: Job = Box::new(move || {
-            // The caller may be gone, with nobody left to tell.
+            // Fails if the caller has ended, which needs no result.
             let _ = done.send(catch_unwind(AssertUnwindSafe(work)));
         });
         let jobs = self.jobs.as_ref().expect("it is only taken by drop");
@@ -73,7 +73,7 @@ impl Namespace {
         result.recv().expect("a job always answers").unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs `future` as a task on the namespace's thread. Await the handle from any runtime.
+    /// Runs `future` as a task on the namespace's thread. The handle can be awaited in any runtime.
     pub fn spawn<F>(&self, future: F) -> tokio::task::JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -85,7 +85,7 @@ impl Namespace {
     /// Runs `future` on the namespace's thread and waits for its result.
     ///
     /// # Panics
-    /// When called on the namespace's own thread, which cannot wait for itself; when `future`
+    /// If called on the namespace's own thread, which cannot wait for itself, or if `future`
     /// panics.
     pub fn block_on<F>(&self, future: F) -> F::Output
     where
@@ -102,10 +102,10 @@ impl Namespace {
 
     /// Starts a thread inside the namespace, for work that blocks.
     ///
-    /// It keeps the namespace alive for as long as it runs.
+    /// The thread keeps the namespace alive while it runs.
     ///
     /// # Errors
-    /// The kernel has no thread to give.
+    /// The kernel cannot create a thread.
     pub fn spawn_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -113,21 +113,21 @@ impl Namespace {
         self.run(|| thread::Builder::new().name("netns-work".to_owned()).spawn(work))
     }
 
-    /// Starts a child process inside the namespace. It is killed with the namespace, and with this
-    /// process.
+    /// Starts a child process inside the namespace. It is killed when the namespace or this process
+    /// ends.
     ///
     /// # Errors
-    /// As [`Command::spawn`].
+    /// Those of [`Command::spawn`].
     pub fn spawn_child(&self, mut command: Command) -> io::Result<Child> {
         sys::die_with_parent(&mut command);
-        // The death signal follows the forking thread, which is why the namespace's own forks.
+        // The death signal is tied to the forking thread, so the namespace's thread must fork.
         self.run(move || command.spawn())
     }
 
     /// Sets a sysctl of the namespace, for example `net.ipv4.tcp_sack` to `0`.
     ///
     /// # Errors
-    /// There is none of that name, it is not per namespace, or it refuses the value.
+    /// The sysctl does not exist, is not per namespace, or rejects the value.
     pub fn set_sysctl(&self, key: &str, value: &str) -> Result<(), TestbedError> {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));
         let value_owned = value.to_owned();
@@ -135,7 +135,7 @@ impl Namespace {
             .map_err(TestbedError::refused(format!("setting {key} to {value}")))
     }
 
-    /// The namespace itself, for `setns` or to move an interface into it.
+    /// Returns the descriptor of the namespace, for `setns` or to move an interface into it.
     pub fn as_file(&self) -> &File {
         &self.net
     }
@@ -147,7 +147,7 @@ impl Drop for Namespace {
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
-            // A panic on it was already given to whoever called.
+            // A panic on the thread was already passed to the caller.
             let _ = thread.join();
         }
     }
@@ -155,7 +155,7 @@ impl Drop for Namespace {
 
 type Started = Result<(UnboundedSender<Job>, Handle, File), TestbedError>;
 
-/// The thread: enters a new namespace, then works jobs until no one can send any more.
+/// The thread: enters a new namespace, then runs jobs until all senders are dropped.
 fn serve_jobs(started: &mpsc::Sender<Started>) {
     let (sender, mut jobs) = unbounded_channel::<Job>();
     let entered = enter().and_then(|net| {
@@ -181,7 +181,7 @@ fn serve_jobs(started: &mpsc::Sender<Started>) {
             job();
         }
     });
-    // A blocking task must not keep the drop of the namespace waiting.
+    // A blocking task must not delay the drop of the namespace.
     runtime.shutdown_timeout(Duration::from_millis(100));
 }
 

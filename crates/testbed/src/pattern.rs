@@ -1,10 +1,10 @@
-//! Bytes that anyone can make again, and check.
+//! A reproducible and verifiable stream of bytes.
 
 use std::ops::Range;
 
-/// A byte stream that its seed determines: each byte depends on its position alone.
+/// A byte stream that its seed determines: each byte depends only on its position.
 ///
-/// Bytes that are lost, doubled or swapped show at the place where they are.
+/// Lost, duplicated and swapped bytes are detected with their position.
 ///
 /// ```
 /// use airtcp_testbed::Pattern;
@@ -20,32 +20,33 @@ use std::ops::Range;
 pub struct Pattern {
     seed: u64,
     position: u64,
-    /// The bytes after which it starts again.
+    /// The period in bytes after which the stream repeats.
     period: u64,
 }
 
 impl Pattern {
-    /// The stream of `seed`, from its first byte.
+    /// Creates the stream of `seed`, from its first byte.
     pub const fn new(seed: u64) -> Self {
         Self::repeating(seed, u64::MAX)
     }
 
-    /// The first `period` bytes of the stream of `seed`, over and over. They can be made once, and sent any number of
-    /// times. Choose a period that no buffer has, such as a prime: a shift by a whole period does not show.
+    /// Creates the stream that repeats the first `period` bytes of the stream of `seed`, which need
+    /// to be generated only once. Choose a period that no buffer has, such as a prime: a shift by a
+    /// whole period is not detected.
     ///
     /// # Panics
-    /// A period of 0.
+    /// If `period` is 0.
     pub const fn repeating(seed: u64, period: u64) -> Self {
         assert!(period > 0, "a period has a byte or more");
         Self { seed, position: 0, period }
     }
 
-    /// How many bytes were made or checked so far.
+    /// Returns the number of bytes generated or checked so far.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// Writes the next bytes of the stream over `buffer`.
+    /// Fills `buffer` with the next bytes of the stream.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -58,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// Compares the next bytes of the stream with `bytes`.
+    /// Compares `bytes` with the next bytes of the stream.
     ///
     /// # Errors
     /// The position in the stream of the first byte that differs.
@@ -79,9 +80,9 @@ impl Pattern {
         Ok(())
     }
 
-    /// The eight bytes that the position lies in, and the part of them from there on.
+    /// Returns the eight bytes around the position, and the range of them from the position on.
     fn word(&self) -> ([u8; 8], Range<usize>) {
-        // SplitMix64 (Steele, Lea and Flood 2014), which can be entered at any place.
+        // SplitMix64 (Steele, Lea and Flood 2014), which supports random access.
         let at = self.position % self.period;
         let index = at / 8 + 1;
         let mut z = self.seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,8 +1,7 @@
-//! The kernel's TCP as the other end: services and calls on real sockets.
+//! The kernel's TCP as the other end: services and clients on real sockets.
 //!
-//! Everything here belongs inside a namespace: run it by [`Namespace::spawn`] or
-//! [`Namespace::block_on`]. Errors are those of the sockets; data that is not what it should be is
-//! [`InvalidData`](io::ErrorKind::InvalidData).
+//! Run everything here inside a namespace, with [`Namespace::spawn`] or [`Namespace::block_on`].
+//! Errors are those of the sockets; wrong data is [`InvalidData`](io::ErrorKind::InvalidData).
 
 use std::ffi::OsString;
 use std::io;
@@ -22,11 +21,13 @@ use crate::{Namespace, Pattern, TestbedError};
 /// Bytes per read and write.
 const CHUNK: usize = 64 * 1024;
 
-/// What [`Service::Source`] writes: the first bytes of the pattern of a seed, over and over. The period is a prime.
+/// The data of [`Service::Source`]: a pattern with this seed and period, repeated. The period is a
+/// prime.
 const SOURCE_SEED: u64 = 0;
 const SOURCE_PERIOD: usize = 65_521;
 
-/// One period of what [`Service::Source`] writes, made once for all connections of a thread.
+/// Returns one period of the data of [`Service::Source`], generated once for all connections of a
+/// thread.
 pub fn source_bytes() -> SharedBytes {
     thread_local! {
         static BYTES: SharedBytes = {
@@ -38,19 +39,19 @@ pub fn source_bytes() -> SharedBytes {
     BYTES.with(SharedBytes::clone)
 }
 
-/// What [`Service::Source`] writes, to compare with.
+/// Returns the pattern of [`Service::Source`], to verify data.
 pub const fn source_pattern() -> Pattern {
     Pattern::repeating(SOURCE_SEED, SOURCE_PERIOD as u64)
 }
 
-/// What a server does with a connection.
+/// The service of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Service {
-    /// Sends back what it reads, then closes.
+    /// Sends back the received data, then closes.
     Echo,
-    /// Reads to the end, answers with the number of bytes as 8 bytes big-endian, closes.
+    /// Reads to the end of the stream, sends the number of bytes as 8 bytes big-endian, and closes.
     Sink,
-    /// Writes [`source_bytes`], over and over, until the peer closes.
+    /// Sends [`source_bytes`] repeatedly, until the peer closes.
     Source,
 }
 
@@ -75,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where it listens: the port is the one the kernel chose if zero was asked for.
+    /// Returns the address of the listener, with the port that the kernel chose for port zero.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,11 +89,11 @@ impl Drop for Server {
 }
 
 impl Namespace {
-    /// Serves `service` at `address` inside the namespace, with the congestion control named, or
-    /// the system's if none is (`sysctl net.ipv4.tcp_congestion_control`).
+    /// Serves `service` at `address` inside the namespace, with the named congestion control, or
+    /// the system's default (`sysctl net.ipv4.tcp_congestion_control`).
     ///
     /// # Errors
-    /// The address is not the namespace's, the port is taken, or the kernel does not know the
+    /// The namespace does not have the address, the port is in use, or the kernel does not know the
     /// congestion control.
     pub fn serve(
         &self,
@@ -114,10 +115,11 @@ impl Namespace {
     }
 }
 
-/// A listener at `address`, for services that this module has not. Call it inside the namespace.
+/// Opens a listener at `address`, for services that this module does not have. Call it inside the
+/// namespace.
 ///
 /// # Errors
-/// As [`Namespace::serve`].
+/// Those of [`Namespace::serve`].
 pub fn listen(address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpListener> {
     let socket = socket(address, congestion)?;
     socket.set_reuseaddr(true)?;
@@ -126,30 +128,30 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpLi
     socket.listen(4096)
 }
 
-/// Connects to `address`, with the congestion control named, or the system's if none is.
+/// Connects to `address`, with the named congestion control, or the system's default.
 ///
 /// # Errors
-/// The kernel does not know the congestion control; those of connecting.
+/// The kernel does not know the congestion control, or connecting fails.
 pub async fn connect(address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpStream> {
     socket(address, congestion)?.connect(address).await
 }
 
-/// The congestion control of a socket.
+/// Returns the congestion control of a socket.
 ///
 /// # Errors
-/// It is no TCP socket.
+/// The socket is not a TCP socket.
 pub fn congestion(socket: &impl AsFd) -> io::Result<String> {
     let name = getsockopt(socket, sockopt::TcpCongestion)?;
-    // The kernel fills the rest of its buffer with zeros.
+    // The kernel pads its buffer with zeros.
     Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
 }
 
-// The clients below take any stream, so that the stack under test can be the client too.
+// The clients below accept any stream, so that the stack under test can be the client too.
 
-/// Sends `bytes` bytes of the pattern of `seed` to a sink and gives the count it answers with.
+/// Sends `bytes` bytes of the pattern of `seed` to a sink, and returns the sink's count.
 ///
 /// # Errors
-/// The connection breaks; the answer is not 8 bytes.
+/// The connection breaks, or the response is not 8 bytes long.
 pub async fn upload(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     seed: u64,
@@ -164,10 +166,10 @@ pub async fn upload(
     }
 }
 
-/// Reads `bytes` bytes from a source and closes; compares them with `pattern` if one is given.
+/// Reads `bytes` bytes from a source and closes; verifies them against `pattern` if given.
 ///
 /// # Errors
-/// The connection breaks or ends before; a byte differs.
+/// The connection breaks or ends early, or a byte differs.
 pub async fn download(
     mut stream: impl AsyncRead + Unpin,
     mut pattern: Option<Pattern>,
@@ -189,11 +191,11 @@ pub async fn download(
     Ok(received)
 }
 
-/// Sends `bytes` bytes of the pattern of `seed` to an echo service while reading them back, and
-/// compares; gives the number of bytes that came back, which is `bytes`.
+/// Sends `bytes` bytes of the pattern of `seed` to an echo service while reading and verifying the
+/// response; returns the number of bytes received, which is `bytes`.
 ///
 /// # Errors
-/// The connection breaks; a byte differs, is missing or is too many.
+/// The connection breaks, a byte differs, or the response is too short or too long.
 pub async fn echo(stream: impl AsyncRead + AsyncWrite, seed: u64, bytes: u64) -> io::Result<u64> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let sending = async move {
@@ -208,7 +210,7 @@ pub async fn echo(stream: impl AsyncRead + AsyncWrite, seed: u64, bytes: u64) ->
     Ok(received)
 }
 
-/// Sends `bytes` bytes of the pattern of `seed` and shuts the sending half down.
+/// Sends `bytes` bytes of the pattern of `seed` and shuts down the sending half.
 ///
 /// # Errors
 /// The connection breaks.
@@ -217,11 +219,11 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), seed: u64, bytes: u64)
     stream.shutdown().await
 }
 
-/// Reads to the end of the stream and compares with the pattern of `seed`; gives the number of
-/// bytes.
+/// Reads to the end of the stream and verifies the data against the pattern of `seed`; returns the
+/// number of bytes.
 ///
 /// # Errors
-/// The connection breaks; a byte differs.
+/// The connection breaks, or a byte differs.
 pub async fn receive(stream: &mut (impl AsyncReadExt + Unpin), seed: u64) -> io::Result<u64> {
     let mut pattern = Pattern::new(seed);
     let mut buffer = vec![0; CHUNK];
@@ -235,14 +237,14 @@ pub async fn receive(stream: &mut (impl AsyncReadExt + Unpin), seed: u64) -> io:
 }
 
 async fn accept(listener: TcpListener, service: Service) {
-    // Dropped with this task, and its connections with it.
+    // Dropped with this task, which aborts its connections.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                // How a connection ends is for its other end to see.
+                // Errors of a connection are reported at its other end.
                 Ok((stream, _)) => { connections.spawn(handle(stream, service)); }
-                // Out of descriptors, mostly: wait for one to close.
+                // Usually out of file descriptors: wait until one is closed.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -285,7 +287,7 @@ async fn handle(mut stream: TcpStream, service: Service) -> io::Result<()> {
             };
             tokio::select! {
                 written = writing => written,
-                // The peer's end of stream ends it too, not only its reset.
+                // Ends at the peer's FIN, not only at a reset.
                 closed = async { while reader.read(&mut buffer).await? > 0 {} Ok(()) } => closed,
             }
         }

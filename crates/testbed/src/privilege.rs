@@ -13,17 +13,18 @@ use crate::{Namespace, TestbedError};
 
 const TUN_NODE: &str = "/dev/net/tun";
 
-/// Set to `1` where a test that cannot have its namespace, or a kernel with what it needs, shall fail instead of being skipped.
+/// With the value `1`, tests fail instead of being skipped if namespaces or kernel features are not
+/// available.
 const REQUIRE: &str = "AIRTCP_REQUIRE_NETNS";
 
 // capabilities(7).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
-/// Whether namespaces with TUN devices are to be had: makes one, and tries.
+/// Checks whether namespaces with TUN devices are available, by creating one.
 ///
 /// # Errors
-/// [`TestbedError::Unavailable`], with the reason and what to do.
+/// [`TestbedError::Unavailable`], with the reason and the remedy.
 pub fn requirements() -> Result<(), TestbedError> {
     let namespace = Namespace::new()?;
     namespace.run(open_tun_node).map_err(|error| TestbedError::Unavailable {
@@ -35,11 +36,11 @@ pub fn requirements() -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// For a test: gives what was made, or says loudly why the test is skipped and gives nothing.
+/// For tests: returns the value, or prints why the test is skipped and returns `None`.
 ///
 /// # Panics
-/// When nothing was made though it could have been (every error but [`TestbedError::Unavailable`] and
-/// [`TestbedError::NoControl`]), or when the environment has `AIRTCP_REQUIRE_NETNS=1`.
+/// For errors other than [`TestbedError::Unavailable`] and [`TestbedError::NoControl`], and for all
+/// errors if the environment has `AIRTCP_REQUIRE_NETNS=1`.
 ///
 /// ```no_run
 /// let Some(()) = airtcp_testbed::or_skip(airtcp_testbed::requirements()) else { return };
@@ -59,7 +60,7 @@ fn skip_unless<T>(required: bool, made: Result<T, TestbedError>) -> Option<T> {
         {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
             let text = format!("SKIPPED {test}: {error} ({REQUIRE}=1 makes this a failure)\n");
-            // Not by a macro: the harness keeps what these print of tests that pass to itself.
+            // Not `eprintln!`, whose output the test harness captures.
             let _ = io::stderr().write_all(text.as_bytes());
             None
         }
@@ -67,14 +68,14 @@ fn skip_unless<T>(required: bool, made: Result<T, TestbedError>) -> Option<T> {
     }
 }
 
-/// Makes this process root in a user namespace of its own, unless it may make network namespaces
-/// as it is.
+/// Makes this process root in a user namespace of its own, unless it already has the privileges for
+/// network namespaces.
 ///
-/// Call it first thing in `main`, before any thread or runtime starts. Afterwards the process sees
-/// itself as root; files it makes belong to the user it was started by.
+/// Call it at the start of `main`, before any thread or runtime starts. Afterwards the process sees
+/// itself as root; files that it creates belong to the original user.
 ///
 /// # Errors
-/// [`TestbedError::Unavailable`] when the system forbids user namespaces, or when threads run.
+/// [`TestbedError::Unavailable`] if the system forbids user namespaces, or if other threads run.
 pub fn enter_user_namespace_if_needed() -> Result<(), TestbedError> {
     if has_capabilities(CAP_NET_ADMIN | CAP_SYS_ADMIN) {
         return Ok(());
@@ -87,8 +88,8 @@ pub fn enter_user_namespace_if_needed() -> Result<(), TestbedError> {
              (Ubuntu: `kernel.apparmor_restrict_unprivileged_userns=0`); threads must not run yet"
         ),
     })?;
-    // user_namespaces(7): without CAP_SETGID outside, groups can be mapped only once setgroups is
-    // given up.
+    // user_namespaces(7): without CAP_SETGID outside, setgroups must be denied before groups can be
+    // mapped.
     let maps = [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", format!("0 {uid} 1")),
@@ -100,14 +101,14 @@ pub fn enter_user_namespace_if_needed() -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// Why a network namespace was refused.
+/// Explains why a network namespace was refused.
 pub(crate) fn why_no_namespace(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "this process may not make a network namespace ({error}); run as root (in a \
              container: with the capabilities SYS_ADMIN and NET_ADMIN)"
         ),
-        // ENOSPC is how unshare(2) says that a limit of namespaces(7) is reached.
+        // unshare(2) returns ENOSPC if a limit of namespaces(7) is reached.
         io::ErrorKind::StorageFull => format!(
             "there are as many network namespaces as this system allows ({error}); allow more: \
              `sudo sysctl -w user.max_net_namespaces=10000`"
@@ -116,8 +117,8 @@ pub(crate) fn why_no_namespace(error: io::Error) -> String {
     }
 }
 
-/// Where the TUN node is missing or forbidden, tries to give the calling thread one of its own, in
-/// a mount namespace that ends with it. What fails here shows when the device is opened.
+/// If the TUN node is missing or forbidden, tries to create one for the calling thread, in a mount
+/// namespace that ends with the thread. Errors appear when the device is opened.
 pub(crate) fn make_tun_node_usable() {
     if open_tun_node().is_ok() {
         return;
@@ -128,17 +129,17 @@ pub(crate) fn make_tun_node_usable() {
 fn private_tun_node() -> nix::Result<()> {
     let parent = Path::new("/dev/net");
     unshare(CloneFlags::CLONE_NEWNS)?;
-    // From here on nothing spreads to, or is seen in, the mount namespace outside.
+    // From here on, mounts do not propagate to the mount namespace outside.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
     if !parent.is_dir() {
-        // /dev may be read-only or shared: only a new one on top is ours to write to.
+        // /dev may be read-only or shared, so the directory cannot be created in it.
         return Err(nix::errno::Errno::ENOENT);
     }
     mount(Some("tmpfs"), parent, Some("tmpfs"), MsFlags::empty(), Some("mode=755"))?;
     let made = mknod(TUN_NODE, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(10, 200));
     if made.is_err() {
-        // A user namespace may not make device nodes. The node outside, if there is one, is to be
-        // seen again: why that one cannot be opened is what the user has to hear.
+        // A user namespace may not create device nodes. The outer node becomes visible again, so
+        // that the error message is about that node.
         umount(parent)?;
     }
     made

@@ -1,4 +1,4 @@
-//! IPv4 packets as they are, from whoever they say they are from.
+//! Raw IPv4 packets with any source address.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,15 +11,16 @@ use nix::sys::socket::{
 
 use crate::Namespace;
 
-/// Sends whole IPv4 packets into a namespace's network, with any source address: what a hostile host does.
+/// A sender of complete IPv4 packets into a namespace's network, with any source address, like that
+/// of a hostile host.
 #[derive(Debug)]
 pub struct RawSender(OwnedFd);
 
 impl Namespace {
-    /// A raw sender in this namespace.
+    /// Opens a raw sender in this namespace.
     ///
     /// # Errors
-    /// The kernel has no socket to give.
+    /// The kernel cannot create the socket.
     pub fn raw_sender(&self) -> io::Result<RawSender> {
         self.run(|| {
             let kind = SockType::Raw;
@@ -31,10 +32,11 @@ impl Namespace {
 }
 
 impl RawSender {
-    /// Sends a packet to where its header says. One for which the kernel has no room is lost.
+    /// Sends a packet to the destination in its header. The packet is dropped if the kernel's
+    /// buffer is full.
     ///
     /// # Errors
-    /// It is no IPv4 packet, or the kernel refuses it.
+    /// The data is not an IPv4 packet, or the kernel rejects it.
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         let Some(destination) = packet.get(16..20).and_then(|bytes| bytes.first_chunk::<4>())
         else {

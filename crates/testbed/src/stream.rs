@@ -1,4 +1,4 @@
-//! A stream across a dumbbell, for as long as somebody wants it.
+//! A continuous stream across a dumbbell, until it is ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,23 +17,23 @@ use crate::{Pattern, kernel_counters, peer};
 
 const CHUNK: usize = 64 * 1024;
 const SEED: u64 = 3;
-/// What a connection may take to open, a few lost SYNs included.
+/// The maximum time until the first byte arrives, including a few lost SYNs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A stream to be opened.
+/// The parameters of a stream.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// [`Way::Forth`]: the left host sends.
+    /// The direction. [`Way::Forth`]: the left host sends.
     pub way: Way,
-    /// Over IPv6, and not IPv4.
+    /// Whether to use IPv6 instead of IPv4.
     pub is_ipv6: bool,
-    /// The congestion control of a sender that is the kernel; the system's if none is named.
+    /// The congestion control of a kernel sender; `None` for the system's default.
     pub congestion: Option<String>,
 }
 
-/// A connection whose sender writes as much as it is let, and whose receiver compares every byte.
+/// A connection whose sender writes as much as it can, and whose receiver verifies every byte.
 ///
-/// It is broken off when it is dropped.
+/// The connection is aborted when the value is dropped.
 #[derive(Debug)]
 pub struct Stream {
     sending: Task,
@@ -44,22 +44,23 @@ pub struct Stream {
     arrived: Arc<AtomicU64>,
 }
 
-/// What a sender tells when it is ended.
+/// Figures of a sender at its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// What sent: `kernel cubic`, or a combination's name.
+    /// The sender: `kernel cubic`, or the name of a combination.
     pub sender: String,
-    /// Segments sent again, from the first on.
+    /// The total number of retransmitted segments.
     pub retransmissions: u64,
 }
 
 impl<N: Node + Send + 'static> Dumbbell<N> {
-    /// Opens a stream, and returns when its first byte has arrived.
+    /// Opens a stream; returns when its first byte has arrived.
     ///
-    /// Several at once share what is between the hosts.
+    /// Concurrent streams share the node between the hosts.
     ///
     /// # Errors
-    /// The connection does not open or breaks; the kernel does not know the congestion control.
+    /// The connection cannot be opened or breaks, or the kernel does not know the congestion
+    /// control.
     pub async fn stream(&self, course: &Course) -> io::Result<Stream> {
         let (sender, receiver, to) = match course.way {
             Way::Forth => (self.left(), self.right(), Dumbbell::RIGHT),
@@ -89,33 +90,33 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
 }
 
 impl Stream {
-    /// Bytes that the receiving application has read: in order, and compared.
+    /// Returns the number of bytes that the receiving application has read in order and verified.
     pub fn arrived(&self) -> ByteCount {
         ByteCount(self.arrived.load(Ordering::Relaxed))
     }
 
-    /// Bytes that the sending application has written.
+    /// Returns the number of bytes that the sending application has written.
     pub fn written(&self) -> ByteCount {
         ByteCount(self.written.load(Ordering::Relaxed))
     }
 
-    /// Has the sending application write no more, but for what it is about to, or go on.
+    /// Pauses the sending application after its current write, or resumes it.
     pub fn set_going(&self, goes: bool) {
         self.goes.send_replace(goes);
     }
 
-    /// Lets time pass.
+    /// Waits for this time.
     ///
     /// # Errors
-    /// The connection breaks; a byte differs.
+    /// The connection breaks, or a byte differs.
     pub async fn wait(&mut self, time: Duration) -> io::Result<()> {
         self.unbroken(tokio::time::sleep(time)).await
     }
 
-    /// Asks the sender how it went, and ends it; the receiver ends with it.
+    /// Ends the sender and the receiver; returns the sender's figures.
     ///
     /// # Errors
-    /// The sender has ended before.
+    /// The sender has already ended.
     pub async fn end(self) -> io::Result<Ended> {
         let Self { sending: _sending, receiving: _receiving, ask, goes: _goes, .. } = self;
         let ended = || io::Error::other("the sender has ended");
@@ -133,7 +134,7 @@ impl Stream {
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted when it is dropped.
 #[derive(Debug)]
 struct Task(JoinHandle<io::Result<()>>);
 
@@ -178,7 +179,7 @@ async fn receive(
     }
 }
 
-/// Reads to the end of the stream, compares, and counts.
+/// Reads to the end of the stream, verifies, and counts.
 async fn count(mut stream: impl AsyncRead + Unpin, arrived: &AtomicU64) -> io::Result<()> {
     let mut pattern = Pattern::new(SEED);
     let mut buffer = vec![0; CHUNK];
@@ -208,7 +209,7 @@ fn send(
                 let retransmissions = kernel_counters::retransmissions()? - before;
                 let _ = answer.send(Ended { sender, retransmissions });
             }
-            // What is still buffered is not to trickle into the next transfer.
+            // Discards buffered data, so that it does not disturb the next transfer.
             stream.set_zero_linger()
         }),
         End::Stack(stack, namespace) => {
@@ -228,14 +229,15 @@ fn send(
     (Task(task), ask)
 }
 
-/// What the sending application does.
+/// The sending application.
 struct Writing {
     going: watch::Receiver<bool>,
     written: Arc<AtomicU64>,
 }
 
 impl Writing {
-    /// Writes until somebody asks how it went, who is given; or until nobody can any more.
+    /// Writes until the figures are requested, and returns the channel for them; `None` if the
+    /// stream was dropped.
     async fn until_asked(
         &mut self,
         stream: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,4 @@
-//! The unsafe calls between fork and exec.
+//! The unsafe call between fork and exec.
 #![expect(unsafe_code, reason = "a child asks for its own death signal before it execs")]
 
 use std::os::unix::process::CommandExt;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use nix::sys::{prctl, signal::Signal};
 
-/// Makes the children of `command` die, by SIGKILL, with the thread that spawned them.
+/// Makes the children of `command` receive SIGKILL when the thread that spawned them ends.
 pub(crate) fn die_with_parent(command: &mut Command) {
     // SAFETY: the closure makes one system call, which is async-signal-safe, and allocates nothing.
     unsafe {

@@ -31,7 +31,7 @@ fn named_namespaces() -> BTreeSet<std::ffi::OsString> {
     entries.map(|entry| entry.file_name()).collect()
 }
 
-/// Whether any thread of any process is in the network namespace of this inode.
+/// Whether any thread of any process is in the network namespace with this inode.
 fn is_inhabited(inode: u64) -> bool {
     let threads = std::fs::read_dir("/proc")
         .unwrap()
@@ -71,11 +71,11 @@ fn a_tun_and_its_addresses_are_seen_in_its_namespace_alone() {
     for address in ["10.1.0.1/24", "fd01::1/64"] {
         assert!(tun0.addresses.contains(&cidr(address)), "{tun0:?}");
     }
-    // Asked from outside the namespace, by the descriptors opened in it.
+    // Queried from outside the namespace, through descriptors opened inside.
     assert_eq!(tun.mtu().unwrap(), 1400);
     tun.set_mtu(1300).unwrap();
     assert_eq!(tun.mtu().unwrap(), 1300);
-    // The routes lead somewhere: connecting a UDP socket looks them up and picks the source.
+    // Connecting a UDP socket looks up the route and selects the source address.
     for (source, remote) in [("10.1.0.1", "10.9.1.1:9"), ("fd01::1", "[fd09::5]:9")] {
         let chosen = one.run(move || {
             let any = if remote.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
@@ -93,8 +93,8 @@ fn a_tun_and_its_addresses_are_seen_in_its_namespace_alone() {
     assert!(becomes(|| one.interfaces().unwrap().len() == 1), "the TUN goes with its descriptor");
 }
 
-/// Whether a connection to a port of the namespace's own that nobody listens at is refused: an address that is not the
-/// namespace's yet is looked for behind the device, where nobody answers.
+/// Whether a connection to an unused port of the namespace is refused. An address that the
+/// namespace does not have yet is routed to the device, where nothing responds.
 fn is_own(namespace: &Namespace, address: &str) -> bool {
     let to = SocketAddr::new(address.parse().unwrap(), 9);
     let patience = Duration::from_millis(500);
@@ -235,7 +235,7 @@ async fn what_the_kernel_refuses_is_named() {
     }));
 }
 
-/// Counts what the node between the hosts tells.
+/// Counts the events of the node between the hosts.
 #[derive(Default)]
 struct Told(u64);
 
@@ -269,7 +269,7 @@ async fn a_stream_crosses_whatever_is_between_the_hosts_and_stops_when_it_is_tol
 
     stream.set_going(false);
     for _ in 0..1_000 {
-        // What it was about to write is written yet.
+        // The current write is completed first.
         let written = stream.written();
         stream.wait(Duration::from_millis(10)).await.unwrap();
         if stream.written() == written && stream.arrived() == written {
@@ -296,13 +296,13 @@ async fn a_stream_crosses_whatever_is_between_the_hosts_and_stops_when_it_is_tol
     dumbbell.left().namespace().tcp_counter("TCPLossProbes").unwrap();
     assert!(dumbbell.left().namespace().tcp_counter("TCPNothing").is_err());
     dumbbell.stop().unwrap();
-    // The ninth in each direction.
+    // The ninth packet in each direction is dropped.
     assert!(told.lock().unwrap().0 >= 1);
 }
 
 const ROLE: &str = "AIRTCP_TESTBED_ROLE";
 
-/// This test alone in a process of its own, where `role` is its environment.
+/// A command that runs this test alone in a process of its own, with `role` in its environment.
 fn again(test: &str, role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture"]).env(ROLE, role);
@@ -338,7 +338,7 @@ fn being_killed_leaves_nothing() {
         .find_map(|line| line.strip_prefix("inode ")?.parse().ok())
         .expect("the part says where it is");
     assert!(is_inhabited(inode));
-    // SIGKILL: nothing of it runs any more, no destructor and no handler.
+    // SIGKILL: no destructor and no signal handler runs.
     part.kill().unwrap();
     part.wait().unwrap();
     assert!(becomes(|| !is_inhabited(inode)), "the child it had is gone too");

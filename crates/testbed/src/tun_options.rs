@@ -1,11 +1,12 @@
-//! The kind of TUN device of a test.
+//! The TUN options for tests.
 
 use airtcp_device::TunOptions;
 
 const OFFLOAD: &str = "AIRTCP_OFFLOAD";
 
-/// The options of a TUN device whose kind does not matter to a test: with `AIRTCP_OFFLOAD=1` in the environment it
-/// offloads, so that the same tests judge both kinds.
+/// Returns the options of a TUN device for tests that do not depend on its kind: with
+/// `AIRTCP_OFFLOAD=1` in the environment the device has offload, so that the tests cover both
+/// kinds.
 pub fn tun_options() -> TunOptions {
     let offload = std::env::var_os(OFFLOAD).is_some_and(|value| value == "1");
     TunOptions { offload, ..TunOptions::default() }

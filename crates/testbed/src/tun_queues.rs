@@ -1,4 +1,4 @@
-//! Counts the queues of a TUN device in use, which the kernel reports by netlink only.
+//! Counts the open queues of a TUN device, which the kernel reports only through netlink.
 
 use std::io;
 
@@ -9,10 +9,11 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{InfoData, InfoTun, LinkAttribute, LinkInfo, LinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// The attribute of a TUN device made for several queues: `IFLA_TUN_NUM_QUEUES` of linux/if_link.h.
+/// The attribute of a multi-queue TUN device: `IFLA_TUN_NUM_QUEUES` of linux/if_link.h.
 const NUM_QUEUES: u16 = 8;
 
-/// In the namespace of the calling thread; zero for what is no such device.
+/// Returns the number of open queues of a device in the calling thread's namespace; zero if it is
+/// not a multi-queue TUN device.
 pub(crate) fn queues(name: &str) -> io::Result<u32> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;

@@ -1,7 +1,7 @@
-//! Another user than root gets namespaces with TUN devices too.
+//! A user other than root can have namespaces with TUN devices too.
 //!
-//! As root this program makes itself a world-writable /dev/net/tun in a mount namespace of its own,
-//! becomes nobody in a child, and there does what a user's program does.
+//! As root, this program creates a world-writable /dev/net/tun in a mount namespace of its own,
+//! becomes nobody in a child process, and does there what a user's program does.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a trace. Every message is one line and names the place.
+/// An error of a trace. Every message is one line with the file and position.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// A file could not be opened, read or written.
@@ -11,58 +11,58 @@ pub enum TraceError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A line of an event log is not what it should be.
+    /// A line of an event log is invalid.
     #[error("{}:{line}: {reason}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, counted from one.
+        /// The line number; the first line is 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A capture is not what it should be.
+    /// A capture is invalid.
     #[error("{}: byte {at}: {reason}", path.display())]
     Capture {
         /// The file.
         path: PathBuf,
-        /// Where the block or packet starts that is wrong.
+        /// The position in bytes of the block or packet with the error.
         at: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// What was recorded there would be lost.
+    /// The directory contains an earlier trace, which would be overwritten.
     #[error("{} already has a trace: use another directory, or remove it", .0.display())]
     Taken(PathBuf),
-    /// Two nodes of a trace have one name.
+    /// Two nodes of a trace have the same name.
     #[error("two nodes of the trace have the name {0:?}: use distinct names")]
     NodeName(String),
-    /// An observer was shown a node that the trace was not begun with.
+    /// The observer received a node that is not in the trace's list of nodes.
     #[error("node {0} is not in the trace's list of nodes")]
     UnknownNode(u32),
-    /// An event of a kind that the log has no words for.
+    /// The event log has no representation of this kind of event.
     #[error("the event log has no representation of {0}")]
     UnknownEvent(String),
-    /// An event log is alone: what is drawn are the packets.
+    /// The capture that belongs to an event log is missing: the packets are drawn.
     #[error("{}: the packets of this event log are missing: {} does not exist", log.display(), packets.display())]
     NoPackets {
         /// The event log.
         log: PathBuf,
-        /// Where the capture should be.
+        /// The expected path of the capture.
         packets: PathBuf,
     },
-    /// There is nothing to draw.
+    /// The trace has no TCP connection with data.
     #[error("{}: no TCP connection with data in it", .0.display())]
     NoFlow(PathBuf),
-    /// There is no flow of that number.
+    /// The trace has no flow with this number.
     #[error("there is no flow {number}: the trace has flows 1 to {count}")]
     NoSuchFlow {
-        /// The number asked for.
+        /// The requested number.
         number: usize,
-        /// How many there are.
+        /// The number of flows.
         count: usize,
     },
     /// The interval to draw contains no part of the flow.
@@ -83,7 +83,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Turns an error of a file into one that names it.
+    /// Returns a conversion of I/O errors that adds the path.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         |source| Self::File { path: path.to_owned(), source }
     }

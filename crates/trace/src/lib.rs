@@ -1,12 +1,12 @@
 //! Records and draws packets and events: captures, event logs, time-sequence graphs, pictures.
 //!
-//! A [`Recorder`] is an [`Observer`](airtcp_types::Observer): packets and events flow in, and files come out, a
-//! pcapng capture and a qlog-style event log as it happens, and at the end each flow's time-sequence graph.
-//! [`plot`] draws such a graph from a trace, or from any capture. [`figure`] draws measurements.
+//! A [`Recorder`] is an [`Observer`](airtcp_types::Observer) that writes files: a pcapng capture
+//! and a qlog-style event log during the run, and at the end a time-sequence graph of each flow.
+//! [`plot`] draws such a graph from a trace or from any capture. [`figure`] draws measurements.
 //!
-//! The capture has one interface per node, so a packet is in it once for each host that sent or received it.
-//! tcptrace wants one point of view: `tshark -r packets.pcapng -Y 'frame.interface_name == "client"' -F pcap -w
-//! client.pcap`.
+//! The capture has one interface per node, so it contains a packet once for each host that sent or
+//! received it. tcptrace requires one point of view: `tshark -r packets.pcapng -Y
+//! 'frame.interface_name == "client"' -F pcap -w client.pcap`.
 //!
 //! ```
 //! use airtcp_trace::{NodeInfo, NodeKind, Recorder};

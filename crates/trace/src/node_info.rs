@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 
 use crate::TraceError;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
-    /// It has connections: all it sends and receives is captured.
+    /// A host with connections: all packets that it sends and receives are captured.
     Host,
-    /// It passes packets on: those that met a fate are captured.
+    /// A link that forwards packets: only packets with a fate are captured.
     Link,
-    /// Anything else that passes packets on, as a router: captured as a link.
+    /// Another node that forwards packets, such as a router: captured as a link.
     Other,
 }
 
-/// A node of a trace. Its place in the list is its [`NodeId`](airtcp_types::NodeId).
+/// A node of a trace. Its index in the list is its [`NodeId`](airtcp_types::NodeId).
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct NodeInfo {
-    /// What it is called; no two of a trace alike.
+    /// The name, unique in the trace.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: NodeKind,
 }
 
-/// Refuses a list in which a name stands twice.
+/// Rejects a list with duplicate names.
 pub(crate) fn check_names(nodes: &[NodeInfo]) -> Result<(), TraceError> {
     let mut names = BTreeSet::new();
     match nodes.iter().find(|node| !names.insert(&node.name)) {

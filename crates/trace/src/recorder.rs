@@ -9,9 +9,9 @@ use airtcp_types::{Crossing, Event, EventKind, Instant, NodeId, Observer, Packet
 use crate::node_info::check_names;
 use crate::{NodeInfo, NodeKind, TraceError, capture, plot, sqlog};
 
-/// The capture's name in its directory.
+/// The file name of the capture.
 pub(crate) const PACKETS: &str = "packets.pcapng";
-/// The event log's name in its directory.
+/// The file name of the event log.
 pub(crate) const EVENTS: &str = "events.sqlog";
 
 /// The number of flows with pictures, those with the most bytes. `airtcp plot` draws the others.
@@ -22,11 +22,12 @@ pub fn is_trace(dir: &Path) -> bool {
     [PACKETS, EVENTS].iter().any(|name| dir.join(name).exists())
 }
 
-/// An observer that writes all packets and events to a directory: `packets.pcapng` and `events.sqlog` during the run, and
-/// at the end a time-sequence graph of each flow, `FLOW_tsg.xpl` and `FLOW.svg`.
+/// An observer that writes all packets and events to a directory: `packets.pcapng` and
+/// `events.sqlog` during the run, and at the end a time-sequence graph of each flow, `FLOW_tsg.xpl`
+/// and `FLOW.svg`.
 ///
-/// The memory used does not grow with the number of packets. After an error nothing more is written, and
-/// [`finish`](Recorder::finish) returns the error.
+/// The memory used does not grow with the number of packets. After an error nothing more is
+/// written, and [`finish`](Recorder::finish) returns the error.
 #[derive(Debug)]
 pub struct Recorder {
     dir: PathBuf,
@@ -52,8 +53,8 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`TraceError::File`] if the files cannot be created, [`TraceError::Taken`] if the directory contains an earlier
-    /// trace, [`TraceError::NodeName`] if two nodes have the same name.
+    /// [`TraceError::File`] if the files cannot be created, [`TraceError::Taken`] if the directory
+    /// contains an earlier trace, [`TraceError::NodeName`] if two nodes have the same name.
     pub fn create(
         dir: &Path,
         title: &str,

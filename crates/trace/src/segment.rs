@@ -1,4 +1,4 @@
-//! TCP segments in IP packets, as far as a picture needs them.
+//! Parsing of the TCP segments in IP packets, as far as pictures need them.
 
 use std::net::SocketAddr;
 
@@ -6,27 +6,27 @@ use airtcp_types::SeqNumber;
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{View, flag};
 
-/// A TCP segment. The packet may have been cut off anywhere behind the TCP header.
+/// A TCP segment. The packet may be cut anywhere behind the TCP header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Segment {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
     pub(crate) seq: SeqNumber,
-    /// What it acknowledges; `None` without the flag.
+    /// The acknowledgement; `None` without the ACK flag.
     pub(crate) ack: Option<SeqNumber>,
     pub(crate) syn: bool,
     pub(crate) fin: bool,
     pub(crate) rst: bool,
     pub(crate) psh: bool,
-    /// As it stands in the header, before scaling.
+    /// The window field, before scaling.
     pub(crate) window: u16,
-    /// Bytes of payload, as they were sent.
+    /// Bytes of payload before the packet was cut.
     pub(crate) len: u32,
     pub(crate) options: TcpOptions,
 }
 
 impl Segment {
-    /// Reads an IP packet; `None` if it holds no TCP header, or is a fragment.
+    /// Parses an IP packet; `None` if it has no TCP header or is a fragment.
     pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let view = View::of(packet)?;
         let fields = view.fields();

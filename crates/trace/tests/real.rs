@@ -1,5 +1,5 @@
-//! A transfer of the real stack over a real link in virtual time, recorded, and read back by tshark and
-//! tcptrace.
+//! A transfer of airtcp's stack over an emulated link in virtual time, recorded, and verified with
+//! tshark and tcptrace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use airtcp_types::{
 const BYTES: usize = 400_000;
 const ORIGIN: Duration = Duration::new(1_700_000_000, 123_456_789);
 
-/// Two hosts, 10 ms and 1 Mbyte/s apart; of the data every 60th packet is dropped.
+/// Two hosts, 10 ms and 1 Mbyte/s apart; every 60th data packet is dropped.
 fn record(dir: &Path) -> Written {
     let node = |name: &str, kind| NodeInfo { name: name.to_owned(), kind };
     let nodes = [
@@ -99,7 +99,7 @@ fn record(dir: &Path) -> Written {
     recorder.finish().unwrap()
 }
 
-/// Whether a program is there. Without it a test is skipped, and fails where programs are required.
+/// Whether a program is installed. Without it a test is skipped, or fails if programs are required.
 fn have(program: &str) -> bool {
     let found = Command::new(program).arg("-v").output().is_ok();
     if !found {
@@ -134,7 +134,7 @@ fn a_transfer_is_written_drawn_and_listed() {
     assert!(xpl.contains("\nR\n") && xpl.contains("\nSYN\n") && xpl.contains("\nFIN\n"));
     let svg = std::fs::read_to_string(file(&written, "-10.0.0.2_5001.svg")).unwrap();
     assert!(svg.contains("dropped by the link") && svg.contains("ssthresh") && svg.len() < 1 << 20);
-    // The same picture from the directory, the log and the capture.
+    // The same picture results from the directory, the log and the capture.
     for name in ["", "events.sqlog", "packets.pcapng"] {
         let trace = plot::read(&dir.path().join(name)).unwrap();
         assert_eq!(trace.flows().len(), 1);
@@ -149,7 +149,7 @@ fn a_transfer_is_written_drawn_and_listed() {
     }
 }
 
-/// As when the run is killed: both files end where a buffer was last written.
+/// As if the run were killed: both files end where a buffer was last written.
 #[test]
 fn a_trace_that_is_cut_is_drawn_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn a_trace_that_is_cut_is_drawn_up_to_there() {
     assert!(trace.flows()[0].bytes.0 > 50_000);
     assert!(trace.svg(1, plot::Window::default()).unwrap().contains("cwnd"));
 
-    // Rubbish before the end is no cut.
+    // An invalid record before the end is an error.
     let mut log = std::fs::read_to_string(&events).unwrap();
     log = log.replacen("transport:packet_sent", "rubbish", 1);
     std::fs::write(&events, log).unwrap();
@@ -210,7 +210,7 @@ fn tshark_reads_the_capture_without_a_complaint() {
         args.extend(["-e", field]);
     }
     let (lines, complaints) = run("tshark", dir.path(), &args);
-    // As root it says that this is dangerous.
+    // As root, tshark prints a warning.
     let complaints = complaints.lines().filter(|line| !line.contains("as user \"root\""));
     assert_eq!(complaints.count(), 0);
     let first: Vec<&str> = lines.lines().next().unwrap().split(',').collect();
@@ -236,7 +236,7 @@ fn tcptrace_counts_what_our_graph_shows() {
     let theirs = std::fs::read_to_string(dir.path().join("a2b_tsg.xpl")).unwrap();
     let ours = std::fs::read_to_string(file(&written, "-10.0.0.2_5001_tsg.xpl")).unwrap();
     let count = |xpl: &str, word: &str| xpl.lines().filter(|line| line.starts_with(word)).count();
-    // Data sent again with its FIN has an R of its own in ours, beside the FIN's.
+    // airtcp marks retransmitted data with a FIN with an R of its own, in addition to the FIN's.
     assert_eq!(count(&ours, "R") - count(&ours, "R FIN"), count(&theirs, "R"));
     for word in ["darrow", "O", "SYN", "FIN", "S", "dtick", "utick", "htick", "box"] {
         assert_eq!(count(&ours, word), count(&theirs, word), "{word}");

@@ -1,4 +1,4 @@
-//! The trait of transports for a tunnel's datagrams, and UDP sockets as one.
+//! The transport of a tunnel's datagrams, and its implementation for UDP sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,41 +7,43 @@ use std::sync::Arc;
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::UdpSocket;
 
-/// What is asked of the kernel for a socket's buffers, in bytes; it gives what it may. A millisecond of 1 Gbit/s has 90
-/// packets.
+/// The requested size of a socket's buffers in bytes; the kernel may limit it. 1 Gbit/s is 90
+/// packets per millisecond.
 const BUFFER: usize = 4 << 20;
 
-/// Something that carries datagrams: a UDP socket, or what behaves like one.
+/// A transport of datagrams: a UDP socket, or an equivalent.
 ///
-/// Datagrams may be lost, reordered and forged. Routing marks and other options of a socket are set by who opens it.
+/// Datagrams may be lost, reordered and forged. Socket options such as routing marks are set when
+/// the socket is opened.
 pub trait Datagrams: Send + Sync + 'static {
-    /// Takes a datagram: its length in bytes and where it came from. What is longer than `buf` is cut.
+    /// Receives a datagram; returns its length in bytes and its source. Datagrams longer than `buf`
+    /// are cut.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none. `NotConnected`: there will never be one. Others are counted, and the next call may
-    /// succeed.
+    /// `WouldBlock`: there is no datagram. `NotConnected`: no datagram will arrive any more. Other
+    /// errors are counted, and the next call may succeed.
     fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)>;
 
     /// Sends a datagram.
     ///
     /// # Errors
-    /// `WouldBlock`: not now. Any other: this one cannot be sent.
+    /// `WouldBlock`: there is no room now. Any other: this datagram cannot be sent.
     fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize>;
 
     /// Waits until there may be a datagram. Cancel-safe.
     ///
     /// # Errors
-    /// There will never be one.
+    /// No datagram will arrive any more.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Waits until a datagram may be sent. Cancel-safe.
     ///
     /// # Errors
-    /// There will never be room.
+    /// There will be no room any more.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Opens a UDP socket for a tunnel, with large buffers. Bound to `[::]` it has IPv4 as well.
+/// Opens a UDP socket with large buffers for a tunnel. Bound to `[::]`, it also supports IPv4.
 ///
 /// # Errors
 /// Those of bind(2).

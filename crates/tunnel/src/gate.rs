@@ -1,4 +1,4 @@
-//! Checks a datagram before it costs much: form, MAC, cookie, and a rate for each source.
+//! The gate: cheap checks of a datagram's form, MAC, cookie, and the rate of its source.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,33 +10,34 @@ use boringtun::x25519;
 
 use crate::peer::kind;
 
-/// Handshake messages a second that are answered without a cookie. Each costs about 0.2 ms.
+/// Handshake messages per second that need no cookie. Each costs about 0.2 ms.
 const FREE: u64 = 100;
-/// Initiations a second of one address (IPv6: of one /64) that showed a cookie. A peer sends one in five seconds; several may
-/// share an address.
+/// Initiations per second from one address (IPv6: one /64) with a valid cookie. A peer sends one in
+/// five seconds, and several peers may share an address.
 const PER_SOURCE: u8 = 10;
-/// Addresses a second from which initiations are taken: with a cookie, an address is not forged.
+/// Addresses per second from which initiations are accepted under load; with a cookie, an address
+/// is not forged.
 const SOURCES: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One for all peers.
+/// The gate of all peers.
 pub(crate) struct Gate {
     limiter: RateLimiter,
-    /// Handshake messages for this key in this second.
+    /// Handshake messages for this key in the current second.
     handshakes: u64,
-    /// Initiations of each source in this second, beyond those that are free.
+    /// Initiations of each source in the current second, beyond the free ones.
     sources: HashMap<IpAddr, u8>,
     began: Instant,
 }
 
 pub(crate) enum Verdict<'a> {
-    /// It may be what it says.
+    /// The datagram may be valid.
     Pass(Packet<'a>),
-    /// A cookie of so many bytes is the answer: the sender is to show that it is where it says.
+    /// Reply with a cookie of this length: the sender must prove its address.
     Cookie(usize),
-    /// It is no WireGuard message, or not for this key.
+    /// The datagram is not a WireGuard message, or not for this key.
     Malformed,
-    /// Its source sends too many.
+    /// The source sends too many initiations.
     Limited,
 }
 
@@ -46,7 +47,7 @@ impl Gate {
         Self { limiter, handshakes: 0, sources: HashMap::new(), began: now }
     }
 
-    /// Looks at `datagram` from `from`; a cookie is written to `reply`.
+    /// Checks `datagram` from `from`; a cookie reply is written to `reply`.
     pub(crate) fn verify<'a>(
         &mut self,
         now: Instant,
@@ -55,7 +56,8 @@ impl Gate {
         reply: &mut [u8],
     ) -> Verdict<'a> {
         if datagram.first() == Some(&kind::DATA) {
-            // Neither has a MAC in clear nor a limit: it costs one decryption, if there is such a session.
+            // Data messages have no MAC1 and no limit: each costs one decryption, if the session
+            // exists.
             return Tunn::parse_incoming_packet(datagram).map_or(Verdict::Malformed, Verdict::Pass);
         }
         if now.duration_since(self.began) >= SECOND {
@@ -63,13 +65,14 @@ impl Gate {
             self.handshakes = 0;
             self.sources.clear();
         }
-        // Nothing unless a second has passed by its own clock.
+        // Has an effect only if a second has passed by the limiter's own clock.
         self.limiter.reset_count();
         let verified = self.limiter.verify_packet(Some(from), datagram, reply);
         let is_handshake =
             !matches!(verified, Ok(Packet::PacketCookieReply(_)) | Err(TunnResult::Err(_)));
         self.handshakes += u64::from(is_handshake);
-        // An address without a cookie may be forged: to limit by it would let forgers shut out everybody else.
+        // An address without a cookie may be forged; a limit on it would let attackers exclude
+        // others.
         let has_cookie = self.handshakes > FREE;
         match verified {
             Ok(Packet::HandshakeInit(_)) if has_cookie && !self.admits(from) => Verdict::Limited,

@@ -1,4 +1,4 @@
-//! A handle that observes and changes a running tunnel.
+//! A handle to observe and change a running tunnel.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,48 +10,51 @@ use tokio::sync::Notify;
 use crate::peers::Peers;
 use crate::{Network, PeerConfig, PublicKey, TunnelError};
 
-/// A peer as it is now. Bytes are those of datagrams, without UDP and IP headers, as `wg show` counts them.
+/// The status of a peer. Bytes are those of datagrams, without UDP and IP headers, as in `wg show`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PeerStatus {
-    /// Its public key.
+    /// The public key.
     pub public_key: PublicKey,
-    /// Where it was last, by a datagram that it authenticated.
+    /// The source of its last authenticated datagram, or the configured endpoint before there is
+    /// one.
     pub endpoint: Option<SocketAddr>,
-    /// The networks that lead to it.
+    /// The AllowedIPs.
     pub allowed_ips: Vec<Network>,
-    /// The age of the last handshake. A session is renewed after two minutes and over after three.
+    /// The age of the last handshake. A session is renewed after two minutes and expires after
+    /// three.
     pub last_handshake: Option<Duration>,
     /// Bytes received and authenticated.
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets dropped that waited for a handshake: more than 128, or for 90 s.
+    /// Packets that waited for a handshake and were dropped: more than 128, or for 90 s.
     pub tx_dropped: u64,
-    /// Datagrams dropped that were damaged or of a session that is over.
+    /// Datagrams dropped because they were damaged or belonged to an expired session.
     pub rx_invalid: u64,
-    /// Datagrams dropped that were there before, or arrived more than 1024 too late, and initiations that are older
-    /// than the last one. If only these increase, the peer's clock stepped back.
+    /// Datagrams dropped because they were replayed or arrived more than 1024 positions late, and
+    /// initiations older than the last one. If only this counter increases, the peer's clock has
+    /// stepped back.
     pub rx_replayed: u64,
     /// Packets dropped because their source is not in the peer's AllowedIPs.
     pub rx_refused: u64,
 }
 
-/// Datagrams that belong to no peer.
+/// Counters of datagrams that belong to no peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TunnelCounters {
-    /// Dropped: no WireGuard message, or one for another public key.
+    /// Datagrams dropped because they are not WireGuard messages, or are for another public key.
     pub rx_malformed: u64,
-    /// Dropped: of an unknown peer, or of a session that is not there.
+    /// Datagrams dropped because they are from an unknown peer or for an unknown session.
     pub rx_unknown: u64,
-    /// Dropped: an address that sends too many initiations, or there are too many addresses.
+    /// Initiations dropped because an address sends too many, or there are too many addresses.
     pub rx_limited: u64,
     /// Handshake messages answered with a cookie, because there were more than 100 in a second.
     pub cookies: u64,
 }
 
-/// A handle of a tunnel, cheap to clone. It outlives the tunnel.
+/// A handle of a tunnel, cheap to clone. It can outlive the tunnel.
 #[derive(Clone)]
 pub struct TunnelHandle(pub(crate) Arc<Shared>);
 
@@ -67,23 +70,23 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
-        // A panic under the lock is a bug of ours that has been reported; other peers go on.
+        // A panic under the lock is a bug that has been reported; the other peers continue.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TunnelHandle {
-    /// The public key of this end.
+    /// Returns the public key of this end.
     pub fn public_key(&self) -> PublicKey {
         self.0.lock().public_key()
     }
 
-    /// The peers, in the order of their keys.
+    /// Returns the status of all peers, in the order of their keys.
     pub fn peers(&self) -> Vec<PeerStatus> {
         self.0.lock().status(Instant::now())
     }
 
-    /// Counters of datagrams that belong to no peer.
+    /// Returns the counters of datagrams that belong to no peer.
     pub fn counters(&self) -> TunnelCounters {
         self.0.lock().counters
     }
@@ -91,14 +94,14 @@ impl TunnelHandle {
     /// Adds a peer.
     ///
     /// # Errors
-    /// [`TunnelError`]: the key or a network is there already, or the keepalive cannot be had.
+    /// [`TunnelError`] if the key or a network is in use, or the keepalive interval is invalid.
     pub fn add_peer(&self, peer: PeerConfig) -> Result<(), TunnelError> {
         self.0.lock().add(peer, Instant::now())?;
         self.0.changed.notify_one();
         Ok(())
     }
 
-    /// Removes a peer, with its sessions; whether it was there.
+    /// Removes a peer with its sessions; returns whether it existed.
     pub fn remove_peer(&self, key: &PublicKey) -> bool {
         self.0.lock().remove(key)
     }

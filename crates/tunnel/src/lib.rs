@@ -1,10 +1,10 @@
 //! WireGuard as a device for the stack.
 //!
-//! A [`Tunnel`] is a [`Device`](airtcp_device::Device) whose packets travel encrypted, as datagrams of a
-//! [`tokio::net::UdpSocket`] or of anything that has [`Datagrams`]. The other end may be any WireGuard: the kernel's,
-//! wireguard-go, another tunnel. boringtun's state machine does the cryptography; this crate has what surrounds it:
-//! many peers, their endpoints, which follow peers that move, AllowedIPs, timers, cookies under load, limits and
-//! counters.
+//! A [`Tunnel`] is a [`Device`](airtcp_device::Device) that sends and receives its packets
+//! encrypted, as datagrams of a [`tokio::net::UdpSocket`] or of any other implementation of
+//! [`Datagrams`]. The other end can be any WireGuard implementation: the kernel, wireguard-go,
+//! another tunnel. The cryptography is boringtun's state machine. This crate adds many peers,
+//! roaming endpoints, AllowedIPs, timers, cookies under load, limits and counters.
 //!
 //! ```
 //! use airtcp_net::Stack;
@@ -45,14 +45,15 @@
 //! # }
 //! ```
 //!
-//! **Clocks.** An initiation carries the time of the initiator's clock, and a responder refuses one that is not later
-//! than the last. The clock is read when a peer is added and then counted on, so a step of the clock while a tunnel
-//! runs has no effect. An end that starts again with an earlier clock would be refused until the clock has caught up; a
-//! responder of this crate answers such an initiation with one of its own, and the tunnel is up after a round trip. A
-//! stock responder does not: send something from its side.
+//! **Clocks.** An initiation contains the time of the initiator's clock, and a responder rejects
+//! one that is not later than the last. The clock is read when a peer is added, and then runs
+//! monotonically, so a step of the system clock does not affect a running tunnel. An end that
+//! restarts with an earlier clock would be rejected until the clock has caught up. A responder of
+//! this crate answers such an initiation with one of its own, so that the tunnel is up after a
+//! round trip. Other implementations do not; there, send a packet from the responder's side.
 //!
-//! Not here: batches of datagrams (recvmmsg, segmentation offload), super-segments, names as endpoints, ICMP errors for
-//! packets that no peer takes, padding of messages to 16 bytes, routes.
+//! Not supported: batches of datagrams (recvmmsg, segmentation offload), super-segments, host names
+//! as endpoints, ICMP errors for packets without a peer, padding of messages to 16 bytes, routes.
 #![forbid(unsafe_code)]
 
 mod config;

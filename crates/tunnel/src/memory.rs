@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 
 use crate::Datagrams;
 
-/// A network in memory: what one socket sends to the address of another arrives there, in order.
+/// A network in memory: datagrams to the address of another socket arrive there in order.
 ///
-/// As with UDP, a datagram that nobody is there for is lost, and one to a socket whose queue is full.
+/// As with UDP, datagrams to an unused address or a socket with a full queue are lost.
 #[derive(Clone, Debug)]
 pub struct Switch {
     capacity: usize,
@@ -37,7 +37,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Switch {
-    /// A network on which up to `capacity` datagrams wait at each socket.
+    /// Creates a network with queues of `capacity` datagrams at each socket.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, queues: Arc::default() }
     }
@@ -64,15 +64,15 @@ impl Switch {
 }
 
 impl Socket {
-    /// Where it is.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         *lock(&self.address)
     }
 
-    /// Gives it another address, as a mobile gets one; what is sent to the old one is lost.
+    /// Changes the address, as for a roaming mobile; datagrams to the old address are lost.
     ///
     /// # Errors
-    /// As [`Switch::bind`].
+    /// Those of [`Switch::bind`].
     pub fn move_to(&self, address: SocketAddr) -> io::Result<()> {
         self.switch.occupy(address, &self.queue)?;
         let old = std::mem::replace(&mut *lock(&self.address), address);

@@ -8,38 +8,39 @@ use ip_network::IpNetwork;
 
 use crate::TunnelError;
 
-/// A network: all addresses with the same prefix, such as `10.77.0.0/24`, `fd77::2/128` or `0.0.0.0/0`.
+/// A network: all addresses with the same prefix, such as `10.77.0.0/24`, `fd77::2/128` or
+/// `0.0.0.0/0`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Network(pub(crate) IpNetwork);
 
 impl Network {
-    /// The network of `address` with a prefix of `prefix_len` bits.
+    /// Returns the network of `address` with a prefix of `prefix_len` bits.
     ///
     /// # Errors
-    /// [`TunnelError::Network`]: the prefix is longer than the address.
+    /// [`TunnelError::Network`] if the prefix is longer than the address.
     pub fn new(address: IpAddr, prefix_len: u8) -> Result<Self, TunnelError> {
         IpNetwork::new_truncate(address, prefix_len)
             .map(Self)
             .map_err(|_| TunnelError::Network(format!("{address}/{prefix_len}")))
     }
 
-    /// Its first address.
+    /// Returns its first address.
     pub fn address(self) -> IpAddr {
         self.0.network_address()
     }
 
-    /// The length of its prefix, in bits.
+    /// Returns the length of its prefix in bits.
     pub fn prefix_len(self) -> u8 {
         self.0.netmask()
     }
 
-    /// Whether `address` is in it.
+    /// Returns whether `address` is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         self.0.contains(address)
     }
 }
 
-/// The network of one address.
+/// The network of a single address.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         Self(address.into())
@@ -49,7 +50,8 @@ impl From<IpAddr> for Network {
 impl FromStr for Network {
     type Err = TunnelError;
 
-    /// `10.0.0.0/8`, or an address alone. As in `wg`, bits behind the prefix are cleared.
+    /// Parses a network such as `10.0.0.0/8`, or a single address. As in `wg`, host bits are
+    /// cleared.
     fn from_str(text: &str) -> Result<Self, TunnelError> {
         let error = || TunnelError::Network(text.to_owned());
         let (address, prefix) = match text.split_once('/') {

@@ -1,4 +1,4 @@
-//! Datagrams that leave.
+//! Datagrams to send.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,26 +9,26 @@ use airtcp_device::Counters;
 
 use crate::Datagrams;
 
-/// Datagrams that may wait for a socket that is full. A device takes no packets meanwhile, so these are handshakes,
-/// keepalives and what waited for a handshake.
+/// The maximum number of datagrams that wait for the socket. The device accepts no packets
+/// meanwhile, so these are handshakes, keepalives and packets that waited for a handshake.
 const ROOM: usize = 512;
 
-/// A socket, what waits for it, and the counters of the device.
+/// A socket, the datagrams that wait for it, and the counters of the device.
 pub(crate) struct Outgoing<S> {
     pub(crate) socket: S,
     waiting: VecDeque<(Vec<u8>, SocketAddr)>,
     pub(crate) counters: Counters,
 }
 
-/// What a peer answers with at some time.
+/// The context in which a peer sends messages.
 pub(crate) struct Io<'a, S> {
     pub(crate) now: Instant,
-    /// With room for any message.
+    /// A buffer with room for any message.
     pub(crate) buf: &'a mut [u8],
     pub(crate) out: &'a mut Outgoing<S>,
 }
 
-/// A datagram that arrived.
+/// A received datagram.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival<'a> {
     pub(crate) from: SocketAddr,
@@ -44,7 +44,7 @@ impl<S: Datagrams> Outgoing<S> {
         !self.waiting.is_empty()
     }
 
-    /// Sends a datagram, now or when there is room.
+    /// Sends a datagram now, or later when there is room.
     pub(crate) fn send(&mut self, datagram: &[u8], to: SocketAddr) {
         if !self.is_full() && self.try_send(datagram, to) {
             return;
@@ -56,7 +56,7 @@ impl<S: Datagrams> Outgoing<S> {
         }
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends waiting datagrams as far as there is room.
     pub(crate) fn flush(&mut self) {
         while let Some((datagram, to)) = self.waiting.pop_front() {
             if !self.try_send(&datagram, to) {
@@ -66,7 +66,7 @@ impl<S: Datagrams> Outgoing<S> {
         }
     }
 
-    /// Whether it has left, or cannot be sent at all.
+    /// Returns whether the datagram is done: it was sent, or cannot be sent at all.
     fn try_send(&mut self, datagram: &[u8], to: SocketAddr) -> bool {
         loop {
             match self.socket.try_send_to(datagram, to) {

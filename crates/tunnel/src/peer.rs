@@ -1,4 +1,4 @@
-//! One peer: its sessions, its endpoint, its timers.
+//! A peer: its sessions, its endpoint, its timers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,33 +14,35 @@ use crate::handle::PeerStatus;
 use crate::outgoing::{Arrival, Io, Outgoing};
 use crate::{Datagrams, PeerConfig, PrivateKey, TunnelError};
 
-/// How often the timers of a busy peer are looked at.
+/// The interval at which the timers of a busy peer are run.
 const TICK: Duration = Duration::from_millis(250);
-/// Timers may be due for so long after the last packet: the protocol's longest short one has 15 s.
+/// How long after the last packet timers are run at the short interval. The protocol's longest
+/// short timer has 15 s.
 const BUSY: Duration = Duration::from_secs(16);
-/// When an idle session has to be looked at, after it began: REKEY-AFTER-TIME, REJECT-AFTER-TIME less 15 s,
-/// REJECT-AFTER-TIME (WireGuard paper, section 6.1), each a little later, so that it is over.
+/// Times after the start of an idle session at which its timers must run: REKEY-AFTER-TIME,
+/// REJECT-AFTER-TIME less 15 s, and REJECT-AFTER-TIME (WireGuard paper, section 6.1), each a little
+/// later, so that it has passed.
 const STEPS: [Duration; 3] = [
     Duration::from_millis(120_250),
     Duration::from_millis(165_250),
     Duration::from_millis(180_250),
 ];
 const REJECT_AFTER_TIME: Duration = STEPS[2];
-/// A keepalive that was due and not sent is tried again.
+/// The interval after which a keepalive that was not sent is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// A peer that was heard of so recently has a session, and needs no handshake from this end.
+/// A peer that was heard from within this time has a session, and needs no handshake from this end.
 const RECENT: Duration = Duration::from_secs(10);
-/// Packets that wait for a handshake, as many as in the Linux kernel. The protocol's own queue, which does not count
-/// what it drops, has room for 256.
+/// The maximum number of packets that wait for a handshake, as in the Linux kernel. boringtun's own
+/// queue, which does not count its drops, has room for 256.
 const QUEUE: usize = 128;
-/// The least time between answers to initiations from the past, as between initiations.
+/// The minimum interval between responses to outdated initiations, as between initiations.
 const REKEY_TIMEOUT: Duration = Duration::from_secs(5);
-/// A counter of a data message that no honest peer reaches (WireGuard paper, section 6.1).
+/// The counter from which on data messages are rejected (WireGuard paper, section 6.1).
 const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
-/// An empty data message: a keepalive.
+/// The length of an empty data message, which is a keepalive.
 const EMPTY: usize = 32;
 
-/// The first byte of a message.
+/// Message types, in the first byte.
 pub(crate) mod kind {
     pub(crate) const INITIATION: u8 = 1;
     pub(crate) const RESPONSE: u8 = 2;
@@ -51,20 +53,20 @@ pub(crate) struct Peer {
     config: PeerConfig,
     tunn: Tunn,
     endpoint: Option<SocketAddr>,
-    /// Packets that wait for a handshake.
+    /// The number of packets that wait for a handshake.
     queued: usize,
-    /// When the timers were looked at, and when they are next.
+    /// When the timers last ran, and when they run next.
     ticked: Instant,
     due: Option<Instant>,
     busy_until: Instant,
-    /// When the last keepalive was sent that only time asked for.
+    /// When the last persistent keepalive was sent.
     kept: Instant,
-    /// When the present session began, if it is not over.
+    /// When the current session was established; `None` if it has expired.
     session: Option<Instant>,
     last_handshake: Option<Instant>,
-    /// When it last showed that it has a session.
+    /// When a message last showed that the peer has a session.
     heard: Option<Instant>,
-    /// When an initiation from the past was last answered.
+    /// When an outdated initiation was last answered.
     answered: Option<Instant>,
     pub(crate) rx_bytes: u64,
     tx_bytes: u64,
@@ -74,18 +76,18 @@ pub(crate) struct Peer {
     pub(crate) rx_refused: u64,
 }
 
-/// A datagram was taken.
+/// The result of processing a datagram.
 pub(crate) enum Received {
-    /// Nothing came out of it.
+    /// The datagram contained no packet.
     Nothing,
-    /// It was no message of this peer, or one that was there before.
+    /// The datagram was invalid or replayed.
     Bad,
-    /// The packet has its content; who sent it is still to be checked.
+    /// A packet was decrypted; its source address must still be checked.
     Packet(IpAddr),
 }
 
 impl Peer {
-    /// `index` has 24 bits and is no other peer's.
+    /// Creates a peer. `index` has 24 bits and must be unique.
     pub(crate) fn new(
         private_key: &PrivateKey,
         config: PeerConfig,
@@ -127,7 +129,7 @@ impl Peer {
         &self.config
     }
 
-    /// When its timers are to be looked at.
+    /// Returns when its timers must run.
     pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -147,7 +149,7 @@ impl Peer {
         }
     }
 
-    /// Sends a packet, or keeps it until there is a session, which it asks for.
+    /// Sends a packet, or queues it and starts a handshake if there is no session.
     pub(crate) fn transmit<S: Datagrams>(&mut self, packet: &[u8], io: &mut Io<'_, S>) {
         let Some(to) = self.endpoint else {
             io.out.counters.tx_errors += 1;
@@ -172,7 +174,7 @@ impl Peer {
         self.is_busy(io.now);
     }
 
-    /// Takes a datagram that the gate let pass. What it carries is written to `packet`.
+    /// Processes a datagram that passed the gate. A decrypted packet is written to `packet`.
     pub(crate) fn receive<S: Datagrams>(
         &mut self,
         datagram: Arrival<'_>,
@@ -191,14 +193,14 @@ impl Peer {
                 self.authenticated(io.now, datagram);
                 (self.session, self.last_handshake) = (Some(io.now), Some(io.now));
                 self.is_busy(io.now);
-                // Who answered an initiation may send only once the initiator has.
+                // The initiator sends first; the responder may send only after that.
                 if bytes[0] == kind::RESPONSE {
                     self.flush(io);
                 }
             }
             TunnResult::Done => {}
             TunnResult::Err(error) => return self.refuse(from, &error, io),
-            // Only of data.
+            // Only for data.
             TunnResult::WriteToTunnelV4(..) | TunnResult::WriteToTunnelV6(..) => {}
         }
         Received::Nothing
@@ -243,7 +245,7 @@ impl Peer {
             self.heard = Some(now);
         }
         if self.endpoint != Some(from) {
-            tracing::debug!(peer = %self.config.public_key, endpoint = %from, "endpoint");
+            tracing::debug!(peer = %self.config.public_key, endpoint = %from, "endpoint updated");
             self.endpoint = Some(from);
             self.due = earliest(self.due, Some(now + TICK));
         }
@@ -261,10 +263,10 @@ impl Peer {
             }
             WireGuardError::WrongTai64nTimestamp => {
                 self.rx_replayed += 1;
-                // It was replayed, or the peer started again with a clock that was set back: its initiations count for
-                // nothing until the clock has caught up. An initiation of this end does not depend on the peer's clock.
-                // It is for where the datagram came from, even if another one is on its way to where the peer was; the
-                // endpoint stays until it is answered.
+                // Either a replay, or the peer restarted with an earlier clock and is rejected
+                // until the clock has caught up. An initiation of this end does not depend on the
+                // peer's clock. It is sent to the source of the datagram, even if another one is in
+                // flight to the known endpoint, which stays until the new one is answered.
                 let is_recent = |at: Option<Instant>, limit| {
                     at.is_some_and(|at| io.now.duration_since(at) < limit)
                 };
@@ -284,7 +286,7 @@ impl Peer {
         Received::Bad
     }
 
-    /// Sends what waited for a session.
+    /// Sends the packets that waited for a session.
     fn flush<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
         let Some(to) = self.endpoint else { return };
         while let TunnResult::WriteToNetwork(message) = self.tunn.decapsulate(None, &[], io.buf) {
@@ -296,16 +298,16 @@ impl Peer {
         }
     }
 
-    /// The protocol stamps what happens with the time of the last look, so that one has to precede what comes after a
-    /// pause.
+    /// boringtun uses the time of the last run of its timers, so they must run before the first
+    /// message after a pause.
     fn tick_if_old<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
         if io.now.duration_since(self.ticked) >= TICK {
             self.tick(io);
         }
     }
 
-    /// Looks at the timers: handshakes begin, are repeated and are given up after 90 s, sessions end, keepalives are
-    /// sent.
+    /// Runs the timers: handshakes are started, repeated and given up after 90 s, sessions expire,
+    /// keepalives are sent.
     pub(crate) fn tick<S: Datagrams>(&mut self, io: &mut Io<'_, S>) {
         let now = io.now;
         self.ticked = now;
@@ -326,7 +328,8 @@ impl Peer {
             _ => {}
         }
         self.session = self.session.filter(|&at| now.duration_since(at) < REJECT_AFTER_TIME);
-        // With a keepalive the tunnel is to be there before there is a packet, and again when it was given up.
+        // With a keepalive, the session is established before there is a packet, and again after a
+        // failed handshake.
         if self.config.keepalive.is_some()
             && self.session.is_none()
             && self.endpoint.is_some()
@@ -361,7 +364,8 @@ impl Peer {
         self.due = earliest(self.due, Some(now + TICK));
     }
 
-    /// An idle peer has none, or few, so that an idle process sleeps.
+    /// Returns when the timers must run next. An idle peer has few such times or none, so that an
+    /// idle process sleeps.
     fn next_due(&self, now: Instant) -> Option<Instant> {
         self.endpoint?;
         if now < self.busy_until {

@@ -1,4 +1,4 @@
-//! All peers: by key, by index, by inner address.
+//! All peers: by key, by index and by inner address.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -20,7 +20,8 @@ use crate::outgoing::{Arrival, Io};
 use crate::peer::{Peer, Received, earliest};
 use crate::{Datagrams, PeerConfig, PrivateKey, PublicKey, TunnelError};
 
-/// The protocol has 24 bits for an index, of which most are to be free: they are drawn.
+/// The maximum number of peers. Indices have 24 bits and are drawn at random, so most of them must
+/// stay free.
 const MOST: usize = 1 << 16;
 const INDEX_BITS: u32 = 0x00ff_ffff;
 
@@ -28,12 +29,12 @@ pub(crate) struct Peers {
     private_key: PrivateKey,
     public_key: x25519::PublicKey,
     gate: Gate,
-    /// The gate has looked already; the protocol insists on looking too.
+    /// A rate limiter without a limit, which boringtun requires; the gate limits before.
     never: Arc<RateLimiter>,
     by_key: BTreeMap<PublicKey, u32>,
     by_index: HashMap<u32, Peer>,
     by_network: IpNetworkTable<u32>,
-    /// When the timers of some peer are due.
+    /// When the timers of the first peer are due.
     next: Option<Instant>,
     pub(crate) counters: TunnelCounters,
 }
@@ -72,7 +73,7 @@ impl Peers {
         if self.by_key.len() >= MOST {
             return Err(TunnelError::TooManyPeers);
         }
-        // The protocol would panic.
+        // boringtun would panic.
         SystemTime::UNIX_EPOCH.elapsed().map_err(|_| TunnelError::Clock)?;
         let index = self.free_index();
         let peer = Peer::new(&self.private_key, config, index, &self.never, now)?;
@@ -85,7 +86,7 @@ impl Peers {
         Ok(())
     }
 
-    /// Not in order: who sees an index does not learn how many peers there are.
+    /// Draws a random index, which does not reveal the number of peers.
     fn free_index(&self) -> u32 {
         loop {
             let mut bytes = [0; 4];
@@ -119,7 +120,7 @@ impl Peers {
         PublicKey(self.public_key.to_bytes())
     }
 
-    /// When the timers are to be looked at.
+    /// Returns when the timers must run.
     pub(crate) const fn next(&self) -> Option<Instant> {
         self.next
     }
@@ -139,7 +140,7 @@ impl Peers {
         }
     }
 
-    /// Sends a packet to the peer that its destination leads to.
+    /// Sends a packet to the peer of its destination.
     pub(crate) fn transmit<S: Datagrams>(&mut self, packet: &[u8], io: &mut Io<'_, S>) {
         let index = Tunn::dst_address(packet).and_then(|to| self.index_of(to));
         let Some(peer) = index.and_then(|index| self.by_index.get_mut(&index)) else {
@@ -154,7 +155,7 @@ impl Peers {
         self.by_network.longest_match(address).map(|(_, &index)| index)
     }
 
-    /// Takes a datagram. Whether a packet came out of it, which is in `packet` then.
+    /// Processes a datagram; returns whether it contained a packet, which then is in `packet`.
     pub(crate) fn receive<S: Datagrams>(
         &mut self,
         datagram: Arrival<'_>,
@@ -181,7 +182,8 @@ impl Peers {
             }
         };
         let index = match message {
-            // Half of the handshake, which tells who sends it, and that it was made for this key.
+            // Decrypts the first half of the handshake, which identifies the sender and verifies
+            // that it is for this key.
             Message::HandshakeInit(initiation) => {
                 parse_handshake_anon(&self.private_key.0, &self.public_key, &initiation)
                     .ok()

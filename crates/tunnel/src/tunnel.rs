@@ -1,4 +1,4 @@
-//! The device.
+//! WireGuard as a device.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,42 +18,45 @@ use crate::outgoing::{Arrival, Io, Outgoing};
 use crate::peers::Peers;
 use crate::{Datagrams, TunnelConfig, TunnelError, TunnelHandle};
 
-/// What a data message adds to a packet.
+/// The bytes that a data message adds to a packet.
 const OVERHEAD: usize = 32;
-/// The longest message that carries no packet: an initiation.
+/// The length of an initiation, the longest message without a packet.
 const LONGEST_HANDSHAKE: usize = 148;
-/// No datagram is longer.
+/// Above the maximum length of a datagram.
 const LONGEST: usize = 1 << 16;
-/// Every IPv4 host accepts packets of 576 bytes (RFC 791 section 3.1); the longest one fits into a datagram.
+/// The valid MTUs. Every IPv4 host accepts packets of 576 bytes (RFC 791 section 3.1), and a packet
+/// of the upper bound fits into a datagram.
 const MTU: std::ops::RangeInclusive<usize> = 576..=65_440;
-/// As many packets have their memory used again.
+/// The maximum number of packets whose memory is kept for reuse.
 const SPARE: usize = 64;
-/// A socket that fails so often in a row will not recover.
+/// The number of consecutive errors after which the socket counts as failed.
 const FAILURES: u32 = 64;
 
-/// WireGuard as a device: packets are encrypted for the peer that their destination leads to, and travel as datagrams.
+/// WireGuard as a device: packets are encrypted for the peer of their destination, and sent as
+/// datagrams.
 ///
-/// It has no thread and no task: the driver of the device runs it, timers included. A handshake begins with the first
-/// packet, or at once for a peer with a keepalive. It needs a runtime with IO and time.
+/// A tunnel has no thread and no task: the driver of the device runs it, with its timers. A
+/// handshake starts with the first packet, or at once for a peer with a keepalive. A tunnel
+/// requires a tokio runtime with IO and time.
 pub struct Tunnel<S: Datagrams = UdpSocket> {
     shared: Arc<Shared>,
     out: Outgoing<S>,
     mtu: usize,
-    /// The datagram that was received, and a message that is to be sent.
+    /// The received datagram, and the buffer for a message to send.
     datagram: Box<[u8]>,
     message: Box<[u8]>,
-    /// Memory for packets to come, and that of packets that were sent.
+    /// Packets whose memory can be reused for received packets, and packets that were sent.
     spare: Vec<Packet>,
     sent: Vec<Packet>,
-    /// Failures of the socket in a row.
+    /// Consecutive errors of the socket.
     failures: u32,
 }
 
 impl<S: Datagrams> Tunnel<S> {
-    /// A tunnel over `socket`, which is its alone.
+    /// Creates a tunnel over `socket`, which it owns.
     ///
     /// # Errors
-    /// [`TunnelError`]: the configuration contradicts itself.
+    /// [`TunnelError`] if the configuration is invalid.
     pub fn new(socket: S, config: TunnelConfig) -> Result<Self, TunnelError> {
         if !MTU.contains(&config.mtu) {
             return Err(TunnelError::Mtu(config.mtu));
@@ -75,19 +78,20 @@ impl<S: Datagrams> Tunnel<S> {
         })
     }
 
-    /// A handle to look at the tunnel while it runs, and to change its peers.
+    /// Returns a handle to observe the running tunnel and to change its peers.
     pub fn handle(&self) -> TunnelHandle {
         TunnelHandle(self.shared.clone())
     }
 
-    /// A socket reports an error of the past once. One that has nothing but errors to report is gone.
+    /// Counts an error of the socket; returns the error if the socket has failed. A socket reports
+    /// an earlier asynchronous error once.
     fn survives(&mut self, error: io::Error) -> io::Result<()> {
         self.out.counters.rx_errors += 1;
         self.failures += 1;
         if error.kind() == io::ErrorKind::NotConnected || self.failures >= FAILURES {
             return Err(error);
         }
-        tracing::debug!(%error, "nothing received");
+        tracing::debug!(%error, "receive failed");
         Ok(())
     }
 }
@@ -109,7 +113,7 @@ impl<S: Datagrams> Device for Tunnel<S> {
         self.out.counters
     }
 
-    /// Also returns when a timer is due, and when there is room for what waits to be sent.
+    /// Returns also when a timer is due, and when waiting datagrams can be sent.
     async fn readable(&self) -> io::Result<()> {
         let next = self.shared.lock().next();
         let timer = async {
@@ -119,7 +123,7 @@ impl<S: Datagrams> Device for Tunnel<S> {
             }
         };
         tokio::select! {
-            // The timer costs something only when it is waited for.
+            // Biased, so that the timer is set up only if it is waited for.
             biased;
             ready = self.out.socket.readable() => ready,
             ready = self.out.socket.writable(), if self.out.is_full() => ready,
@@ -139,7 +143,7 @@ impl<S: Datagrams> Device for Tunnel<S> {
         self.out.flush();
         peers.tick(&mut Io { now, buf: &mut self.message, out: &mut self.out });
         let mut received = 0;
-        // Of datagrams, not packets, so that a flood does not keep the driver.
+        // `max` limits the datagrams, not the packets, so that a flood does not block the driver.
         for _ in 0..max {
             let (length, from) = match self.out.socket.try_recv_from(&mut self.datagram) {
                 Ok(came) => came,
@@ -148,13 +152,13 @@ impl<S: Datagrams> Device for Tunnel<S> {
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // Packets first; the error comes again.
+                // Return the packets first; the error occurs again.
                 Err(_) if received > 0 => break,
                 Err(error) => return self.survives(error).map(|()| 0),
             };
             self.failures = 0;
             let mut packet = self.spare.pop().unwrap_or_default();
-            // A socket for IPv6 writes IPv4 addresses as mapped ones.
+            // An IPv6 socket returns IPv4 addresses in mapped form.
             let from = match from.ip().to_canonical() {
                 IpAddr::V4(ip) => SocketAddr::from((ip, from.port())),
                 IpAddr::V6(_) => from,
@@ -205,7 +209,7 @@ impl<S: Datagrams> Device for Tunnel<S> {
     }
 }
 
-/// Empties a packet and keeps its memory, if there is not enough of it.
+/// Clears a packet and keeps its memory for reuse, up to a limit.
 fn keep(kept: &mut Vec<Packet>, mut packet: Packet) {
     if kept.len() < SPARE && packet.data.capacity() < LONGEST {
         packet.clear();

@@ -1,18 +1,18 @@
-//! Two nodes in a row, as one.
+//! Two nodes connected in series.
 
 use crate::{Event, Instant, Node, Packet, PortId};
 
-/// Two nodes of two ports each, the second behind the first: port 1 of `near` is port 0 of `far`.
+/// Two nodes with two ports each, connected in series: port 1 of `near` is port 0 of `far`.
 ///
-/// The outer ports are port 0 of `near` and port 1 of `far`. What the two give each other passes at once, when the
-/// chain is asked for packets.
+/// The outer ports are port 0 of `near` and port 1 of `far`. Packets between the two nodes pass
+/// without delay, in `poll_transmit`.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B> {
     /// The node at port 0.
     pub near: A,
     /// The node at port 1.
     pub far: B,
-    /// The next event of each.
+    /// The next event of each node.
     heard: [Option<Event>; 2],
 }
 
@@ -20,7 +20,7 @@ const NEAR: PortId = PortId(0);
 const FAR: PortId = PortId(1);
 
 impl<A: Node, B: Node> Chain<A, B> {
-    /// `near` with `far` behind it.
+    /// Connects `far` behind `near`.
     pub const fn new(near: A, far: B) -> Self {
         Self { near, far, heard: [None, None] }
     }
@@ -41,7 +41,7 @@ impl<A: Node, B: Node> Node for Chain<A, B> {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        // What one gives may have the other give something.
+        // A packet from one node may make the other one send.
         loop {
             if let Some((port, packet)) = self.near.poll_transmit(now) {
                 if port == NEAR {
@@ -62,7 +62,7 @@ impl<A: Node, B: Node> Node for Chain<A, B> {
         self.near.poll_timeout().into_iter().chain(self.far.poll_timeout()).min()
     }
 
-    /// In the order of time, as far as each has them so.
+    /// Merges the events in order of time, provided that each node's events are in order.
     fn poll_event(&mut self) -> Option<Event> {
         let [near, far] = &mut self.heard;
         *near = near.take().or_else(|| self.near.poll_event());
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::{EventKind, Fate};
 
-    /// Gives each packet to the other port so many milliseconds later, and tells of it.
+    /// Passes each packet to the other port after `millis` milliseconds, and reports an event.
     struct Wire {
         millis: u64,
         under_way: VecDeque<(Instant, PortId, Packet)>,
@@ -121,7 +121,7 @@ mod tests {
         Packet::new(vec![fill; 20])
     }
 
-    /// When something leaves the chain, by which port, and what.
+    /// Returns for each packet that leaves the chain: the time, the port, and the first byte.
     fn run(chain: &mut Chain<Wire, Wire>) -> Vec<(u64, u16, u8)> {
         let mut left = Vec::new();
         while let Some(now) = chain.poll_timeout() {

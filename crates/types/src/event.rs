@@ -1,4 +1,4 @@
-//! Events, in one vocabulary for every observer.
+//! Events of nodes, for all observers.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use crate::{ByteCount, ExtSeq, Instant, Packet, Rate, SeqRange, TxNo};
 
-/// The two ends of a flow, as the node that reports sees them.
+/// The two ends of a flow, as seen by the reporting node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FlowId {
-    /// This end.
+    /// The node's own end.
     pub local: SocketAddr,
-    /// The other end.
+    /// The peer's end.
     pub remote: SocketAddr,
 }
 
-/// In two steps for IPv4: every packet's flow is looked up.
+/// Hashes an IPv4 flow in two steps, because the flow of every packet is looked up.
 impl Hash for FlowId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match (self.local, self.remote) {
@@ -30,23 +30,23 @@ impl Hash for FlowId {
     }
 }
 
-/// Something that happened at a node.
+/// An event at a node.
 ///
-/// Nodes make events only when an observer asked for them; off, they cost one test of a flag.
+/// Nodes create events only if an observer asked for them; otherwise an event costs one test of a
+/// flag.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// When.
+    /// The time of the event.
     pub at: Instant,
-    /// To which flow; `None` where the node looks at packets and knows no flows, as a link.
+    /// The flow of the event; `None` for nodes that do not know flows, such as links.
     pub flow: Option<FlowId>,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
 }
 
-/// Why the sender let a transmission leave.
+/// The rule by which the sender sent a transmission.
 ///
-/// Every transmission names one. The last column of the engine's sending step is this list: what is
-/// not here is not sent.
+/// Every transmission has one; nothing is sent by any other rule.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
 )]
@@ -54,35 +54,35 @@ pub struct Event {
 pub enum SendRule {
     /// Data never sent before, within the windows (RFC 5681 section 3).
     NewData,
-    /// The first repair of a recovery, sent whatever the pipe holds (RFC 5681 section 3.2 step 3,
-    /// RFC 6675 section 5 step 4.3).
+    /// The first retransmission of a recovery, sent regardless of the pipe (RFC 5681 section 3.2
+    /// step 3, RFC 6675 section 5 step 4.3).
     FastRetransmit,
-    /// Data judged lost, within the windows.
+    /// A retransmission of data judged lost, within the windows.
     Repair,
-    /// Data below SACKed data, not judged lost, because nothing else may be sent (RFC 6675 NextSeg
-    /// rule 3).
+    /// A retransmission of data below SACKed data that is not judged lost, sent because nothing
+    /// else may be sent (RFC 6675 NextSeg rule 3).
     Unsacked,
-    /// The highest data outstanding, once per recovery, because nothing else may be sent (RFC 6675
-    /// NextSeg rule 4).
+    /// A retransmission of the highest outstanding data, once per recovery, because nothing else
+    /// may be sent (RFC 6675 NextSeg rule 4).
     Rescue,
     /// New data on the first two duplicate ACKs, up to two segments above cwnd (RFC 3042).
     LimitedTransmit,
-    /// New data whatever the congestion window says, because no ACK has come for two round trips
-    /// (RFC 8985 section 7.3).
+    /// A tail loss probe with new data, sent regardless of the congestion window because no ACK has
+    /// arrived for two round trips (RFC 8985 section 7.3).
     Probe,
-    /// The highest data outstanding again, for the same reason: there is nothing new to send.
+    /// A tail loss probe without new data: a retransmission of the highest outstanding data.
     ProbeAgain,
-    /// The oldest data again, after a retransmission time-out (RFC 6298 section 5).
+    /// A retransmission of the oldest data after a retransmission time-out (RFC 6298 section 5).
     Timeout,
 }
 
 impl SendRule {
-    /// Whether it sends data that was sent before.
+    /// Whether the rule sends data that was sent before.
     pub const fn is_retransmission(self) -> bool {
         !matches!(self, Self::NewData | Self::LimitedTransmit | Self::Probe)
     }
 
-    /// The rule's short name, as in traces.
+    /// The short name of the rule, as in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewData => "new-data",
@@ -97,66 +97,67 @@ impl SendRule {
         }
     }
 
-    /// Whether it sends whatever the congestion window says.
+    /// Whether the rule sends regardless of the congestion window.
     pub const fn exceeds_cwnd(self) -> bool {
         matches!(self, Self::FastRetransmit | Self::Probe | Self::ProbeAgain | Self::Timeout)
     }
 }
 
-/// What happened. Names are the field's own.
+/// The kind of an event.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The connection went from one RFC 9293 state to another.
+    /// The connection changed its RFC 9293 state.
     State {
-        /// The state it left, as RFC 9293 names it.
+        /// The previous state, named as in RFC 9293.
         from: &'static str,
-        /// The state it is in.
+        /// The new state.
         to: &'static str,
     },
-    /// A transmission left.
+    /// A transmission was sent.
     Sent {
-        /// Its number.
+        /// Its transmission number.
         tx: TxNo,
-        /// Its bytes.
+        /// Its range of sequence numbers.
         range: SeqRange,
-        /// Why it left.
+        /// The rule by which it was sent.
         rule: SendRule,
-        /// Bytes held to be in the network before it.
+        /// The pipe before it: bytes estimated to be in flight.
         pipe: ByteCount,
         /// The congestion window before it.
         cwnd: ByteCount,
-        /// The peer's window: what it takes beyond SND.UNA.
+        /// The peer's receive window, from SND.UNA.
         rwnd: ByteCount,
     },
-    /// A segment arrived and was accepted, or several that came together and were worked as one.
+    /// A segment was received and accepted, or several consecutive segments processed as one.
     Received {
-        /// Its bytes; empty for a pure ACK.
+        /// Its range of sequence numbers; empty for a pure ACK.
         range: SeqRange,
-        /// What it acknowledges.
+        /// Its acknowledgement number.
         ack: ExtSeq,
-        /// The window it offers.
+        /// The window that it advertises, in bytes.
         window: ByteCount,
     },
-    /// The segment of the last [`Received`](Self::Received) is the first to acknowledge these transmissions.
+    /// The segment of the last [`Received`](Self::Received) is the first to acknowledge these
+    /// transmissions.
     Acknowledged {
-        /// The number of the first.
+        /// The first transmission number.
         first: TxNo,
-        /// The number of the last; those between are acknowledged, too.
+        /// The last transmission number; all between are acknowledged, too.
         last: TxNo,
     },
-    /// A transmission was found lost.
+    /// A transmission was found to be lost.
     Lost {
-        /// Its number.
+        /// Its transmission number.
         tx: TxNo,
-        /// Its bytes.
+        /// Its range of sequence numbers.
         range: SeqRange,
-        /// What the loss is taken to mean.
+        /// The assumed cause of the loss.
         cause: &'static str,
     },
-    /// The congestion window is reduced: a recovery begins. A time-out is none.
+    /// The congestion window is reduced and a recovery starts. Not reported for time-outs.
     Reduced {
-        /// What the loss behind it is taken to mean, or that it was a mark.
+        /// The assumed cause of the loss, or that the cause was a congestion mark.
         cause: &'static str,
     },
     /// The congestion window, the slow-start threshold, the pipe or a rate changed.
@@ -165,80 +166,81 @@ pub enum EventKind {
         cwnd: ByteCount,
         /// The slow-start threshold; `None` while it is not set.
         ssthresh: Option<ByteCount>,
-        /// Bytes held to be in the network.
+        /// The pipe: bytes estimated to be in flight.
         pipe: ByteCount,
-        /// The rate at which data leaves, if it is paced.
+        /// The pacing rate, if data is paced.
         pacing_rate: Option<Rate>,
-        /// The control's estimate of the bandwidth, if it has one.
+        /// The congestion control's bandwidth estimate, if it has one.
         bandwidth: Option<Rate>,
     },
-    /// A round-trip time was measured.
+    /// A round-trip time was sampled.
     Rtt {
         /// The sample.
         sample: Duration,
-        /// The smoothed value after it.
+        /// The smoothed round-trip time after the sample.
         srtt: Duration,
-        /// The smallest sample so far, inherited ones included.
+        /// The smallest sample so far, including inherited ones.
         min: Duration,
     },
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout {
-        /// How often in a row.
+        /// The number of consecutive time-outs.
         backoff: u32,
     },
-    /// A reduction was found to be spurious and taken back.
+    /// A reduction was found to be spurious and was undone.
     Undo,
-    /// Something was done to a packet on its way.
+    /// A node on the path changed, dropped or created a packet.
     Packet {
-        /// What.
+        /// The effect on the packet.
         fate: Fate,
-        /// The packet as it is after that; as it was, if it is no more.
+        /// The packet after the change; as it was, if it was dropped.
         packet: Packet,
     },
 }
 
-/// What a node on the way did to a packet.
+/// The effect of a node on the path on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It is no more.
+    /// The packet was dropped.
     Dropped {
-        /// Why, in a word or two: `queue full`, `random loss`.
+        /// The cause in a word or two, such as `queue full` or `random loss`.
         cause: &'static str,
     },
-    /// Bits of it were flipped.
+    /// Bits of the packet were flipped.
     Corrupted {
-        /// How many.
+        /// The number of flipped bits.
         bits: u32,
-        /// Whether some of them are in the IP or the transport header.
+        /// Whether some of them are in the IP or transport header.
         header: bool,
-        /// Whether every checksum of it still holds, so that no receiver can notice.
+        /// Whether all checksums still hold, so that no receiver can detect the corruption.
         unnoticed: bool,
     },
-    /// It was given a mark: CE (RFC 3168) by a queue, the bit of TCP-ECN because of a hole before it.
+    /// The packet was marked: with CE (RFC 3168) by a queue, or with the TCP-ECN bit because of a
+    /// hole before it.
     Marked {
-        /// By what, in a word or two: `codel`, `hole`.
+        /// The cause in a word or two, such as `codel` or `hole`.
         cause: &'static str,
     },
-    /// A second one was made of it.
+    /// The packet was duplicated.
     Duplicated,
-    /// The link layer passed it to the MAC once more.
+    /// The link layer passed the packet to the MAC again.
     Retried {
-        /// How often it has now.
+        /// The number of the pass.
         pass: u32,
     },
-    /// It waits, because whom it is for cannot be reached.
+    /// The packet is held because its destination is out of reach.
     Held,
-    /// Its window was closed, so that its receiver stops sending.
+    /// The window in the packet was set to zero, so that its receiver stops sending.
     Frozen,
-    /// A node on the way made it, in the name of an end.
+    /// The node created the packet on behalf of an endpoint.
     Made {
-        /// What for, in a word or two: `window closed`.
+        /// The purpose in a word or two, such as `window closed`.
         cause: &'static str,
     },
 }
 
-/// As a comment in a capture says it: `dropped: queue full`.
+/// Formats the fate as in the packet comments of a capture, such as `dropped: queue full`.
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

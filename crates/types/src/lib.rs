@@ -1,8 +1,8 @@
-//! The types that all airtcp crates share.
+//! Types that all airtcp crates share.
 //!
-//! Nothing here knows a clock, a socket or a task. Time comes in as an [`Instant`], randomness as
-//! a seeded [`rng::Stream`], packets as a [`Packet`]; a state machine that takes and gives them is
-//! a [`Node`]. Observers hear of what happened as [`Event`]s.
+//! This crate has no clock, no socket and no task. Time is an [`Instant`] that the caller passes
+//! in, randomness a seeded [`rng::Stream`], and a [`Packet`] an IP packet. A state machine that
+//! receives and sends packets is a [`Node`]; it reports [`Event`]s to observers.
 //!
 //! ```
 //! use airtcp_types::{Instant, SeqNumber};

@@ -1,10 +1,10 @@
-//! The name that was meant by a word that is none.
+//! Suggests a known name for an unknown word.
 
-/// Words are compared so far: no name is longer.
+/// The maximum number of characters that are compared: no name is longer.
 const LONGEST: usize = 64;
 
-/// How many letters have to be put in, taken out, changed, or exchanged with their neighbour to make `name` of `word`; small
-/// and capital ones are the same.
+/// Returns the number of insertions, deletions, substitutions and transpositions of adjacent
+/// letters that turn `word` into `name`, ignoring case.
 pub fn distance(name: &str, word: &str) -> usize {
     let lower = |text: &str| -> Vec<char> {
         text.chars().take(LONGEST).map(|c| c.to_ascii_lowercase()).collect()
@@ -27,7 +27,7 @@ pub fn distance(name: &str, word: &str) -> usize {
     above[name.len()]
 }
 
-/// The name that is written so much like `word` that it was probably meant: at most a third of its letters differ.
+/// Returns the name closest to `word`, if at most a third of the name's letters differ.
 ///
 /// ```
 /// let names = ["reno", "cubic", "westwood"];

@@ -1,30 +1,30 @@
-//! The seam between protocol logic and everything that drives it.
+//! The interface between protocol logic and its drivers.
 
 use crate::{Event, Instant, Packet};
 
-/// One of a node's attachments to the network, counted from zero.
+/// A port of a node, which attaches it to the network; ports are numbered from zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PortId(pub u16);
 
-/// A state machine that packets go through: a host, a link, a router, a base station.
+/// A state machine that processes packets: a host, a link, a router, a base station.
 ///
-/// The caller owns time and calls these five verbs, in any order; a node never blocks, sleeps or
-/// looks at a clock. `now` never runs backwards between calls. After any `handle_*` call the caller
-/// drains [`poll_transmit`](Node::poll_transmit) and asks [`poll_timeout`](Node::poll_timeout)
-/// anew.
+/// The caller supplies the time and calls the five methods in any order; a node never blocks,
+/// sleeps or reads a clock. `now` never decreases between calls. After any `handle_*` call the
+/// caller drains [`poll_transmit`](Node::poll_transmit) and reads
+/// [`poll_timeout`](Node::poll_timeout) again.
 pub trait Node {
-    /// Takes a packet that arrived on `port`. What cannot be understood is counted and dropped.
+    /// Processes a packet that arrived on `port`. Invalid packets are counted and dropped.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet);
 
-    /// Takes the passing of time: everything due at `now` or before is worked.
+    /// Runs all timers that are due at `now` or before.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Gives the next packet to send, and the port it leaves by, until there is none.
+    /// Returns the next packet to send, with the port it leaves by; `None` if there is none.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)>;
 
-    /// Gives the next deadline, if there is one. It may lie in the past.
+    /// Returns the next deadline, if there is one. It may be in the past.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Gives the next thing an observer may want to know, until there is none.
+    /// Returns the next event for observers; `None` if there is none.
     fn poll_event(&mut self) -> Option<Event>;
 }

@@ -1,40 +1,41 @@
-//! Those who watch.
+//! Observers of nodes.
 
 use crate::{Event, Instant, Packet};
 
-/// A node in a trace: its place in the list of nodes that the trace was begun with.
+/// The number of a node in a trace: its index in the list of nodes that the trace starts with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
-/// Which way a packet crosses the edge of a node.
+/// The direction in which a packet crosses the edge of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Crossing {
-    /// It arrives.
+    /// The packet arrives at the node.
     In,
-    /// It leaves.
+    /// The packet leaves the node.
     Out,
 }
 
-/// Someone who watches nodes, and is shown everything in the order of time.
+/// An observer of nodes, called in order of time.
 ///
-/// Who drives nodes shows packets and passes on what [`Node::poll_event`](crate::Node::poll_event) gives.
-/// An observer changes nothing: a run with one is the run without. Both methods do nothing unless written.
+/// The driver of a node reports packets and passes on the events of
+/// [`Node::poll_event`](crate::Node::poll_event). An observer must not affect the run: results are
+/// the same with and without it. The default methods do nothing.
 pub trait Observer {
-    /// A packet arrives at a node or leaves it.
+    /// Called when a packet arrives at a node or leaves it.
     fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
         let _ = (now, node, crossing, packet);
     }
 
-    /// Something happened at a node.
+    /// Called for an event at a node.
     fn on_event(&mut self, node: NodeId, event: &Event) {
         let _ = (node, event);
     }
 }
 
-/// Nobody watches.
+/// An observer that does nothing.
 impl Observer for () {}
 
-/// One who may be taken away while those who show it things go on.
+/// An observer that can be removed during a run.
 impl<O: Observer> Observer for Option<O> {
     fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
         if let Some(observer) = self {

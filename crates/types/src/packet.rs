@@ -1,43 +1,43 @@
-//! A packet between nodes.
+//! IP packets between nodes.
 
 use crate::SharedBytes;
 
-/// What is known of a packet's transport checksum.
+/// The state of a packet's transport checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Checksum {
-    /// It stands in the packet, over everything, and the receiver is to verify it.
+    /// The packet has its complete checksum, which the receiver has to verify.
     #[default]
     Full,
-    /// Only the pseudo-header's sum stands in the packet; an offloading device completes it.
+    /// The checksum field holds only the pseudo-header's sum; an offloading device completes it.
     Partial,
-    /// A device or a local sender vouches for it: the receiver need not look.
+    /// A device or a local sender has verified the checksum; the receiver need not.
     Verified,
 }
 
-/// One IP packet, without a link header.
+/// An IP packet without a link header.
 ///
 /// A super-segment, which exists only between a host and an offloading device, is one packet whose
-/// payload the device cuts into pieces of `segment_size` bytes.
+/// payload the device splits into segments of `segment_size` bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
-    /// The packet from its first IP header byte to its last payload byte; of one with a `tail`, what stands before that.
+    /// The bytes of the packet from the start of the IP header, without those in `tail`.
     pub data: Vec<u8>,
-    /// The last part of the payload, which is not copied here from the buffer it is in: only between a host and an
-    /// offloading device. All headers are in `data`.
+    /// The last part of the payload, shared with the buffer that holds it and not copied. Only
+    /// between a host and an offloading device. All headers are in `data`.
     pub tail: Vec<SharedBytes>,
-    /// Payload bytes per segment of a super-segment; `None` for an ordinary packet.
+    /// The payload bytes in each segment of a super-segment; `None` for an ordinary packet.
     pub segment_size: Option<u16>,
-    /// What is known of the transport checksum.
+    /// The state of the transport checksum.
     pub checksum: Checksum,
 }
 
 impl Packet {
-    /// An ordinary packet with its checksum in place.
+    /// Creates an ordinary packet with a complete checksum.
     pub const fn new(data: Vec<u8>) -> Self {
         Self { data, tail: Vec::new(), segment_size: None, checksum: Checksum::Full }
     }
 
-    /// Makes it empty, and keeps the memory of its lists.
+    /// Empties the packet and keeps the capacity of its lists.
     pub fn clear(&mut self) {
         let Self { data, tail, segment_size, checksum } = self;
         data.clear();
@@ -45,12 +45,12 @@ impl Packet {
         (*segment_size, *checksum) = (None, Checksum::Full);
     }
 
-    /// Its length in bytes, IP header included.
+    /// The length in bytes, IP header included.
     pub fn len(&self) -> usize {
         self.data.len() + self.tail.iter().map(|part| part.len()).sum::<usize>()
     }
 
-    /// Whether it holds no byte at all.
+    /// Whether the packet has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{ByteCount, ExtSeq, SeqRange};
 
-/// Sorted, disjoint, non-adjacent ranges of the sequence space.
+/// A set of sequence numbers as sorted, disjoint, non-adjacent ranges.
 ///
-/// Insertion, removal and look-up take logarithmic time in the number of ranges.
+/// Insertion, removal and lookup take logarithmic time in the number of ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ends: BTreeMap<ExtSeq, ExtSeq>,
@@ -14,13 +14,12 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// The set of no number.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self { ends: BTreeMap::new(), bytes: ByteCount::ZERO }
     }
 
-    /// Adds `range`, and calls `added` with each part of it that was not in the set before, from
-    /// low to high.
+    /// Adds `range`, and calls `added` for each part that was not in the set, in ascending order.
     pub fn insert_with(&mut self, range: SeqRange, mut added: impl FnMut(SeqRange)) {
         if range.is_empty() {
             return;
@@ -68,57 +67,57 @@ impl RangeSet {
         }
     }
 
-    /// Removes everything.
+    /// Removes all ranges.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// How many numbers it holds.
+    /// The number of sequence numbers in the set.
     pub const fn bytes(&self) -> ByteCount {
         self.bytes
     }
 
-    /// Whether it holds none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// How many ranges it is made of.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Its ranges, from low to high.
+    /// Returns the ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = SeqRange> {
         self.ends.iter().map(|(&start, &end)| SeqRange::new(start, end))
     }
 
-    /// The lowest range.
+    /// Returns the lowest range.
     pub fn first(&self) -> Option<SeqRange> {
         self.iter().next()
     }
 
-    /// The highest range.
+    /// Returns the highest range.
     pub fn last(&self) -> Option<SeqRange> {
         self.iter().next_back()
     }
 
-    /// The range that holds `seq`.
+    /// Returns the range that contains `seq`.
     pub fn range_at(&self, seq: ExtSeq) -> Option<SeqRange> {
         self.range_reaching(seq).filter(|range| range.contains(seq))
     }
 
-    /// Whether all of `range` is in the set; an empty range is in every set.
+    /// Whether all of `range` is in the set; true if `range` is empty.
     pub fn covers(&self, range: SeqRange) -> bool {
         range.is_empty() || self.range_at(range.start).is_some_and(|held| held.end >= range.end)
     }
 
-    /// The lowest number at or above `seq` that is not in the set.
+    /// Returns the lowest number at or above `seq` that is not in the set.
     pub fn next_gap(&self, seq: ExtSeq) -> ExtSeq {
         self.range_at(seq).map_or(seq, |range| range.end)
     }
 
-    /// The parts of `range` that are not in the set, from low to high.
+    /// Returns the parts of `range` that are not in the set, in ascending order.
     pub fn gaps(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> {
         let mut start = range.start;
         std::iter::from_fn(move || {
@@ -133,7 +132,7 @@ impl RangeSet {
         })
     }
 
-    /// The range that starts at or below `seq` and reaches it, if only by touching.
+    /// Returns the range that contains `seq` or ends directly before it.
     fn range_reaching(&self, seq: ExtSeq) -> Option<SeqRange> {
         let (&start, &end) = self.ends.range(..=seq).next_back()?;
         (end >= seq).then_some(SeqRange::new(start, end))

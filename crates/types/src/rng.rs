@@ -1,40 +1,40 @@
-//! Seeded randomness: one stream per cause.
+//! Seeded random numbers, with one stream for each cause.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// A seeded ChaCha8 stream.
 ///
-/// A run has one seed; every cause that draws from it (the loss of a link's forward direction, say)
-/// has a stream of its own, so that drawing more for one cause never changes another.
+/// A run has one seed. Every cause of randomness, such as the loss in one direction of a link, has
+/// a stream of its own, so that drawing more for one cause does not change the others.
 #[derive(Clone, Debug)]
 pub struct Stream(ChaCha8Rng);
 
 impl Stream {
-    /// The stream of `cause` in the run of `seed`.
+    /// Creates the stream of `cause` in the run with `seed`.
     pub fn new(seed: u64, cause: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(cause);
         Self(rng)
     }
 
-    /// A number drawn evenly from all of them.
+    /// Draws a uniform number from the whole range.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number drawn evenly from `0.0..1.0`.
+    /// Draws a uniform number from `0.0..1.0`.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number drawn evenly from `0..bound`; zero if the bound is zero.
+    /// Draws a uniform number from `0..bound`; zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Lemire's multiplication: the bias is under bound / 2^64.
+        // Lemire's multiplication: the bias is below bound / 2^64.
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether an event of probability `share` happens.
+    /// Draws whether an event with probability `share` happens.
     pub fn chance(&mut self, share: f64) -> bool {
         self.next_f64() < share
     }

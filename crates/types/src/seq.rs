@@ -1,4 +1,4 @@
-//! Sequence numbers: as they stand on the wire, and as the engine counts them.
+//! Sequence numbers: on the wire, and in the engine.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::ops::{Add, Sub};
 
 use crate::ByteCount;
 
-/// A TCP sequence number as it stands on the wire (RFC 9293 section 3.4): 32 bits that wrap.
+/// A TCP sequence number on the wire (RFC 9293 section 3.4): 32 bits that wrap.
 ///
-/// It is ordered within half the number space. Arithmetic wraps and never panics.
+/// Comparison is valid within half the number space. Arithmetic wraps and never panics.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNumber(pub u32);
 
 impl SeqNumber {
-    /// The signed distance from `other` to `self`, in bytes.
+    /// Returns the signed distance from `other` to `self` in bytes.
     pub const fn distance(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
@@ -55,32 +55,32 @@ impl fmt::Display for SeqNumber {
 
 /// A sequence number that does not wrap: its low 32 bits are the number on the wire.
 ///
-/// The engine counts in these; only the codec meets a [`SeqNumber`]. A connection starts in the
-/// second turn of the number space (see [`ExtSeq::starting_at`]), so that a number just below its
-/// first one exists too.
+/// The engine uses this type; only the codec uses [`SeqNumber`]. A connection starts in the second
+/// cycle of the number space (see [`ExtSeq::starting_at`]), so that numbers just below its first
+/// one exist.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ExtSeq(pub u64);
 
 impl ExtSeq {
-    /// The first number of a connection whose initial sequence number is `isn`.
+    /// Returns the first number of a connection with the initial sequence number `isn`.
     pub const fn starting_at(isn: SeqNumber) -> Self {
         Self((1 << 32) | isn.0 as u64)
     }
 
-    /// The number as it stands on the wire.
+    /// Returns the number on the wire.
     pub const fn wire(self) -> SeqNumber {
         SeqNumber(self.0 as u32)
     }
 
-    /// The number nearest to `self` that stands on the wire as `wire`.
+    /// Returns the number nearest to `self` that is `wire` on the wire.
     ///
-    /// Numbers up to 2 GiB below and above are told apart, which is what TCP's windows allow.
+    /// The result is unique up to 2 GiB below and above `self`, which TCP's windows guarantee.
     pub const fn nearest(self, wire: SeqNumber) -> Self {
         let distance = wire.distance(self.wire()) as i64;
         Self(self.0.saturating_add_signed(distance))
     }
 
-    /// The bytes from `earlier` to `self`; none if `earlier` is not earlier.
+    /// Returns the bytes from `earlier` to `self`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Self) -> ByteCount {
         ByteCount(self.0.saturating_sub(earlier.0))
     }
@@ -116,37 +116,37 @@ impl fmt::Debug for ExtSeq {
     }
 }
 
-/// A half-open range of the sequence space: `start` is in it, `end` is not.
+/// A half-open range of sequence numbers: includes `start`, excludes `end`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqRange {
     /// The first number.
     pub start: ExtSeq,
-    /// The number after the last.
+    /// The number after the last one.
     pub end: ExtSeq,
 }
 
 impl SeqRange {
-    /// The range from `start` to `end`; empty if they run backwards.
+    /// Creates the range from `start` to `end`; empty if `end` is before `start`.
     pub const fn new(start: ExtSeq, end: ExtSeq) -> Self {
         Self { start, end }
     }
 
-    /// How many numbers it holds.
+    /// The number of sequence numbers in the range.
     pub const fn len(self) -> ByteCount {
         self.end.since(self.start)
     }
 
-    /// Whether it holds none.
+    /// Whether the range is empty.
     pub const fn is_empty(self) -> bool {
         self.end.0 <= self.start.0
     }
 
-    /// Whether all of `other` lies in it.
+    /// Whether all of `other` is in the range.
     pub const fn covers(self, other: Self) -> bool {
         self.start.0 <= other.start.0 && other.end.0 <= self.end.0
     }
 
-    /// Whether `seq` lies in it.
+    /// Whether `seq` is in the range.
     pub const fn contains(self, seq: ExtSeq) -> bool {
         self.start.0 <= seq.0 && seq.0 < self.end.0
     }
@@ -160,8 +160,8 @@ impl fmt::Debug for SeqRange {
 
 /// The number of a transmission: one sending of one byte range.
 ///
-/// It rises by one with everything sent, so that of two transmissions the one with the higher
-/// number left later, whatever their bytes. A segment sent twice has two of them.
+/// Numbers increase with every transmission, so the higher number was sent later, regardless of the
+/// byte range. A segment that is sent twice has two transmission numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct TxNo(pub u64);
 

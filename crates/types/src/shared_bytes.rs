@@ -1,12 +1,13 @@
-//! Bytes that several hold and nobody changes.
+//! Shared, immutable bytes.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A part of a buffer, which nobody changes while somebody holds a part of it.
+/// A part of a reference-counted buffer.
 ///
-/// Its owner has the buffer to itself again, and so may change it ([`Arc::get_mut`]), when all parts are gone.
+/// The buffer cannot change while parts of it exist. When all parts have been dropped, its owner
+/// has exclusive access again ([`Arc::get_mut`]).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,18 +29,18 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// The bytes at `range` of `buffer`.
+    /// Creates the part of `buffer` at `range`.
     ///
     /// # Panics
-    /// It has no such bytes, or `range` ends beyond 4 GiB.
+    /// If `range` is not within `buffer`, or ends beyond 4 GiB.
     pub fn new(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= buffer.len(), "{range:?}");
         let end = u32::try_from(range.end).expect("buffers of less than 4 GiB");
         Self { buffer: buffer.clone(), start: range.start as u32, end }
     }
 
-    /// Appends as much of `data` as fits into the spare capacity of the buffer, and gives how many
-    /// bytes that was: none if the buffer is shared, or has bytes after this part.
+    /// Appends as much of `data` as fits into the spare capacity of the buffer; returns the number
+    /// of bytes appended: zero if the buffer is shared, or has bytes after this part.
     pub fn append(&mut self, data: &[u8]) -> usize {
         let end = self.end as usize;
         let Some(buffer) = Arc::get_mut(&mut self.buffer).filter(|buffer| buffer.len() == end)
@@ -53,12 +54,12 @@ impl SharedBytes {
         count
     }
 
-    /// The buffer that it is a part of.
+    /// Returns the buffer that contains this part.
     pub fn into_buffer(self) -> Arc<Vec<u8>> {
         self.buffer
     }
 
-    /// The part at `range`, cut to the length of this one.
+    /// Returns the part of this one at `range`, truncated to its length.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         let mut part = self.clone();
@@ -67,12 +68,12 @@ impl SharedBytes {
         part
     }
 
-    /// Lets go of the first `count` bytes, or of all if there are not so many.
+    /// Drops the first `count` bytes, or all if there are fewer.
     pub fn advance(&mut self, count: usize) {
         self.start = self.end.min(self.start.saturating_add(count.try_into().unwrap_or(u32::MAX)));
     }
 
-    /// Lets go of all but the first `len` bytes.
+    /// Drops all but the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.end = self.end.min(self.start.saturating_add(len.try_into().unwrap_or(u32::MAX)));
     }

@@ -1,4 +1,4 @@
-//! The one clock of the protocol crates: a number that is handed in.
+//! Time in the protocol crates: a value that the caller passes in.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -6,45 +6,45 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// A point in time, in nanoseconds since an origin that the caller chose.
+/// A point in time, in nanoseconds since an origin chosen by the caller.
 ///
-/// The shells choose the moment they started, the simulator chooses zero. Arithmetic saturates:
-/// no instant that a peer can cause overflows.
+/// The shells use the time of their start as origin, the simulator zero. Arithmetic saturates; no
+/// input from a peer can make it overflow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
     /// The origin.
     pub const ZERO: Self = Self(0);
-    /// Later than everything that happens.
+    /// The latest instant, after everything that happens.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the origin.
+    /// Returns the instant `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The instant `millis` milliseconds after the origin.
+    /// Returns the instant `millis` milliseconds after the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// Nanoseconds since the origin.
+    /// The nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the origin.
+    /// The whole milliseconds since the origin.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Seconds since the origin.
+    /// The seconds since the origin.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The time that has passed since `earlier`; zero if `earlier` is not earlier.
+    /// The time since `earlier`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -80,10 +80,10 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// For `serialize_with` of a field: milliseconds, or none.
+/// Serializes a duration as milliseconds, or as none; for `serialize_with` of a field.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn maybe_millis<S: Serializer>(
     duration: &Option<Duration>,
     serializer: S,

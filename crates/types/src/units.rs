@@ -15,7 +15,7 @@ pub struct ByteCount(pub u64);
 impl ByteCount {
     /// No bytes.
     pub const ZERO: Self = Self(0);
-    /// More bytes than there are.
+    /// The largest count.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `kib` times 1024 bytes.
@@ -28,18 +28,18 @@ impl ByteCount {
         Self(mib.saturating_mul(1024 * 1024))
     }
 
-    /// The count as an index or a length; the largest one if it does not fit.
+    /// The count as an index or a length; `usize::MAX` if it does not fit.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// The count times `factor`, rounded down. A negative or undefined product is zero.
+    /// The count times `factor`, rounded down. Zero if the product is negative or NaN.
     pub fn scale(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
 
-    /// Half of it, rounded up: a window of whole segments that is halved again and again does not come to lie a
-    /// byte below whole segments, where the last of them would not fit.
+    /// Half of the count, rounded up. Rounding up keeps a window of whole segments from ending a
+    /// byte below a whole segment after repeated halving, where the last segment would not fit.
     pub const fn half(self) -> Self {
         Self(self.0.div_ceil(2))
     }
@@ -113,15 +113,15 @@ impl fmt::Display for ByteCount {
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// The zero rate: no data flows.
     pub const ZERO: Self = Self(0);
 
-    /// `bits` bits per second.
+    /// The rate of `bits` bits per second.
     pub const fn from_bits_per_sec(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// `bytes` per `interval`; [`Rate::ZERO`] over an empty interval, which measures nothing.
+    /// The rate of `bytes` in `interval`; [`Rate::ZERO`] if the interval is empty.
     pub fn from_bytes_over(bytes: ByteCount, interval: Duration) -> Self {
         if interval.is_zero() {
             return Self::ZERO;
@@ -140,12 +140,12 @@ impl Rate {
         self.0 / 8
     }
 
-    /// How long `bytes` take at this rate; for ever, as [`Duration::MAX`], at no rate at all.
+    /// The time that `bytes` take at this rate; [`Duration::MAX`] at rate zero.
     pub fn time_for(self, bytes: ByteCount) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        // A packet's bits in nanoseconds fit in 64 bits, whose division is several times faster.
+        // The bits of a packet times 10^9 fit in 64 bits, whose division is several times faster.
         if let Some(bit_nanos) = bytes.0.checked_mul(8_000_000_000) {
             return Duration::from_nanos(bit_nanos / self.0);
         }
@@ -153,13 +153,13 @@ impl Rate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many bytes pass in `interval`, rounded down.
+    /// The number of bytes in `interval`, rounded down.
     pub fn bytes_in(self, interval: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * interval.as_nanos() / 8 / 1_000_000_000;
         ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// The rate times `factor`. A negative or undefined product is zero.
+    /// The rate times `factor`. Zero if the product is negative or NaN.
     pub fn scale(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
@@ -171,7 +171,7 @@ impl fmt::Debug for Rate {
     }
 }
 
-/// In the field's short form: `8.5Mbps`.
+/// Formats the rate as `ss` does, such as `8.5Mbps`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0 as f64;
@@ -203,7 +203,8 @@ mod tests {
         for _ in 0..40 {
             window = window.half() + ByteCount(6 * SMSS);
         }
-        // Halved and grown by six, it comes to twelve from below: twelve fit.
+        // With halving and growth by six segments, the window approaches twelve from below: twelve
+        // fit.
         assert_eq!(window.0 / SMSS, 12);
     }
 
@@ -212,7 +213,7 @@ mod tests {
         let rate = Rate::from_bits_per_sec(8_000_000);
         assert_eq!(rate.bytes_in(Duration::from_millis(5)), ByteCount(5_000));
         assert_eq!(rate.time_for(ByteCount(5_000)), Duration::from_millis(5));
-        // Too many bits in nanoseconds for 64 bits.
+        // Too large for 64 bits in bit-nanoseconds.
         assert_eq!(rate.time_for(ByteCount(3_000_000_000)), Duration::from_secs(3_000));
         assert_eq!(
             Rate::from_bits_per_sec(1).time_for(ByteCount::MAX),

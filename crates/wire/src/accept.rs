@@ -1,10 +1,10 @@
-//! Decides whether a host accepts a packet.
+//! The check whether a host accepts a packet.
 
 use crate::checksum::verify_transport;
 use crate::{ip, tcp, udp};
 
-/// Whether a host accepts a packet as a TCP segment or UDP datagram: it is not a fragment, its
-/// lengths are valid, and all its checksums hold.
+/// Whether a host accepts a packet as a TCP segment or UDP datagram: the packet is not a fragment,
+/// its lengths are valid, and all its checksums are correct.
 pub fn is_accepted(packet: &[u8]) -> bool {
     let Ok(ip::Datagram { src, dst, protocol, payload, .. }) = ip::parse(packet) else {
         return false;

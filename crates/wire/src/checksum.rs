@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use airtcp_types::SharedBytes;
 use multiversion::multiversion;
 
-/// A one's complement sum in the making.
+/// A running one's complement sum, from which the Internet checksum is computed.
 ///
-/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B)
-/// shows that the order of bytes does not matter until the end.
+/// The sum is kept in native byte order and in words of four bytes: RFC 1071 section 2 (B) shows
+/// that the byte order matters only at the end.
 ///
 /// ```
 /// use airtcp_wire::checksum::Sum;
@@ -21,34 +21,34 @@ use multiversion::multiversion;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// One's complement sum of native-order 16-bit words, not yet folded.
+    /// The one's complement sum of native-order 16-bit words, not yet folded.
     words: u64,
-    /// Whether an odd number of bytes has been added, so that the next one is a low byte.
+    /// Whether an odd number of bytes has been added, so that the next byte is a low byte.
     odd: bool,
 }
 
 impl Sum {
-    /// The sum of nothing.
+    /// Creates an empty sum.
     #[inline]
     pub const fn new() -> Self {
         Self { words: 0, odd: false }
     }
 
-    /// Adds bytes, as if they followed all that were added before.
+    /// Adds bytes that follow those already added.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.add_native(sum_native(bytes));
         self.odd ^= bytes.len() % 2 == 1;
     }
 
-    /// Adds a 16-bit word, given as its value.
+    /// Adds a 16-bit word.
     pub fn add_word(&mut self, word: u16) {
         self.add_bytes(&word.to_be_bytes());
     }
 
     /// Adds the pseudo-header of RFC 9293 section 3.1 (IPv4) or RFC 8200 section 8.1 (IPv6).
     ///
-    /// `len` is the length of the transport header and its payload. Addresses of two families have
-    /// no pseudo-header; both are added as they are, which no receiver will accept.
+    /// `len` is the length of the transport header and its payload. Addresses of different families
+    /// have no pseudo-header; the sum of both is one that no receiver accepts.
     #[inline]
     pub fn add_pseudo_header(&mut self, src: IpAddr, dst: IpAddr, protocol: u8, len: usize) {
         let sum_address = |address| match address {
@@ -60,30 +60,30 @@ impl Sum {
         self.add_native(fold(sum_address(src) + sum_address(dst) + rest));
     }
 
-    /// The sum, folded to 16 bits and not complemented: what stands in the checksum field of a
+    /// Returns the sum folded to 16 bits without complement: the value of the checksum field in a
     /// packet whose checksum a device completes.
     #[inline]
     pub fn folded(self) -> u16 {
         u16::from_be(fold(self.words))
     }
 
-    /// The checksum: the complement of the sum.
+    /// Returns the checksum: the complement of the sum.
     #[inline]
     pub fn finish(self) -> u16 {
         !self.folded()
     }
 
-    /// Adds the native-order sum of bytes that follow all that were added before.
+    /// Adds the native-order sum of bytes that follow those already added.
     #[inline]
     fn add_native(&mut self, part: u16) {
-        // RFC 1071 section 2 (B): at an odd offset every byte sits in the other half of its word.
+        // RFC 1071 section 2 (B): at an odd offset, each byte is in the other half of its word.
         let part = if self.odd { part.swap_bytes() } else { part };
         let (sum, carry) = self.words.overflowing_add(part.into());
         self.words = sum + u64::from(carry);
     }
 }
 
-/// The checksum of `bytes`.
+/// Returns the checksum of `bytes`.
 #[inline]
 pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = Sum::new();
@@ -91,27 +91,27 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// Whether `bytes`, their checksum field among them, sum up as they should.
+/// Whether the checksum in `bytes` is correct.
 #[inline]
 pub fn verify(bytes: &[u8]) -> bool {
     checksum(bytes) == 0
 }
 
-/// As [`verify`], of an IPv4 header: at least 20 bytes, and a multiple of four.
+/// Like [`verify`], for an IPv4 header: at least 20 bytes, and a multiple of four.
 #[inline]
 pub(crate) fn verify_v4_header(header: &[u8]) -> bool {
-    // The sum of a known number of bytes is a few instructions.
+    // Summing a constant number of bytes takes few instructions.
     let Some((fixed, options)) = header.split_first_chunk::<20>() else { return false };
     fold(sum_words(fixed) + sum_words(options)) == u16::MAX
 }
 
-/// Whether a transport segment, its checksum field in it, sums up with its pseudo-header.
+/// Whether the checksum of a transport segment with its pseudo-header is correct.
 #[inline]
 pub fn verify_transport(src: IpAddr, dst: IpAddr, protocol: u8, segment: &[u8]) -> bool {
     verify_transport_of(src, dst, protocol, segment, &[])
 }
 
-/// As [`verify_transport`], of a segment whose last part stands elsewhere.
+/// Like [`verify_transport`], for a segment whose last part is stored elsewhere.
 #[inline]
 pub fn verify_transport_of(
     src: IpAddr,
@@ -128,18 +128,17 @@ pub fn verify_transport_of(
     sum.finish() == 0
 }
 
-/// The checksum after one 16-bit word under it changed from `old` to `new` (RFC 1624 equation 3).
+/// Returns the checksum after a 16-bit word changed from `old` to `new` (RFC 1624 equation 3).
 ///
-/// The word stands at an even offset from where the sum starts.
+/// The word is at an even offset from the start of the sum.
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     // HC' = ~(~HC + ~m + m')
     !add(add(!checksum, !old), new)
 }
 
-/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or
-/// even.
+/// Like [`update`], for two bytes at any `offset` from the start of the sum.
 ///
-/// At an odd offset the two bytes lie in two words; the sum does not mind if both are swapped.
+/// At an odd offset the two bytes are in two words; swapping both gives the same sum.
 pub fn update_at(checksum: u16, offset: usize, old: [u8; 2], new: [u8; 2]) -> u16 {
     let (old, new) = (u16::from_be_bytes(old), u16::from_be_bytes(new));
     if offset.is_multiple_of(2) {
@@ -149,15 +148,15 @@ pub fn update_at(checksum: u16, offset: usize, old: [u8; 2], new: [u8; 2]) -> u1
     }
 }
 
-/// One's complement addition of two words.
+/// Adds two words in one's complement.
 fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     sum + u16::from(carry)
 }
 
-/// The native-order sum of `bytes`, an odd last one padded with a zero.
+/// Returns the native-order sum of `bytes`; an odd last byte is padded with zero.
 ///
-/// 2^16 is 1 modulo 2^16 - 1: halves of longer words may be added up whenever there is time for it.
+/// Because 2^16 is 1 modulo 2^16 - 1, the halves of longer words can be folded at any time.
 fn sum_native(bytes: &[u8]) -> u16 {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let total = if blocks.is_empty() { 0 } else { sum_blocks(blocks) };
@@ -170,17 +169,17 @@ fn sum_native(bytes: &[u8]) -> u16 {
     fold(total + sum_words(rest) + sum_words(&last))
 }
 
-/// The sum of all words of four bytes; up to three bytes are left over.
+/// Returns the sum of all four-byte words, without the last one to three bytes.
 #[inline(always)]
 fn sum_words(bytes: &[u8]) -> u64 {
     bytes.as_chunks().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
 }
 
-/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor
-/// may do it all at once.
+/// The number of bytes added in one step, each four to a sum of their own, so that the compiler
+/// vectorises the loop.
 const BLOCK: usize = 64;
 
-/// The sum of all words of four bytes. No slice is long enough for it to overflow.
+/// Returns the sum of all four-byte words. No slice is long enough to overflow it.
 #[multiversion(targets("x86_64+avx2"))]
 fn sum_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
     let mut sums = [0u64; BLOCK / 4];
@@ -209,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 1071 section 4.1, in network order, one word at a time.
+    /// RFC 1071 section 4.1, in network byte order, one word at a time.
     fn naive(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -277,7 +276,8 @@ mod tests {
             at in any::<prop::sample::Index>(),
             new in any::<[u8; 2]>(),
         ) {
-            // A header is never all zero, which is where RFC 1624's and RFC 1071's zeros differ.
+            // A header is never all zero, the case in which RFC 1624 and RFC 1071 give different
+            // zeros.
             bytes[0] = 0x45;
             let offset = 1 + at.index(bytes.len() - 2);
             let before = checksum(&bytes);

@@ -1,4 +1,4 @@
-//! Fragments of IPv4 (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5).
+//! Fragments of IPv4 packets (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5).
 
 use std::net::IpAddr;
 
@@ -6,49 +6,49 @@ use crate::headers::HOP_BY_HOP;
 use crate::ip::{self, V4_HEADER_LEN, V6_HEADER_LEN};
 use crate::{Headers, ParseError, checksum, icmp};
 
-/// The longest packet of IPv4, and the longest payload of IPv6, in bytes.
+/// The maximum length of an IPv4 packet, and of the payload of an IPv6 packet, in bytes.
 const MAX_LEN: usize = 65_535;
-/// RFC 1858 section 3.2.1: the first fragment of a TCP segment has at least its flags.
+/// RFC 1858 section 3.2.1: the first fragment of a TCP segment contains at least its flags.
 const LEAST_TCP: usize = 16;
-/// An IPv6 fragment header, in bytes.
+/// The length of an IPv6 fragment header, in bytes.
 const HEADER_LEN: usize = 8;
 
-/// A fragment that arrived.
+/// A received fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fragment<'a> {
-    /// Where it says it comes from.
+    /// The source address.
     pub src: IpAddr,
-    /// Where it is to go.
+    /// The destination address.
     pub dst: IpAddr,
-    /// The identification that all fragments of its packet have.
+    /// The identification, which all fragments of the packet share.
     pub id: u32,
-    /// The protocol of its packet; with IPv6, of what comes after the fragment header of the first
-    /// one.
+    /// The protocol of the original packet; in IPv6, of the header that follows the first
+    /// fragment's fragment header.
     pub protocol: u8,
-    /// Where its payload belongs, in bytes.
+    /// The offset of its payload in that of the original packet, in bytes.
     pub offset: usize,
-    /// It is not the last one.
+    /// Whether more fragments follow.
     pub more: bool,
-    /// Its two ECN bits.
+    /// The ECN field.
     pub ecn: u8,
-    /// Its part of the packet.
+    /// The part of the original payload that it carries.
     pub payload: &'a [u8],
-    /// What its packet has before the payload.
+    /// The headers of the original packet in front of the payload.
     before: &'a [u8],
-    /// What it has itself before the payload.
+    /// All headers of the fragment.
     headers: &'a [u8],
-    /// With IPv6, where the byte is that names the fragment header.
+    /// In IPv6, the offset of the byte that announces the fragment header.
     pointer: usize,
 }
 
-/// Reads a fragment, of which [`ip::parse`] said that it is one.
+/// Reads a packet for which [`ip::parse`] returned [`ParseError::Fragment`].
 ///
 /// # Errors
 ///
-/// [`ParseError::Length`]: it is empty, it would end beyond the longest packet, or it is not the
-/// last one and its length no multiple of eight (RFC 8200 section 4.5); it is the first one and the
-/// headers that filters go by are not all in it, or it would lie over them (RFC 1858, RFC 7112).
-/// Otherwise what is wrong with the header.
+/// [`ParseError::Length`]: the fragment is empty, ends beyond the longest packet, or is not the
+/// last one and its length is not a multiple of eight (RFC 8200 section 4.5); or it is the first
+/// one and lacks headers that filters examine, or would overwrite them (RFC 1858, RFC 7112).
+/// Otherwise the error of the header.
 pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
     let (headers, bytes) = ip::check(bytes)?;
     let part = headers.fragment.ok_or(ParseError::Length)?;
@@ -78,13 +78,13 @@ pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
 }
 
 impl Fragment<'_> {
-    /// One past the last byte it has of its packet's payload.
+    /// The offset after the last byte of its payload in that of the original packet.
     pub fn end(&self) -> usize {
         self.offset + self.payload.len()
     }
 
-    /// Whether the headers of its packet are all in the first fragment, as far as this one can
-    /// tell.
+    /// Whether the first fragment contains all headers of the packet, as far as this fragment
+    /// shows.
     fn shows_its_headers(&self) -> bool {
         let v4 = self.src.is_ipv4();
         match (self.offset, v4) {
@@ -96,11 +96,11 @@ impl Fragment<'_> {
         }
     }
 
-    /// RFC 7112 section 5: everything up to and with the transport header.
+    /// RFC 7112 section 5: all headers up to and including the transport header.
     fn shows_its_v6_headers(&self) -> bool {
         let Some(headers) = self.after_headers() else { return false };
         let least = match headers.protocol {
-            // RFC 8200 section 4.1: it stands before a fragment header, if anywhere.
+            // RFC 8200 section 4.1: it may only precede a fragment header.
             HOP_BY_HOP => return false,
             ip::TCP => 20,
             ip::UDP | ip::ICMPV6 => 8,
@@ -109,8 +109,8 @@ impl Fragment<'_> {
         self.payload.len() >= headers.len + least
     }
 
-    /// What its payload carries behind IPv6 extension headers; `None` if those are not all there,
-    /// or if it is a fragment of a fragment.
+    /// Returns the headers after IPv6 extension headers in the payload; `None` if these are
+    /// incomplete, or for a fragment of a fragment.
     fn after_headers(&self) -> Option<Headers> {
         let mut headers = Headers {
             v6: true,
@@ -119,15 +119,15 @@ impl Fragment<'_> {
             len: 0,
             total: None,
             fragment: None,
-            // No second fragment header may follow.
+            // Rejects a second fragment header.
             atomic: true,
         };
         headers.walk(self.payload).ok()?;
         Some(headers)
     }
 
-    /// Its own headers, if it is the first fragment of a packet of which may be complained: none
-    /// that is an error.
+    /// Returns the headers of the first fragment, for an ICMP error about the packet; `None` if
+    /// this is another fragment, or if the packet is an ICMP error itself.
     pub fn headers_to_quote(&self) -> Option<&[u8]> {
         let v4 = self.src.is_ipv4();
         let (protocol, message) = if v4 {
@@ -141,24 +141,24 @@ impl Fragment<'_> {
         (self.offset == 0 && !is_error).then_some(self.headers)
     }
 
-    /// What its packet begins with, if this is the first fragment: to it the payload is added, and
-    /// [`complete`] does the rest.
+    /// Returns the headers of the reassembled packet, if this is the first fragment. The caller
+    /// appends the payload and calls [`complete`].
     pub fn start(&self) -> Vec<u8> {
         let mut start = self.before.to_vec();
         if self.src.is_ipv4() {
-            // Neither offset nor "more fragments"; DF stays.
+            // Clears the offset and MF, but keeps DF.
             start[6] &= 0b0100_0000;
             start[7] = 0;
         } else {
-            // RFC 8200 section 4.5: the fragment header is left out.
+            // RFC 8200 section 4.5: the fragment header is removed.
             start[self.pointer] = self.protocol;
         }
         start
     }
 }
 
-/// Writes the length, the ECN bits and the checksum of a packet that was put together; false if it
-/// is too long.
+/// Sets the length, the ECN field and the checksum of a reassembled packet; returns false if it is
+/// too long.
 pub fn complete(packet: &mut [u8], ecn: u8) -> bool {
     let len = packet.len();
     match packet.first().map(|first| first >> 4) {

@@ -1,10 +1,11 @@
-//! HACK's checksum of a TCP header (HACK 3), by which a receiver knows that a corrupted segment has
-//! a good header.
+//! HACK's checksum of a TCP header (HACK 3), by which a receiver detects that the header of a
+//! corrupted segment is intact.
 //!
 //! It is the Internet checksum of the pseudo-header and the TCP header with its options. The paper
-//! does not say how it leaves itself out: here both the TCP checksum and the option's own two bytes
-//! count as zero, so that neither depends on the other, and the TCP checksum is computed last, over
-//! everything. The pseudo-header is the segment's own: its length is that of header and data.
+//! does not specify how the checksums exclude themselves. Here both the TCP checksum and the
+//! option's own two bytes count as zero, so that neither depends on the other; the TCP checksum is
+//! computed last, over everything. The pseudo-header is that of the segment: its length includes
+//! the data.
 
 use std::net::IpAddr;
 
@@ -12,21 +13,21 @@ use crate::checksum::Sum;
 use crate::options::extension::checksum_at;
 
 const TCP: u8 = 6;
-/// Where the TCP checksum stands.
+/// The offset of the TCP checksum.
 const TCP_CHECKSUM: usize = 16;
 const HEADER_LEN: usize = 20;
 
-/// Writes the checksum into the HACK option of a TCP segment. Without one nothing is done.
+/// Writes the checksum into the HACK option of a TCP segment; does nothing without the option.
 ///
-/// The TCP checksum has to be computed after it.
+/// Compute the TCP checksum after this.
 pub fn seal_header(src: IpAddr, dst: IpAddr, segment: &mut [u8]) {
     if let Some((at, checksum)) = compute(src, dst, segment) {
         segment[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
-/// Whether the HACK option of a TCP segment says that its header is as it was sent; `false` also
-/// without one, or if the options cannot be read.
+/// Whether the header of a TCP segment is intact according to its HACK option; `false` without the
+/// option, or if the options cannot be read.
 ///
 /// ```
 /// use airtcp_wire::header_checksum::{seal_header, verify_header};
@@ -46,7 +47,7 @@ pub fn verify_header(src: IpAddr, dst: IpAddr, segment: &[u8]) -> bool {
         .is_some_and(|(at, checksum)| segment[at..at + 2] == checksum.to_be_bytes())
 }
 
-/// Where the checksum stands in a segment, and what it should be.
+/// Returns the offset of the checksum in a segment, and its correct value.
 fn compute(src: IpAddr, dst: IpAddr, segment: &[u8]) -> Option<(usize, u16)> {
     let header_len = usize::from(segment.get(12)? >> 4) * 4;
     let header = segment.get(..header_len)?;
@@ -56,7 +57,7 @@ fn compute(src: IpAddr, dst: IpAddr, segment: &[u8]) -> Option<(usize, u16)> {
     sum.add_bytes(&header[..TCP_CHECKSUM]);
     sum.add_bytes(&[0; 2]);
     sum.add_bytes(&header[TCP_CHECKSUM + 2..at]);
-    // A foreign sender may have put it at an odd place: as bytes, zero is zero there too.
+    // Another implementation may place it at an odd offset: zero bytes are zero there, too.
     sum.add_bytes(&[0; 2]);
     sum.add_bytes(&header[at + 2..]);
     Some((at, sum.finish()))
@@ -124,7 +125,7 @@ mod tests {
             prop_assert!(verify_header(SRC, DST, &bytes));
             let at = at.index(bytes.len());
             bytes[at] ^= 1u8 << bit;
-            // The TCP checksum is no part of what is protected.
+            // The TCP checksum is not protected.
             let passes = at >= header_len || (16..18).contains(&at);
             prop_assert_eq!(verify_header(SRC, DST, &bytes), passes);
         }

@@ -1,4 +1,4 @@
-//! The IP headers in front of a transport header: one walk for every reader of packets.
+//! The IP headers of a packet, parsed in one place for all readers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroUsize;
@@ -6,10 +6,10 @@ use std::num::NonZeroUsize;
 use crate::ParseError;
 use crate::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
 
-/// The most IPv6 extension headers that a packet may have (RFC 8883 section 3 allows a limit).
+/// The maximum number of IPv6 extension headers in a packet (RFC 8883 section 3 allows a limit).
 pub const MAX_EXTENSIONS: usize = 8;
 
-/// Where the fixed header of IPv6 names the next one.
+/// The offset of the next-header field in the fixed IPv6 header.
 const V6_NEXT_HEADER: usize = 6;
 
 pub(crate) const HOP_BY_HOP: u8 = 0;
@@ -19,9 +19,9 @@ const DESTINATION_OPTIONS: u8 = 60;
 
 /// The IP headers of a packet: the fixed header with its options, and IPv6 extension headers.
 ///
-/// These extension headers are stepped over, at most [`MAX_EXTENSIONS`] of them: hop-by-hop
-/// options, routing headers without segments left, destination options, and the fragment header of
-/// an atomic fragment (RFC 6946). Authentication and ESP headers are not: they count as the
+/// These extension headers are skipped, at most [`MAX_EXTENSIONS`]: hop-by-hop options, routing
+/// headers without segments left, destination options, and the fragment header of an atomic
+/// fragment (RFC 6946). Authentication and ESP headers are not skipped: they are reported as the
 /// protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
@@ -29,53 +29,54 @@ pub struct Headers {
     pub v6: bool,
     /// The protocol number of the payload.
     pub protocol: u8,
-    /// The offset of the byte that names the protocol; in an IPv6 fragment, of the byte that names
-    /// the fragment header.
+    /// The offset of the byte with the protocol number; in an IPv6 fragment, of the byte that
+    /// announces the fragment header.
     pub pointer: usize,
-    /// The length of the headers, which is the offset of the payload (bytes).
+    /// The length of the headers in bytes, which is the offset of the payload.
     pub len: usize,
-    /// The length of the packet by its length field (bytes). `None` if that field is zero: in
-    /// super-segments too long for it, and in jumbograms (RFC 2675).
+    /// The length of the packet in bytes by its length field. `None` if that field is zero, as in
+    /// super-segments that are too long for it, and in jumbograms (RFC 2675).
     pub total: Option<NonZeroUsize>,
-    /// The part of a longer packet that it carries; `None` if it is no fragment.
+    /// The part of the original packet that a fragment carries; `None` if this is not a fragment.
     pub fragment: Option<Part>,
-    /// Whether it is an atomic fragment (RFC 6946): a whole packet with a fragment header.
+    /// Whether the packet is an atomic fragment (RFC 6946): complete, but with a fragment header.
     pub atomic: bool,
 }
 
-/// The part of a packet that a fragment carries.
+/// The part of the original packet that a fragment carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Where its payload belongs in that of the packet, in bytes.
+    /// The offset of its payload in that of the original packet, in bytes.
     pub offset: u16,
     /// Whether more fragments follow.
     pub more: bool,
-    /// The identification that all fragments of the packet have.
+    /// The identification, which all fragments of the packet share.
     pub id: u32,
 }
 
 impl Headers {
-    /// Reads the headers of a packet that may be cut off anywhere behind them.
+    /// Reads the headers of a packet that may be truncated anywhere behind them.
     ///
-    /// No checksum is verified. The headers lie within `bytes` and within the packet's length; only
-    /// `total` may be longer than `bytes`.
+    /// No checksum is verified. The headers are within `bytes` and within the packet's length; only
+    /// `total` may exceed `bytes`.
     ///
     /// # Errors
     ///
     /// - [`ParseError::Version`]: the version is neither 4 nor 6.
-    /// - [`ParseError::Truncated`]: the headers are not all there.
+    /// - [`ParseError::Truncated`]: the headers are incomplete.
     /// - [`ParseError::Length`]: the lengths of an IPv4 packet contradict each other, or a routing
     ///   header has segments left.
-    /// - [`ParseError::Fragment`]: a fragment header is cut short, or is the second one.
+    /// - [`ParseError::Fragment`]: a fragment header is truncated, or is the second one.
     /// - [`ParseError::Extensions`]: there are too many extension headers.
     #[inline(always)]
     pub fn of(bytes: &[u8]) -> Result<Self, ParseError> {
         Self::then(bytes, Ok)
     }
 
-    /// Reads the headers as [`of`](Self::of), and with `read` what more there is in the packet.
+    /// Reads the headers like [`of`](Self::of), then the rest of the packet with `read`.
     ///
-    /// `read` is compiled once for each version: most of what it asks of the headers is constant.
+    /// `read` is compiled separately for each IP version, so that most of its conditions on the
+    /// headers are constant.
     #[inline(always)]
     pub(crate) fn then<T>(
         bytes: &[u8],
@@ -101,7 +102,7 @@ impl Headers {
             return Err(ParseError::Truncated);
         }
         let field = u16::from_be_bytes([header[6], header[7]]);
-        // Neither more fragments nor an offset: DF is the bit between.
+        // Tests MF and the offset, but not DF.
         let fragment = (field & 0x3fff != 0).then(|| Part {
             offset: field << 3,
             more: field & 0x2000 != 0,
@@ -129,23 +130,24 @@ impl Headers {
         }
         let mut headers = fixed;
         headers.walk(bytes)?;
-        // Said again: so the compiler knows them, whichever way the headers were read.
+        // The repeated fields let the compiler use their values after either branch.
         Ok(Self { v6: true, total, ..headers })
     }
 
-    /// Whether an extension header follows that is stepped over.
+    /// Whether the next header is an extension header to skip.
     #[inline]
     const fn is_extension_next(&self) -> bool {
         match self.protocol {
-            // RFC 8200 section 4.1: hop-by-hop options stand first; elsewhere they are unknown.
+            // RFC 8200 section 4.1: hop-by-hop options come first; elsewhere they are not
+            // recognised.
             HOP_BY_HOP => self.pointer == V6_NEXT_HEADER,
             ROUTING | FRAGMENT | DESTINATION_OPTIONS => true,
             _ => false,
         }
     }
 
-    /// Steps over the extension headers that follow, up to a transport header or a fragment's
-    /// payload. Not inlined: few packets have any.
+    /// Skips the extension headers up to a transport header or a fragment's payload. Not inlined:
+    /// few packets have any.
     #[inline(never)]
     pub(crate) fn walk(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         let bytes = self.trim(bytes);
@@ -154,7 +156,8 @@ impl Headers {
             left = left.checked_sub(1).ok_or(ParseError::Extensions)?;
             let header: Option<&[u8; 8]> = bytes.get(self.len..).and_then(<[u8]>::first_chunk);
             let len = if self.protocol == FRAGMENT {
-                // RFC 8200 section 4.1: it occurs at most once. Fragments of fragments are refused.
+                // RFC 8200 section 4.1: it occurs at most once. Fragments of fragments are
+                // rejected.
                 let header = header.filter(|_| !self.atomic).ok_or(ParseError::Fragment)?;
                 let part = part_of(header);
                 if part.offset > 0 || part.more {
@@ -162,19 +165,19 @@ impl Headers {
                     self.fragment = Some(part);
                     return Ok(());
                 }
-                // RFC 6946 section 4: an atomic fragment is a packet by itself.
+                // RFC 6946 section 4: an atomic fragment is processed on its own.
                 self.atomic = true;
                 header.len()
             } else {
                 let &[_, len, _, segments_left, ..] = header.ok_or(ParseError::Truncated)?;
-                // RFC 8200 sections 4.4 and 8.1: with segments left, the packet is on its way to
-                // another destination, which the transport checksum covers.
+                // RFC 8200 sections 4.4 and 8.1: with segments left, the final destination is
+                // another one, and the transport checksum covers that.
                 if self.protocol == ROUTING && segments_left != 0 {
                     return Err(ParseError::Length);
                 }
                 8 * (1 + usize::from(len))
             };
-            // Whatever it is, its first byte names the next header.
+            // The first byte of every extension header is the next-header field.
             self.protocol = bytes[self.len];
             (self.pointer, self.len) = (self.len, self.len + len);
         }
@@ -187,21 +190,21 @@ impl Headers {
         self.fragment.is_some()
     }
 
-    /// Cuts `packet`, which the headers were read from, to its length. Bytes behind that are not
-    /// part of it.
+    /// Truncates `packet`, from which the headers were read, to its length. Bytes behind that are
+    /// not part of the packet.
     #[inline(always)]
     pub fn trim<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         self.total.and_then(|total| packet.get(..total.get())).unwrap_or(packet)
     }
 
-    /// Source and destination; `packet` is what the headers were read from.
+    /// Returns source and destination; `packet` is the one from which the headers were read.
     #[inline]
     pub fn addresses(&self, packet: &[u8]) -> (IpAddr, IpAddr) {
         addresses(self.v6, packet)
     }
 }
 
-/// Source and destination of a packet that has its fixed header.
+/// Returns source and destination of a packet whose fixed header is complete.
 #[inline]
 pub(crate) fn addresses(v6: bool, packet: &[u8]) -> (IpAddr, IpAddr) {
     fn at<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
@@ -220,7 +223,7 @@ fn part_of(&[_, _, high, low, ref id @ ..]: &[u8; 8]) -> Part {
     Part { offset, more: low & 1 != 0, id: u32::from_be_bytes(*id) }
 }
 
-/// The value of a length field, unless it is zero.
+/// Returns the value of a length field, or `None` if it is zero.
 #[inline]
 fn length(field: [u8; 2]) -> Option<NonZeroUsize> {
     NonZeroUsize::new(u16::from_be_bytes(field).into())

@@ -1,4 +1,4 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo, unreachable, and what an error quotes.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo, errors, and the packet that an error quotes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
@@ -9,7 +9,8 @@ use crate::checksum::{checksum, verify, verify_transport};
 use crate::tcp::transport_sum;
 use crate::{Headers, ParseError, ip};
 
-/// An ICMP header, in bytes: type, code, checksum, and four bytes that depend on the type.
+/// The length of an ICMP header in bytes: type, code, checksum, and four bytes that depend on the
+/// type.
 pub const HEADER_LEN: usize = 8;
 
 const V4_ECHO_REPLY: u8 = 0;
@@ -25,51 +26,52 @@ const V6_PARAMETER_PROBLEM: u8 = 4;
 const V6_ECHO: u8 = 128;
 const V6_ECHO_REPLY: u8 = 129;
 
-/// RFC 1812 section 4.3.2.3: an ICMP error is no longer than this.
+/// RFC 1812 section 4.3.2.3: the maximum length of an ICMP error in bytes.
 const V4_ERROR_MAX: usize = 576;
-/// RFC 4443 section 2.4 (c): an ICMPv6 error is no longer than the least IPv6 MTU.
+/// RFC 4443 section 2.4 (c): an ICMPv6 error is at most as long as the minimum IPv6 MTU.
 const V6_ERROR_MAX: usize = 1280;
 
-/// A message that arrived.
+/// A received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
-    /// Echo: identifier, sequence number and data, to be sent back as they are.
+    /// Echo: identifier, sequence number and data, which the reply returns unchanged.
     Echo(&'a [u8]),
     /// Echo Reply.
     EchoReply,
-    /// Something did not get through.
+    /// An error about a packet that was not delivered.
     Error {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// The start of the packet it is about, as much as came along.
+        /// The start of the packet that the error is about, as far as the message contains it.
         quoted: &'a [u8],
     },
-    /// Anything else.
+    /// Any other message.
     Other,
 }
 
-/// Why a packet did not get through.
+/// The reason why a packet was not delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// There is no route to the network.
     Network,
-    /// The host does not answer.
+    /// The host is unreachable.
     Host,
-    /// The hop limit ran out on the way.
+    /// The hop limit expired on the path.
     HopLimit,
-    /// The protocol is not spoken there.
+    /// The destination does not support the protocol.
     Protocol,
-    /// Nobody has the port.
+    /// The destination has no socket at the port.
     Port,
-    /// A filter forbids it.
+    /// A filter rejected the packet.
     Prohibited,
-    /// It was too long for the next link, whose MTU in bytes this is; zero from an old router.
+    /// The packet was too long for the next link, whose MTU in bytes this is; zero from an old
+    /// router.
     TooBig(u32),
-    /// Its header was found wrong.
+    /// A header field was invalid.
     Parameter,
 }
 
-/// Reads a message that came over IPv4, checksum included.
+/// Reads a message received over IPv4, and verifies its checksum.
 pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
     if !verify(bytes) {
@@ -92,7 +94,7 @@ pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     Ok(Message::Error { reason, quoted: rest })
 }
 
-/// Reads a message that came over IPv6, checksum included.
+/// Reads a message received over IPv6, and verifies its checksum.
 pub fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
     if !verify_transport(src, dst, ip::ICMPV6, bytes) {
@@ -115,22 +117,22 @@ pub fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, P
     Ok(Message::Error { reason, quoted: rest })
 }
 
-/// The packet that an error is about, seen from the host that sent it.
+/// The packet that an error is about, from the point of view of its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote {
-    /// Its source as local end, its destination as remote end.
+    /// The flow: the packet's source is the local end, its destination the remote end.
     pub flow: FlowId,
-    /// Its protocol: TCP or UDP.
+    /// The protocol: TCP or UDP.
     pub protocol: u8,
-    /// With TCP, its sequence number.
+    /// The sequence number, with TCP.
     pub seq: SeqNumber,
-    /// Its length, all headers included (bytes).
+    /// The length in bytes, all headers included.
     pub len: u32,
 }
 
-/// Reads what an error quotes: an IP header and at least the first eight bytes after it.
+/// Reads the packet that an error quotes: an IP header and at least eight bytes after it.
 ///
-/// `None` for protocols without ports, and for fragments but the first, which alone has them.
+/// `None` for protocols without ports, and for fragments other than the first, which have no ports.
 pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
     let headers = Headers::of(quoted).ok()?;
     let is_first = headers.fragment.is_none_or(|part| part.offset == 0);
@@ -149,40 +151,40 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
     Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
 }
 
-/// An echo: `data` is identifier, sequence number and data, as [`Message::Echo`] holds them.
+/// Builds an echo: `data` is identifier, sequence number and data, as in [`Message::Echo`].
 pub fn emit_echo(src: IpAddr, dst: IpAddr, hop_limit: u8, data: &[u8]) -> Packet {
     let kind = if src.is_ipv4() { V4_ECHO } else { V6_ECHO };
     emit(src, dst, hop_limit, [kind, 0], data)
 }
 
-/// The answer to an echo: `echoed` is what [`Message::Echo`] held.
+/// Builds the reply to an echo: `echoed` is the content of [`Message::Echo`].
 pub fn emit_echo_reply(src: IpAddr, dst: IpAddr, hop_limit: u8, echoed: &[u8]) -> Packet {
     let kind = if src.is_ipv4() { V4_ECHO_REPLY } else { V6_ECHO_REPLY };
     emit(src, dst, hop_limit, [kind, 0], echoed)
 }
 
-/// What the host finds wrong with a packet and tells its sender.
+/// The reason for an ICMP error that the host sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Complaint {
-    /// Nobody has the UDP port.
+    /// The host has no socket at the UDP port.
     Port,
-    /// The protocol, or the IPv6 next header that the byte at this offset names, is not spoken.
+    /// The host does not support the protocol, or the IPv6 next header.
     Protocol {
-        /// The offset of that byte; told with IPv6 only.
+        /// The offset of the byte with the protocol number; used with IPv6 only.
         pointer: u32,
     },
-    /// Not all fragments came in time.
+    /// Not all fragments arrived in time.
     Reassembly,
     /// There is no route to the network.
     Network,
-    /// The host does not answer.
+    /// The host is unreachable.
     Host,
-    /// A filter forbids it.
+    /// A filter rejected the packet.
     Prohibited,
 }
 
-/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain
-/// (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
+/// Whether a message whose first byte is `kind` is an error, in response to which no error may be
+/// sent (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
 pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
     match v4 {
         true => !matches!(kind, V4_ECHO | V4_ECHO_REPLY),
@@ -191,7 +193,7 @@ pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
     }
 }
 
-/// An error about `original`, as much of which is quoted as the RFCs allow.
+/// Builds an error about `original`, and quotes as much of it as the RFCs allow.
 pub fn emit_error(
     src: IpAddr,
     dst: IpAddr,
@@ -227,7 +229,7 @@ pub fn emit_error(
     emit(src, dst, hop_limit, kind, &body)
 }
 
-/// Builds a message of type, code, checksum, and `body`.
+/// Builds a message from type, code, checksum, and `body`.
 fn emit(src: IpAddr, dst: IpAddr, hop_limit: u8, [kind, code]: [u8; 2], body: &[u8]) -> Packet {
     let protocol = if src.is_ipv4() { ip::ICMP } else { ip::ICMPV6 };
     let mut data = Vec::new();

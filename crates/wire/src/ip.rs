@@ -14,56 +14,54 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 /// ICMPv6's protocol number.
 pub const ICMPV6: u8 = 58;
-/// The number that says nothing follows (RFC 8200 section 4.7).
+/// The next-header number for no next header (RFC 8200 section 4.7).
 pub const NO_NEXT_HEADER: u8 = 59;
 
-/// An IPv4 header without options, in bytes.
+/// The length of an IPv4 header without options, in bytes.
 pub const V4_HEADER_LEN: usize = 20;
-/// An IPv6 header without extension headers, in bytes.
+/// The length of an IPv6 header without extension headers, in bytes.
 pub const V6_HEADER_LEN: usize = 40;
 
-/// Not-ECT: the ends do not take part in ECN (RFC 3168 section 5).
+/// Not-ECT: the transport does not support ECN (RFC 3168 section 5).
 pub const NOT_ECT: u8 = 0b00;
-/// ECT(1): the ends take part in ECN.
+/// ECT(1): the transport supports ECN.
 pub const ECT_1: u8 = 0b01;
-/// ECT(0): the ends take part in ECN.
+/// ECT(0): the transport supports ECN.
 pub const ECT_0: u8 = 0b10;
-/// CE: a queue has marked the packet.
+/// CE: congestion experienced; a queue marked the packet.
 pub const CE: u8 = 0b11;
 
-/// An IP packet that arrived.
+/// A received IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
-    /// Where it says it comes from.
+    /// The source address.
     pub src: IpAddr,
-    /// Where it is to go.
+    /// The destination address.
     pub dst: IpAddr,
-    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped
-    /// over.
+    /// The protocol number of the payload; in IPv6, of the first header that is not skipped.
     pub protocol: u8,
-    /// The offset of the byte that says so.
+    /// The offset of the byte with the protocol number.
     pub pointer: u32,
-    /// Its time to live.
+    /// The TTL or hop limit.
     pub hop_limit: u8,
-    /// Its two ECN bits (RFC 3168 section 5).
+    /// The ECN field (RFC 3168 section 5).
     pub ecn: u8,
-    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole
-    /// packet.
+    /// Whether the packet is an atomic fragment (RFC 6946): complete, but with a fragment header.
     pub atomic: bool,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Reads an IP packet of either version. Bytes after its length are left out.
+/// Reads an IP packet of either version. Bytes after its length are ignored.
 ///
-/// IPv6 extension headers are stepped over as [`Headers`] says.
+/// IPv6 extension headers are skipped as described at [`Headers`].
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     parse_head(bytes, 0)
 }
 
-/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has
-/// to count them all.
+/// Like [`parse`], for a packet whose last `beyond` bytes are stored elsewhere. Its length field
+/// has to include them.
 #[inline]
 pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
     Headers::then(
@@ -89,8 +87,8 @@ pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseErro
     )
 }
 
-/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks
-/// that length, and the checksum of an IPv4 header.
+/// Reads the headers of a packet, which may be a fragment; returns them and the packet truncated to
+/// its length. Checks that length, and the checksum of an IPv4 header.
 #[inline]
 pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
     Headers::then(
@@ -101,8 +99,8 @@ pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
 }
 
 impl Headers {
-    /// Cuts the packet that the headers were read from to its length. Checks that, and the checksum
-    /// of an IPv4 header; `beyond` as with [`parse_head`].
+    /// Truncates the packet from which the headers were read to its length. Checks that length, and
+    /// the checksum of an IPv4 header; `beyond` as in [`parse_head`].
     #[inline(always)]
     pub(crate) fn check<'a>(&self, bytes: &'a [u8], beyond: usize) -> Result<&'a [u8], ParseError> {
         let total = match self.total {
@@ -125,11 +123,11 @@ impl Headers {
     }
 }
 
-/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where
-/// those begin. `beyond` more bytes are to follow.
+/// Starts a packet in `data`, replacing its content, with the IP header and `len` zero bytes;
+/// returns the offset of these. The length field also counts `beyond` bytes to follow.
 ///
 /// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
-/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped
+/// has flow label zero. With addresses of different versions, the packet is IPv6 with mapped
 /// addresses.
 pub fn start(
     data: &mut Vec<u8>,
@@ -171,13 +169,13 @@ pub fn start(
     }
 }
 
-/// The ECN field of a packet (RFC 3168 section 5); `None` if its IP header is not all there.
+/// Returns the ECN field of a packet (RFC 3168 section 5); `None` if its IP header is incomplete.
 pub fn ecn(bytes: &[u8]) -> Option<u8> {
     Some(ecn_of(is_v6(bytes)?, bytes))
 }
 
 /// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum
-/// stays wrong; a packet whose IP header is not all there stays as it is.
+/// stays wrong. A packet with an incomplete IP header is left unchanged.
 pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
     match is_v6(bytes) {
         Some(false) => {
@@ -186,18 +184,18 @@ pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
             packet.set_ecn(ecn);
             packet.set_checksum(checksum::update(sum, old.into(), ecn.into()));
         }
-        // The traffic class begins in the middle of the byte before.
+        // The traffic class starts in the middle of the previous byte.
         Some(true) => bytes[1] = bytes[1] & !0x30 | (ecn & 0b11) << 4,
         None => {}
     }
 }
 
-/// The time to live, or hop limit, of a packet; `None` if its IP header is not all there.
+/// Returns the TTL or hop limit of a packet; `None` if its IP header is incomplete.
 pub fn hop_limit(bytes: &[u8]) -> Option<u8> {
     Some(bytes[hop_limit_at(is_v6(bytes)?)])
 }
 
-/// Sets the time to live, or hop limit, of a packet, as [`set_ecn`] sets the ECN field.
+/// Sets the TTL or hop limit of a packet; checksums and incomplete packets as in [`set_ecn`].
 pub fn set_hop_limit(bytes: &mut [u8], hop_limit: u8) {
     let Some(v6) = is_v6(bytes) else { return };
     let old = std::mem::replace(&mut bytes[hop_limit_at(v6)], hop_limit);
@@ -220,15 +218,15 @@ fn ecn_of(v6: bool, bytes: &[u8]) -> u8 {
     (bytes[1] >> shift) & 0b11
 }
 
-/// Source and destination of a packet; `None` if it is neither IPv4 nor IPv6, or its fixed header
-/// is cut short. Nothing else of the header is read.
+/// Returns source and destination of a packet; `None` if it is neither IPv4 nor IPv6, or if its
+/// fixed header is incomplete. Other fields are not checked.
 #[inline]
 pub fn addresses(bytes: &[u8]) -> Option<(IpAddr, IpAddr)> {
     Some(headers::addresses(is_v6(bytes)?, bytes))
 }
 
-/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut
-/// short.
+/// Whether a packet is IPv6; `None` if it is neither IPv4 nor IPv6, or if its fixed header is
+/// incomplete.
 #[inline]
 pub fn is_v6(bytes: &[u8]) -> Option<bool> {
     let (v6, len) = match bytes.first()? >> 4 {
@@ -239,7 +237,8 @@ pub fn is_v6(bytes: &[u8]) -> Option<bool> {
     (bytes.len() >= len).then_some(v6)
 }
 
-/// A length for a 16-bit field. Callers keep within an MTU, or within an offload's 65,535 bytes.
+/// Converts a length to a 16-bit field. Callers stay within an MTU, or within an offload's 65,535
+/// bytes.
 fn length_field(len: usize) -> u16 {
     debug_assert!(len <= usize::from(u16::MAX), "a packet of {len} bytes");
     u16::try_from(len).unwrap_or(u16::MAX)

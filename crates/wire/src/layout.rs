@@ -1,27 +1,26 @@
-//! Finds the parts of an IP packet.
+//! The positions of transport header and payload in an IP packet.
 
 use crate::{Headers, ip, tcp, udp};
 
-/// Where the transport header of a TCP or UDP packet begins, and where its payload does.
+/// The positions of transport header and payload in a TCP or UDP packet.
 ///
-/// For editors of packets that were checked, or made, elsewhere: the offsets lie within the bytes,
-/// and no checksum is verified. The IP headers include IPv6 extension headers, as in [`Headers`]. A
+/// For editing packets that were checked or built elsewhere: the offsets are within the packet, but
+/// no checksum is verified. The IP headers include IPv6 extension headers, as in [`Headers`]. A
 /// fragment has no layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Whether it is IPv6.
+    /// Whether the packet is IPv6.
     pub v6: bool,
-    /// Whether it is TCP, and not UDP.
+    /// Whether the packet is TCP; otherwise it is UDP.
     pub tcp: bool,
-    /// The offset of the transport header: the length of the IP headers.
+    /// The offset of the transport header, which is the length of the IP headers.
     pub transport: usize,
-    /// The offset of the payload: the length of all headers.
+    /// The offset of the payload, which is the length of all headers.
     pub payload: usize,
 }
 
 impl Layout {
-    /// Reads the layout of a packet; `None` of other protocols, or if the headers are not all
-    /// there.
+    /// Reads the layout of a packet; `None` for other protocols, or if the headers are incomplete.
     #[inline]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Headers::of(bytes).ok()?.layout(bytes)
@@ -39,7 +38,7 @@ impl Layout {
 }
 
 impl Headers {
-    /// The layout of the packet that the headers were read from, as [`Layout::of`].
+    /// Returns the layout of the packet from which the headers were read, like [`Layout::of`].
     #[inline(always)]
     pub fn layout(&self, packet: &[u8]) -> Option<Layout> {
         let Self { v6, protocol, len: transport, .. } = *self;
@@ -77,7 +76,7 @@ mod tests {
         (packet[0], packet[6]) = (0x60, 17);
         let layout = Layout { v6: true, tcp: false, transport: 40, payload: 48 };
         assert_eq!(Layout::of(&packet), Some(layout));
-        // Hop-by-hop options of 8 bytes, a routing header of 8, destination options of 16, UDP.
+        // Hop-by-hop options (8 bytes), a routing header (8), destination options (16), UDP.
         packet[6] = 0;
         packet[40..42].copy_from_slice(&[43, 0]);
         packet[48..50].copy_from_slice(&[60, 0]);

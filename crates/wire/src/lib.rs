@@ -1,28 +1,27 @@
-//! Reads and writes the headers of IP packets: IPv4, IPv6 with extension headers, ICMP, UDP and
-//! TCP, with TCP options, checksums and fragments. Every other crate reads headers through this
-//! one.
+//! Reading and writing of packet headers: IPv4, IPv6 with extension headers, ICMP, UDP and TCP,
+//! with TCP options, checksums and fragments. It is the only crate that reads and writes headers.
 //!
-//! Bytes go in. Views that borrow from them come out, or a [`ParseError`]; no input makes a reader
-//! panic, and no view allocates. The writers take addresses, header fields and data, and give a
-//! [`Packet`](airtcp_types::Packet).
+//! Readers take bytes and return views that borrow from them, or a [`ParseError`]. No input makes a
+//! reader panic, and no view allocates. Writers take addresses, header fields and data, and return
+//! a [`Packet`](airtcp_types::Packet).
 //!
 //! | Task | Reader |
 //! |---|---|
 //! | receive a packet: check lengths and the IPv4 checksum | [`ip::parse`]; [`fragment::parse`] |
 //! | read the payload of such a packet | [`tcp::parse`], [`udp::parse`], [`icmp`] |
-//! | read or edit a TCP segment on its way | [`tcp::View::checked`], [`tcp::Editor`] |
-//! | read a TCP segment from a capture, which may be cut off | [`tcp::View::of`] |
-//! | find the headers of a packet made or checked elsewhere | [`Headers::of`], [`Layout::of`] |
-//! | tell whether a host accepts a packet | [`is_accepted`] |
+//! | read or edit a TCP segment in transit | [`tcp::View::checked`], [`tcp::Editor`] |
+//! | read a TCP segment from a capture, which may be truncated | [`tcp::View::of`] |
+//! | find the headers of a packet checked or built elsewhere | [`Headers::of`], [`Layout::of`] |
+//! | check whether a host accepts a packet | [`is_accepted`] |
 //! | mark a packet, forward it | [`ip::set_ecn`], [`ip::set_hop_limit`] |
 //! | write a packet | [`tcp::emit`], [`udp::emit`], [`icmp::emit_error`] |
-//! | cut a super-segment into packets | [`each_segment`], [`into_segments`] |
+//! | split a super-segment into packets | [`each_segment`], [`into_segments`] |
 //!
-//! All readers share one walk over the IP headers, [`Headers`], and so agree on extension headers
-//! and fragments. Headers are written through smoltcp's wire layer.
+//! All readers use the same parser of IP headers, [`Headers`], and therefore agree on extension
+//! headers and fragments. Headers are written with smoltcp's wire layer.
 //!
-//! Not there: IPv6 and IPv4 options are skipped and not interpreted; jumbograms (RFC 2675) have no
-//! length; what stands behind authentication and ESP headers is not read.
+//! Not supported: IPv4 and IPv6 options are skipped without interpretation; jumbograms (RFC 2675)
+//! have no length; data behind authentication and ESP headers is not read.
 //!
 //! ```
 //! use airtcp_types::{FlowId, SeqNumber};
@@ -69,16 +68,16 @@ pub use headers::{Headers, MAX_EXTENSIONS, Part};
 pub use layout::Layout;
 pub use segments::{each_segment, into_segments};
 
-/// Why bytes are not a packet.
+/// The reason why bytes are not a valid packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseError {
-    /// There are fewer bytes than the header has, or says there are.
+    /// There are fewer bytes than the header has, or than its length field states.
     #[error("packet is cut short")]
     Truncated,
     /// The IP version is neither 4 nor 6.
     #[error("IP version {0} is unknown")]
     Version(u8),
-    /// A length field contradicts another, or the header it counts.
+    /// A length field contradicts another one, or the header whose length it states.
     #[error("length field is invalid")]
     Length,
     /// The IPv4 header's checksum is wrong.

@@ -1,81 +1,82 @@
-//! The data of a segment, which may lie in several places.
+//! The data of a segment, possibly in several buffers.
 
 use std::borrow::Cow;
 
 use airtcp_types::{Packet, SharedBytes};
 
-/// A part of the bytes of a packet: those that stand behind its headers, and then those it shares,
-/// or those of the packets that follow it.
+/// A part of the data of a packet: bytes behind its headers, followed by bytes that it shares, or
+/// by the data of the packets after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Payload<'a> {
     here: &'a [u8],
     beyond: Beyond<'a>,
-    /// Left out at the front, and the length of the rest.
+    /// The number of bytes skipped at the front.
     from: usize,
     len: usize,
 }
 
-/// What follows in other places.
+/// The data after `here`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Beyond<'a> {
     Shared(&'a [SharedBytes]),
-    /// What stands behind headers of so many bytes.
+    /// The bytes of each packet behind headers of this length.
     Packets(&'a [Packet], usize),
 }
 
-/// A stretch of a payload that lies in one place.
+/// A contiguous part of a payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece<'a> {
-    /// It is to be copied.
+    /// Borrowed bytes, which must be copied to keep them.
     Here(&'a [u8]),
-    /// It may be kept as it is.
+    /// Shared bytes, which can be kept without a copy.
     Shared(SharedBytes),
 }
 
 impl<'a> Payload<'a> {
-    /// What stands behind the headers, and what is shared.
+    /// Creates the payload of bytes behind the headers and shared bytes.
     pub fn new(here: &'a [u8], shared: &'a [SharedBytes]) -> Self {
         let len = here.len() + shared.iter().map(|part| part.len()).sum::<usize>();
         Self { here, beyond: Beyond::Shared(shared), from: 0, len }
     }
 
-    /// With more that is shared behind it.
+    /// Replaces the data after the first part by `shared`.
     pub fn followed_by(self, shared: &'a [SharedBytes]) -> Self {
         Self::new(self.here, shared)
     }
 
-    /// With what stands in `packets` behind headers of `headers` bytes.
+    /// Replaces the data after the first part by that of `packets`, behind headers of `headers`
+    /// bytes.
     pub fn followed_by_packets(self, packets: &'a [Packet], headers: usize) -> Self {
         let more = packets.iter().map(|packet| packet.data.len().saturating_sub(headers));
         let len = self.here.len() + more.sum::<usize>();
         Self { here: self.here, beyond: Beyond::Packets(packets, headers), from: 0, len }
     }
 
-    /// In bytes.
+    /// The length in bytes.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no byte.
+    /// Whether the payload is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Without its first `count` bytes.
+    /// Returns the payload without its first `count` bytes.
     pub fn skip(self, count: usize) -> Self {
         let count = count.min(self.len);
         Self { from: self.from + count, len: self.len - count, ..self }
     }
 
-    /// Its first `len` bytes.
+    /// Returns the first `len` bytes.
     pub fn truncate(self, len: usize) -> Self {
         Self { len: self.len.min(len), ..self }
     }
 
-    /// Its pieces, in order; none is empty.
+    /// Returns the pieces in order; none is empty.
     pub fn pieces(self) -> impl Iterator<Item = Piece<'a>> {
         let (mut skip, mut left) = (self.from, self.len);
-        // How much of a place of `len` bytes is to be left out, and then taken.
+        // Returns the start and the length of the piece to take from a buffer of `len` bytes.
         let mut of = move |len: usize| {
             let from = skip.min(len);
             let taken = left.min(len - from);
@@ -91,7 +92,7 @@ impl<'a> Payload<'a> {
         std::iter::once(here).chain(beyond).filter(|piece| !piece.is_empty())
     }
 
-    /// All of it in one place, copied where it was not.
+    /// Returns the payload in one buffer; copies if it is in several.
     pub fn contiguous(self) -> Cow<'a, [u8]> {
         match self.here.get(self.from..self.from + self.len) {
             Some(here) => Cow::Borrowed(here),
@@ -115,7 +116,7 @@ impl<'a> Beyond<'a> {
         }
     }
 
-    /// A part of one, which has as much.
+    /// Returns a piece of one buffer, which is long enough.
     fn piece(self, index: usize, from: usize, len: usize) -> Piece<'a> {
         match self {
             Self::Shared(parts) => {

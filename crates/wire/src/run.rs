@@ -1,22 +1,21 @@
-//! Segments that follow each other.
+//! Runs: consecutive segments that are processed as one.
 
 use airtcp_types::{Checksum, Packet, SeqNumber};
 
 use crate::tcp::flag::{ACK, CWR, ECE, PSH};
 use crate::{Layout, checksum, ip};
 
-/// All packets of a run together have no more data (bytes): as much as one packet of a device could
-/// have.
+/// The maximum amount of data in a run (bytes): as much as in one packet of a device.
 const LONGEST: usize = 65_535;
 
-/// How many of `packets`, from the first on, are a run: what one packet would be to TCP that has
-/// the data of all of them. At least one, if there is any.
+/// Returns the length of the run at the start of `packets`: how many of them TCP can process as one
+/// packet with the data of all. At least one, unless `packets` is empty.
 ///
-/// The rules are narrower than those of Linux's `tcp_gro_receive`: neighbours that are TCP segments
-/// with no flag but ACK and those of ECN; each has data, and that of the next one follows it; their
-/// headers say the same otherwise, time stamps and both fields of ECN included; all have as much
-/// data, but for the last, which may have less or the PSH flag. Checksums are not looked at: see
-/// [`is_sound`].
+/// The conditions are stricter than those of Linux's `tcp_gro_receive`: consecutive TCP segments
+/// with no flags other than ACK, PSH and those of ECN; each has data, which the next one continues;
+/// all other header fields are equal, including timestamps and both ECN fields; all have the same
+/// amount of data, except that the last one may have less, or the PSH flag. Checksums are not
+/// verified: see [`is_sound`].
 pub fn length(packets: &[Packet]) -> usize {
     let [first, later @ ..] = packets else { return 0 };
     let Some(head) = (!later.is_empty()).then(|| Head::of(first)).flatten() else { return 1 };
@@ -42,27 +41,27 @@ pub fn length(packets: &[Packet]) -> usize {
     count
 }
 
-/// Whether the checksums of a packet of a run are right; that of the segment is not looked at where
-/// somebody vouches for it.
+/// Whether the checksums of a packet of a run are correct. The TCP checksum is not verified if the
+/// device or a local sender has verified it.
 pub fn is_sound(packet: &Packet) -> bool {
     let Ok(datagram) = ip::parse(&packet.data) else { return false };
     packet.checksum != Checksum::Full
         || checksum::verify_transport(datagram.src, datagram.dst, ip::TCP, datagram.payload)
 }
 
-/// What the first packet of a run says.
+/// The fields of the first packet of a run.
 struct Head {
     v6: bool,
-    /// Where TCP's header begins, and where the data does.
+    /// The offsets of the TCP header and of the data.
     tcp: usize,
     payload: usize,
     seq: SeqNumber,
-    /// Bytes of data.
+    /// The amount of data in bytes.
     size: usize,
 }
 
 impl Head {
-    /// Reads a packet; `None` if it is none of a run.
+    /// Reads a packet; `None` if it cannot be part of a run.
     fn of(packet: &Packet) -> Option<Self> {
         let data = &packet.data[..];
         let is_ordinary = packet.segment_size.is_none() && packet.tail.is_empty();
@@ -77,7 +76,7 @@ impl Head {
         (is_plain && size > 0).then_some(Self { v6, tcp, payload, seq, size })
     }
 
-    /// Whether `packet` says what `first` does, of the data from `seq` on.
+    /// Whether `packet` has the headers of `first`, and its data starts at `seq`.
     fn is_followed_by(&self, first: &Packet, packet: &Packet, seq: SeqNumber) -> bool {
         let (a, b) = (&first.data[..], &packet.data[..]);
         let Self { v6, tcp, payload, .. } = *self;
@@ -85,7 +84,7 @@ impl Head {
         if !is_ordinary || b.len() <= payload || length_of(v6, b) != b.len() {
             return false;
         }
-        // Not their lengths, the identification and the checksums.
+        // Except lengths, identification and checksums.
         let same_ip = match v6 {
             true => a[..4] == b[..4] && a[6..40] == b[6..40],
             false => a[..2] == b[..2] && a[6..10] == b[6..10] && a[12..20] == b[12..20],
@@ -101,7 +100,8 @@ impl Head {
     }
 }
 
-/// The length that an IP header without options says; there are at least 20 bytes, or 40 with IPv6.
+/// Returns the packet length by the IP header, of which at least 20 bytes are present, or 40 with
+/// IPv6.
 fn length_of(v6: bool, data: &[u8]) -> usize {
     let number = |at: usize| usize::from(u16::from_be_bytes([data[at], data[at + 1]]));
     if v6 { ip::V6_HEADER_LEN + number(4) } else { number(2) }
@@ -119,7 +119,7 @@ mod tests {
 
     const SIZE: u16 = 100;
 
-    /// A run with `len` bytes of data in all.
+    /// Returns a run with `len` bytes of data in total.
     fn run(v6: bool, len: usize, psh: bool) -> Vec<Packet> {
         let [local, remote] = match v6 {
             true => ["[fd00::1]:1000", "[fd00::2]:80"],
@@ -142,7 +142,7 @@ mod tests {
         packets
     }
 
-    /// Makes the checksums right again.
+    /// Corrects the checksums.
     fn seal(packet: &mut Packet) {
         let data = &mut packet.data;
         let v6 = data[0] >> 4 == 6;
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(length(&packets), 5, "twice the same");
         let mut short = run(false, 250, false);
         assert_eq!(length(&short), 3);
-        // What follows the short one; and a first one that is shorter than what follows it.
+        // Packets after a short one; then a first packet that is shorter than the next.
         short.extend(run(false, 450, false).drain(3..));
         assert_eq!(length(&short), 3);
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A bit that differs ends a run: which, and where one is left out, a checksum finds it.
+    /// Any differing bit ends the run, or is found by a checksum if the comparison ignores it.
     #[test]
     fn one_bit_that_differs_ends_a_run_or_is_found_by_a_checksum() {
         for (v6, tcp) in [(false, 20), (true, 40)] {
@@ -226,7 +226,7 @@ mod tests {
                 packets[1].data[at] ^= 1 << (bit % 8);
                 assert!(length(&packets) == 1 || !is_sound(&packets[1]), "bit {bit}");
                 seal(&mut packets[1]);
-                // IPv4 has an identification, which may be anything. PSH ends a run behind it.
+                // The IPv4 identification may have any value. PSH ends a run after its packet.
                 let is_free = !v6 && (4..6).contains(&at);
                 let is_sum = !v6 && (10..12).contains(&at) || (tcp + 16..tcp + 18).contains(&at);
                 let is_psh = bit == (tcp + 13) * 8 + 3;
@@ -257,14 +257,14 @@ mod tests {
     fn options_of_ip_are_for_packets_of_their_own() {
         let mut packets = run(false, 300, false);
         for packet in &mut packets {
-            // Four bytes that do nothing.
+            // Four NOP options.
             packet.data.splice(20..20, [1; 4]);
             (packet.data[0], packet.data[3]) = (0x46, packet.data.len() as u8);
         }
         assert_eq!(length(&packets), 1);
         let mut packets = run(true, 300, false);
         for packet in &mut packets {
-            // Destination options: padding.
+            // A destination options header with padding only.
             packet.data.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
             (packet.data[5], packet.data[6]) = (packet.data[5] + 8, 60);
         }
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// RFC 9768 section 3.3.4: the field ACE is a number, and one packet has one.
+    /// RFC 9768 section 3.3.4: ACE is a number, so a packet has only one.
     #[test]
     fn segments_with_the_same_ace_are_a_run_and_another_ace_ends_it() {
         let with = |packet: &mut Packet, ace: u8| {

@@ -1,4 +1,4 @@
-//! Cuts super-segments into segments of MTU size, as an offloading device does.
+//! Splitting of super-segments into segments of MTU size, as in an offloading device.
 
 use airtcp_types::{Checksum, Packet};
 
@@ -7,12 +7,12 @@ use crate::headers::addresses;
 use crate::tcp::flag;
 use crate::{Headers, Layout, ip};
 
-/// Shows `each` of the packets that `packet` is on the wire: itself, if it is ordinary and its
-/// checksum stands in it; otherwise its segments in order, with their checksums.
+/// Calls `each` with the packets that `packet` becomes on the wire: the packet itself if it is
+/// ordinary and its checksum is complete; otherwise its segments in order, with their checksums.
 ///
-/// As the Linux kernel cuts: only the last has FIN and PSH, only the first CWR, and the IPv4
-/// identification counts up. A packet that cannot be cut, because it is no TCP or UDP packet, is
-/// shown whole, and one whose checksum stands in it keeps that.
+/// Splits as the Linux kernel does: FIN and PSH are only in the last segment, CWR only in the
+/// first, and the IPv4 identification increases. A packet that is neither TCP nor UDP is not split.
+/// A packet whose checksum is complete, but whose data is shared, keeps its checksum.
 pub fn each_segment(packet: &Packet, mut each: impl FnMut(&Packet)) {
     if is_ordinary(packet) {
         return each(packet);
@@ -20,7 +20,7 @@ pub fn each_segment(packet: &Packet, mut each: impl FnMut(&Packet)) {
     cut(packet, |segment| each(&segment));
 }
 
-/// Gives `each` the packets that [`each_segment`] shows.
+/// Like [`each_segment`], but passes the packets by value.
 pub fn into_segments(packet: Packet, mut each: impl FnMut(Packet)) {
     if is_ordinary(&packet) {
         return each(packet);
@@ -49,21 +49,21 @@ fn cut(packet: &Packet, mut each: impl FnMut(Packet)) {
     }
 }
 
-/// Whether it is what is on the wire: no super-segment, nothing shared, its checksum in place.
+/// Whether the packet is as on the wire: not a super-segment, no shared data, a complete checksum.
 fn is_ordinary(packet: &Packet) -> bool {
     packet.segment_size.is_none() && packet.tail.is_empty() && packet.checksum != Checksum::Partial
 }
 
-/// Which of the segments one is.
+/// The position of a segment in its super-segment.
 #[derive(Clone, Copy)]
 struct Place {
     index: usize,
-    /// In bytes of payload.
+    /// The offset in bytes of payload.
     offset: usize,
     is_last: bool,
 }
 
-/// Makes the copied headers those of this segment.
+/// Adapts the copied headers to the segment.
 fn finish(segment: &mut [u8], layout: Layout, place: Place) {
     let Layout { v6, tcp, transport, .. } = layout;
     let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
@@ -100,7 +100,7 @@ fn finish(segment: &mut [u8], layout: Layout, place: Place) {
     sum.add_pseudo_header(src, dst, layout.protocol(), bytes.len());
     sum.add_bytes(bytes);
     let sum = match sum.finish() {
-        // RFC 768: zero says that there is none.
+        // RFC 768: zero means that there is no checksum.
         0 if !tcp => u16::MAX,
         sum => sum,
     };
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::checksum::{verify, verify_transport};
 
-    /// A super-segment of `len` bytes of payload, in two pieces behind its headers.
+    /// Returns a super-segment with `len` bytes of payload in two shared pieces.
     fn super_segment(v6: bool, protocol: u8, len: usize, size: u16) -> Packet {
         let (ip, transport) = (if v6 { 40 } else { 20 }, if protocol == 6 { 32 } else { 8 });
         let mut data = vec![0; ip + transport];

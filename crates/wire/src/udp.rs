@@ -9,36 +9,36 @@ use crate::checksum::{Sum, verify_transport};
 use crate::tcp::transport_sum;
 use crate::{ParseError, ip};
 
-/// A UDP header, in bytes.
+/// The length of a UDP header, in bytes.
 pub const HEADER_LEN: usize = 8;
 
-/// A datagram that arrived.
+/// A received UDP datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
-    /// The port it came from.
+    /// The source port.
     pub src_port: u16,
-    /// The port it is for.
+    /// The destination port.
     pub dst_port: u16,
-    /// Whether its sender left the checksum out, which IPv4 alone allows.
+    /// Whether the datagram has no checksum, which only IPv4 allows.
     pub no_checksum: bool,
     /// The data.
     pub payload: &'a [u8],
-    /// Header and data, for the checksum.
+    /// Header and data, which the checksum covers.
     pub covered: &'a [u8],
 }
 
 impl Datagram<'_> {
-    /// Whether its checksum holds, or it may go without.
+    /// Whether the checksum is correct, or missing where that is allowed.
     pub fn is_intact(&self, src: IpAddr, dst: IpAddr) -> bool {
         match self.no_checksum {
-            // RFC 8200 section 8.1: with IPv6 there is no going without.
+            // RFC 8200 section 8.1: IPv6 requires a checksum.
             true => dst.is_ipv4(),
             false => verify_transport(src, dst, ip::UDP, self.covered),
         }
     }
 }
 
-/// Reads a UDP datagram. Bytes after its length are left out; the checksum is not verified here.
+/// Reads a UDP datagram. Bytes after its length are ignored; the checksum is not verified.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     if bytes.len() < HEADER_LEN {
@@ -63,7 +63,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
 pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     let (mut data, at) = start(flow, hop_limit, payload);
     let (src, dst, datagram) = (flow.local.ip(), flow.remote.ip(), &mut data[at..]);
-    // RFC 768: a sum that comes out as zero is sent as all ones.
+    // RFC 768: a computed checksum of zero is sent as all ones.
     let sum = match transport_sum(src, dst, ip::UDP, datagram) {
         0 => u16::MAX,
         sum => sum,
@@ -72,7 +72,7 @@ pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     Packet::new(data)
 }
 
-/// As [`emit`], but the device completes the checksum.
+/// Like [`emit`], but leaves the checksum to the device.
 pub fn emit_open(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     let (mut data, at) = start(flow, hop_limit, payload);
     let (src, dst, datagram) = (flow.local.ip(), flow.remote.ip(), &mut data[at..]);
@@ -82,7 +82,7 @@ pub fn emit_open(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     Packet { checksum: Checksum::Partial, ..Packet::new(data) }
 }
 
-/// All but the checksum, and where UDP begins.
+/// Builds the packet without the checksum; returns it with the offset of the UDP header.
 fn start(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> (Vec<u8>, usize) {
     let len = HEADER_LEN + payload.len();
     let ends = (flow.local.ip(), flow.remote.ip());

@@ -1,7 +1,8 @@
-//! The example test cases of draft-ietf-ccwg-bbr, each under its heading: those of the state
-//! machine. The rest is in `draft_paths`.
+//! The example test cases of draft-ietf-ccwg-bbr for the state machine, each under its heading. The
+//! others are in `draft_paths`.
 //!
-//! What the draft sets in mid-run is a change of the link at a time that a first run has shown.
+//! Where the draft changes the path during a run, the link changes at a time that a first run has
+//! determined.
 
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ fn exiting_startup_on_bandwidth_plateau() {
 
 /// Exiting STARTUP on Loss When Application-Limited.
 ///
-/// The application leaves the pipe half empty, so the ACK that ends startup ends drain, too.
+/// The application leaves the pipe half empty, so the ACK that ends Startup also ends Drain.
 #[test]
 fn exiting_startup_on_loss_when_application_limited() {
     let run = |link: &str| {
@@ -62,7 +63,7 @@ fn exiting_startup_on_loss_when_application_limited() {
     assert!(!before.model.full_bw_reached && next.model.full_bw_reached);
     assert!(next.model.inflight_longterm.is_some());
     assert!(next.state().starts_with("probe-bw") && next.pipe <= next.inflight(), "{next:?}");
-    // Six lost ranges in a round, and the end of it: losses are found after a round trip.
+    // A round must contain six lost ranges and end; losses are detected after a round trip.
     let took = next.at.since(loss);
     assert!(took > Duration::from_millis(60) && took < Duration::from_millis(200), "{took:?}");
 }
@@ -82,8 +83,9 @@ fn exiting_drain_based_on_inflight() {
 
 /// Exiting DRAIN Based on Time.
 ///
-/// The draft takes 10 % of the bandwidth away. At a gain of a half the queue drains all the same,
-/// before three rounds are over. Here 60 % are taken away: more comes than leaves.
+/// The draft reduces the bandwidth by 10 %. At a pacing gain of 0.5 the queue would then still
+/// drain within three rounds. Here the bandwidth is reduced by 60 %, so that more arrives than
+/// leaves.
 #[test]
 fn exiting_drain_based_on_time() {
     let (_, at) = bulk_into(PATH, BACK, "drain");
@@ -111,8 +113,8 @@ fn exiting_probe_up_on_bandwidth_plateau() {
 
 /// Exiting PROBE_UP on Loss When Application-Limited.
 ///
-/// The draft's test has `inflight_longterm` updated "regardless of the application-limited state";
-/// its pseudo-code does not set it from such a sample, and so it stays unset here.
+/// The draft's test has `inflight_longterm` updated "regardless of the application-limited state".
+/// Its pseudo-code does not set it from such a sample, so it stays unset here.
 #[test]
 fn exiting_probe_up_on_loss_when_application_limited() {
     let run = |link: &str| {
@@ -121,7 +123,8 @@ fn exiting_probe_up_on_loss_when_application_limited() {
         rig.run_for(secs(1));
         (rig, at)
     };
-    // Without a loss it does not end, and is limited once what was in the buffer has left.
+    // Without a loss the probe does not end. It is application-limited once the buffered data has
+    // left.
     let (rig, at) = run(FAST);
     assert_eq!(rig.states(at), ["probe-bw-up"]);
     let loss = at + Duration::from_millis(500);
@@ -129,7 +132,7 @@ fn exiting_probe_up_on_loss_when_application_limited() {
     let (_, up, next) = stay(&rig, "probe-bw-up", at);
     let next = next.expect("a state after it");
     assert!(up[up.len() - 1].rate.expect("a sample").1, "limited by the application");
-    // So little is in flight that the ACK that begins ProbeBW_DOWN ends it, too.
+    // So little is in flight that the ACK that starts ProbeBW_DOWN also ends it.
     assert!(next.is("probe-bw-cruise") && next.pipe <= next.inflight(), "{next:?}");
     assert!(next.at.since(loss) < Duration::from_millis(100), "{next:?}");
     assert_eq!(next.model.inflight_longterm, None);
@@ -137,8 +140,8 @@ fn exiting_probe_up_on_loss_when_application_limited() {
 
 /// Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss.
 ///
-/// "Indefinitely" is until the next ProbeRTT, which comes after five seconds also where the
-/// application limits the rate but does not pause; after it startup goes on.
+/// "Indefinitely" means until the next ProbeRTT. It comes after five seconds even if the
+/// application limits the rate without pausing; Startup then resumes.
 #[test]
 fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
     let mut rig = Rig::over(FAST, BACK);
@@ -159,7 +162,7 @@ fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
 /// Exiting PROBE_DOWN on Inflight.
 #[test]
 fn exiting_probe_down_on_inflight() {
-    // The queue is small, and so there is a long-term bound to stay below.
+    // The queue is small, so that there is a long-term bound.
     let path = "rate 10mbit delay 20ms limit 12";
     let (mut rig, at) = bulk_into(path, BACK, "probe-bw-up");
     rig.run_into("probe-bw-down");
@@ -179,8 +182,8 @@ fn exiting_probe_down_on_inflight() {
 
 /// Exiting PROBE_DOWN After Max Time.
 ///
-/// ProbeRTT would come first. A round-trip time that becomes a little shorter before the probe puts
-/// it off. Each step is less than the time between two packets, so that none overtakes another.
+/// ProbeRTT would come first. A slightly shorter round-trip time before the probe postpones it.
+/// Each step is less than the time between two packets, so that no packet overtakes another.
 #[test]
 fn exiting_probe_down_after_max_time() {
     let path = format!("{FAST} at 2500ms delay 19900us at 2600ms delay 19800us");
@@ -192,7 +195,7 @@ fn exiting_probe_down_after_max_time() {
     let (_, down, next) = stay(&rig, "probe-bw-down", at);
     let next = next.expect("a state after it");
     assert!(next.is("probe-bw-refill"), "{next:?}");
-    // BBR.bw_probe_wait: two to three seconds. 62 rounds take longer with the queue.
+    // BBR.bw_probe_wait is two to three seconds. 62 rounds take longer because of the queue.
     let time = next.at.since(down[0].at);
     assert!((secs(2)..secs(3)).contains(&time), "{time:?}");
 }
@@ -201,7 +204,7 @@ fn exiting_probe_down_after_max_time() {
 #[test]
 fn entering_and_exiting_probe_rtt() {
     let (mut rig, at) = bulk_into(PATH, BACK, "probe-rtt");
-    // The handshake's round-trip time is the smallest until then.
+    // Until then the handshake's round-trip time is the minimum.
     assert!(at > Instant::from_millis(5_000) && at < Instant::from_millis(5_200), "{at:?}");
     rig.run_into("probe-bw-cruise");
     rig.run_for(secs(1));
@@ -229,7 +232,7 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
     rig.run_for(secs(3));
     assert!(rig.since(resumed).len() > 1_000);
     assert!(!rig.states(resumed).contains(&"probe-rtt"), "{:?}", rig.states(resumed));
-    // The rate was the bandwidth from the first ACK on.
+    // The pacing rate equals the bandwidth from the first ACK on.
     let after = &rig.since(resumed)[1..];
     assert!(after[0].pacing_rate >= after[0].model.bw.scale(0.89), "{:?}", after[0]);
 }
@@ -237,7 +240,7 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
 /// Handling Spurious Fast Recovery.
 #[test]
 fn handling_spurious_fast_recovery() {
-    // On another route, 15 ms shorter, a flight overtakes the one before it.
+    // On a route shorter by 15 ms, a flight overtakes the one before it.
     let (_, at) = bulk_into(PATH, BACK, "probe-bw-up");
     let change = at + Duration::from_millis(70);
     let (mut rig, _) = bulk_into(&changed(PATH, change, "delay 5ms"), BACK, "probe-bw-up");
@@ -257,8 +260,8 @@ fn handling_spurious_fast_recovery() {
     assert_window_is_back(&before, undo);
 }
 
-/// The window is what it was, but bounded by the gain of ProbeBW_REFILL, which is less than that of
-/// ProbeBW_UP: SetCwnd follows RestoreCwnd in the same ACK.
+/// Checks that the window is restored, bounded by the gain of ProbeBW_REFILL, which is less than
+/// that of ProbeBW_UP: SetCwnd follows RestoreCwnd in the same ACK.
 fn assert_window_is_back(before: &Look, undo: &Look) {
     let bound = before.cwnd.min(undo.bdp() * 2);
     assert!(undo.cwnd >= bound, "{} after {}", undo.cwnd, before.cwnd);
@@ -267,7 +270,7 @@ fn assert_window_is_back(before: &Look, undo: &Look) {
 /// Handling Spurious RTO Recovery.
 #[test]
 fn handling_spurious_rto_recovery() {
-    // Everything is late by more than the time-out, and arrives.
+    // Everything arrives, but later than the RTO.
     let (_, at) = bulk_into(PATH, BACK, "probe-bw-up");
     let change = at + Duration::from_millis(30);
     let path = changed(PATH, change, "delay 800ms");
@@ -277,7 +280,7 @@ fn handling_spurious_rto_recovery() {
     let timed_out = log.iter().position(|look| look.stats.timeouts > 0).expect("a time-out");
     let (before, after) = (log[timed_out - 1].clone(), log[timed_out].clone());
     assert!(before.is("probe-bw-up"), "{before:?}");
-    // What may leave is one segment more than what is still held to be in flight.
+    // The window allows one segment more than what still counts as in flight.
     assert_eq!(after.cwnd, after.pipe + SMSS);
     assert!(rig.runs_until(secs(3), |rig| rig.look().stats.undos > 0), "{:?}", rig.look());
     let undo = rig.log().iter().find(|look| look.stats.undos > 0).expect("an undo");
@@ -292,13 +295,13 @@ fn handling_spurious_rto_recovery() {
 #[test]
 fn entering_and_exiting_probe_rtt_during_startup() {
     let mut rig = Rig::over(FAST, BACK);
-    // A slow application keeps it in startup.
+    // A slow application keeps the sender in Startup.
     rig.paced(mbit(10));
     rig.run_into("probe-rtt");
     assert_eq!(rig.states(Instant::ZERO), ["startup", "probe-rtt"]);
     rig.run_into("startup");
     assert!(!rig.look().model.full_bw_reached);
-    // Then it finds the bandwidth.
+    // With bulk data the sender then finds the bandwidth.
     rig.bulk();
     rig.run_into("drain");
     assert!(error(rig.look().model.max_bw, mbit(100)).abs() < 0.02, "{:?}", rig.look().model);
@@ -306,7 +309,7 @@ fn entering_and_exiting_probe_rtt_during_startup() {
 
 /// Handling Application-Limited Sending During PROBE_REFILL.
 ///
-/// A pause ends the round trip only when something is sent after it, so the application sends a
+/// A pause ends the round trip only if something is sent after it, so the application sends a
 /// little.
 #[test]
 fn handling_application_limited_sending_during_probe_refill() {
@@ -319,7 +322,7 @@ fn handling_application_limited_sending_during_probe_refill() {
     assert!(rig.since(at).iter().filter(limited).count() > 10, "low samples came");
     assert!(rig.since(at).iter().all(|look| look.model.max_bw == max_bw));
     assert_eq!(rig.states(at), ["probe-bw-refill", "probe-bw-up"]);
-    // And probing goes on.
+    // Probing continues.
     rig.bulk();
     rig.run_into("probe-bw-down");
     rig.run_into("probe-bw-cruise");

@@ -21,25 +21,26 @@ const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A link with a change at a time that a run over the link without it has shown: up to then both
+/// A link with a change at a time that a run without the change has determined: until then both
 /// runs are the same.
 fn changed(link: &str, at: Instant, change: &str) -> String {
     format!("{link} at {}ns {change}", at.as_nanos())
 }
 
-/// How far `rate` is from the payload that a link of `link` carries, as a share.
+/// The relative deviation of `rate` from the payload rate of a link of rate `link`.
 fn error(rate: Rate, link: Rate) -> f64 {
     rate.bits_per_sec() as f64 / (link.bits_per_sec() as f64 * PAYLOAD) - 1.0
 }
 
-/// The payload that arrived between two looks, over what a link of `link` carries.
+/// The utilisation between the first and the last look: the delivered payload over what a link of
+/// rate `link` carries.
 fn utilisation(looks: &[Look], link: Rate) -> f64 {
     let (first, last) = (&looks[0], &looks[looks.len() - 1]);
     let bytes = last.delivered - first.delivered;
     error(Rate::from_bytes_over(bytes, last.at.since(first.at)), link) + 1.0
 }
 
-/// A bulk flow up to when it enters `state`, and that time.
+/// Runs a bulk flow until it enters `state`, and returns the time.
 #[track_caller]
 fn bulk_into(link: &str, back: &str, state: &str) -> (Rig, Instant) {
     let mut rig = Rig::over(link, back);
@@ -48,7 +49,8 @@ fn bulk_into(link: &str, back: &str, state: &str) -> (Rig, Instant) {
     (rig, at)
 }
 
-/// The first look of a state, the last one before it, and all in it, from `at` on.
+/// Returns the last look before the first stay in `state` from `at` on, all looks in it, and the
+/// first look after it.
 #[track_caller]
 fn stay<'a>(rig: &'a Rig, state: &str, at: Instant) -> (&'a Look, &'a [Look], Option<&'a Look>) {
     let log = rig.since(at);

@@ -1,11 +1,12 @@
-//! Tests of one sender after those of quiche's BBRv3 (`bbr3_simulator_test.cc`): the links, the
-//! volumes and the limits are quiche's, and so are the names.
+//! Tests of one sender after those of quiche's BBRv3 (`bbr3_simulator_test.cc`), with quiche's
+//! links, volumes, limits and names.
 //!
-//! A sender, a link of 10 Mbit/s and 2 ms, a switch with a queue, and a link of 4 Mbit/s and 30 ms.
+//! The path is a link of 10 Mbit/s and 2 ms, a switch with a queue, and a link of 4 Mbit/s and 30
+//! ms.
 //!
-//! Left out are tests of options that this control does not have. Where the same test exists without
-//! the option, it is here, and its limits are the narrower ones. Also left out are tests that call a
-//! sender without a connection, and those of bandwidth that an application announces.
+//! Omitted are tests of options that this control does not have, tests that call a sender without a
+//! connection, and tests of a bandwidth that an application announces. Where the same test exists
+//! without its option, that test is here with the narrower limits.
 
 use std::time::Duration;
 
@@ -18,17 +19,17 @@ const MIB: u64 = 1024 * 1024;
 /// A packet of 1500 bytes.
 const PACKET: ByteCount = ByteCount(1500);
 
-/// The links, as quiche's `DefaultTopologyParams` has them.
+/// The links of quiche's `DefaultTopologyParams`.
 struct Topology {
     local: Rate,
     test: Rate,
-    /// In BDPs.
+    /// The queue size in BDPs.
     queue: f64,
-    /// Words before those of the test link.
+    /// The policer's description, which precedes that of the test link.
     policer: &'static str,
-    /// Words behind those of the way back from the switch.
+    /// Settings added to the switch's link back to the sender.
     acks: String,
-    /// Changes of the test link, both ways.
+    /// Changes of the test link in both directions.
     changes: String,
 }
 
@@ -54,7 +55,7 @@ impl Topology {
         self.test.bytes_in(self.rtt())
     }
 
-    /// ACKs wait for two round trips, or until there are 10 KiB of them.
+    /// Holds ACKs for two round trips, or until there are 10 KiB of them.
     fn with_aggregation(self) -> Self {
         let acks = format!("aggregate {}us bytes 10kb", (self.rtt() * 2).as_micros());
         Self { acks, ..self }
@@ -72,7 +73,7 @@ impl Topology {
     }
 }
 
-/// Sends `bytes`, and waits until all have left.
+/// Sends `bytes` and waits until all have left.
 #[track_caller]
 fn transfer(rig: &mut Rig, bytes: u64, time: Duration) {
     rig.send(bytes);
@@ -80,7 +81,7 @@ fn transfer(rig: &mut Rig, bytes: u64, time: Duration) {
     assert!(done, "{} bytes are left after {time:?}", rig.unsent());
 }
 
-/// Sends a mebibyte, after which startup is over.
+/// Sends one MiB, which ends Startup.
 #[track_caller]
 fn drive_out_of_startup(topology: &Topology) -> Rig {
     let mut rig = topology.rig();
@@ -104,8 +105,8 @@ fn assert_max_bw(look: &Look, link: Rate, off: f64) {
     assert!(error(look.model.max_bw, link).abs() <= off, "{link:?}: {look:?}");
 }
 
-/// The smallest round-trip time is off by the share `off` at most, the smoothed one is `most` times
-/// that of the path at most.
+/// Checks that the minimum round-trip time deviates by at most the share `off`, and that the
+/// smoothed one is at most `most` times that of the path.
 #[track_caller]
 fn assert_rtt(look: &Look, topology: &Topology, most: f64, off: f64) {
     let rtt = topology.rtt().as_secs_f64();
@@ -118,8 +119,8 @@ fn is_app_limited(look: &Look) -> bool {
     look.rate.is_some_and(|(_, app_limited)| app_limited)
 }
 
-/// The look with which the pipe was found full, and the rounds since `growth` times the largest
-/// bandwidth before was exceeded.
+/// Returns the look at which the pipe was found full, and the rounds since the largest bandwidth
+/// last grew by the factor `growth`.
 fn full_bandwidth_reached(rig: &mut Rig, growth: f64) -> (Look, u64) {
     rig.send(12 * MIB);
     assert!(rig.runs_until(secs(5), |rig| rig.log().iter().any(|look| look.model.full_bw_reached)));
@@ -138,9 +139,9 @@ fn full_bandwidth_reached(rig: &mut Rig, growth: f64) -> (Look, u64) {
 #[test]
 fn normal_startup() {
     let topology = Topology::new();
-    // quiche counts from the last growth by 0.1 %, and one version of it expects two rounds, another
-    // three. Here it is two: the first of the three without growth by a quarter, which is what the
-    // draft asks for, still brings some.
+    // quiche counts from the last growth by 0.1 %; one version of its test expects two rounds,
+    // another three. Here it is two, because the first of the draft's three rounds without growth
+    // by a quarter still grows a little.
     let (full, rounds) = full_bandwidth_reached(&mut topology.rig(), 1.001);
     assert!(full.is("drain"), "{full:?}");
     assert_eq!(rounds, 2);
@@ -173,9 +174,9 @@ fn simple_transfer_small_buffer() {
     assert!(!is_app_limited(end));
 }
 
-/// quiche sets an option (BSAO) with which its bandwidth is 1 % off at most. The draft says that
-/// samples can be too high ("Compression and Aggregation"): one round trip can bring what the link
-/// carries in it, and a bunch of ACKs of two round trips besides.
+/// quiche sets an option (BSAO) that limits the error of its bandwidth to 1 %. By the draft samples
+/// can be too high ("Compression and Aggregation"): one round trip can deliver what the link
+/// carries in it, plus a batch of ACKs of two round trips.
 #[test]
 fn simple_transfer_2rtt_aggregation_bytes() {
     let topology = Topology::new().with_aggregation();
@@ -206,7 +207,7 @@ fn bandwidth_decrease() {
     let topology = Topology { local: mbit(15), test: mbit(10), ..Topology::new() };
     let topology = Topology { changes: "at 10s rate 100kbit".into(), ..topology };
     let mut rig = topology.rig();
-    // quiche's limit leaves no room for headers: 20 MiB are those of the packets.
+    // quiche's limit has no room for headers, so the 20 MiB include them.
     rig.send((20.0 * MIB as f64 * PAYLOAD) as u64);
     rig.run_for(secs(10));
     assert_steady(rig.look());
@@ -215,7 +216,7 @@ fn bandwidth_decrease() {
     assert!(rig.runs_until(secs(800), |rig| rig.unsent() == 0), "{} are left", rig.unsent());
 }
 
-/// From 100 kbit/s to 10 Mbit/s after 15 s.
+/// The bandwidth increases from 100 kbit/s to 10 Mbit/s after 15 s.
 fn bandwidth_increase_of(bytes: u64, topology: Topology, off: f64, lost: f64) -> Rig {
     let slow = Rate::from_bits_per_sec(100_000);
     let topology =
@@ -232,7 +233,8 @@ fn bandwidth_increase_of(bytes: u64, topology: Topology, off: f64, lost: f64) ->
 
 #[test]
 fn bandwidth_increase() {
-    // Twenty mebibytes is quiche's test B203, whose probes obey inflight_longterm as those here do.
+    // Twenty MiB are quiche's test B203, whose probes respect inflight_longterm, as they always do
+    // here.
     for mib in [10, 20] {
         let rig = bandwidth_increase_of(mib * MIB, Topology::new(), 0.1, 0.3);
         assert_max_bw(rig.look(), mbit(10), 0.02);
@@ -241,7 +243,7 @@ fn bandwidth_increase() {
 
 #[test]
 fn bandwidth_increase_aggregation() {
-    // The round-trip time that the aggregation is told in is that of the slow link.
+    // The aggregation's time is in round-trip times of the slow link.
     let slow =
         Topology { local: mbit(15), test: Rate::from_bits_per_sec(100_000), ..Topology::new() };
     let rig = bandwidth_increase_of(2 * MIB, slow.with_aggregation(), 0.6, 0.35);
@@ -254,7 +256,7 @@ fn packet_loss_on_small_buffer_startup() {
     assert!(rig.look().loss_rate() <= 0.05, "{:?}", rig.look());
 }
 
-/// Bursts of 512 bytes, three seconds apart.
+/// Sends bursts of 512 bytes, three seconds apart.
 fn send_bursts(rig: &mut Rig, count: u32) {
     for _ in 0..count {
         transfer(rig, 512, secs(3));
@@ -285,7 +287,7 @@ fn application_limited_bursts_without_prior() {
     assert!(!is_app_limited(rig.look()));
 }
 
-/// Up to Drain, with the queue that startup filled.
+/// Runs into Drain, with the queue that Startup has filled.
 fn into_drain(topology: &Topology) -> (Rig, Instant) {
     let mut rig = topology.rig();
     rig.bulk();
@@ -327,15 +329,15 @@ fn drain_exit_due_to_3_round_limit() {
     assert_eq!(end.model.round_count, log[0].model.round_count + 3);
 }
 
-/// quiche then sends 1.4 BDP, whose queue ends the probe. By the draft a plateau ends it, and the
-/// application limits these samples.
+/// quiche then sends 1.4 BDP, and the resulting queue ends the probe. In the draft a plateau ends
+/// it, which application-limited samples cannot show.
 #[test]
 fn in_flight_aware_gain_cycling() {
     let topology = Topology::new();
     let mut rig = drive_out_of_startup(&topology);
     rig.bulk();
     rig.run_into("probe-bw-refill");
-    // A tenth of the rate, in bursts of 300 ms: the gain is high throughout.
+    // Send a tenth of the rate in bursts of 300 ms: the gain stays high.
     let burst = Duration::from_millis(300);
     let volume = topology.test.scale(0.1).bytes_in(burst).0;
     rig.pause();
@@ -363,8 +365,8 @@ fn exit_startup_due_to_loss() {
 
 #[test]
 fn sender_policed() {
-    // Tokens of a quarter of the bandwidth. quiche's bucket holds 100,000 bytes, and has 10,000 at
-    // the start; this one is full at the start.
+    // Tokens arrive at a quarter of the bandwidth. quiche's bucket holds 100,000 bytes and starts
+    // with 10,000; this one starts full.
     let policer = "police rate 1mbit burst 100000b";
     let topology = Topology { policer, ..Topology::new() };
     let mut rig = topology.rig();
@@ -385,7 +387,7 @@ fn startup_stats() {
 #[test]
 fn probe_rtt_after_quiescence_immediately_exits() {
     let mut rig = drive_out_of_startup(&Topology::new());
-    // A few packets at a time, so that little is left to send when ProbeRTT begins.
+    // Send a few packets at a time, so that little is left to send when ProbeRTT starts.
     while !rig.look().is("probe-rtt") {
         assert!(rig.now() < Instant::from_millis(15_000), "{:?}", rig.look());
         transfer(&mut rig, 4 * SMSS.0, secs(15));
@@ -410,6 +412,7 @@ fn probe_bw_after_quiescence_postpone_min_rtt_timestamp() {
     let resumed = rig.now();
     rig.send(SMSS.0);
     rig.run_for(secs(4));
-    // quiche looks at the time of the smallest round-trip time. What follows from it: no ProbeRTT.
+    // quiche checks the time of the minimum round-trip time. Here its effect is checked: no
+    // ProbeRTT.
     assert!(!rig.states(resumed).contains(&"probe-rtt"), "{:?}", rig.states(resumed));
 }

@@ -1,8 +1,8 @@
-//! Tests of several senders after those of quiche's BBRv3 (`bbr3_simulator_test.cc`): the links, the
-//! volumes and the limits are quiche's, and so are the names.
+//! Tests of several senders after those of quiche's BBRv3 (`bbr3_simulator_test.cc`), with quiche's
+//! links, volumes, limits and names.
 //!
-//! Each sender has a link of 10 Mbit/s and about 2 ms; they share one of 4 Mbit/s and 30 ms, with a
-//! queue of two BDP.
+//! Each sender has a link of 10 Mbit/s and about 2 ms. All share one of 4 Mbit/s and 30 ms with a
+//! queue of two BDPs.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ fn size(bytes: u64) -> App {
     App::Bulk { size: Some(ByteCount(bytes)) }
 }
 
-/// A flow on an access link of its own. quiche's receivers have none: each side has half the delay.
+/// A flow with its own access links. quiche's receivers have none, so each side gets half the
+/// delay.
 fn flow(number: usize, combination: &str, bytes: u64, start: Duration) -> FlowSpec {
     let delay = [1987, 1993, 1997, 1999, 2003, 2011][number] * 500;
     let access = format!("rate 10mbit delay {delay}ns").parse().expect("a link");
@@ -30,7 +31,7 @@ fn flow(number: usize, combination: &str, bytes: u64, start: Duration) -> FlowSp
     }
 }
 
-/// When each flow has arrived, from the begin of the run.
+/// Returns when each flow has arrived, counted from the start of the run.
 #[track_caller]
 fn finish(flows: Vec<FlowSpec>, most: Duration) -> Vec<Duration> {
     // 72 ms at 4 Mbit/s are 24 packets.
@@ -46,8 +47,8 @@ fn finish(flows: Vec<FlowSpec>, most: Duration) -> Vec<Duration> {
     ends.collect()
 }
 
-/// The first sender has sent a tenth when the second begins. Both have three times as long as one
-/// alone would take.
+/// Starts the second sender when the first has sent a tenth. Both must finish in three times the
+/// time that one alone would take.
 #[track_caller]
 fn beside(other: &str, bytes: u64) {
     let alone = BOTTLENECK.time_for(ByteCount(bytes));

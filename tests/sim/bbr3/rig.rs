@@ -1,5 +1,5 @@
-//! One connection over links in a row, driven step by step, with a look at its control after
-//! everything that the sender hears.
+//! One connection over a chain of links, driven step by step, with a record of its control after
+//! each event of the sender.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,30 +12,31 @@ use airtcp_stack::tcp::TcpConfig;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
 const PORT: u16 = 5001;
-/// Payload bytes of a packet of 1500 bytes with time stamps.
+/// Payload bytes of a 1500-byte packet with timestamps.
 pub(crate) const SMSS: ByteCount = ByteCount(1448);
 /// Payload over the bytes of a packet.
 pub(crate) const PAYLOAD: f64 = 1448.0 / 1500.0;
-/// How far time goes between two looks at a condition.
+/// The time between two checks of a condition.
 const STEP: Duration = Duration::from_millis(1);
-/// Bytes that the application keeps written ahead of what was sent.
+/// The unsent bytes that the application keeps buffered.
 const BUFFERED: u64 = 100_000;
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
-/// What the sender's application does.
+/// The behaviour of the sender's application.
 #[derive(Clone, Copy, Debug)]
 enum Load {
-    /// It writes nothing.
+    /// Writes nothing.
     Nothing,
-    /// It always has more than the window takes.
+    /// Always has more than the window allows.
     Bulk,
-    /// It has so many bytes more.
+    /// Has this many bytes left.
     Bytes(u64),
-    /// It writes at a rate, a piece each millisecond, since then.
+    /// Writes at this rate every millisecond since this time; the last field counts the bytes
+    /// written.
     Paced(Rate, Instant, ByteCount),
 }
 
-/// The sender after an event.
+/// The sender's state after an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) at: Instant,
@@ -44,7 +45,7 @@ pub(crate) struct Look {
     pub(crate) pipe: ByteCount,
     pub(crate) pacing_rate: Rate,
     pub(crate) srtt: Duration,
-    /// The last sample of the delivery rate, and whether the application limited it.
+    /// The latest sample of the delivery rate, and whether it is application-limited.
     pub(crate) rate: Option<(Rate, bool)>,
     pub(crate) delivered: ByteCount,
     pub(crate) stats: Stats,
@@ -94,7 +95,7 @@ impl Look {
     }
 }
 
-/// A host with an application that sends, or one that reads everything.
+/// A host with a sending application, or one that reads everything.
 #[derive(Debug)]
 struct End {
     host: Host,
@@ -120,7 +121,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A connection by `combination` over `links`, each with a description of its own for the way
+    /// A connection with `combination` over `links`, each with its own description for the way
     /// back.
     pub(crate) fn new(combination: &str, links: &[(&str, &str)]) -> Self {
         let mut config = TcpConfig { mtu: 1500, ..TcpConfig::default() };
@@ -153,7 +154,7 @@ impl Rig {
         Self { world, sender, links: ids }
     }
 
-    /// `bbr3` with `rack` over one link.
+    /// A connection with `rack/bbr3` over one link.
     pub(crate) fn over(forth: &str, back: &str) -> Self {
         Self::new("rack/bbr3", &[(forth, back)])
     }
@@ -166,7 +167,7 @@ impl Rig {
         });
     }
 
-    /// From now on each timer of the sender runs late.
+    /// Makes each timer of the sender run late.
     pub(crate) fn wake_late(&mut self, late: Duration) {
         self.world.act(self.sender, &mut (), |end, _| {
             let Element::End(end) = end else { return };
@@ -174,28 +175,28 @@ impl Rig {
         });
     }
 
-    /// From now on there is always more to send.
+    /// Makes the application always have data.
     pub(crate) fn bulk(&mut self) {
         self.load(Load::Bulk);
     }
 
-    /// From now on nothing more is written.
+    /// Stops the application's writes.
     pub(crate) fn pause(&mut self) {
         self.load(Load::Nothing);
     }
 
-    /// So many bytes are written, as there is room, and then no more.
+    /// Writes this many bytes as space permits, and then nothing.
     pub(crate) fn send(&mut self, bytes: u64) {
         self.load(Load::Bytes(bytes));
     }
 
-    /// From now on so much is written, a piece each millisecond.
+    /// Writes at this rate, in a piece every millisecond.
     pub(crate) fn paced(&mut self, rate: Rate) {
         let now = self.world.now();
         self.load(Load::Paced(rate, now, ByteCount::ZERO));
     }
 
-    /// Bytes of [`send`](Self::send) that have not left.
+    /// The bytes of [`send`](Self::send) that have not left.
     pub(crate) fn unsent(&self) -> u64 {
         let end = self.end();
         let owed = if let Load::Bytes(bytes) = end.load { bytes } else { 0 };
@@ -215,7 +216,7 @@ impl Rig {
         }
     }
 
-    /// Everything since the connection began.
+    /// All looks since the connection started.
     pub(crate) fn log(&self) -> &[Look] {
         &self.end().log
     }
@@ -232,7 +233,7 @@ impl Rig {
         &log[log.partition_point(|look| look.at < at)..]
     }
 
-    /// Bytes that wait before a link, on the way there.
+    /// The bytes in a link's queue in the forward direction.
     pub(crate) fn queued(&mut self, link: usize) -> ByteCount {
         match self.world.node_mut(self.links[link]) {
             Some(Element::Link(link)) => link.queued(Way::Forth).1,
@@ -256,7 +257,7 @@ impl Rig {
         });
     }
 
-    /// Runs until the condition holds; gives whether it did within `time`.
+    /// Runs until the condition holds, and returns whether it did within `time`.
     pub(crate) fn runs_until(&mut self, time: Duration, condition: impl Fn(&Self) -> bool) -> bool {
         let end = self.now() + time;
         while !condition(self) {
@@ -268,7 +269,7 @@ impl Rig {
         true
     }
 
-    /// Runs into a state; gives when it was entered, which may be less than a step ago.
+    /// Runs into a state and returns when it was entered, which may be less than a step ago.
     #[track_caller]
     pub(crate) fn run_into(&mut self, state: &str) -> Instant {
         let reached = self.runs_until(Duration::from_secs(60), |rig| {
@@ -279,7 +280,7 @@ impl Rig {
         entered.expect("it is in the state").at
     }
 
-    /// The states since `at`, each once for each time that it was entered.
+    /// The sequence of states since `at`.
     pub(crate) fn states(&self, at: Instant) -> Vec<&'static str> {
         let mut states: Vec<_> = self.since(at).iter().map(Look::state).collect();
         states.dedup();
@@ -308,7 +309,7 @@ impl End {
         self.host.tcp(self.socket?).ok()?.sender()
     }
 
-    /// Looks at the sender, if it has heard something since the last look.
+    /// Records the sender's state if it has a path model.
     fn take_look(&mut self, now: Instant) {
         let Some(look) = self.sender().and_then(|sender| Look::of(now, sender)) else { return };
         self.log.push(look);
@@ -319,7 +320,7 @@ impl End {
         let Some(socket) = self.socket else { return };
         let Ok(tcp) = self.host.tcp(socket) else { return };
         let info = tcp.info(now);
-        // Little is buffered, so that a change of the load acts soon.
+        // Little is buffered, so that a change of the load has a quick effect.
         let room = BUFFERED.saturating_sub((info.send_q - info.unacked).0);
         let wanted = match &mut self.load {
             Load::Nothing => return,

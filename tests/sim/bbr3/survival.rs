@@ -1,4 +1,4 @@
-//! `bbr3` on paths that change, and where its clock or its ACKs are late: the flow goes on.
+//! `bbr3` keeps sending on paths that change, and with late timers or late ACKs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn bulk(link: &str, back: &str) -> Rig {
     rig
 }
 
-/// 100 and 10 Mbit/s in turn, each for five seconds, with a queue of one BDP of the fast link.
+/// 100 and 10 Mbit/s alternate every five seconds, with a queue of one BDP of the fast link.
 #[test]
 fn bandwidth_that_changes_tenfold_every_five_seconds() {
     let path = "rate 100mbit delay 10ms limit 167 at 5s rate 10mbit at 10s rate 100mbit \
@@ -28,20 +28,20 @@ fn bandwidth_that_changes_tenfold_every_five_seconds() {
         let silence = log.windows(2).map(|two| two[1].at.since(two[0].at)).max();
         assert!(silence < Some(secs(1)), "{period}: {silence:?}");
         if link == mbit(100) {
-            // The next probe is three seconds away at most, and 21 rounds find it: see the draft's
-            // test of an increase.
+            // The next probe is at most three seconds away, and 21 rounds find the rate: see the
+            // draft's test of an increase.
             let found = log.iter().any(|look| error(look.model.max_bw, link) > -0.05);
             assert!(found, "{period}: {:?}", log.last());
         } else {
-            // What is sent too fast is lost, and the link does not run empty. One per cent is the
-            // pacing margin, 2 % at most are for ProbeRTT.
+            // Data sent too fast is lost, but the link does not become idle. The pacing margin is 1
+            // %, and ProbeRTT takes at most 2 %.
             let used = utilisation(log, link);
             assert!(used > 0.97, "{period}: {used}");
         }
     }
 }
 
-/// 64 kbit/s and 2 ms are 16 bytes.
+/// The BDP of 64 kbit/s and 2 ms is 16 bytes.
 #[test]
 fn a_bdp_of_less_than_a_packet() {
     let link = Rate::from_bits_per_sec(64_000);
@@ -53,7 +53,7 @@ fn a_bdp_of_less_than_a_packet() {
     assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
 }
 
-/// ACKs come in bunches of half a round-trip time.
+/// ACKs that arrive in batches of half a round-trip time do not stall the flow.
 #[test]
 fn bunches_of_acks_do_not_stall_it() {
     let link = mbit(100);
@@ -63,7 +63,7 @@ fn bunches_of_acks_do_not_stall_it() {
     assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
 }
 
-/// However late a timer is, what leaves at once is two milliseconds of the rate and a quantum at most.
+/// However late a timer is, a burst is at most two milliseconds of the rate and a quantum.
 #[test]
 fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
     let mut rig = Rig::over("rate 100mbit delay 10ms limit 167", "delay 10ms");
@@ -73,7 +73,7 @@ fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
     let (mut bursts, mut most) = (0, ByteCount::ZERO);
     for _ in 0..10 {
         rig.run_into("probe-bw-cruise");
-        // The queue of the probe before is gone.
+        // Wait until the queue of the previous probe is gone.
         rig.run_for(Duration::from_millis(100));
         while rig.look().is("probe-bw-cruise") {
             rig.run_for(Duration::from_millis(1));
@@ -86,7 +86,7 @@ fn a_late_timer_makes_a_burst_of_two_milliseconds_at_most() {
     assert!(most > SMSS * 2 && most <= bound, "{most} and {bound}");
 }
 
-/// The sender makes up for two milliseconds.
+/// The sender catches up on two milliseconds.
 #[test]
 fn timers_that_run_two_milliseconds_late_cost_no_bandwidth() {
     let link = mbit(100);

@@ -1,4 +1,4 @@
-//! Settings of a base station.
+//! Configuration of a base station.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use airtcp_types::mark::TCP_ECN_MARK;
 use super::Prefix;
 use super::marker::Mark;
 
-/// What the base station makes of the flows that pass.
+/// What the base station does for the flows that pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Nothing: it knows no flow.
+    /// Nothing: flows are not tracked.
     #[default]
     Plain,
     /// Marks, filtered duplicate ACKs and freezing (TCP-ECN).
     TcpEcn,
-    /// Copies of what the mobile has not acknowledged, sent again from here (Snoop); to compare with.
+    /// Local retransmission of cached segments (Snoop), for comparison.
     Snoop,
 }
 
 impl Policy {
-    /// As it is written.
+    /// Returns the name in configurations.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -33,35 +33,37 @@ impl Policy {
     }
 }
 
-/// The settings of a [`Station`](super::Station), by the names that the command line has.
+/// The configuration of a [`Station`](super::Station). The names are those of the command line.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StationConfig {
-    /// The radio, in words.
+    /// The description of the radio.
     #[serde(with = "text")]
     pub radio: RadioSpec,
-    /// What is done about lost frames.
+    /// The link-layer retransmission.
     #[serde(with = "text")]
     pub arq: Arq,
-    /// What is made of flows.
+    /// The policy.
     pub policy: Policy,
-    /// Which marks are given.
+    /// The marks that the station sets.
     pub mark: Mark,
-    /// The bits of the paper's mark in the byte that has the data offset, `0x01..=0x0f`.
+    /// The bits of the paper's mark, in the byte of the TCP header with the data offset,
+    /// `0x01..=0x0f`.
     pub mark_bits: u8,
-    /// Flows that are known at a time; of those above it the one used least recently is forgotten.
+    /// The maximum number of flows. If there are more, the least recently used one is removed.
     pub flows: usize,
-    /// Flows known at a time that the mobile has not acknowledged anything of: SYNs, for the most part.
+    /// The maximum number of flows in which the mobile has not acknowledged anything; most of them
+    /// are SYNs.
     pub unproven: usize,
-    /// Bytes that held packets take while the mobile is gone.
+    /// The maximum memory of packets that are held while the mobile is out of reach.
     pub hold: ByteCount,
-    /// How long the mobile may be gone before its flows are let go.
+    /// How long the mobile may be out of reach before its flows are released.
     #[serde(with = "seconds")]
     pub absence: Duration,
-    /// The networks of the mobiles: what comes from the wireless side with another source is dropped. If there are none any
-    /// source passes.
+    /// The networks of the mobiles: packets from the wireless side with other sources are dropped.
+    /// If empty, all sources are accepted.
     pub mobiles: Vec<Prefix>,
-    /// Bytes of packets that the policy `snoop` keeps copies of.
+    /// The maximum size of the cache of the policy `snoop`.
     pub cache: ByteCount,
 }
 
@@ -76,7 +78,7 @@ impl Default for StationConfig {
             flows: 65_536,
             unproven: 4_096,
             hold: ByteCount::from_mib(4),
-            // About as long as Linux retransmits before it gives a connection up (tcp_retries2).
+            // About as long as Linux retransmits before it aborts a connection (tcp_retries2).
             absence: Duration::from_secs(15 * 60),
             mobiles: Vec::new(),
             cache: ByteCount::from_mib(4),
@@ -84,28 +86,28 @@ impl Default for StationConfig {
     }
 }
 
-/// Settings that contradict each other.
+/// An invalid combination of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StationError {
-    /// Nobody would repair what the filter hides.
+    /// The filter would drop duplicate ACKs although no link-layer retransmission repairs the loss.
     #[error(
         "policy tcp-ecn hides duplicate ACKs that link retransmission answers: it needs arq mac, mac+link or head"
     )]
     NothingRepairs,
-    /// A mark of no bit, or outside its four bits.
+    /// The mark has no bit, or bits outside its four.
     #[error("mark-bits {0:#04x} is none of the four bits after the data offset: 0x08 is the first")]
     MarkBits(u8),
-    /// A table without room.
+    /// A flow table has no entries.
     #[error("{0} is 0: expected 1 or more")]
     NoFlows(&'static str),
 }
 
 impl StationConfig {
-    /// Whether the settings fit together.
+    /// Checks whether the settings are valid and compatible.
     ///
     /// # Errors
     ///
-    /// The first that do not.
+    /// The first invalid setting or combination.
     pub fn check(&self) -> Result<(), StationError> {
         if self.policy == Policy::TcpEcn && self.arq == Arq::Off {
             return Err(StationError::NothingRepairs);
@@ -122,7 +124,7 @@ impl StationConfig {
     }
 }
 
-/// Values that are written as they are on the command line.
+/// Values in the syntax of the command line.
 mod text {
     use std::fmt::Display;
     use std::str::FromStr;
@@ -145,7 +147,7 @@ mod text {
     }
 }
 
-/// Times as a number of seconds.
+/// Times in seconds.
 mod seconds {
     use std::time::Duration;
 

@@ -6,48 +6,47 @@ use serde::{Serialize, Serializer};
 
 use super::{Policy, Reach};
 
-/// What a station did, in packets unless said otherwise.
+/// Counters of a station, in packets unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct StationCounters {
-    /// Dropped because they do not begin with a whole IPv4 or IPv6 header.
+    /// Packets dropped because they do not start with a complete IPv4 or IPv6 header.
     pub not_ip: u64,
-    /// Given the paper's mark.
+    /// Segments marked with the paper's mark.
     pub marked: u64,
-    /// Duplicate ACKs dropped, because the radio, or the cache, had what they asked for.
+    /// Duplicate ACKs dropped because the radio or the cache has the missing segment.
     pub hidden: u64,
-    /// Sent again from the cache.
+    /// Segments retransmitted from the cache.
     pub sent_again: u64,
-    /// ACKs of the mobile's whose window was closed.
+    /// ACKs of the mobile whose window was set to zero.
     pub frozen: u64,
-    /// ACKs that the station made, to close windows and to open them.
+    /// ACKs that the station generated, to close and to open windows.
     pub made: u64,
-    /// Held while the mobile was gone.
+    /// Packets held while the mobile was out of reach.
     pub held: u64,
-    /// Of these, dropped because another copy was older.
+    /// Held packets dropped because an older copy was held.
     pub held_again: u64,
-    /// Probes and keepalives that came while the mobile was gone: answered, or too soon after such
-    /// an answer.
+    /// Window probes and keepalives that arrived while the mobile was out of reach. They were
+    /// answered, or dropped because they came too soon after an answer.
     pub probes: u64,
-    /// Dropped because there was no room to hold them, or the mobile stayed away.
+    /// Packets dropped because there was no room to hold them, or the mobile did not return in
+    /// time.
     pub held_dropped: u64,
-    /// Flows let go because the mobile stayed away for too long.
+    /// Flows released because the mobile did not return in time.
     pub let_go: u64,
-    /// Segments whose numbers lie outside the window of the end that they are for (RFC 9293 section
-    /// 3.10.7.4).
+    /// Segments outside the receiver's window (RFC 9293 section 3.10.7.4).
     pub out_of_window_data: u64,
-    /// Segments that acknowledge what was not sent, or nothing (RFC 5961 section 5).
+    /// Segments that acknowledge data that was not sent, or have no ACK (RFC 5961 section 5).
     pub out_of_window_acks: u64,
-    /// SYNs on a flow that is open (RFC 5961 section 4).
+    /// SYNs in an open flow (RFC 5961 section 4).
     pub out_of_window_syns: u64,
-    /// Resets with another number than the one that their receiver waits for (RFC 5961 section 3).
+    /// Resets whose sequence number is not the next expected one (RFC 5961 section 3).
     pub out_of_window_rsts: u64,
-    /// Packets from the wireless side dropped because their source is in none of the mobiles'
-    /// networks.
+    /// Packets from the wireless side dropped because their source is not in the mobiles' networks.
     pub spoofed_sources: u64,
-    /// Packets from the wireless side dropped because their source is for one link only: an IPv6
-    /// link-local address, or the unspecified address.
+    /// Packets from the wireless side dropped because their source is not valid beyond the link: an
+    /// IPv6 link-local address, or the unspecified address.
     pub link_local_sources: u64,
-    /// Events that found no room.
+    /// Events discarded because the queue was full.
     pub missed_events: u64,
 }
 
@@ -74,44 +73,44 @@ impl std::ops::AddAssign for StationCounters {
     }
 }
 
-/// How a station stands. Of two, the first is towards the mobile.
+/// The status of a station. In pairs, the first value is for the direction to the mobile.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Status {
-    /// What is made of flows.
+    /// The policy.
     pub policy: Policy,
-    /// How the mobile is, as far as senders are concerned.
+    /// The mobile's state as far as senders are concerned.
     pub reach: Reach,
-    /// Whether the mobile can be heard.
+    /// Whether the mobile can be reached now.
     pub connected: bool,
-    /// Whether it soon cannot.
+    /// Whether the connection is about to break.
     pub fading: bool,
-    /// The power received from it, in watts.
+    /// The power received from the mobile, in watts.
     pub received_power: f64,
-    /// Packets that wait for the air or are on it.
+    /// Packets queued for the radio or in transmission.
     #[serde(serialize_with = "by_way")]
     pub queued: [usize; 2],
-    /// Flows that the mobile takes part in.
+    /// Flows in which the mobile takes part.
     pub flows: usize,
-    /// Flows that it has not acknowledged anything of.
+    /// Flows in which the mobile has not acknowledged anything.
     pub unproven: usize,
-    /// Flows whose senders were told to stop.
+    /// Frozen flows.
     pub frozen: usize,
-    /// Flows forgotten to make room.
+    /// Flows removed to make room for others.
     pub evicted: u64,
-    /// Bytes that the state of flows takes.
+    /// Memory of the flows' state, in bytes.
     pub memory: usize,
-    /// Packets that wait for the mobile to come back.
+    /// Packets held until the mobile returns.
     pub held: usize,
-    /// The bytes that they take.
+    /// Memory of the held packets, in bytes.
     pub held_bytes: usize,
-    /// Bytes of packets that are cached; `memory` has them too.
+    /// Bytes of cached packets; `memory` includes them.
     pub cached: usize,
-    /// What the station did.
+    /// The station's counters.
     pub counters: StationCounters,
-    /// What became of packets on the radio.
+    /// The packet counters of the radio.
     #[serde(serialize_with = "by_way")]
     pub radio: [RadioCounters; 2],
-    /// What the two ends did on the air.
+    /// The frame counters of the radio's two ends.
     #[serde(serialize_with = "by_way")]
     pub air: [AirCounters; 2],
 }

@@ -1,4 +1,5 @@
-//! Duplicate ACKs that the fixed host need not hear: the radio still has what they ask for (TCP-ECN 6.2.1.2, case 4).
+//! The filter of duplicate ACKs that the fixed host need not receive, because the radio still holds
+//! the missing segment (TCP-ECN 6.2.1.2, case 4).
 
 use airtcp_link::radio::FrameNo;
 use airtcp_types::SeqRange;
@@ -6,10 +7,11 @@ use airtcp_types::SeqRange;
 use super::flow::Flow;
 use super::segment::{Segment, flag};
 
-/// Whether a segment of the mobile's is a duplicate ACK that says nothing else to the fixed host.
+/// Whether a segment of the mobile is a duplicate ACK without other information for the fixed host.
 ///
-/// Everything that is not plainly one is none: keepalives and window probes, which have an older number, window updates,
-/// answers with ECN's bits, special ACKs, DSACKs, reports of data that never came by here, options that are not known.
+/// All doubtful segments are none: keepalives and window probes, which have an older sequence
+/// number, window updates, responses with ECN bits, special ACKs, DSACKs, reports of data that the
+/// station has not seen, and segments with unknown options.
 pub(super) fn is_plain_duplicate(flow: &Flow, segment: &Segment) -> bool {
     let (Some(mobile), Some(acked)) = (flow.mobile, flow.acked()) else { return false };
     let others = flag::SYN | flag::FIN | flag::RST | flag::URG | flag::ECE | flag::CWR;
@@ -27,7 +29,8 @@ pub(super) fn is_plain_duplicate(flow: &Flow, segment: &Segment) -> bool {
         && blocks_are_known(flow, segment)
 }
 
-/// Whether every SACK block is of data above the acknowledgement that came by here; so none is a DSACK (RFC 2883).
+/// Whether every SACK block reports data above the acknowledgement that the station has seen, so
+/// that none is a DSACK (RFC 2883).
 fn blocks_are_known(flow: &Flow, segment: &Segment) -> bool {
     let Some(acked) = flow.acked() else { return false };
     let blocks = segment.options.sack;
@@ -37,14 +40,15 @@ fn blocks_are_known(flow: &Flow, segment: &Segment) -> bool {
     });
     let is_known =
         |range: SeqRange| range.start > acked && !range.is_empty() && range.end <= flow.highest();
-    // RFC 2883 section 4.2: a first block within the second one is a DSACK too.
+    // RFC 2883 section 4.2: a first block within the second one is also a DSACK.
     let [first, second] = [ranges.clone().next(), ranges.clone().nth(1)];
     let is_nested = first.zip(second).is_some_and(|(first, second)| second.covers(first));
     ranges.all(is_known) && !is_nested
 }
 
-/// Whether a duplicate ACK is to be dropped: the radio has what it asks for, and the fixed host does not repair it. While
-/// it does, it counts the duplicates: they tell it what has left the network.
+/// Whether to drop a duplicate ACK: the radio holds the missing segment, and the fixed host has not
+/// retransmitted it. If it has, it needs the duplicates to count the segments that have left the
+/// network.
 pub(super) fn hides(flow: &Flow, segment: &Segment, is_held: impl Fn(FrameNo) -> bool) -> bool {
     is_plain_duplicate(flow, segment)
         && flow.acked().is_some_and(|acked| flow.is_radios(acked, is_held))
@@ -60,7 +64,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// The mobile has acknowledged 1000; 1000 to 5000 came by, the first thousand of it in a frame.
+    /// The mobile has acknowledged 1000; 1000 to 5000 were seen, each thousand in a frame.
     fn flow() -> Flow {
         let mut flow = Flow::starting_at(SeqNumber(0));
         for seq in (0..5_000).step_by(1_000) {

@@ -1,4 +1,4 @@
-//! One TCP connection between a fixed host and the mobile, as the base station sees it pass.
+//! A TCP connection between a fixed host and the mobile, as the base station sees it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,27 +24,27 @@ pub struct FlowKey {
     pub mobile: SocketAddr,
 }
 
-/// Separate ranges that are kept of a flow; what would make one more is not remembered, and so
-/// counts as missing.
+/// The maximum number of separate ranges per flow. A further range is not recorded, and counts as
+/// missing.
 const MAX_RANGES: usize = 256;
-/// No window reaches farther (RFC 7323 section 2.3): what is beyond is nobody's data.
+/// The largest possible window (RFC 7323 section 2.3): data beyond it is invalid.
 const MAX_WINDOW: u64 = 1 << 30;
 
-/// What the mobile said last: all that it takes to speak in its name.
+/// The last state of the mobile, from which the station can generate ACKs in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mobile {
     pub(super) end: End,
-    /// The window field of its last segment, as a segment that is no SYN has it.
+    /// The window field of its last segment; that of a SYN is converted to the scaled form.
     pub(super) window: u16,
     pub(super) timestamps: Option<Timestamps>,
 }
 
-/// What a segment of the fixed host's brings to its flow.
+/// The range of a recorded segment of the fixed host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entered {
     pub(super) range: SeqRange,
-    /// It reaches above everything seen before. If it does not, the fixed host sends it again, or
-    /// it is late.
+    /// Whether the segment reaches above everything seen before. Otherwise it is a retransmission
+    /// or was reordered.
     pub(super) is_new: bool,
 }
 
@@ -55,43 +55,43 @@ struct Carried {
     frame: FrameNo,
 }
 
-/// The state of one flow. Of data towards the mobile it has the numbers, and no byte.
+/// The state of a flow. For data to the mobile it records ranges of sequence numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// Seen from the fixed host and not acknowledged by the mobile.
+    /// Ranges seen from the fixed host and not acknowledged by the mobile.
     seen: RangeSet,
-    /// What is below was not watched: no hole there is known of.
+    /// The sequence number from which on the flow was observed: holes below it are not known.
     floor: ExtSeq,
-    /// The fixed host, once it was heard.
+    /// The state of the fixed host, once it has sent a segment.
     fixed: Option<End>,
     pub(super) mobile: Option<Mobile>,
-    /// The last segment that was not believed. If the other end acknowledges it, the two have
-    /// another connection.
+    /// The last rejected segment. If the other end acknowledges it, the two ends have another
+    /// connection.
     claim: Option<Box<Segment>>,
-    /// What went to the radio, and it still had when last asked.
+    /// The frames on the radio that carry data of this flow, as of the last check.
     frames: Vec<Carried>,
-    /// A segment of the mobile's whose round trip to the fixed host is timed: its time stamp, and
-    /// when it passed.
+    /// The segment of the mobile whose round trip to the fixed host is measured: its TSval, and the
+    /// time when it passed.
     timed: Option<(u32, Instant)>,
-    /// The shortest round trip seen between here and the fixed host.
+    /// The minimum round-trip time between the station and the fixed host.
     rtt: Option<Duration>,
-    /// When its sender was told last to stop; `None` if it may send.
+    /// When the sender was last sent a zero window; `None` if the flow is not frozen.
     pub(super) frozen: Option<Instant>,
-    /// When its sender is told again that it may.
+    /// The next repetition of the window update.
     pub(super) reminder: Option<Reminder>,
-    /// Copies, where the policy keeps them.
+    /// The cache of the policy `snoop`.
     pub(super) cache: Option<Box<Cache>>,
 }
 
 impl Flow {
-    /// A flow whose next byte for the mobile is `seq`, as far as is known: what is below is not
-    /// watched.
+    /// Creates a flow whose next expected byte for the mobile is `seq`; the numbers below were not
+    /// observed.
     pub(super) fn starting_at(seq: SeqNumber) -> Self {
         let floor = ExtSeq::starting_at(seq);
         Self { floor, fixed: Some(End::starting_at(floor)), ..Self::unheard() }
     }
 
-    /// A flow that the mobile opens.
+    /// Creates a flow that the mobile opens.
     pub(super) fn unheard() -> Self {
         Self {
             seen: RangeSet::new(),
@@ -108,25 +108,25 @@ impl Flow {
         }
     }
 
-    /// Whether a segment from `side` may be the flow's, by what its two ends have said.
+    /// Checks whether a segment from `side` can belong to the flow, given the state of both ends.
     ///
     /// # Errors
     ///
-    /// Why it is not believed.
+    /// The reason for the rejection.
     pub(super) fn check(&self, segment: &Segment, side: Side) -> Result<(), Refusal> {
         let mobile = self.mobile.map(|mobile| mobile.end);
         match side {
             Side::Wired => end::check(self.fixed, mobile, segment),
-            // The station was there when the mobile opened the flow: it would have seen what this
-            // acknowledges.
+            // The station has seen everything since the mobile opened the flow, and the fixed host
+            // has not sent anything that this could acknowledge.
             Side::Wireless if self.fixed.is_none() && segment.has(flag::ACK) => Err(Refusal::Ack),
             Side::Wireless => end::check(mobile, self.fixed, segment),
         }
     }
 
-    /// Keeps a segment that is not believed. Gives the one kept before if the two acknowledge each
-    /// other exactly: then both ends speak of another connection, or of numbers that did not come
-    /// by here.
+    /// Stores a rejected segment. Returns the segment stored before if the two acknowledge each
+    /// other exactly: then both ends use another connection, or numbers that the station did not
+    /// see.
     pub(super) fn claim(&mut self, segment: &Segment) -> Option<Segment> {
         let agrees = |before: &Segment| {
             before.src == segment.dst
@@ -139,17 +139,17 @@ impl Flow {
         before
     }
 
-    /// Whether the mobile was never heard.
+    /// Whether the mobile has not sent anything yet.
     pub(super) const fn is_one_sided(&self) -> bool {
         self.mobile.is_none()
     }
 
-    /// The numbers of a segment from the fixed host.
+    /// Returns the range of a segment from the fixed host.
     pub(super) fn range_of(&self, segment: &Segment) -> SeqRange {
         end::numbers(self.fixed, self.mobile.map(|mobile| mobile.end), segment)
     }
 
-    /// Takes note of a segment from the fixed host; gives its numbers.
+    /// Records a segment from the fixed host; returns its range.
     pub(super) fn on_fixed(&mut self, now: Instant, segment: &Segment) -> SeqRange {
         let range = self.range_of(segment);
         if self.fixed.is_none() {
@@ -173,7 +173,7 @@ impl Flow {
         if range.is_empty() || is_too_far {
             return;
         }
-        // What the mobile waits for is taken however many there are.
+        // A range that starts at the next expected number is always recorded.
         let is_one_more = range.start > from
             && self.seen.next_gap(range.start - 1) < range.start
             && self.seen.next_gap(range.start) == range.start
@@ -184,18 +184,17 @@ impl Flow {
         self.seen.insert(range);
     }
 
-    /// The number from which on the mobile waits for data that was watched.
+    /// The sequence number from which on the mobile expects data that was observed.
     fn from(&self) -> ExtSeq {
         self.acked().map_or(self.floor, |acked| acked.max(self.floor))
     }
 
-    /// Whether something between the mobile's acknowledgement and the highest number seen did not
-    /// come by here.
+    /// Whether data between the mobile's acknowledgement and the highest number seen is missing.
     pub(super) fn has_hole(&self) -> bool {
         self.seen.last().is_some_and(|last| self.seen.next_gap(self.from()) < last.end)
     }
 
-    /// Takes note of a segment from the mobile.
+    /// Records a segment from the mobile.
     pub(super) fn on_mobile(&mut self, now: Instant, segment: &Segment) {
         let before = self.mobile;
         let range = end::numbers(before.map(|before| before.end), self.fixed, segment);
@@ -225,24 +224,25 @@ impl Flow {
         }
     }
 
-    /// What a segment of the mobile's acknowledges.
+    /// Returns the number that a segment of the mobile acknowledges.
     pub(super) fn acknowledged_by(&self, segment: &Segment) -> ExtSeq {
         self.highest().nearest(segment.ack)
     }
 
-    /// A round trip to the fixed host ends with its echo of the time stamp that was timed.
+    /// Completes the measurement of a round trip when the fixed host echoes the TSval.
     fn on_echo(&mut self, now: Instant, segment: &Segment) {
         let Some((val, since)) = self.timed else { return };
         let echo = segment.options.timestamps.filter(|_| segment.has(flag::ACK));
         if echo.is_some_and(|echo| echo.ecr.wrapping_sub(val) as i32 >= 0) {
-            // An echo waits for something to be sent: the shortest is the round trip.
+            // An echo may be delayed until there is something to send; the minimum is the
+            // round-trip time.
             let sample = now.since(since);
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
             self.timed = None;
         }
     }
 
-    /// The frame `frame` carries what was entered.
+    /// Records that the frame `frame` carries the range `entered`.
     pub(super) fn on_passed(
         &mut self,
         entered: &Entered,
@@ -258,37 +258,37 @@ impl Flow {
         }
     }
 
-    /// Whether the radio still has the byte `seq`.
+    /// Whether the radio still holds the byte `seq`.
     pub(super) fn is_in_radio(&self, seq: ExtSeq, is_held: impl Fn(FrameNo) -> bool) -> bool {
         self.frames.iter().any(|carried| carried.range.contains(seq) && is_held(carried.frame))
     }
 
-    /// Whether the radio still has the byte `seq`, and the fixed host has not sent it again.
+    /// Whether the radio still holds the byte `seq`, and the fixed host has not retransmitted it.
     pub(super) fn is_radios(&self, seq: ExtSeq, is_held: impl Fn(FrameNo) -> bool) -> bool {
         let mut carriers = self.frames.iter().filter(|carried| carried.range.contains(seq));
         carriers.clone().all(|carried| carried.is_new)
             && carriers.any(|carried| is_held(carried.frame))
     }
 
-    /// The mobile's highest acknowledgement; `None` before there is one.
+    /// Returns the mobile's highest acknowledgement, if any.
     pub(super) fn acked(&self) -> Option<ExtSeq> {
         self.mobile.and_then(|mobile| mobile.end.acked)
     }
 
-    /// One past the highest number of the fixed host's.
+    /// Returns the sequence number after the fixed host's highest.
     pub(super) fn highest(&self) -> ExtSeq {
         self.fixed.map_or(self.floor, |fixed| fixed.nxt)
     }
 
-    /// Whether both ends have said that they are done, and heard that the other knows.
+    /// Whether both ends have sent a FIN that the other has acknowledged.
     pub(super) fn is_finished(&self) -> bool {
         let ends = self.fixed.zip(self.mobile.map(|mobile| mobile.end));
         ends.is_some_and(|(fixed, mobile)| fixed.is_done(&mobile) && mobile.is_done(&fixed))
     }
 
-    /// Whether a reset from `side` has the number that its receiver waits for (RFC 5961 section
-    /// 3.2): what that end has acknowledged, or one past the sender's highest, where the
-    /// acknowledgement is on its way.
+    /// Whether a reset from `side` has the sequence number that its receiver expects (RFC 5961
+    /// section 3.2): the receiver's acknowledgement, or the sender's next number if that
+    /// acknowledgement is still in flight.
     pub(super) fn believes_reset(&self, segment: &Segment, side: Side) -> bool {
         let mobile = self.mobile.map(|mobile| mobile.end);
         let (own, other) = match side {
@@ -296,19 +296,20 @@ impl Flow {
             Side::Wireless => (mobile, self.fixed),
         };
         let is = |number: Option<ExtSeq>, seq| number.is_some_and(|number| number.wire() == seq);
-        // RFC 9293 section 3.10.7.3: the answer to a SYN has no number of its own.
+        // RFC 9293 section 3.10.7.3: a reset in response to a SYN is identified by its
+        // acknowledgement.
         let refuses = own.is_none() && other.is_some_and(|other| other.is_answered_by(segment));
         is(own.map(|own| own.nxt), segment.seq)
             || is(other.and_then(|other| other.acked), segment.seq)
             || refuses
     }
 
-    /// The round trip between here and the fixed host, if one was seen.
+    /// Returns the round-trip time between the station and the fixed host, if measured.
     pub(super) const fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
-    /// The mobile's last ACK once more, with the window `window`; `None` before it has sent one.
+    /// Returns the mobile's last ACK again, with the window `window`; `None` before the first one.
     pub(super) fn last_ack(&self, key: &FlowKey, window: u16) -> Option<MadeAck> {
         let mobile = self.mobile?;
         Some(MadeAck {
@@ -321,7 +322,7 @@ impl Flow {
         })
     }
 
-    /// Everything that another base station has to know, and whoever looks.
+    /// Returns the state that another base station needs, also for display.
     pub(super) fn record(&self, key: &FlowKey) -> FlowRecord {
         let wire = |range: SeqRange| (range.start.wire().0, range.end.wire().0);
         FlowRecord {
@@ -337,14 +338,14 @@ impl Flow {
         }
     }
 
-    /// Bytes of packets that are cached.
+    /// Returns the bytes of cached packets.
     pub(super) fn cached(&self) -> usize {
         self.cache.as_ref().map_or(0, |cache| cache.bytes())
     }
 
-    /// Bytes of memory, the heap's among them.
+    /// Returns the memory in bytes, including the heap.
     pub(super) fn memory(&self) -> usize {
-        // A node of the tree holds eleven ranges.
+        // A node of the B-tree holds eleven ranges.
         let tree = self.seen.len().div_ceil(11) * (11 * size_of::<SeqRange>() + 16);
         let claim = self.claim.as_ref().map_or(0, |_| size_of::<Segment>());
         size_of::<Self>()
@@ -355,35 +356,36 @@ impl Flow {
     }
 }
 
-/// The number that a segment acknowledges, if it does, near one that it may.
+/// Returns the number that a segment acknowledges, if it has an ACK, extended to be close to
+/// `near`.
 fn acknowledged(segment: &Segment, near: Option<ExtSeq>) -> Option<ExtSeq> {
     let ack = near.map_or(ExtSeq::starting_at(segment.ack), |near| near.nearest(segment.ack));
     segment.has(flag::ACK).then_some(ack)
 }
 
-/// A flow as it can be shown, stored, and handed to another base station. Numbers are those on the
-/// wire.
+/// The state of a flow for display, storage and transfer to another base station. Sequence numbers
+/// are those in the packets.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct FlowRecord {
-    /// The two ends.
+    /// The addresses of both ends.
     #[serde(flatten)]
     pub key: FlowKey,
-    /// Ranges seen from the fixed host and not acknowledged by the mobile: first number, and one
-    /// past the last.
+    /// Ranges seen from the fixed host and not acknowledged by the mobile: the first number, and
+    /// one past the last.
     pub seen: Vec<(u32, u32)>,
     /// The mobile's highest acknowledgement.
     pub acked: Option<u32>,
-    /// What is below was not watched.
+    /// The sequence number from which on the flow was observed.
     pub floor: u32,
-    /// The mobile's SND.NXT.
+    /// The SND.NXT of the mobile.
     pub seq: Option<u32>,
-    /// Its window, before scaling.
+    /// The mobile's window field, before scaling.
     pub window: Option<u16>,
-    /// The shift of its windows; `None` where its SYN was not seen.
+    /// The mobile's window scale; `None` if its SYN was not seen.
     pub window_scale: Option<u8>,
-    /// Its last TSval and TSecr.
+    /// The mobile's last TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// Whether the fixed host was told to stop.
+    /// Whether the flow is frozen.
     pub is_frozen: bool,
 }
 

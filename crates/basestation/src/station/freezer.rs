@@ -1,4 +1,5 @@
-//! Holds packets while the mobile is out of reach, and decides when senders continue (TCP-ECN 6.2.2).
+//! Holding of packets while the mobile is out of reach, and the decision when senders continue
+//! (TCP-ECN 6.2.2).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -7,60 +8,65 @@ use airtcp_types::{ExtSeq, Instant, Packet};
 
 use super::flow::{Entered, FlowKey};
 
-/// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of 1024 us).
+/// The interval at which the mobile is looked for while it is away (IEEE 802.11's beacon interval,
+/// 100 time units of 1024 us).
 const BEACON: Duration = Duration::from_micros(102_400);
-/// A sender that was told to stop and sends all the same is told again after a round trip, and no sooner than this,
-/// Linux's smallest time-out: so that no two answers to one flight look like duplicate ACKs.
+/// The minimum interval between zero-window ACKs to a frozen sender that sends nevertheless;
+/// otherwise the interval is a round-trip time, up to [`FIRST_WAIT`]. It is Linux's minimum RTO, so
+/// that two ACKs for one flight do not look like duplicates.
 pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
-/// One that says it leaves, or fades, and is still there after so long, stays for now: who walks is through the last
-/// metres in less, and a sender that waits for it would wait for ever.
+/// The time after which a mobile that fades or announced its departure, and is still in reach,
+/// counts as present. A walking mobile crosses the last metres in less time, and without a limit
+/// its senders would wait forever.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
-/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1), or
-/// only the pause of an application.
+/// The maximum wait before the first repetition of a window update, also used without an RTT sample
+/// (RFC 6298 section 2.1). A sample may include an application's pause.
 pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// How often the window is told again: a third time would be the third duplicate ACK.
+/// The number of repetitions of a window update: a third would be the third duplicate ACK.
 const REMINDERS: u8 = 2;
 
-/// How the mobile is, as far as the senders are concerned.
+/// The state of the mobile as far as senders are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// Everything goes its way.
+    /// The mobile is in reach.
     #[default]
     There,
-    /// It will soon be gone: senders are told to stop, and what they have sent still goes out.
+    /// The mobile is about to leave: senders are frozen, and data that they have sent is still
+    /// transmitted.
     Leaving,
-    /// It is gone: what comes for it is held.
+    /// The mobile is out of reach: packets for it are held.
     Gone,
-    /// It has been gone for too long: its flows are forgotten, and what comes for it is no longer held or answered.
+    /// The mobile has been out of reach for too long: its flows are released, and packets for it
+    /// are no longer held or answered.
     Lost,
 }
 
 impl Reach {
-    /// Whether senders are told to stop, and to go on when the mobile is back.
+    /// Whether senders are frozen until the mobile returns.
     pub(super) const fn stops_senders(self) -> bool {
         matches!(self, Self::Leaving | Self::Gone)
     }
 }
 
-/// A packet that waits for the mobile.
+/// A packet that is held for the mobile.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) packet: Packet,
-    /// The flow and the numbers that it carries, where they are known.
+    /// The flow and the range of the segment, if known.
     pub(super) entered: Option<(FlowKey, Entered)>,
-    /// Its flow is one that the mobile takes part in.
+    /// Whether the mobile takes part in the flow.
     pub(super) is_proven: bool,
 }
 
 impl Held {
-    /// The flow and the numbers, as they are looked for.
+    /// The flow and the range, as the key of a lookup.
     fn carries(&self) -> Option<Carries> {
         let (key, Entered { range, .. }) = self.entered?;
         Some((key, range.start, range.end))
     }
 
-    /// What it takes.
+    /// The memory that it uses.
     fn cost(&self) -> usize {
         cost(self.packet.len())
     }
@@ -68,23 +74,23 @@ impl Held {
 
 type Carries = (FlowKey, ExtSeq, ExtSeq);
 
-/// What a packet of so many bytes takes while it waits.
+/// The memory of a held packet of this length.
 const fn cost(len: usize) -> usize {
     len + size_of::<Held>() + size_of::<Carries>()
 }
 
-/// What became of a packet that was to be held.
+/// The result of holding a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// It waits.
+    /// The packet is held.
     Held,
-    /// Another copy of it came as well; the older of the two waits, the other is no more.
+    /// Another copy of it was held as well; the older one stays, the other is dropped.
     Again,
-    /// There is no room for it.
+    /// There is no room for the packet.
     NoRoom(Packet),
 }
 
-/// When a sender is told again that it may send.
+/// A scheduled repetition of the window update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reminder {
     pub(super) at: Instant,
@@ -93,33 +99,33 @@ pub(super) struct Reminder {
 }
 
 impl Reminder {
-    /// The first one after the window has been opened at `now`.
+    /// Creates the first repetition after the window was opened at `now`.
     pub(super) fn first(now: Instant, rtt: Option<Duration>) -> Self {
         let wait = rtt.map_or(FIRST_WAIT, |rtt| rtt.min(FIRST_WAIT));
         Self { at: now + wait, wait, left: REMINDERS }
     }
 
-    /// The one after this; `None` if this was the last.
+    /// Returns the next repetition; `None` after the last one.
     pub(super) fn next(self) -> Option<Self> {
         let wait = self.wait * 2;
         (self.left > 1).then(|| Self { at: self.at + wait, wait, left: self.left - 1 })
     }
 }
 
-/// The packets held, in the order of their arrival, and the times to act at.
+/// The held packets in the order of their arrival, and the deadlines.
 #[derive(Debug)]
 pub(super) struct Freezer {
     pub(super) reach: Reach,
-    /// The mobile was said to be leaving.
+    /// Whether the mobile's departure was announced.
     pub(super) is_leaving: bool,
-    /// Since when it is.
+    /// Since when the mobile has been about to leave.
     leaves_since: Option<Instant>,
-    /// Since when it is gone.
+    /// Since when the mobile has been out of reach.
     gone_since: Option<Instant>,
-    /// How long it may be.
+    /// The maximum time out of reach.
     absence: Duration,
     held: VecDeque<Held>,
-    /// What those of them carry that are entered in a flow.
+    /// The flows and ranges of the held packets that have them.
     carried: BTreeSet<Carries>,
     bytes: usize,
     limit: usize,
@@ -129,7 +135,8 @@ pub(super) struct Freezer {
 }
 
 impl Freezer {
-    /// A freezer for `limit` bytes of packets, which gives a mobile up that is gone for `absence`.
+    /// Creates a freezer for `limit` bytes of packets, which releases flows after an absence of
+    /// `absence`.
     pub(super) const fn new(limit: usize, absence: Duration) -> Self {
         Self {
             reach: Reach::There,
@@ -146,24 +153,24 @@ impl Freezer {
         }
     }
 
-    /// Whether what comes now has to wait.
+    /// Whether new packets must be held.
     pub(super) fn is_holding(&self) -> bool {
         self.reach == Reach::Gone || self.is_waiting()
     }
 
-    /// Whether a packet waits.
+    /// Whether packets are held.
     pub(super) fn is_waiting(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Whether there is room for a packet of so many bytes. Half of it is for flows that the mobile takes part in alone:
-    /// others may be a flood.
+    /// Whether there is room for a packet of this length. Half of the memory is reserved for flows
+    /// in which the mobile takes part, as others may be a flood.
     pub(super) const fn has_room(&self, len: usize, is_proven: bool) -> bool {
         self.bytes + cost(len) <= if is_proven { self.limit } else { self.limit / 2 }
     }
 
-    /// Takes a packet in. One that repeats what another carries is not wanted: before what came between them its time
-    /// stamp would have the mobile refuse all that (RFC 7323 section 5.3).
+    /// Holds a packet, unless an older copy of it is held. In the place of that copy, the newer
+    /// timestamp would make the mobile drop the segments in between (RFC 7323 section 5.3).
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
         if held.carries().is_some_and(|carries| self.carried.contains(&carries)) {
             return Outcome::Again;
@@ -171,7 +178,7 @@ impl Freezer {
         self.admit(held, VecDeque::push_back)
     }
 
-    /// Takes a packet in that came before all others. If it was sent again since, that copy goes.
+    /// Holds a packet in front of all others. Replaces a later copy of the packet.
     pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
         let carries = held.carries().filter(|carries| self.carried.contains(carries));
         let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
@@ -179,7 +186,7 @@ impl Freezer {
             return self.admit(held, VecDeque::push_front);
         };
         self.forget(&again);
-        // It has at least the room that its copy had.
+        // The room of the copy suffices for it.
         let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
         self.admit(held, VecDeque::push_front);
         Outcome::Again
@@ -202,7 +209,7 @@ impl Freezer {
         }
     }
 
-    /// The packet that has waited longest.
+    /// Removes and returns the packet that has been held longest.
     pub(super) fn release(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
         self.forget(&held);
@@ -212,19 +219,19 @@ impl Freezer {
         Some(held)
     }
 
-    /// Packets that wait, and the bytes that they take.
+    /// Returns the number of held packets, and the memory that they use.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.held.len(), self.bytes)
     }
 
-    /// The mobile is about to leave, as if it had never been so before.
+    /// Announces the departure of the mobile, and restarts its time limit.
     pub(super) fn leave(&mut self) {
         (self.is_leaving, self.leaves_since) = (true, None);
     }
 
-    /// The mobile was looked for. Gives how it is now.
+    /// Updates the state of the mobile; returns it.
     pub(super) fn looked(&mut self, now: Instant, is_in_reach: bool, is_fading: bool) -> Reach {
-        // Who has gone is not about to.
+        // A departure announcement is fulfilled when the mobile is out of reach.
         self.is_leaving &= is_in_reach;
         let leaves = is_in_reach && (self.is_leaving || is_fading);
         self.leaves_since = leaves.then(|| self.leaves_since.unwrap_or(now));
@@ -244,7 +251,7 @@ impl Freezer {
         self.reminders.insert((reminder.at, key));
     }
 
-    /// A flow whose reminder is due.
+    /// Returns a flow whose repetition is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, FlowKey)> {
         let first = self.reminders.first().copied().filter(|(at, _)| *at <= now)?;
         self.reminders.remove(&first);
@@ -334,7 +341,7 @@ mod tests {
         assert_eq!([look(100, false, true), look(101, true, true)], [Reach::Gone, Reach::Leaving]);
         assert_eq!([look(102, true, false), look(103, true, true)], [Reach::There, Reach::Leaving]);
         assert_eq!(look(104, true, false), Reach::There);
-        // What somebody said is fulfilled when it has gone.
+        // A departure announcement is fulfilled when the mobile is out of reach.
         freezer.is_leaving = true;
         let mut look = |s, is_in_reach| {
             freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, false)

@@ -1,4 +1,5 @@
-//! Freezes senders while the mobile leaves and is gone, and releases them when it returns.
+//! Freezing of senders while the mobile leaves and is out of reach, and their release when it
+//! returns.
 
 use airtcp_link::Way;
 use airtcp_types::{Fate, Instant, Packet};
@@ -10,27 +11,28 @@ use super::table::{Pool, Slot};
 use super::{FlowKey, Policy, Station};
 
 impl Station {
-    /// The mobile will soon be gone: senders are told to stop with its next ACKs. With the policy
-    /// `tcp-ecn` only.
+    /// Announces that the mobile is about to leave: senders are frozen with its next ACKs. Has an
+    /// effect only with the policy `tcp-ecn`.
     pub fn freeze(&mut self, now: Instant) {
         self.freezer.leave();
         self.look(now);
     }
 
-    /// The mobile is gone, whatever the radio's description says of it.
+    /// Puts the mobile out of reach, whatever the radio's description says.
     pub fn disconnect(&mut self, now: Instant) {
         self.radio.set_connected(now, false);
         self.look(now);
     }
 
-    /// The mobile is back, or stays.
+    /// Ends [`disconnect`](Self::disconnect) and [`freeze`](Self::freeze): the mobile is back, or
+    /// stays.
     pub fn reconnect(&mut self, now: Instant) {
         self.freezer.is_leaving = false;
         self.radio.set_connected(now, true);
         self.look(now);
     }
 
-    /// Sees how the mobile is, and does what is to be done where that has changed.
+    /// Updates the state of the mobile, and acts on its changes.
     pub(super) fn look(&mut self, now: Instant) {
         if self.policy != Policy::TcpEcn {
             return;
@@ -48,7 +50,8 @@ impl Station {
         self.remind(now);
     }
 
-    /// The mobile may never come back: senders are left to their own timers, as without a station.
+    /// Releases frozen flows, as the mobile may never return: senders use their own timers, as
+    /// without a station.
     fn let_go(&mut self, now: Instant) {
         let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
         self.counters.let_go += slots.len() as u64;
@@ -61,7 +64,8 @@ impl Station {
         }
     }
 
-    /// Segments that wait for the air would only be lost there. They came before all that is held.
+    /// Takes the queued segments back from the radio, where they would only be lost. They are older
+    /// than all held ones.
     fn take_back(&mut self, now: Instant) {
         let packets = self.radio.drain(now, Segment::is_one);
         for packet in packets.into_iter().rev() {
@@ -89,7 +93,7 @@ impl Station {
     ) {
         let copy = self.events.is_some().then(|| packet.clone());
         let is_proven = entered.is_some_and(|(slot, _)| self.table.is_proven(slot));
-        // Its slot may be another's when it goes on.
+        // Stored by key, because the slot may be reused before the packet is released.
         let entered = entered.map(|(slot, entered)| (self.table.key(slot), entered));
         let held = Held { packet, entered, is_proven };
         let (fate, copy) = match how(&mut self.freezer, held) {
@@ -110,7 +114,7 @@ impl Station {
         self.report(now, fate, || copy.unwrap_or_default());
     }
 
-    /// Gives the radio what waits, as far as it has room.
+    /// Passes held packets to the radio as far as it has room.
     fn release(&mut self, now: Instant) {
         while self.freezer.is_waiting()
             && self.freezer.reach != Reach::Gone
@@ -123,23 +127,23 @@ impl Station {
         }
     }
 
-    /// An intact segment of the fixed host's came while the mobile is gone, whether or not there is
-    /// room for it. Gives whether it is a probe, which asks for an answer and has nothing for the
-    /// mobile.
+    /// Processes an intact segment of the fixed host that arrives while the mobile is out of reach,
+    /// whether or not there is room to hold it. Returns whether it is a probe, which needs an
+    /// answer and has nothing for the mobile.
     pub(super) fn answer(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
         if segment.has(flag::RST | flag::SYN) {
             return false;
         }
         let flow = &self.table[slot];
         let range = flow.range_of(segment);
-        // A keepalive, or a probe of the window: it begins below what the mobile waits for, and
-        // brings nothing.
+        // A keepalive or a window probe starts below the mobile's acknowledgement and has no new
+        // data.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
         let pause = flow.rtt().map_or(TELL_AGAIN, |rtt| rtt.clamp(TELL_AGAIN, FIRST_WAIT));
         let is_due = flow.frozen.is_none_or(|at| now.since(at) >= pause);
-        // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no
-        // window. Who could not be told to go on is not told to stop.
+        // RFC 9293 section 3.8.6.1: the ACK repeats the mobile's last acknowledgement with a zero
+        // window. It is sent only if the flow can be pinned, so that the sender is released later.
         if asks
             && is_due
             && let Some(ack) = flow.last_ack(&self.table.key(slot), 0)
@@ -150,7 +154,7 @@ impl Station {
         is_probe
     }
 
-    /// An ACK of the mobile's goes to the fixed host while the mobile leaves: with no window.
+    /// Sets the window of the mobile's ACK to zero while the mobile leaves.
     pub(super) fn close_window(
         &mut self,
         now: Instant,
@@ -165,7 +169,7 @@ impl Station {
         }
     }
 
-    /// Keeps a flow until it is told to go on. `false` if it is not known well enough for that.
+    /// Pins a flow until its sender is released. Returns `false` if there is no room for it.
     fn freeze_flow(&mut self, now: Instant, slot: Slot) -> bool {
         let is_pinned = self.table.put(slot, Pool::Pinned);
         if is_pinned {
@@ -175,7 +179,7 @@ impl Station {
         is_pinned
     }
 
-    /// Tells every sender that was told to stop what the mobile's window is.
+    /// Sends the mobile's window to all frozen senders.
     fn unfreeze(&mut self, now: Instant) {
         let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
         for slot in slots {
@@ -198,7 +202,7 @@ impl Station {
         }
     }
 
-    /// Tells those senders again that have not sent anything since.
+    /// Repeats the window update for senders that have not sent anything since.
     fn remind(&mut self, now: Instant) {
         while let Some((at, key)) = self.freezer.due(now) {
             let Some(slot) = self.table.find(&key) else { continue };
@@ -208,7 +212,7 @@ impl Station {
             };
             if self.freezer.reach != Reach::There {
                 flow.reminder = None;
-                // It is told when the mobile is back, as those that are told to stop now.
+                // It is sent when the mobile returns, as to the senders that are frozen now.
                 if self.freezer.reach.stops_senders() {
                     self.table.put(slot, Pool::Pinned);
                 }

@@ -1,17 +1,18 @@
-//! The mark towards the mobile: something before this segment was lost on the wired side (TCP-ECN 6.2.1.2).
+//! The mark that shows the mobile that a segment before this one was lost on the wired side
+//! (TCP-ECN 6.2.1.2).
 
 use airtcp_types::Packet;
 
 use super::flow::Flow;
 use super::segment::{Segment, flag};
 
-/// Which marks the base station gives.
+/// The marks that the base station sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// The paper's bit, while there is a hole.
     Paper,
-    /// CE (RFC 3168), by the queue towards the radio.
+    /// CE (RFC 3168), set by the queue towards the radio.
     Ce,
     /// Both.
     #[default]
@@ -19,20 +20,20 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Whether the paper's bit is among them.
+    /// Whether the paper's bit is set.
     pub const fn marks_holes(self) -> bool {
         matches!(self, Self::Paper | Self::Both)
     }
 
-    /// Whether CE is among them.
+    /// Whether CE is set.
     pub const fn marks_congestion(self) -> bool {
         matches!(self, Self::Ce | Self::Both)
     }
 }
 
-/// Marks a segment that has been entered into its flow, if there is a hole; gives whether it did.
+/// Marks a recorded segment if its flow has a hole; returns whether it did.
 pub(super) fn mark(flow: &Flow, bits: u8, segment: &Segment, packet: &mut Packet) -> bool {
-    // A SYN may be another flow's.
+    // A SYN may belong to another flow.
     let is_marked = segment.len() > 0 && !segment.has(flag::SYN) && flow.has_hole();
     if is_marked {
         segment.set_reserved(packet, bits);
@@ -58,7 +59,7 @@ mod tests {
         Segment::read(packet).unwrap().reserved & MARK != 0
     }
 
-    /// Takes segments of 1000 bytes by their numbers, and gives which are marked.
+    /// Processes segments of 1000 bytes with these numbers; returns which of them are marked.
     fn marks(numbers: &[u32]) -> Vec<bool> {
         let mut flow = Flow::starting_at(SeqNumber(0));
         let mut marked = |number: &u32| {

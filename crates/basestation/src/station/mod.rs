@@ -5,8 +5,9 @@
 //! wired port <- filter <- flow table <- radio <- wireless port
 //! ```
 //!
-//! A [`Station`] owns the [`Radio`], so its wireless port is the mobile. What it cannot read, and
-//! what is not TCP, goes through the radio as it is. It keeps numbers of what passes, and no data.
+//! A [`Station`] owns the [`Radio`], so its wireless port is the mobile. Packets that are not TCP
+//! or cannot be parsed pass through the radio unchanged. A station records the sequence numbers of
+//! flows; only the policy `snoop` and a mobile out of reach make it keep data.
 
 mod config;
 mod counters;
@@ -47,11 +48,11 @@ pub use freezer::Reach;
 pub use marker::Mark;
 pub use prefix::{Prefix, PrefixError};
 
-/// So long a flow may be silent: NATs are to wait as long (RFC 5382 section 5).
+/// How long a flow may be idle, as long as NATs must keep it (RFC 5382 section 5).
 const IDLE: Duration = Duration::from_secs(2 * 3600 + 4 * 60);
-/// ACKs of its own that wait to leave.
+/// The maximum number of queued ACKs that the station generated.
 const MAX_MADE: usize = 65_536;
-/// Events that wait for an observer.
+/// The maximum number of queued events.
 const MAX_EVENTS: usize = 65_536;
 
 /// The radio's ports.
@@ -62,30 +63,30 @@ const MOBILE: PortId = PortId(1);
 #[derive(Debug)]
 pub struct Station {
     policy: Policy,
-    /// The bits of the paper's mark, if it is given.
+    /// The bits of the paper's mark, if the station sets it.
     mark: Option<u8>,
     radio: Radio,
     table: FlowTable,
     freezer: Freezer,
-    /// The networks of the mobiles, if they are known.
+    /// The networks of the mobiles; empty if they are not known.
     mobiles: Box<[Prefix]>,
     cache_limit: usize,
     timers: snoop::Timers,
-    /// ACKs of its own, for the fixed host.
+    /// Queued ACKs that the station generated, for fixed hosts.
     made: VecDeque<Packet>,
     counters: StationCounters,
-    /// There while somebody watches.
+    /// Present while events are enabled.
     events: Option<VecDeque<Event>>,
     /// The radio's next event.
     radio_event: Option<Event>,
 }
 
 impl Station {
-    /// The station that `config` describes.
+    /// Creates the station that `config` describes.
     ///
     /// # Errors
     ///
-    /// Settings that contradict each other.
+    /// [`StationError`] if settings are invalid or contradict each other.
     pub fn new(config: &StationConfig) -> Result<Self, StationError> {
         config.check()?;
         let gives = |is_given: bool| config.policy == Policy::TcpEcn && is_given;
@@ -109,7 +110,7 @@ impl Station {
         })
     }
 
-    /// Starts or stops making events.
+    /// Enables or disables events.
     pub fn set_events(&mut self, on: bool) {
         self.radio.set_events(on);
         self.events = match self.events.take() {
@@ -119,17 +120,17 @@ impl Station {
         self.radio_event = self.radio_event.take().filter(|_| on);
     }
 
-    /// The radio.
+    /// Returns the radio.
     pub const fn radio(&self) -> &Radio {
         &self.radio
     }
 
-    /// What it did.
+    /// Returns the counters.
     pub const fn counters(&self) -> &StationCounters {
         &self.counters
     }
 
-    /// How it stands at `now`.
+    /// Returns the status at `now`.
     pub fn status(&self, now: Instant) -> Status {
         let held = self.freezer.waiting();
         Status {
@@ -153,7 +154,7 @@ impl Station {
         }
     }
 
-    /// How the mobile is. Only `tcp-ecn` knows that it leaves.
+    /// The state of the mobile. Only `tcp-ecn` knows that a mobile is about to leave.
     fn reach(&self, now: Instant) -> Reach {
         match self.policy {
             Policy::TcpEcn => self.freezer.reach,
@@ -162,13 +163,14 @@ impl Station {
         }
     }
 
-    /// What is made of flows.
+    /// Returns the policy.
     pub const fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// The flows that the mobile takes part in, up to `most` of them: those whose senders were told
-    /// to stop, then those used last; of each kind the one used least recently first.
+    /// Returns the flows in which the mobile takes part, at most `most`: first the frozen ones,
+    /// then the others, both in the order of their last use, oldest first. If there are more than
+    /// `most`, the least recently used ones are left out.
     pub fn flows(&self, most: usize) -> Vec<FlowRecord> {
         let mut left = most;
         let pools = [Pool::Pinned, Pool::Proven].map(|pool| {
@@ -181,7 +183,7 @@ impl Station {
         pools.into_iter().flatten().map(record).collect()
     }
 
-    /// Reads the segment in a packet, if the policy has a use for it.
+    /// Parses the segment in a packet, if the policy uses it.
     fn read(&self, packet: &Packet) -> Option<Segment> {
         if self.policy == Policy::Plain { None } else { Segment::read(packet) }
     }
@@ -191,8 +193,8 @@ impl Station {
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
-        // What finds no room is lost here as it would have been on the way here: it is no data
-        // seen.
+        // A segment without room is dropped here as if it had been lost before: it does not count
+        // as seen.
         let is_holding = self.freezer.is_holding();
         let has_room = match is_holding {
             true => {
@@ -219,7 +221,7 @@ impl Station {
             return self.pass(now, packet, entered);
         }
         let is_gone = self.freezer.reach == Reach::Gone && segment.is_intact;
-        // What found no room was not entered, nor checked.
+        // A segment without room was neither recorded nor checked.
         let is_believed = |slot: &Slot| self.table[*slot].check(&segment, Side::Wired).is_ok();
         let asked = slot.filter(|_| is_gone).filter(is_believed);
         if asked.is_some_and(|slot| self.answer(now, slot, &segment)) {
@@ -229,8 +231,8 @@ impl Station {
         }
     }
 
-    /// Enters an intact segment of the fixed host's into its flow; gives where that stands now, and
-    /// what it brings there.
+    /// Records an intact segment of the fixed host in its flow; returns the flow's slot, and the
+    /// range of the segment.
     fn enter(
         &mut self,
         now: Instant,
@@ -246,7 +248,7 @@ impl Station {
             Some(slot) => self.admit(now, slot, segment, Side::Wired),
             None if segment.has(flag::RST) => None,
             None if segment.data == 0 && !segment.has(flag::SYN) => None,
-            // A SYN, or a flow already under way.
+            // A SYN, or a flow whose start was not seen.
             None => Some(self.table.insert(now, key, Flow::starting_at(segment.seq))),
         };
         let Some(slot) = slot else { return (None, None) };
@@ -261,7 +263,7 @@ impl Station {
         (Some(slot), Some(Entered { range, is_new }))
     }
 
-    /// Takes a reset from `side` for the flow at a slot.
+    /// Processes a reset from `side` for the flow at a slot.
     fn reset(&mut self, slot: Slot, segment: &Segment, side: Side) {
         if self.table[slot].believes_reset(segment, side) {
             self.table.remove(slot);
@@ -270,8 +272,9 @@ impl Station {
         }
     }
 
-    /// Where the flow stands that a segment from `side` is part of; `None` if it is not believed to
-    /// be part of the flow at `slot`, which it then leaves as it is.
+    /// Checks whether a segment from `side` belongs to the flow at `slot`; returns the slot if so.
+    /// A rejected segment does not change the flow. If it and the last rejected segment of the
+    /// other end acknowledge each other, a new flow replaces the old one.
     fn admit(&mut self, now: Instant, slot: Slot, segment: &Segment, side: Side) -> Option<Slot> {
         let flow = &mut self.table[slot];
         let Err(refusal) = flow.check(segment, side) else { return Some(slot) };
@@ -290,7 +293,8 @@ impl Station {
             Refusal::Ack => self.counters.out_of_window_acks += 1,
             Refusal::Syn => self.counters.out_of_window_syns += 1,
         }
-        // Anybody can begin a flow with data. What the mobile says of it is true.
+        // Anyone can create a flow by sending data; the mobile's segment shows that this one is
+        // false.
         if side == Side::Wireless && is_one_sided {
             self.table.remove(slot);
         }
@@ -304,8 +308,8 @@ impl Station {
         }
     }
 
-    /// The source of a packet, if no mobile may have it (RFC 2827). `segment` is what was read of
-    /// it.
+    /// Returns the source of a packet if it is not in the mobiles' networks (RFC 2827). `segment`
+    /// is the parsed segment, if any.
     fn strange_source(&self, packet: &Packet, segment: Option<&Segment>) -> Option<IpAddr> {
         if self.mobiles.is_empty() {
             return None;
@@ -318,9 +322,9 @@ impl Station {
         (!is_mobiles).then_some(source)
     }
 
-    /// Drops a packet whose source is no mobile's.
+    /// Drops a packet whose source is not in the mobiles' networks.
     fn refuse_source(&mut self, now: Instant, packet: Packet, source: IpAddr) {
-        // Hosts send such packets by themselves, to find neighbours and routers.
+        // Hosts send such packets for neighbour and router discovery.
         let cause = if prefix::is_of_one_link(source) {
             self.counters.link_local_sources += 1;
             "source of one link only"
@@ -331,7 +335,7 @@ impl Station {
         self.report(now, Fate::Dropped { cause }, || packet);
     }
 
-    /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
+    /// Processes a packet from the mobile; returns it if it is forwarded to the fixed host.
     fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
         let segment = self.read(&packet);
         if let Some(source) = self.strange_source(&packet, segment.as_ref()) {
@@ -387,7 +391,7 @@ impl Station {
         None
     }
 
-    /// Has an ACK of its own leave for the fixed host.
+    /// Queues an ACK of the station for the fixed host.
     fn send_made(&mut self, now: Instant, ack: &MadeAck, cause: &'static str) {
         let packet = ack.build().filter(|_| self.made.len() < MAX_MADE);
         let Some(packet) = packet else { return };
@@ -409,9 +413,9 @@ impl Station {
 }
 
 impl Node for Station {
-    /// Takes a packet of either side. What is no IP packet is counted and dropped.
+    /// Processes a packet from either side. Packets that are not IP are counted and dropped.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
-        // A caller's mistake: there is no third side.
+        // A port that does not exist is the caller's mistake: the packet is ignored.
         let Some(side) = Side::of(port) else { return };
         if ip::is_v6(&packet.data).is_none() {
             self.counters.not_ip += 1;
@@ -453,7 +457,7 @@ impl Node for Station {
         own.into_iter().flatten().chain(radio).min()
     }
 
-    /// In the order of time.
+    /// Returns the next event, in the order of time.
     fn poll_event(&mut self) -> Option<Event> {
         if self.radio_event.is_none() {
             self.radio_event = self.radio.poll_event();

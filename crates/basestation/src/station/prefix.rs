@@ -1,20 +1,19 @@
-//! Networks that mobiles have their addresses in.
+//! The networks of the mobiles.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network: addresses that begin with the same bits (RFC 4632 section 3.1), written as
-/// `192.0.2.0/24`.
+/// A network: addresses with a common prefix (RFC 4632 section 3.1), written as `192.0.2.0/24`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
-    /// Its host bits are zero.
+    /// The address, with host bits of zero.
     network: IpAddr,
     len: u8,
 }
 
-/// Text that is no network.
+/// A text that is not a network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a network: expected an address with a prefix length, such as 192.0.2.0/24 \
@@ -23,15 +22,15 @@ pub struct Prefix {
 pub struct PrefixError(String);
 
 impl Prefix {
-    /// Whether `address` is in the network.
+    /// Returns whether `address` is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         masked(address, self.len) == Some(self.network)
     }
 }
 
-/// Whether an address is for one link only, so that no router forwards a packet that has it as its
-/// source: unspecified, or link-local of IPv6 (RFC 1122 section 3.2.1.3, RFC 4291 sections 2.5.2
-/// and 2.5.6).
+/// Whether an address is valid on one link only, so that no router forwards packets with it as
+/// their source: the unspecified address, or an IPv6 link-local address (RFC 1122 section 3.2.1.3,
+/// RFC 4291 sections 2.5.2 and 2.5.6).
 pub(super) fn is_of_one_link(address: IpAddr) -> bool {
     let is_link_local = match address {
         IpAddr::V4(_) => false,
@@ -40,7 +39,7 @@ pub(super) fn is_of_one_link(address: IpAddr) -> bool {
     is_link_local || address.is_unspecified()
 }
 
-/// An address without its host bits; `None` if the prefix is longer than the address.
+/// Clears the host bits of an address; `None` if the prefix is longer than the address.
 fn masked(address: IpAddr, len: u8) -> Option<IpAddr> {
     let len = u32::from(len);
     Some(match address {

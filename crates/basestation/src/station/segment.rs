@@ -1,5 +1,5 @@
-//! A checked view of a TCP segment in its IP packet, and edits of its header that keep checksums as
-//! they are.
+//! A validated view of the TCP segment in an IP packet, and header edits that update checksums
+//! incrementally.
 
 use std::net::SocketAddr;
 
@@ -9,35 +9,35 @@ use airtcp_wire::tcp::{self, Editor, Header, View};
 
 pub(super) use airtcp_wire::tcp::flag;
 
-/// The hop limit of what the base station makes.
+/// The hop limit of packets that the base station generates.
 const HOP_LIMIT: u8 = 64;
 
-/// What an IP packet says of the one whole TCP segment in it.
+/// The header fields of a complete TCP segment in an IP packet.
 ///
-/// There is none for anything else: fragments, super-segments, packets whose checksum a device is
-/// to complete, headers that contradict themselves. Those pass unread.
+/// There is none for fragments, super-segments, packets with a partial checksum, and inconsistent
+/// headers: these pass without inspection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
     pub(super) src: SocketAddr,
     pub(super) dst: SocketAddr,
     pub(super) seq: SeqNumber,
-    /// Means something only with [`flag::ACK`].
+    /// Valid only with [`flag::ACK`].
     pub(super) ack: SeqNumber,
     pub(super) flags: u8,
-    /// The four bits after the data offset, where TCP-ECN and AccECN have theirs.
+    /// The four bits after the data offset, which TCP-ECN and AccECN use.
     pub(super) reserved: u8,
-    /// As it stands in the header, before scaling.
+    /// The window field, before scaling.
     pub(super) window: u16,
     pub(super) options: TcpOptions,
     /// Bytes of data.
     pub(super) data: u32,
-    /// Whether the TCP checksum holds.
+    /// Whether the TCP checksum is valid.
     pub(super) is_intact: bool,
     editor: Editor,
 }
 
 impl Segment {
-    /// Whether a packet is what [`read`](Self::read) reads. The payload is not looked at.
+    /// Whether [`read`](Self::read) accepts the packet. Does not read the payload.
     pub(super) fn is_one(packet: &Packet) -> bool {
         view(packet).is_some()
     }
@@ -54,7 +54,7 @@ impl Segment {
             reserved: fields.reserved(),
             window: fields.window(),
             options: view.options()?,
-            // An IP packet holds no more.
+            // An IP packet is at most 65,535 bytes long.
             data: view.data_len() as u32,
             is_intact: packet.checksum == Checksum::Verified || view.is_intact(),
             editor: view.editor(),
@@ -65,29 +65,30 @@ impl Segment {
         self.flags & flags != 0
     }
 
-    /// SEG.LEN: the data, and one each for SYN and FIN.
+    /// SEG.LEN: the data, plus one for SYN and one for FIN.
     pub(super) const fn len(&self) -> u32 {
         self.data + self.has(flag::SYN) as u32 + self.has(flag::FIN) as u32
     }
 
-    /// Sets bits of the byte that has the data offset. `packet` is the one this was read from.
+    /// Sets bits in the byte with the data offset. `packet` must be the packet that this was read
+    /// from.
     pub(super) fn set_reserved(&self, packet: &mut Packet, bits: u8) {
         self.editor.set_reserved(&mut packet.data, bits);
     }
 
-    /// Writes the window field. `packet` is the one this was read from.
+    /// Sets the window field. `packet` must be the packet that this was read from.
     pub(super) fn set_window(&self, packet: &mut Packet, window: u16) {
         self.editor.set_window(&mut packet.data, window);
     }
 }
 
-/// The one whole segment in a packet.
+/// Returns a view of the complete segment in a packet.
 fn view(packet: &Packet) -> Option<View<'_>> {
     let is_whole = packet.segment_size.is_none() && packet.checksum != Checksum::Partial;
     is_whole.then(|| View::checked(&packet.data)).flatten()
 }
 
-/// An ACK that the base station makes in the name of one end.
+/// An ACK that the base station generates in the name of one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MadeAck {
     pub(super) src: SocketAddr,
@@ -99,7 +100,7 @@ pub(super) struct MadeAck {
 }
 
 impl MadeAck {
-    /// The packet. Addresses of two families make none.
+    /// Builds the packet; `None` if the addresses are of different families.
     pub(super) fn build(&self) -> Option<Packet> {
         let Self { src: local, dst: remote, seq, ack, window, timestamps } = *self;
         let options = TcpOptions { timestamps, ..TcpOptions::default() };

@@ -1,8 +1,10 @@
-//! Snoop (Balakrishnan, Seshan, Katz 1995), to compare with: segments are cached until the mobile acknowledges them, sent
-//! again from here on its duplicate ACK or when none comes, and those duplicate ACKs hidden.
+//! Snoop (Balakrishnan, Seshan, Katz 1995), for comparison. Segments are cached until the mobile
+//! acknowledges them. They are retransmitted on the mobile's first duplicate ACK or after a local
+//! time-out, and the duplicate ACKs are dropped.
 //!
-//! What the radio still has is not sent again: that would only be a second copy in the same queue. Local copies go to
-//! its tail; the paper gives them precedence.
+//! Unlike in the paper, a segment that the radio still holds is not retransmitted, because this
+//! would only queue a second copy, and local retransmissions go to the tail of the queue, without
+//! precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,24 +16,24 @@ use super::segment::Segment;
 use super::table::Slot;
 use super::{Station, filter};
 
-/// How long a local timer waits at least, and at first (ns-2's `SNOOP_MIN_TIMO`).
+/// The minimum and initial value of the local time-out (ns-2's `SNOOP_MIN_TIMO`).
 const MIN_WAIT: Duration = Duration::from_millis(100);
-/// How often a segment is sent again from here before the fixed host has to.
+/// The maximum number of local retransmissions of a segment.
 const MAX_COPIES: u32 = 10;
-/// How much a new round-trip time counts (RFC 6298 section 2).
+/// The reciprocal weight of a new RTT sample (RFC 6298 section 2).
 const SMOOTHING: u32 = 8;
 
-/// The segments of one flow that the mobile has not acknowledged, by their first numbers.
+/// The unacknowledged segments of a flow, by their first sequence numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     segments: BTreeMap<ExtSeq, Cached>,
     bytes: usize,
-    /// The smoothed round trip over the radio.
+    /// The smoothed round-trip time over the radio.
     rtt: Option<Duration>,
-    /// When the first segment is sent again, if the mobile says nothing; doubled with each time it was.
+    /// The local time-out of the first segment; each time-out doubles the next one.
     deadline: Option<Instant>,
     backoff: u32,
-    /// When its timer is looked at: at the deadline or before.
+    /// When the flow's timer entry fires: at the deadline or earlier.
     look_at: Option<Instant>,
 }
 
@@ -41,7 +43,7 @@ struct Cached {
     packet: Packet,
     passed: Instant,
     copies: u32,
-    /// The fixed host sent it again, and waits for duplicate ACKs.
+    /// Whether the fixed host has retransmitted it, so that it needs the duplicate ACKs.
     is_again: bool,
 }
 
@@ -64,7 +66,7 @@ impl Cache {
         self.deadline.get_or_insert(now + wait);
     }
 
-    /// The mobile has everything below `ack`.
+    /// Removes the segments below `ack`, which the mobile has received.
     fn on_ack(&mut self, now: Instant, ack: ExtSeq) {
         let mut is_news = false;
         while let Some(first) =
@@ -73,7 +75,7 @@ impl Cache {
             let cached = first.remove();
             self.bytes -= cached.packet.len();
             is_news = true;
-            // Karn: of one that was sent twice nobody knows which arrived.
+            // Karn's algorithm: a retransmitted segment gives no RTT sample.
             if cached.copies == 0 && !cached.is_again {
                 let sample = now.since(cached.passed);
                 let before = self.rtt.unwrap_or(sample);
@@ -86,13 +88,15 @@ impl Cache {
         }
     }
 
-    /// The segment that the mobile asks for at `seq`, if it was cached and the fixed host is not about it already.
+    /// Returns the cached segment that contains `seq`, which the mobile is missing, unless the
+    /// fixed host has retransmitted it.
     fn asked(&self, seq: ExtSeq) -> Option<&Cached> {
         let (_, cached) = self.segments.range(..=seq).next_back()?;
         (cached.range.contains(seq) && !cached.is_again).then_some(cached)
     }
 
-    /// A copy of the segment that starts at `start`, to be sent again; `None` if it has been too often.
+    /// Returns a copy of the segment that starts at `start` for retransmission; `None` at the
+    /// maximum number of copies.
     fn copy(&mut self, now: Instant, start: ExtSeq) -> Option<(Packet, SeqRange)> {
         let cached = self.segments.get_mut(&start)?;
         if cached.copies >= MAX_COPIES {
@@ -103,7 +107,8 @@ impl Cache {
         Some((cached.packet.clone(), cached.range))
     }
 
-    /// The deadline has passed: gives the segment to send again, or forgets it.
+    /// Processes an expired deadline: returns the first segment for retransmission, or removes it
+    /// after the last copy.
     fn on_timeout(&mut self, now: Instant) -> Option<ExtSeq> {
         self.deadline = None;
         let first = self.segments.first_entry()?;
@@ -119,7 +124,7 @@ impl Cache {
     }
 }
 
-/// The local timers: one entry for each flow at most.
+/// The local timers, at most one entry for each flow.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BTreeSet<(Instant, FlowKey)>);
 
@@ -130,7 +135,7 @@ impl Timers {
 }
 
 impl Station {
-    /// A segment with data of the fixed host's is about to be passed.
+    /// Caches a segment with data from the fixed host, which is about to be passed to the radio.
     pub(super) fn cache(
         &mut self,
         now: Instant,
@@ -152,8 +157,8 @@ impl Station {
         self.set_timer(slot);
     }
 
-    /// Whether an ACK of the mobile's is to be hidden; if it asks for something that the radio has lost, that is sent
-    /// again.
+    /// Whether to drop an ACK of the mobile. Retransmits the missing segment if the radio has lost
+    /// it.
     pub(super) fn snoops(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
         let flow = &self.table[slot];
         let asked = match flow.acked() {
@@ -171,7 +176,7 @@ impl Station {
         true
     }
 
-    /// The mobile's acknowledgement may have moved on.
+    /// Removes the segments that the mobile has acknowledged.
     pub(super) fn uncache(&mut self, now: Instant, slot: Slot) {
         let flow = &mut self.table[slot];
         let (Some(ack), Some(cache)) = (flow.acked(), flow.cache.as_mut()) else { return };
@@ -200,7 +205,7 @@ impl Station {
         }
     }
 
-    /// Works the local timers.
+    /// Processes the expired local timers.
     pub(super) fn on_snoop_timeout(&mut self, now: Instant) {
         while let Some((at, key)) = self.timers.0.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.0.remove(&(at, key));

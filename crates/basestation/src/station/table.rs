@@ -1,4 +1,4 @@
-//! The flows that the base station knows: so many and no more.
+//! The flow table, with a limited number of flows.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -8,36 +8,37 @@ use airtcp_types::Instant;
 
 use super::flow::{Flow, FlowKey};
 
-/// The pools, each with the flow used least recently first.
+/// The pools of flows, each in the order of last use, oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pool {
-    /// The mobile has not acknowledged anything: whoever can send a packet can make one of these.
+    /// The mobile has not acknowledged anything: anyone who can send a packet can create such a
+    /// flow.
     Unproven,
-    /// The mobile takes part in it.
+    /// The mobile takes part in the flow.
     Proven,
-    /// Its sender was told to stop. It stays until it is told to go on.
+    /// The sender is frozen. The flow is not evicted before the sender is released.
     Pinned,
 }
 
-/// Where a flow stands in the table, until it is removed: a packet's flow is looked up once.
+/// The index of a flow in the table until it is removed, so that a packet's flow is looked up once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot(u32);
 
 const NONE: u32 = u32::MAX;
 
-/// Flows in three lists. The hash map is only looked up, never walked.
+/// Flows in three lists. The hash map is never iterated, as its order is random.
 #[derive(Debug)]
 pub(super) struct FlowTable {
     index: HashMap<FlowKey, u32>,
     places: Vec<Place>,
     free: Vec<u32>,
     lists: [List; 3],
-    /// How many unproven flows there may be, and how many others.
+    /// The limits of unproven flows, and of all others together.
     limits: [usize; 2],
     idle: Duration,
-    /// Flows whose state was given up for another's.
+    /// The number of flows evicted to make room.
     pub(super) evicted: u64,
-    /// Bytes of packets that are cached for flows.
+    /// Bytes of cached packets of all flows.
     pub(super) cached: usize,
 }
 
@@ -53,15 +54,15 @@ struct Place {
 
 #[derive(Clone, Copy, Debug)]
 struct List {
-    /// Used least recently.
+    /// The least recently used flow.
     head: u32,
     tail: u32,
     len: usize,
 }
 
 impl FlowTable {
-    /// A table of up to `proven` flows that the mobile takes part in and `unproven` others; each is
-    /// forgotten when nothing has come of it for `idle`.
+    /// Creates a table for `proven` flows in which the mobile takes part and `unproven` others. A
+    /// flow is removed after an idle time of `idle`.
     pub(super) fn new(proven: usize, unproven: usize, idle: Duration) -> Self {
         Self {
             index: HashMap::new(),
@@ -75,12 +76,12 @@ impl FlowTable {
         }
     }
 
-    /// Where the flow of a key stands.
+    /// Returns the slot of a flow.
     pub(super) fn find(&self, key: &FlowKey) -> Option<Slot> {
         self.index.get(key).copied().map(Slot)
     }
 
-    /// The flow at a slot, which is used now.
+    /// Returns the flow at a slot, and marks it as used now.
     pub(super) fn touch(&mut self, now: Instant, slot: Slot) -> &mut Flow {
         self.move_to(slot.0, self.pool(slot));
         let place = &mut self.places[slot.0 as usize];
@@ -88,7 +89,7 @@ impl FlowTable {
         &mut place.flow
     }
 
-    /// The two ends of the flow at a slot.
+    /// Returns the key of the flow at a slot.
     pub(super) fn key(&self, slot: Slot) -> FlowKey {
         self.places[slot.0 as usize].key
     }
@@ -97,13 +98,13 @@ impl FlowTable {
         self.places[slot.0 as usize].pool
     }
 
-    /// Whether the mobile takes part in it.
+    /// Whether the mobile takes part in the flow.
     pub(super) fn is_proven(&self, slot: Slot) -> bool {
         self.pool(slot) != Pool::Unproven
     }
 
-    /// Adds an unproven flow, which [`find`](Self::find) has just not found. If there are too many,
-    /// the one used least recently goes.
+    /// Adds an unproven flow that [`find`](Self::find) did not find. If the pool is full, its least
+    /// recently used flow is evicted.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> Slot {
         self.make_room(Pool::Unproven);
         let place = Place { key, flow, used: now, pool: Pool::Unproven, before: NONE, after: NONE };
@@ -114,7 +115,7 @@ impl FlowTable {
             }
             None => {
                 self.places.push(place);
-                // The limits keep far below.
+                // The limits are far below 2^32.
                 (self.places.len() - 1) as u32
             }
         };
@@ -124,8 +125,8 @@ impl FlowTable {
         Slot(at)
     }
 
-    /// Puts an unproven flow in the place of the one at a slot, which it has from here on. If there
-    /// are too many, the one used least recently goes.
+    /// Replaces the flow at a slot by an unproven one. If the pool is full, its least recently used
+    /// flow is evicted.
     pub(super) fn replace(&mut self, now: Instant, Slot(at): Slot, flow: Flow) {
         self.unlink(at);
         self.make_room(Pool::Unproven);
@@ -135,13 +136,13 @@ impl FlowTable {
         self.push(at, Pool::Unproven);
     }
 
-    /// Moves a flow to another pool. `false` if that one is full of flows that stay.
+    /// Moves a flow to another pool. Returns `false` if that is full of pinned flows.
     pub(super) fn put(&mut self, slot: Slot, pool: Pool) -> bool {
         let from = self.pool(slot);
         if from == pool {
             return true;
         }
-        // Proven and pinned flows share a limit: a move between the two takes no room.
+        // Proven and pinned flows share a limit: a move between these pools needs no room.
         if from == Pool::Unproven && !self.make_room(Pool::Proven) {
             return false;
         }
@@ -149,7 +150,7 @@ impl FlowTable {
         true
     }
 
-    /// Makes room for one flow more, if it is possible.
+    /// Makes room for another flow, if possible.
     fn make_room(&mut self, pool: Pool) -> bool {
         let (taken, limit) = match pool {
             Pool::Unproven => (self.len(Pool::Unproven), self.limits[0]),
@@ -167,18 +168,18 @@ impl FlowTable {
         true
     }
 
-    /// Forgets the flow at a slot, which is no slot from here on.
+    /// Removes the flow at a slot; the slot is no longer valid.
     pub(super) fn remove(&mut self, Slot(at): Slot) {
         self.unlink(at);
         let place = &mut self.places[at as usize];
         self.index.remove(&place.key);
         self.cached -= place.flow.cached();
-        // What it holds on the heap goes now, not when the place is used again.
+        // Frees the flow's heap memory now, not when the entry is reused.
         place.flow = Flow::unheard();
         self.free.push(at);
     }
 
-    /// Forgets what has been idle for too long. Flows that are pinned stay.
+    /// Removes flows that have been idle for too long. Pinned flows stay.
     pub(super) fn expire(&mut self, now: Instant) {
         for pool in [Pool::Unproven, Pool::Proven] {
             loop {
@@ -195,7 +196,7 @@ impl FlowTable {
         self.lists[pool as usize].len
     }
 
-    /// The flows of a pool, the one used least recently first.
+    /// Iterates over the flows of a pool, the least recently used first.
     pub(super) fn iter(&self, pool: Pool) -> impl Iterator<Item = Slot> {
         let mut at = self.lists[pool as usize].head;
         std::iter::from_fn(move || {
@@ -205,7 +206,7 @@ impl FlowTable {
         })
     }
 
-    /// Bytes of memory, the heap's among them; of the index what its entries take.
+    /// Returns the memory in bytes, including the heap; the index counts by its entries.
     pub(super) fn memory(&self) -> usize {
         let heap = |place: &Place| place.flow.memory() - size_of::<Flow>();
         self.places.capacity() * size_of::<Place>()

@@ -1,4 +1,4 @@
-//! Packets for the tests: only what matters is written.
+//! Packets for tests, with defaults for the unimportant fields.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,9 +25,9 @@ pub(crate) struct Seg {
     pub(crate) wscale: Option<u8>,
     pub(crate) hack: Option<HackForm>,
     pub(crate) hack_ack: Option<u32>,
-    /// NOPs before the other options, so that they stand elsewhere.
+    /// NOPs before the other options, to change their offset.
     pub(crate) nops: usize,
-    /// Bytes in place of the list of options.
+    /// Raw bytes that replace the options.
     pub(crate) list: Option<&'static [u8]>,
 }
 
@@ -55,7 +55,7 @@ impl Seg {
         Self { ack, ..Self::data(seq, 0) }
     }
 
-    /// The IP packet from `src` to `dst`. The payload is a function of the sequence number.
+    /// Builds the IP packet from `src` to `dst`. The payload is a function of the sequence number.
     pub(crate) fn packet(&self, src: SocketAddr, dst: SocketAddr) -> Packet {
         let options = TcpOptions {
             timestamps: self.ts.map(|(val, ecr)| Timestamps { val, ecr }),
@@ -97,7 +97,7 @@ impl Seg {
     }
 }
 
-/// An IP packet without options.
+/// Builds an IP packet without options.
 pub(crate) fn enclose(src: IpAddr, dst: IpAddr, ecn: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut data = match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
@@ -126,7 +126,7 @@ pub(crate) fn key() -> FlowKey {
     key_of(0)
 }
 
-/// The key of the flow with that number; every second is IPv6.
+/// The key of the flow with this number; odd numbers are IPv6.
 pub(crate) fn key_of(number: u32) -> FlowKey {
     let port = 1_024 + (number >> 16) as u16;
     let [a, b, c, d] = (number & 0xffff).to_be_bytes();
@@ -144,12 +144,12 @@ pub(crate) fn key_of(number: u32) -> FlowKey {
     }
 }
 
-/// A segment of the first flow, as its packet and as it is read.
+/// A segment of flow 0 from the fixed host, as a packet and parsed.
 pub(crate) fn from_fixed(seg: Seg) -> (Packet, Segment) {
     read(seg.packet(key().fixed, key().mobile))
 }
 
-/// The same of the other direction.
+/// A segment of flow 0 from the mobile, as a packet and parsed.
 pub(crate) fn from_mobile(seg: Seg) -> (Packet, Segment) {
     read(seg.packet(key().mobile, key().fixed))
 }

@@ -14,7 +14,8 @@ use crate::value;
 pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Output file, or - for stdout. Data is written to FILE.part, which replaces FILE when the transfer is complete
+    /// Output file, or - for stdout. Data is written to FILE.part, which replaces FILE when the
+    /// transfer is complete
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Resume an interrupted transfer from FILE.part, if it exists
@@ -61,7 +62,7 @@ pub(crate) struct ConnectArgs {
 }
 
 impl GetArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.resume && self.output.as_os_str() == "-" {
             return Err("--continue needs an output file, and -o - is stdout; for example \

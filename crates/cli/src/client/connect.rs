@@ -1,4 +1,4 @@
-//! `airtcp connect`: stdin to a peer, and what it says to stdout.
+//! `airtcp connect`: sends stdin to a peer, and writes its data to stdout.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::pin::pin;
@@ -14,28 +14,29 @@ use super::args::ConnectArgs;
 use super::session::{self, Session};
 use crate::output;
 
-/// Bytes that are moved at once.
+/// Size of the buffer of each direction, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// How it went, in both directions.
+/// The report of both directions.
 #[derive(Debug, Serialize)]
 struct Report {
     local: std::net::SocketAddr,
     peer: std::net::SocketAddr,
     seconds: f64,
-    /// Each counted once.
+    /// Payload without retransmissions.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Why it ended before both directions had.
+    /// The error that ended the connection early.
     error: Option<String>,
-    /// At the end, in the words of `ss -ti`.
+    /// State at the end, with the field names of `ss -ti`.
     info: Info,
 }
 
-/// Connects, until both directions have ended; on a terminal, until the peer's has.
+/// Connects, and relays until both directions have ended; if stdin is a terminal, until the peer
+/// closes.
 ///
 /// # Errors
-/// Nobody answers, the connection breaks, stdin or stdout does.
+/// The peer does not answer; the connection, stdin or stdout fails.
 pub(crate) fn run(args: &ConnectArgs) -> anyhow::Result<()> {
     session::run("connect", &args.attach, async |session| talk(session, args).await)
 }
@@ -65,7 +66,7 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
     let mut sending = pin!(async {
         let mut stdin = BufReader::with_capacity(CHUNK, tokio::io::stdin());
         copy_buf(&mut stdin, &mut writer).await.context("sending")?;
-        // As `nc -N`: the peer hears of the end, and goes on.
+        // As `nc -N`: send a FIN, and continue to receive.
         writer.shutdown().await.context("sending")
     });
     let mut receiving = pin!(async {
@@ -76,7 +77,8 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
             Err(error) => Err(error),
         };
         match copied {
-            // Nobody reads stdout any more, as with `| head`. A connection that breaks has other errors.
+            // The reader of stdout has exited, as with `| head`. A broken connection has other
+            // error kinds.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
             copied => copied.map(|()| true).context("receiving"),
         }
@@ -87,7 +89,8 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
             receiving.await.map(drop)
         }
         received = &mut receiving => {
-            // Whoever types has seen the end, and whoever went away enough. What comes from elsewhere is still sent.
+            // Stop if stdout has no reader, or if a user types the input: the user sees that the
+            // peer has closed. Other input is still sent.
             if !received? || std::io::stdin().is_terminal() { Ok(()) } else { sending.await }
         }
     }

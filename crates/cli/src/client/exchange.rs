@@ -1,4 +1,4 @@
-//! One request over one connection.
+//! One HTTP request over one connection.
 
 use std::error::Error;
 use std::pin::pin;
@@ -19,19 +19,19 @@ use tokio::time::timeout;
 use super::heard::Heard;
 use super::url::Url;
 
-/// How often a request is sent elsewhere.
+/// The maximum number of redirections.
 pub(super) const MOST_REDIRECTS: usize = 10;
 
-/// How long a server may be silent: a bad link has its outages.
+/// How long a server may be silent; long enough for an outage of a bad link.
 pub(super) const SILENCE: Duration = Duration::from_secs(300);
 
-/// The most of a refusal's text that is read, in bytes.
+/// The maximum number of bytes that are read of the body of an error response.
 const LONGEST: usize = 4096;
 
-/// A request for `url` that leaves the connection closed.
+/// Returns a request for `url` that asks the server to close the connection.
 ///
 /// # Errors
-/// None: a URL that was read has all that a request needs.
+/// None in practice: a parsed URL is valid in a request.
 pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<Request<B>> {
     let agent = concat!("airtcp/", env!("CARGO_PKG_VERSION"));
     Ok(Request::builder()
@@ -44,11 +44,12 @@ pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<R
         .body(body)?)
 }
 
-/// Sends a request, and has the answer read. The connection comes back as it then is. The head of the answer may take as long
-/// as `silence`, if anything.
+/// Sends a request, has `read` read the response, and returns the result with the connection. If
+/// `silence` is set, it limits the time until the head of the response.
 ///
 /// # Errors
-/// The connection breaks, nothing is answered in time, the peer does not speak HTTP, and those of `read`.
+/// The connection breaks, no response arrives in time, the peer does not speak HTTP, and the errors
+/// of `read`.
 pub(super) async fn exchange<S, B, T>(
     stream: S,
     request: Request<B>,
@@ -74,7 +75,7 @@ where
         loop {
             tokio::select! {
                 outcome = &mut talk => break outcome,
-                // How it ended shows in what was read.
+                // `read` reports an error of the connection.
                 _ = &mut connection, if is_open => is_open = false,
             }
         }
@@ -89,15 +90,15 @@ fn late(silence: Duration) -> anyhow::Error {
     )
 }
 
-/// Why the transfer broke: hyper's own words, and the stack's below them.
+/// Converts an error of hyper, with its causes, to one that says that the transfer was interrupted.
 pub(super) fn broken(error: hyper::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("the transfer was interrupted")
 }
 
-/// Where else a request is to be sent, if the answer says so.
+/// Returns the target of a redirection, if `response` is one.
 ///
 /// # Errors
-/// It does not say where.
+/// The redirection has no usable Location.
 pub(super) fn redirect<B>(response: &Response<B>, from: &Url) -> anyhow::Result<Option<Url>> {
     let leads = [
         StatusCode::MOVED_PERMANENTLY,
@@ -116,19 +117,19 @@ pub(super) fn redirect<B>(response: &Response<B>, from: &Url) -> anyhow::Result<
     Ok(Some(to))
 }
 
-/// What a field of a head says.
+/// Returns a header field as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The error that an answer is, with the first line of its text.
+/// Converts an error response to an error, with the first line of its body.
 pub(super) async fn refusal(response: Response<Incoming>, url: &Url) -> anyhow::Error {
     let status = response.status();
     let body = Limited::new(response.into_body(), LONGEST).collect().await;
     let bytes = body.map(|body| body.to_bytes()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().next().unwrap_or_default().trim();
-    // A page is for a browser.
+    // HTML is for browsers.
     match line.is_empty() || line.starts_with('<') {
         true => anyhow!("{url}: {status}"),
         false => anyhow!("{url}: {status}: {line}"),

@@ -1,4 +1,4 @@
-//! `airtcp get`: a file over HTTP.
+//! `airtcp get`: downloads a file over HTTP.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,10 +26,11 @@ use crate::progress::Progress;
 use crate::services::NETWORK;
 use crate::upload::{self, WANT_REPR_DIGEST};
 
-/// Gets a file, and says how it went.
+/// Downloads a file, and prints a report.
 ///
 /// # Errors
-/// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
+/// The file cannot be written, the server does not answer, the response is an error, or the
+/// transfer is interrupted. The received data is kept.
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     let resume = if args.resume { Resume::Any } else { Resume::None };
     to_file(&args.output, &args.url, (resume, "--continue"), args.json, |sink| {
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Has `work` fetch what is at `url` into `file`, whether it goes on with a part or not, and says how it went, or how to go on.
+/// Has `work` download `url` into `file`, and prints a report. `resume` says whether a part may be
+/// resumed; if the transfer is interrupted, the error says `how` to resume it.
 ///
 /// # Errors
 /// Those of the file and of `work`.
@@ -70,35 +72,36 @@ pub(super) fn to_file(
     report.print(as_json, file.as_os_str() != "-")
 }
 
-/// What came of it.
+/// The result of a download.
 pub(super) struct Fetched {
     url: Url,
     status: StatusCode,
     course: Course,
 }
 
-/// What a request asks for beside the file.
+/// Additional header fields of a request.
 #[derive(Default)]
 pub(super) struct Asks {
-    /// Its SHA-256, without which nothing is taken.
+    /// Requests the SHA-256 of the file; responses without it are rejected.
     pub(super) is_verified: bool,
-    /// What the server is told of the network.
+    /// Describes the network to the server.
     pub(super) network: Option<HeaderValue>,
 }
 
-/// What an answer came to.
+/// The effect of a response.
 enum Step {
-    /// All is there; so many bytes came now.
+    /// The file is complete; the number is the bytes of this response.
     Done(StatusCode, u64),
     Elsewhere(Url),
-    /// Of all that is here already the server does not say what it is: it is asked for anew.
+    /// The whole file is here, but the server does not send its SHA-256 with that status: request
+    /// it again from the start.
     Anew,
 }
 
-/// Gets what is at `url` over connections that `connect` makes.
+/// Downloads `url` over connections that `connect` makes.
 ///
 /// # Errors
-/// Nobody answers, the answer is none, or the transfer breaks off.
+/// The server does not answer, the response is an error, or the transfer is interrupted.
 pub(super) async fn fetch<S>(
     connect: impl AsyncFn(&Place) -> anyhow::Result<S>,
     mut url: Url,
@@ -145,7 +148,8 @@ where
     if from > 0 {
         let value = HeaderValue::try_from(format!("bytes={from}-"))?;
         request.headers_mut().insert(RANGE, value);
-        // RFC 9110 section 13.1.5: the part, if it is of that file, or else all of another one.
+        // RFC 9110 section 13.1.5: the range, if the file is unchanged; otherwise all of the new
+        // file.
         let tag = sink.tag().and_then(|tag| HeaderValue::try_from(tag).ok());
         request.headers_mut().extend(tag.map(|tag| (IF_RANGE, tag)));
     }
@@ -155,7 +159,7 @@ where
     .await
 }
 
-/// What was asked for begins at the byte `has`.
+/// Receives the response to a request for the bytes from `has`.
 async fn receive(
     response: Response<Incoming>,
     url: &Url,
@@ -170,7 +174,7 @@ async fn receive(
     let tag = text(response.headers(), &ETAG);
     let digest = upload::digest(response.headers());
     let is_other = sink.tag().is_some_and(|own| tag != Some(own));
-    // Of a part, how long the whole is.
+    // The total length, if the response is a part.
     let mut whole = None;
     let is_unknown = is_verified && digest.is_none();
     match status {
@@ -188,7 +192,7 @@ async fn receive(
                 output::note(format_args!("note: {why}: restarting the transfer"));
                 sink.restart()?;
             }
-            // RFC 9110 section 13.1.5: a weak one does not do.
+            // RFC 9110 section 13.1.5: If-Range requires a strong tag.
             let strong = tag.filter(|tag| tag.starts_with('"'));
             sink.set_tag(strong).context("recording the transfer")?;
         }
@@ -211,7 +215,8 @@ async fn receive(
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             return match range.and_then(|range| range.length) {
-                // All had come before the transfer broke off. Few servers say here which file that is.
+                // All data had arrived before the transfer was interrupted. Few servers send the
+                // tag with this status.
                 Some(length) if length == has && (tag.is_none() || !is_other) => {
                     verify(digest, url, sink)?;
                     Ok(Step::Done(status, 0))
@@ -226,7 +231,7 @@ async fn receive(
         _ => return Err(refusal(response, url).await),
     }
     fill(response.into_body(), sink, SILENCE).await?;
-    // RFC 9110 section 15.3.7: a server may send less than it was asked for.
+    // RFC 9110 section 15.3.7: a server may send less than the requested range.
     if let Some(whole) = whole.filter(|whole| *whole != sink.length()) {
         bail!("{url} has {whole} bytes, but sent only the first {}", sink.length());
     }
@@ -234,8 +239,10 @@ async fn receive(
     Ok(Step::Done(status, sink.length() - if status == StatusCode::OK { 0 } else { has }))
 }
 
+/// Compares the SHA-256 of the received data with `digest`.
+///
 /// # Errors
-/// What has come is not of the SHA-256 that the server says: it is thrown away.
+/// They differ; the data is discarded.
 fn verify(digest: Option<String>, url: &Url, sink: &mut Sink) -> anyhow::Result<()> {
     if digest.is_some_and(|digest| digest != sink.digest()) {
         sink.discard().with_context(|| sink.name().to_string())?;
@@ -244,7 +251,7 @@ fn verify(digest: Option<String>, url: &Url, sink: &mut Sink) -> anyhow::Result<
     Ok(())
 }
 
-/// A server may be silent for so long.
+/// Writes a response's body to `sink`. The server may be silent for at most `silence`.
 async fn fill(mut body: Incoming, sink: &mut Sink, silence: Duration) -> anyhow::Result<()> {
     let before = sink.length();
     let total = body.size_hint().exact().map(|coming| before + coming);
@@ -262,9 +269,9 @@ async fn fill(mut body: Incoming, sink: &mut Sink, silence: Duration) -> anyhow:
 /// The field Content-Range (RFC 9110 section 14.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Range {
-    /// Where the part begins.
+    /// The first byte of the part.
     first: Option<u64>,
-    /// Of the whole.
+    /// The length of the whole file.
     length: Option<u64>,
 }
 
@@ -300,7 +307,7 @@ mod tests {
         let outcome = exchange(near, request, None, async |response| {
             fill(response.into_body(), &mut sink, silence).await
         });
-        // Who serves keeps its end.
+        // Keep the server's end open.
         let (outcome, _far) = tokio::join!(outcome, serving);
         let error = outcome.map(drop).unwrap_err();
         assert_eq!(error.to_string(), "no data for 0.25 s");

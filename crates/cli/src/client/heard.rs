@@ -1,4 +1,4 @@
-//! A connection that a reset ends only once all that came before it was read.
+//! A connection that reports a reset only after all data received before it was read.
 
 use std::io;
 use std::pin::Pin;
@@ -6,11 +6,13 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream whose writer never hears of a reset: the reader does, behind what arrived before it. A server that has heard
-/// enough of a request answers and resets the connection, and the answer says why.
+/// A stream that hides resets from the writer; the reader gets the error after the data that
+/// arrived before it. A server may answer before it has read all of a request and then reset the
+/// connection; the response says why.
 pub(super) struct Heard<S>(pub(super) S);
 
-/// A reset leaves the writer waiting. The reader, whom it woke, tells.
+/// Leaves the writer pending after a reset. The reset also wakes the reader, which returns the
+/// error.
 fn unless_reset<T>(polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     match polled {
         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => Poll::Pending,

@@ -1,4 +1,4 @@
-//! Asks a server how much of an interrupted upload it holds, and whether it is of this file.
+//! Asks a server how much of an interrupted upload it holds, and whether that is from this file.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -17,27 +17,28 @@ use super::url::Url;
 use crate::output;
 use crate::upload::{self, UPLOAD_COMPLETE, UPLOAD_OFFSET};
 
-/// What a server has to say of an upload.
+/// The server's response to a query about an upload.
 pub(super) enum Answer {
     Holds(Held),
     Elsewhere(Url),
 }
 
-/// What is there of it.
+/// The state of an upload on the server.
 pub(super) struct Held {
     status: StatusCode,
-    /// Bytes.
+    /// In bytes.
     length: u64,
-    /// It is the file itself.
+    /// The upload is complete.
     is_complete: bool,
-    /// The SHA-256 of that, as a value of `Repr-Digest`.
+    /// The SHA-256 of the held bytes, as a value of `Repr-Digest`.
     digest: Option<String>,
 }
 
-/// Asks what is held of an upload to `url` (the draft's section "Offset Retrieval").
+/// Asks how much of an upload to `url` the server holds (the draft's section "Offset Retrieval").
 ///
 /// # Errors
-/// Nobody answers; the server does not know of uploads that break off, or has another at this one.
+/// The server does not answer, does not support resumable uploads, or another request is writing
+/// this upload.
 pub(super) async fn ask(session: &Session, url: &Url) -> anyhow::Result<(Answer, TcpStream)> {
     let asked = url.upload();
     let stream = session.connect(url.place()).await?;
@@ -62,7 +63,8 @@ fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
         None if status == StatusCode::LOCKED => Err(anyhow!(
             "{url}: {status}: another request is writing this upload; try again in a moment"
         )),
-        // Such are the answers of those that know nothing of uploads; to others it would be of no use.
+        // Only these statuses suggest that the server does not support resumable uploads. The
+        // advice would not help with others.
         None if status.is_success()
             || matches!(
                 status,
@@ -82,31 +84,31 @@ fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
     }
 }
 
-/// Where sending begins.
+/// The position at which sending starts.
 #[derive(Default)]
 pub(super) struct Start {
-    /// Bytes that the server has.
+    /// Bytes that the server has already.
     pub(super) at: u64,
-    /// Of those.
+    /// The hash of these bytes.
     pub(super) hash: Sha256,
-    /// The SHA-256 of the whole, as a value of `Repr-Digest`, if something is gone on with.
+    /// The SHA-256 of the whole file, as a value of `Repr-Digest`, if the upload is resumed.
     pub(super) digest: Option<String>,
-    /// The server has all of it already, and answered so.
+    /// The status of the response, if the server has the whole file already.
     pub(super) done: Option<StatusCode>,
 }
 
 impl Held {
-    /// Where to go on; at the beginning, if what is held is not of `file`.
+    /// Returns where to resume: at the start, if the held bytes are not from `file`.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// Those of reading the file.
     pub(super) async fn start(self, file: &File, url: &Url) -> anyhow::Result<Start> {
         if self.length == 0 && !self.is_complete {
             return Ok(Start::default());
         }
         let file = file.try_clone()?;
         let (length, is_complete) = (self.length, self.is_complete);
-        // It takes its time, and a signal is to end it.
+        // Hashing takes long, and must not block signals.
         let start = spawn_blocking(move || self.compare(&file)).await??;
         if start.is_none() && !is_complete {
             let held = output::bytes(length);
@@ -117,7 +119,7 @@ impl Held {
         Ok(start.unwrap_or_default())
     }
 
-    /// `None`, if it is of another file.
+    /// Returns `None` if the held bytes are from another file.
     fn compare(&self, mut file: &File) -> io::Result<Option<Start>> {
         let (at, whole) = (self.length, file.metadata()?.len());
         if at > whole || self.is_complete && at < whole {
@@ -188,7 +190,7 @@ mod tests {
         {
             assert!(start(content, is_complete).is_none(), "{content:?}");
         }
-        // Nobody says what it is.
+        // The server sends no digest.
         let held = Held { status: StatusCode::OK, length: 4, is_complete: false, digest: None };
         assert!(held.compare(&file).unwrap().is_none());
     }

@@ -1,5 +1,5 @@
-//! `get`, `put` and `connect`: calls over a stack of the command's own; `quickget` and `quickserve` also over what the kernel
-//! has.
+//! `get`, `put` and `connect` run over a stack of the command's own; `quickget` and `quickserve`
+//! also run over the kernel's UDP and TCP.
 //!
 //! Not here, because there is no TLS over this stack: https.
 

@@ -17,7 +17,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The addresses of the host, as the operating system gives them, with the port.
+    /// Looks up the addresses of the host with the operating system, each with the port.
     pub(super) async fn lookup(&self) -> anyhow::Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
         let found = found.with_context(|| format!("looking up {}", self.host));
@@ -38,7 +38,7 @@ impl FromStr for Place {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match bare {
             Some(host) => host,
-            // Without brackets, nobody knows where an IPv6 address ends.
+            // Without brackets, the end of an IPv6 address is ambiguous.
             None if host.contains(':') => return Err(HELP.to_owned()),
             None => host,
         };

@@ -1,4 +1,4 @@
-//! `airtcp put`: a file over HTTP, the other way.
+//! `airtcp put`: uploads a file over HTTP.
 
 use std::fs::File;
 use std::io;
@@ -26,10 +26,10 @@ use crate::progress::Progress;
 use crate::services::FileBody;
 use crate::upload::{PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET};
 
-/// Sends a file, and says how it went.
+/// Uploads a file, and prints a report.
 ///
 /// # Errors
-/// The file cannot be read, nobody answers, the server refuses, or the transfer breaks off.
+/// The file cannot be read, the server does not answer or refuses, or the transfer is interrupted.
 pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     let name = args.file.display().to_string();
     // Opening a pipe would wait for a writer.
@@ -53,18 +53,19 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     report.print(args.json, true)
 }
 
-/// What is sent.
+/// The file to upload.
 struct Source {
     file: File,
     name: String,
-    /// Some of it was handed over, in the last request.
+    /// The last request has sent some of the file.
     is_sending: Arc<AtomicBool>,
-    /// That was answered.
+    /// The last request was answered.
     is_answered: AtomicBool,
 }
 
 impl Source {
-    /// Whether a server that keeps what breaks off has something to keep, and did not say so.
+    /// Returns whether the last request was interrupted after it had sent data, without an answer;
+    /// the server may have kept that data.
     fn is_cut(&self) -> bool {
         self.is_sending.load(Relaxed) && !self.is_answered.load(Relaxed)
     }
@@ -82,7 +83,7 @@ impl Source {
     }
 }
 
-/// What an answer came to.
+/// The effect of a response.
 enum Step {
     Done(StatusCode),
     Elsewhere(Url),
@@ -125,7 +126,7 @@ async fn send(
         let (step, stream) = exchange(stream, request, None, async |response| {
             source.is_answered.store(true, Relaxed);
             match (redirect(&response, &url)?, response.status()) {
-                // Only what goes on with an upload is sent there: another URL is what it is.
+                // Only the URL of a resumed upload has the query that is removed here.
                 (Some(other), _) if start.digest.is_some() => {
                     Ok(Step::Elsewhere(other.without_upload()))
                 }
@@ -150,8 +151,8 @@ async fn send(
     bail!("more than {MOST_REDIRECTS} redirections, the last one to {url}")
 }
 
-/// A request that sends a file from `start` on: a PUT, or what goes on with one (the draft's sections "Upgrading To
-/// Resumable Uploads" and "Upload Append").
+/// Returns a request that sends a file from `start`: a PUT, or a PATCH that appends to an upload
+/// (the draft's sections "Upgrading To Resumable Uploads" and "Upload Append").
 fn head(url: &Url, start: &Start, length: u64, body: Counted) -> anyhow::Result<Request<Counted>> {
     let mut request = match &start.digest {
         None => request(Method::PUT, url, body)?,
@@ -169,9 +170,9 @@ fn head(url: &Url, start: &Start, length: u64, body: Counted) -> anyhow::Result<
     Ok(request)
 }
 
-/// What has been handed over of a file.
+/// The bytes of the file that were passed to the connection.
 struct Sent {
-    /// Bytes, and the hash of all up to there.
+    /// The number of bytes sent by this request, and the hash of the file up to there.
     state: Mutex<(u64, Sha256)>,
     is_sending: Arc<AtomicBool>,
     progress: Progress,
@@ -200,7 +201,7 @@ impl Sent {
     }
 }
 
-/// A file's bytes, counted as they are taken.
+/// The body of a request: the bytes of a file, counted as they are sent.
 struct Counted {
     body: FileBody,
     sent: Arc<Sent>,

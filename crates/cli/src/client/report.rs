@@ -11,39 +11,39 @@ use serde_json::Value;
 
 use crate::output;
 
-/// A file that was sent or has come.
+/// A file that was uploaded or downloaded.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// What the last redirection led to.
+    /// The URL after all redirections.
     pub(super) url: String,
     pub(super) file: String,
     pub(super) status: u16,
-    /// Of the file.
+    /// Size of the file, in bytes.
     pub(super) length: u64,
     pub(super) sha256: String,
     #[serde(flatten)]
     pub(super) course: Course,
 }
 
-/// How a connection went.
+/// Statistics of a connection.
 #[derive(Debug, Serialize)]
 pub(super) struct Course {
-    /// That went over it, of the file.
+    /// Bytes of the file that this connection carried.
     pub(super) bytes: u64,
     /// From the first SYN to the last byte.
     pub(super) seconds: f64,
     pub(super) bits_per_second: u64,
-    /// Of this end, in segments or packets.
+    /// Retransmissions of this end, in segments or packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retransmissions: Option<u64>,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// At the end; of TCP over this stack in the words of `ss -ti`.
+    /// State at the end; for TCP over this stack with the field names of `ss -ti`.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) info: Value,
 }
 
-/// What a connection says of itself at its end.
+/// The state of a connection at its end.
 pub(super) struct End {
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
@@ -51,10 +51,12 @@ pub(super) struct End {
     pub(super) info: Value,
 }
 
-/// A connection that does.
+/// A connection that reports its state at the end.
 pub(super) trait Ends {
+    /// Returns the state at the end.
+    ///
     /// # Errors
-    /// What carries it is gone.
+    /// The stack or socket that carries the connection is gone.
     fn end(&self) -> anyhow::Result<End>;
 }
 
@@ -71,10 +73,10 @@ impl Ends for TcpStream {
 }
 
 impl Course {
-    /// Of `bytes` since `start`.
+    /// Returns the statistics of a transfer of `bytes` since `start`.
     ///
     /// # Errors
-    /// What carries it is gone.
+    /// The stack or socket that carries the connection is gone.
     pub(super) fn of(stream: &impl Ends, bytes: u64, start: Instant) -> anyhow::Result<Self> {
         let taken = start.elapsed();
         let End { local, peer, retransmissions, info } = stream.end()?;
@@ -94,7 +96,7 @@ fn rate(bytes: u64, taken: Duration) -> Rate {
     Rate::from_bytes_over(ByteCount(bytes), taken.max(Duration::from_nanos(1)))
 }
 
-/// In a line.
+/// The report in one line.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Course { bytes, seconds, bits_per_second, retransmissions, .. } = &self.course;
@@ -115,8 +117,9 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Prints it: the line on stderr and the checksum on stdout as `sha256sum` does, or all of it as JSON; on stderr,
-    /// where stdout has the file.
+    /// Prints the report: a line on stderr and the checksum on stdout in the format of `sha256sum`,
+    /// or all of it as JSON. Without `has_stdout`, stdout is the file, and the result goes to
+    /// stderr.
     ///
     /// # Errors
     /// Those of writing.

@@ -1,4 +1,4 @@
-//! A stack of a command's own, and calls from it.
+//! A stack of the command's own, and connections from it.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -20,35 +20,36 @@ use crate::output;
 use crate::signals::Signals;
 use crate::ss::Served;
 
-/// How long the peers have for the goodbye.
+/// How long the connections may take to close at the end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// After so long without an answer, the user is told what may be missing.
+/// The time without an answer after which a note says what may be missing.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How often it is looked whether the network says why there is none.
+/// How often the state of a connection attempt is checked for an ICMP error.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How much longer a peer is called that the network says cannot be reached: a router may have lost its way for a
-/// moment, and the stack itself goes on for minutes (RFC 9293 section 3.9.2.2, MUST-56).
+/// How much longer connecting is retried after an ICMP error: a router may have lost its route for
+/// a moment. The stack itself retries for minutes (RFC 9293 section 3.9.2.2, MUST-56).
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The most connections that are looked at: one call, and those that redirections have left.
+/// The maximum number of connections that are searched for the attempt; besides it there are only
+/// those left by redirections.
 const MOST: usize = 100;
 
-/// A stack for as long as a command runs.
+/// The stack of a running command.
 pub(super) struct Session {
-    /// What keeps a processor busy for the command, such as hashing, is not on this thread.
+    /// Work that keeps a processor busy, such as hashing, must not run on this thread.
     thread: StackThread,
     tun: String,
     addresses: Vec<Cidr>,
 }
 
 impl Session {
-    /// Opens the device, which is set up if it is new, and starts a stack on it.
+    /// Opens the device, configures it if it is new, and starts a stack on it.
     ///
     /// # Errors
-    /// The device cannot be had, or is down; what to do is said.
+    /// The device cannot be opened or configured, or is down; the text says what to do.
     pub(super) async fn start(command: &'static str, attach: &AttachArgs) -> anyhow::Result<Self> {
         let (file, config, is_new) = attach.open()?;
         let name = attach.tun.clone();
@@ -70,25 +71,25 @@ impl Session {
         Ok(Self { thread, tun: name, addresses })
     }
 
-    /// The stack.
+    /// Returns the stack.
     pub(super) const fn stack(&self) -> &Stack {
         self.thread.stack()
     }
 
-    /// Where what serves its connections belongs.
+    /// Returns the runtime for tasks that serve its connections.
     pub(super) const fn runtime(&self) -> &Handle {
         self.thread.runtime()
     }
 
-    /// Ends what serves its connections, and waits for that.
+    /// Ends these tasks, and waits for their end.
     pub(super) fn end(self) {
         self.thread.join();
     }
 
-    /// Calls the first address of a host that answers.
+    /// Connects to the first address of a host that answers.
     ///
     /// # Errors
-    /// The name has no address of a version that the stack has, or nobody answers.
+    /// The name has no address of the stack's IP versions, or none answers.
     pub(super) async fn connect(&self, place: &Place) -> anyhow::Result<TcpStream> {
         let mut failure = None;
         for address in self.resolve(place).await? {
@@ -120,7 +121,7 @@ impl Session {
             }
         };
         connected.map_err(|error| {
-            // Who says no has been reached.
+            // A peer that refuses the connection can be reached, so that the hint does not apply.
             let is_lost = error.kind() == ErrorKind::TimedOut || remote.ip().is_loopback();
             let hint = self.hint(remote.ip()).filter(|_| is_lost);
             let place = remote.to_string();
@@ -135,7 +136,8 @@ impl Session {
         })
     }
 
-    /// Waits until the network says that `remote` cannot be reached, and a while longer.
+    /// Waits for an ICMP error of the connection attempt to `remote`, prints it, and waits for
+    /// [`GRACE`].
     async fn unreachable(&self, remote: SocketAddr) -> Unreachable {
         let error = loop {
             sleep(LOOK).await;
@@ -149,15 +151,15 @@ impl Session {
         error
     }
 
-    /// What the network said last of a call that nobody has answered yet.
+    /// Returns the last ICMP error of the pending connection attempt to `remote`.
     fn soft_error(&self, remote: SocketAddr) -> Option<Unreachable> {
-        // A command has one call at a time.
+        // A command has one connection attempt at a time.
         let listed = self.stack().listing(MOST);
         let call = listed.iter().find(|one| one.peer == remote && one.state == State::SynSent);
         call.and_then(|call| call.info.as_ref()?.soft_error)
     }
 
-    /// The addresses of a host that the stack can call, as the operating system gives them.
+    /// Resolves a host with the operating system; returns the addresses of the stack's IP versions.
     async fn resolve(&self, place: &Place) -> anyhow::Result<Vec<SocketAddr>> {
         let found = place.lookup().await?;
         let has =
@@ -183,7 +185,7 @@ impl Session {
         }
     }
 
-    /// What may be in the way to an address, if anything is known to be.
+    /// Returns the probable reason why `remote` does not answer, if one is known.
     fn hint(&self, remote: IpAddr) -> Option<String> {
         let tun = &self.tun;
         if remote.is_loopback() {
@@ -216,10 +218,10 @@ impl Session {
     }
 }
 
-/// Runs `work` on a stack of its own, until it is done or this process is told to end.
+/// Runs `work` on a stack of its own until it ends or a signal arrives.
 ///
 /// # Errors
-/// Those of `work`; the stack does not start, or loses its device; the process was told to end.
+/// Those of `work`; the stack does not start or loses its device; a signal arrived.
 pub(super) fn run<T>(
     command: &'static str,
     attach: &AttachArgs,
@@ -241,7 +243,7 @@ pub(super) fn run<T>(
         session.end();
         outcome
     });
-    // Nobody waits for a line to be typed, or for a disk that hangs.
+    // Do not wait for input on stdin, nor for a disk that hangs.
     runtime.shutdown_timeout(Duration::from_millis(100));
     outcome
 }

@@ -13,52 +13,54 @@ use sha2::{Digest, Sha256};
 
 use crate::{file, output, upload};
 
-/// Bytes that are read at once.
+/// Size of a read, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// The most bytes of a tag and of a URL.
+/// The maximum size of the file with the tag and the URL, in bytes.
 const LONGEST_TAG: u64 = 1 << 16;
 
-/// Whether a part that is there is gone on with.
+/// Which existing part may be resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Resume {
     None,
-    /// If it is known to be of this URL.
+    /// One that is recorded as a part of this URL.
     Named,
-    /// Unless it is known to be of another URL.
+    /// Any, except one that is recorded as a part of another URL.
     Any,
 }
 
-/// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
+/// A file that is being received. If the transfer is interrupted, the received data remains in the
+/// part; an empty part is removed.
 #[derive(Debug)]
 pub(super) struct Sink {
     file: File,
-    /// That it has.
+    /// Bytes written so far.
     length: u64,
     hash: Sha256,
-    /// What the server calls the file that this is a part of (RFC 9110 section 8.8.3).
+    /// The entity tag of the file (RFC 9110 section 8.8.3).
     tag: Option<String>,
-    /// Where it comes from, before any redirection: a tag is of what one URL has.
+    /// The URL before any redirection, to which the tag belongs.
     url: String,
-    /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a device.
+    /// The paths of the files; `None` for stdout, a pipe or a device, which are written directly.
     places: Option<Places>,
 }
 
 #[derive(Debug)]
 struct Places {
     part: PathBuf,
-    /// Where the tag is, and on another line the URL.
+    /// The file with the tag in the first line and the URL in the second.
     tag: PathBuf,
     whole: PathBuf,
     is_moved: bool,
 }
 
 impl Sink {
-    /// Opens `FILE.part`, new or to go on with, for what is at `url`, or what `place` is if it is no file; `-` is stdout.
+    /// Opens `FILE.part`, new or to be resumed, for a download of `url`. A pipe or a device at
+    /// `place` is opened itself; `-` is stdout.
     ///
     /// # Errors
-    /// It cannot be made, is being written by somebody else, or was left by a transfer that broke off and is not to be
-    /// gone on with, or was one from elsewhere.
+    /// The file cannot be opened, another process is writing it, or a part exists that `resume`
+    /// excludes.
     pub(super) fn open(place: &Path, url: &str, resume: Resume) -> anyhow::Result<Self> {
         if place.as_os_str() == "-" {
             return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into(), url));
@@ -69,11 +71,11 @@ impl Sink {
             bail!("{name} is a directory: specify a file");
         }
         if existing.as_ref().is_some_and(|there| !there.is_file()) {
-            // Nothing may be moved to the place of a device.
+            // A rename would replace the device.
             let file = OpenOptions::new().write(true).open(place);
             return Ok(Self::direct(file.with_context(|| name.to_string())?, url));
         }
-        // What a link leads to is what is replaced.
+        // The target of a symbolic link is replaced, not the link.
         let whole = if existing.is_some() { place.canonicalize()? } else { place.to_owned() };
         let mut part = whole.clone().into_os_string();
         part.push(".part");
@@ -108,7 +110,8 @@ impl Sink {
             TryLockError::Error(error) => anyhow!("locking {name}: {error}"),
         })?;
         if let Ok(existing) = fs::metadata(&whole) {
-            // As private as what it replaces; who writes has to be able to open it again.
+            // The part is as private as the file that it replaces, but stays writable for its
+            // owner, who has to open it again to resume.
             let mode = existing.permissions().mode() & 0o777 | 0o600;
             file.set_permissions(fs::Permissions::from_mode(mode)).with_context(|| name.clone())?;
         }
@@ -124,7 +127,7 @@ impl Sink {
             tag.push(".etag");
             PathBuf::from(tag)
         };
-        // What cannot be read, or is none, is as if it was not there.
+        // A file that cannot be read or parsed counts as absent.
         let known = file::read(&tag, LONGEST_TAG).ok();
         let known = known.as_ref().and_then(|known| known.trim_end().split_once('\n'));
         if let Some((_, other)) = known.filter(|(_, other)| length > 0 && *other != url) {
@@ -141,7 +144,7 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Reads what is there already.
+    /// Hashes the existing data.
     fn take_in(&mut self) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -155,22 +158,22 @@ impl Sink {
         }
     }
 
-    /// Bytes that it has.
+    /// Returns the number of bytes written so far.
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// The name of the part; `-`, where what comes goes to its place directly.
+    /// Returns the path of the part, or `-` if data is written directly.
     pub(super) fn name(&self) -> impl Display {
         self.places.as_ref().map_or(Path::new("-"), |places| &places.part).display()
     }
 
-    /// What the server called the file when it began to come.
+    /// Returns the entity tag recorded at the start of the transfer.
     pub(super) fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// Remembers what the server calls the file that is to come, and where it comes from, also for another transfer.
+    /// Records the entity tag and the URL, also on disk for a later resumption.
     ///
     /// # Errors
     /// Those of writing.
@@ -181,13 +184,13 @@ impl Sink {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).custom_flags(O_NOFOLLOW);
         match options.open(&places.tag).and_then(|mut file| file.write_all(text.as_bytes())) {
-            // The name of the part is the longest that there can be: it is done without.
+            // `.etag` makes the name too long: the tag is not recorded on disk.
             Err(error) if error.kind() == ErrorKind::InvalidFilename => Ok(()),
             written => written,
         }
     }
 
-    /// Throws away what it has.
+    /// Discards all data.
     pub(super) fn restart(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
@@ -195,7 +198,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Throws away what it has of a file that is no use; what was written in place is there.
+    /// Discards all data of a part; data that was written directly cannot be discarded.
     pub(super) fn discard(&mut self) -> io::Result<()> {
         if self.places.is_some() {
             self.restart()?;
@@ -203,7 +206,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Appends.
+    /// Appends data.
     pub(super) fn write(&mut self, data: &[u8]) -> io::Result<()> {
         self.file.write_all(data)?;
         self.hash.update(data);
@@ -211,21 +214,21 @@ impl Sink {
         Ok(())
     }
 
-    /// The SHA-256 of what it has, as a value of `Repr-Digest`.
+    /// Returns the SHA-256 of the data, as a value of `Repr-Digest`.
     pub(super) fn digest(&self) -> String {
         upload::field(&self.hash)
     }
 
-    /// Puts it in its place, in one step, and gives its SHA-256.
+    /// Moves the part to its final path in one step, and returns the SHA-256.
     ///
     /// # Errors
-    /// It cannot be written out, or moved; then what has come stays beside its place.
+    /// The data cannot be flushed to disk, or the file not moved; the part remains.
     pub(super) fn finish(mut self) -> anyhow::Result<String> {
         if let Some(places) = &mut self.places {
             if let Ok(existing) = fs::metadata(&places.whole) {
                 self.file.set_permissions(existing.permissions())?;
             }
-            // The old file is given up only once the new one is on the disk.
+            // Replace the old file only after the new one is on disk.
             self.file.sync_all().with_context(|| places.part.display().to_string())?;
             remove(&places.tag).with_context(|| places.tag.display().to_string())?;
             fs::rename(&places.part, &places.whole)
@@ -235,7 +238,8 @@ impl Sink {
         Ok(output::hex(&self.hash.finalize_reset()))
     }
 
-    /// What to say to whom the transfer broke off, of what has come, and how to go on.
+    /// Returns the text that says how much of an interrupted transfer exists and `how` to resume
+    /// it.
     pub(super) fn left(&self, how: &str) -> Option<String> {
         let places = self.places.as_ref().filter(|_| self.length > 0)?;
         Some(format!(
@@ -258,7 +262,7 @@ impl Drop for Sink {
     }
 }
 
-/// Removes a file, if it is there; by a name that is too long, none is.
+/// Removes a file if it exists; one whose name is too long cannot exist.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
@@ -276,7 +280,7 @@ mod tests {
 
     const URL: &str = "http://a.example/b";
 
-    /// Of "0123456789".
+    /// SHA-256 of "0123456789".
     const DIGITS: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
 
     #[test]

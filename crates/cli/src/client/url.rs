@@ -1,4 +1,4 @@
-//! URLs of the scheme http (RFC 9110 section 4.2.1).
+//! URLs of the scheme http (RFC 9110 section 4.2.1) and of schemes for other transports.
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -9,21 +9,21 @@ use hyper::Uri;
 use super::place::Place;
 use crate::upload;
 
-/// What carries HTTP.
+/// The transport of HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scheme {
-    /// TCP over the stack of the command; the only one of `get` and `put`.
+    /// TCP over the command's stack; the only scheme of `get` and `put`.
     Http,
     /// RRTP over the kernel's UDP.
     Rrtp,
     /// The kernel's TCP.
     Tcp,
-    /// TCP over the stack of the command.
+    /// TCP over the command's stack.
     Airtcp,
 }
 
 impl Scheme {
-    /// As a URL begins.
+    /// Returns the scheme as written in a URL.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -56,7 +56,7 @@ impl FromStr for QuickUrl {
     }
 }
 
-/// Where a file is, without a fragment.
+/// A URL without a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Url {
     scheme: Scheme,
@@ -66,33 +66,35 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// What carries it.
+    /// Returns the scheme.
     pub(super) const fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The server.
+    /// Returns host and port of the server.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Where to listen, if it names an address.
+    /// Returns the address to listen on, if the host is an IP address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.place.host.parse().ok().map(|ip| SocketAddr::new(ip, self.place.port))
     }
 
-    /// What the server is asked for (RFC 9112 section 3.2.1).
+    /// Returns the request target (RFC 9112 section 3.2.1).
     pub(super) fn target(&self) -> &str {
         &self.target
     }
 
-    /// Where the server tells of an upload to here that broke off, and takes the rest of it.
+    /// Returns the URL at which the server reports an interrupted upload to this URL, and accepts
+    /// the rest.
     pub(super) fn upload(&self) -> Self {
         let joint = if self.target.contains('?') { '&' } else { '?' };
         Self { target: format!("{}{joint}{}", self.target, upload::QUERY), ..self.clone() }
     }
 
-    /// What that is the upload to, whether the server that led there kept the query or not.
+    /// Returns the URL without the query of [`upload`](Self::upload), which a server that redirects
+    /// may keep or drop.
     pub(super) fn without_upload(mut self) -> Self {
         let bare = self.target.strip_suffix(upload::QUERY);
         if let Some(bare) = bare.and_then(|bare| bare.strip_suffix(['?', '&'])) {
@@ -101,17 +103,17 @@ impl Url {
         self
     }
 
-    /// What the field Host has: the port only where it is not the usual one.
+    /// Returns the value of the field Host: the port is left out if it is 80.
     pub(super) fn authority(&self) -> String {
         let whole = self.place.to_string();
         whole.strip_suffix(":80").map_or(whole.clone(), str::to_owned)
     }
 
-    /// What a field Location of an answer from here leads to (RFC 3986 section 5.2, dots in the middle left to the
-    /// server).
+    /// Resolves the field Location of a response from this URL (RFC 3986 section 5.2; dot segments
+    /// are left to the server). A server that is reached over TCP may use http for the same scheme.
     ///
     /// # Errors
-    /// It is no URL, or one of another scheme. A server that is called by TCP may say http for the same.
+    /// It is not a URL, or has another scheme.
     pub(super) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
         let scheme = location.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());

@@ -25,7 +25,8 @@ pub(crate) struct CompareArgs {
     /// Link: a description (see `airtcp link --help`) or a named link
     #[arg(value_name = "LINK", value_parser = value::link)]
     link: LinkPair,
-    /// Link in the direction of the ACKs, if it differs from LINK: a description, or a named link (its uplink)
+    /// Link in the direction of the ACKs, if it differs from LINK: a description, or a named link
+    /// (its uplink)
     #[arg(long, value_name = "LINK", value_parser = value::link)]
     back: Option<LinkPair>,
     /// Combinations, separated by commas; `usual` and `all` are lists
@@ -34,8 +35,8 @@ pub(crate) struct CompareArgs {
     /// Number of seeds per combination, starting from 1; links without random elements run once
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
-    /// Simulated time per run; the first fifth is warm-up [default: 20, or longer to cover 150 RTTs of the idle
-    /// link, or 10 with a full queue]
+    /// Simulated time per run; the first fifth is warm-up [default: 20, or longer to cover 150 RTTs
+    /// of the idle link, or 10 with a full queue]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(super) seconds: Option<Duration>,
     /// Number of flows of a combination that share the link
@@ -57,7 +58,7 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Both directions of the link.
+    /// Returns both directions of the link.
     pub(super) fn link(&self) -> LinkPair {
         self.link.with_back(self.back.as_ref())
     }
@@ -75,10 +76,10 @@ fn choice(text: &str) -> Result<Several<Sender>, String> {
     Ok(list)
 }
 
-/// Of `--with`.
+/// The name of the usual combinations in `--with`.
 const USUAL: &str = "usual";
 
-/// All that `--with all` runs.
+/// Returns the combinations of `--with all`.
 pub(super) fn all() -> Vec<Sender> {
     let mut list = Several(usual());
     let others = [Combination::all(), Combination::all_judged()].concat();
@@ -96,12 +97,13 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// What is compared if nothing is asked for. A control that needs a parameter is for those who know which, and `rr`,
-/// which takes no notice of a full queue, for those who want to see that.
+/// Returns the combinations of `--with usual`. It leaves out controls that need a parameter, and
+/// the judge `rr`, which ignores a full queue.
 pub(super) fn usual() -> Vec<Sender> {
     let mut list = vec![Combination::default()];
     for detection in detections().iter().filter_map(|detection| Choice::plain(detection).ok()) {
-        // The two that find lost repairs at any receiver show what a control can do.
+        // These two detect lost retransmissions with any receiver, so that differences are due to
+        // the control.
         let is_able = ["rack", "le"].contains(&detection.entry().name);
         for control in controls().iter().filter(|control| is_able || control.name == "cubic") {
             if let Ok(control) = Choice::new(control, None) {

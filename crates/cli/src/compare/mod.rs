@@ -1,4 +1,4 @@
-//! `airtcp compare`: many combinations over one link, in virtual time, with the same seeds.
+//! `airtcp compare`: simulates combinations over one link with the same seeds.
 
 mod args;
 mod picture;
@@ -27,21 +27,22 @@ use round_trip::capacity;
 pub(crate) use args::CompareArgs;
 pub(crate) use round_trip::{RoundTrip, length};
 
-/// Of the time, what passes before bytes count.
+/// The share of a run that is not measured.
 const WARM_UP: f64 = 0.2;
 
-/// Slow start ends with twice the capacity of the link in flight, and the sender keeps the data until all losses are repaired.
+/// The buffers, in multiples of the link's capacity: slow start ends with twice the capacity in
+/// flight, and the sender keeps the data until all losses are repaired.
 const ROOM: u64 = 4;
-/// The largest buffer: a run for each core is to fit into the memory of the machine.
+/// The maximum size of a buffer: one run per core must fit into the machine's memory.
 const LARGEST: ByteCount = ByteCount::from_mib(128);
 
-/// Runs every combination, and prints what came of it.
+/// Runs every combination, and prints the results.
 ///
 /// # Errors
-/// The link cannot be had, a run makes no sense, the picture cannot be written.
+/// The link's trace cannot be read, a scenario is invalid, or the picture cannot be written.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.picture {
-        // Before all runs: an earlier picture stays until they are done.
+        // Before all runs. An existing picture is replaced only after them.
         file::check_writable(path).with_context(|| format!("--picture {}", path.display()))?;
     }
     let plan = Plan::new(args)?;
@@ -60,23 +61,24 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is run with each combination.
+/// The scenario and its parameters, for all combinations.
 struct Plan {
-    /// Its flow is still to be given a combination.
+    /// The scenario; the sender of its flow is replaced for each run.
     scenario: Scenario,
     is_random: bool,
     round_trip: RoundTrip,
-    /// What the link holds.
+    /// The capacity of the link.
     capacity: ByteCount,
     seeds: u64,
-    /// What a flow of each combination shares the link with.
+    /// The competitor of a flow of each combination.
     beside: Option<Sender>,
     shared_seeds: u64,
 }
 
 impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
-        // What is lost at random may hold a sender back or not: nothing else would end a run's growth.
+        // Without a rate, only random losses could limit the growth of a flow, and possibly nothing
+        // would.
         let link = args.link();
         if link.forth.rate == RateSpec::Unlimited && link.forth.police.is_none() {
             let what = "the link has no rate, so its capacity is unlimited: add one, for example \
@@ -89,15 +91,16 @@ impl Plan {
         let is_random = scenario.is_random() || args.with.0.iter().any(Sender::uses_seed);
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
         let beside = (args.flows == 1).then(|| cubic().into());
-        // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
+        // Shared runs take longest and do not decide the ranking: half the seeds are enough, but at
+        // least five.
         let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
         Ok(Self { scenario, is_random, round_trip, capacity, seeds, beside, shared_seeds })
     }
 
-    /// The size of buffers that do not limit a flow of `sender`, [`LARGEST`] at most, if the usual ones could: `compare`
-    /// compares senders, not buffers.
+    /// Returns the size of buffers that do not limit a flow of `sender`, at most [`LARGEST`];
+    /// `None` if the default ones do not limit it: `compare` compares senders, not buffers.
     fn buffer(&self, sender: &Sender) -> Option<ByteCount> {
-        // No option of `quickserve` and `quickget` sets those of RRTP.
+        // `quickserve` and `quickget` have no option for the buffers of RRTP.
         let Sender::Tcp(_) = sender else { return None };
         let tcp = TcpConfig::default();
         let usual = tcp.send_buffer.min(tcp.receive_buffer);
@@ -105,7 +108,8 @@ impl Plan {
         (needed > usual).then_some(needed)
     }
 
-    /// The rows, and the goodput of a flow of cubic beside another one in bit/s.
+    /// Returns the rows, and the goodput of a flow of cubic that competes with another flow of
+    /// cubic, in bit/s.
     fn run(&self, args: &CompareArgs) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
         let senders = &args.with.0;
         let is_listed = self.beside.as_ref().is_some_and(|beside| senders.contains(beside));
@@ -123,7 +127,7 @@ impl Plan {
             };
             let flows = senders.iter().map(flow).collect();
             let scenario = Scenario { flows, ..self.scenario.clone() };
-            // All seeds have the same result where nothing is drawn.
+            // Without random elements, all seeds give the same result.
             let drawn = if scenario.is_random() { seeds } else { seeds.min(1) };
             let done = |_: &RunResult| progress.advance();
             let mut runs = airtcp_sim::run_seeds(&scenario, 1..1 + drawn, args.threads, done)?;
@@ -155,13 +159,13 @@ impl Plan {
     }
 }
 
-/// The goodput of the second flow of each run in bit/s.
+/// Returns the goodput of the second flow of each run, in bit/s.
 fn goodput_beside(runs: &[RunResult]) -> Interval {
     let second = runs.iter().filter_map(|run| Some(run.flows.get(1)?.goodput));
     Interval::of(&second.collect::<Vec<_>>())
 }
 
-/// What every combination is put beside: Linux's default.
+/// The competitor of every combination: Linux's default.
 fn cubic() -> Combination {
     "rack/cubic".parse().expect("both are in the registry")
 }
@@ -180,7 +184,7 @@ fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
     let warm_up = duration.mul_f64(WARM_UP);
     let flow = FlowSpec {
         count: args.flows,
-        // All have begun when bytes begin to count, and not at the same moment.
+        // All flows start during the warm-up, at different times.
         stagger: warm_up / args.flows,
         pacing: args.pacing,
         ..FlowSpec::new(cubic().into())

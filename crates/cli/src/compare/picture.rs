@@ -1,11 +1,12 @@
-//! Each combination in a row: its goodput, its round-trip time, and what a flow of `rack/cubic` keeps beside it.
+//! Draws a row per combination: goodput, round-trip time, and the goodput of a competing flow of
+//! `rack/cubic`.
 
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Axis, Column, Dot, Dots, Scale};
 
 use super::report::{Report, Row};
 
-/// The picture of a comparison.
+/// Returns the picture of a comparison.
 pub(super) fn of(report: &Report) -> Dots {
     let (factor, unit) = report.rate_unit();
     let mut columns = vec![
@@ -35,7 +36,7 @@ fn column(label: String, hint: &str) -> Column {
     Column { axis: Axis { label, scale: Scale::Linear, range: None }, hint: hint.to_owned() }
 }
 
-/// Nothing where no run measured it.
+/// Returns `None` if no run measured the value.
 fn dot(value: &Interval, factor: f64) -> Option<Dot> {
     let (low, high) = value.bounds();
     let end = |end: f64| value.half_width.map(|_| end.max(0.0) * factor);

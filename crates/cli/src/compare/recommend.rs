@@ -7,32 +7,35 @@ use serde::Serialize;
 
 use super::report::Row;
 
-/// The least that a combination must leave to a flow of `rack/cubic`, as a share of what
-/// that flow gets beside another one of its own kind. What leaves less is not recommended.
+/// The minimum that a combination must leave to a competing flow of `rack/cubic`, as a share of
+/// what that flow gets beside another one of its kind. Combinations that leave less are not
+/// recommended.
 const LEAST_LEFT: f64 = 0.4;
 
-/// Few seeds hide large differences: what is chosen for its delay carries this part of the best, too.
+/// With few seeds, large differences can be insignificant. A combination that is chosen for its
+/// delay must also have this share of the best goodput.
 const NEAR: f64 = 0.9;
 
-/// What to take.
+/// The recommendation.
 #[derive(Serialize, Debug)]
 pub(super) struct Recommendation {
-    /// Nothing if every combination that carried something is rejected.
+    /// `None` if every combination that delivered data is rejected.
     #[serde(flatten)]
     chosen: Option<Chosen>,
-    /// Combinations with a better goodput, and why they are not recommended.
+    /// Combinations with a higher goodput, and why they are not recommended.
     #[serde(rename = "better_but_rejected")]
     rejected: Vec<Rejection>,
 }
 
-/// The combination to take.
+/// The recommended combination.
 #[derive(Serialize, PartialEq, Debug)]
 struct Chosen {
     combination: String,
     #[serde(rename = "goodput_bits_per_second")]
     goodput: f64,
     rtt_inflation: Option<f64>,
-    /// The goodput of a flow of cubic beside it, over that beside another flow of cubic.
+    /// The goodput of a competing flow of cubic, relative to its goodput beside another flow of
+    /// cubic.
     cubic_keeps_share: Option<f64>,
 }
 
@@ -51,10 +54,11 @@ enum Reason {
 }
 
 impl Recommendation {
-    /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
-    /// connections, nor starve a flow of cubic, the best one and those that may be as good; of these,
-    /// the one with the shortest mean round-trip time. `beside_itself` is the goodput of a flow of cubic
-    /// beside another one in bit/s, where that was measured. Gives nothing if no row carried anything.
+    /// Chooses among `rows`, which are sorted by goodput, best first. Combinations that flood the
+    /// queue, break connections or starve a flow of cubic are rejected. Among the best remaining
+    /// one and those not significantly worse, it takes the one with the shortest mean round-trip
+    /// time. `beside_itself` is the goodput of a flow of cubic beside another one in bit/s, if it
+    /// was measured. Returns `None` if no row delivered data.
     pub(super) fn of(rows: &[Row], beside_itself: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
             let whole = beside_itself.filter(|goodput| *goodput > 0.0)?;
@@ -101,8 +105,8 @@ impl Recommendation {
         })
     }
 
-    /// What it says to a person. `factor` and `unit` are those of rates; `beside` is
-    /// the name of the combination beside it, if there was one.
+    /// Returns the recommendation as text. `factor` and `unit` are those of rates; `beside` is the
+    /// name of the competing combination, if there was one.
     pub(super) fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
         let mut text = match &self.chosen {
             Some(chosen) => chosen.text(factor, unit, beside),
@@ -166,7 +170,8 @@ mod tests {
     use super::super::report::tests::row;
     use super::*;
 
-    /// Goodputs of two seeds, the mean round-trip time, and what a flow of cubic gets beside it.
+    /// Returns a row with the goodputs of two seeds, the mean round-trip time, and the goodput of a
+    /// competing flow of cubic.
     fn measured(name: &str, goodput: [f64; 2], rtt: f64, beside: f64) -> Row {
         let mut row = row(name, &goodput);
         row.rtt_inflation = Interval::of(&[rtt, rtt]);

@@ -10,94 +10,96 @@ use super::recommend::Recommendation;
 use super::round_trip::{RoundTrip, last_change};
 use super::{Plan, cubic, goodput_beside};
 
-/// All results.
+/// The report.
 #[derive(Serialize)]
 pub(super) struct Report {
     /// In the direction of the data, and in the other.
     pub(super) link: [String; 2],
     pub(super) seconds: f64,
-    /// Whether that is the usual length for this link, and nobody's wish.
+    /// Whether that is the default length for this link.
     #[serde(skip)]
     pub(super) is_usual_length: bool,
-    /// What passes before bytes count.
+    /// The time at the start that is not measured.
     pub(super) warm_up_seconds: f64,
-    /// Whether anything is drawn at random. Where nothing is, one seed is all there is.
+    /// Whether the runs have random elements. Without any, one seed is enough.
     pub(super) is_random: bool,
     pub(super) seeds: u64,
     pub(super) flows: u32,
-    /// What the link alone takes.
+    /// The round-trip time of the idle link.
     pub(super) base_rtt_seconds: Option<f64>,
-    /// What it takes with its queue full.
+    /// The round-trip time with a full queue.
     #[serde(skip)]
     pub(super) full_rtt_seconds: f64,
-    /// What it holds: the bandwidth-delay product and a full queue.
+    /// The capacity of the link: bandwidth-delay product plus queue.
     #[serde(skip)]
     pub(super) capacity: ByteCount,
-    /// The size of the buffers of TCP, if not the usual ones.
+    /// The size of TCP's buffers, if it is not the default.
     pub(super) buffer_bytes: Option<ByteCount>,
-    /// When it changes for the last time; zero if it never does.
+    /// The time of the link's last change; zero without changes.
     #[serde(skip)]
     pub(super) last_change_seconds: f64,
-    /// What a flow of each combination shared the link with, if one did.
+    /// The competitor in the shared runs, if there were any.
     pub(super) beside: Option<String>,
-    /// With how many seeds.
+    /// The number of seeds of the shared runs.
     #[serde(skip)]
     pub(super) shared_seeds: u64,
-    /// The best goodput first.
+    /// Sorted by goodput, best first.
     #[serde(rename = "combinations")]
     pub(super) rows: Vec<Row>,
     pub(super) recommendation: Option<Recommendation>,
-    /// How many combinations `--with all` runs, if these are the usual ones.
+    /// The number of combinations of `--with all`, if these are the usual ones.
     #[serde(skip)]
     pub(super) all: Option<usize>,
 }
 
-/// A combination: means over the seeds, with their intervals; `null` of what no run measured.
+/// The results of a combination: means over the seeds, with their intervals; `null` if no run
+/// measured a value.
 #[derive(Clone, Serialize)]
 pub(super) struct Row {
     pub(super) combination: String,
     /// Of all flows together.
     #[serde(rename = "goodput_bits_per_second")]
     pub(super) goodput: Interval,
-    /// The best goodput less this, seed by seed; nothing if nothing arrived.
+    /// The best goodput minus this one, seed by seed; `None` if no data arrived.
     #[serde(rename = "behind_best_bits_per_second")]
     behind_best: Option<Interval>,
-    /// Whether the interval of that holds zero. Nothing if nothing arrived, or if one seed has to do for many.
+    /// Whether the interval of that difference includes zero. `None` if no data arrived, or if the
+    /// link is random and there is only one seed.
     pub(super) as_good: Option<bool>,
-    /// What a flow gets of what it and one of `rack/cubic` get together.
+    /// The share of a flow in the goodput of itself and a competing flow of `rack/cubic`.
     #[serde(rename = "share_beside_cubic", serialize_with = "or_null")]
     pub(super) share: Interval,
-    /// What the flow of `rack/cubic` gets then.
+    /// The goodput of that flow of `rack/cubic`.
     #[serde(rename = "cubic_beside_bits_per_second", serialize_with = "or_null")]
     pub(super) cubic_beside: Interval,
-    /// Of the data segments sent, the share that was sent again.
+    /// Retransmissions, as a share of the data segments sent.
     #[serde(rename = "sent_again_share", serialize_with = "or_null")]
     retransmitted: Interval,
-    /// The share that was sent again without need.
+    /// Spurious retransmissions, as a share of the data segments sent.
     #[serde(rename = "spurious_share", serialize_with = "or_null")]
     pub(super) spurious: Interval,
-    /// Of the packets that came to the link, the share that its policer dropped.
+    /// Packets that the policer dropped, as a share of those that arrived at the link.
     #[serde(rename = "policed_share", serialize_with = "or_null")]
     pub(super) policed: Interval,
-    /// The share that its queue dropped.
+    /// Packets that the queue dropped, as a share of those that arrived at the link.
     #[serde(rename = "queue_dropped_share", serialize_with = "or_null")]
     pub(super) queue_dropped: Interval,
-    /// The share that the link lost or damaged.
+    /// Packets that the link lost or corrupted, as a share of those that arrived.
     #[serde(rename = "link_harmed_share", serialize_with = "or_null")]
     pub(super) link_harmed: Interval,
-    /// Of all flows together; RRTP has none to count.
+    /// Of all flows together; RRTP does not count them.
     #[serde(serialize_with = "or_null")]
     pub(super) timeouts: Interval,
     /// The mean of all samples.
     #[serde(serialize_with = "or_null")]
     rtt_seconds: Interval,
-    /// That over the link's own.
+    /// The mean round-trip time relative to that of the idle link.
     #[serde(serialize_with = "or_null")]
     pub(super) rtt_inflation: Interval,
     /// Jain's index of the flows.
     #[serde(serialize_with = "or_null")]
     pub(super) jain: Interval,
-    /// Connections of all runs that ended otherwise than they should.
+    /// Connections of all runs that did not end as they should.
     pub(super) broken_connections: u64,
     /// The goodput with each seed.
     #[serde(skip)]
@@ -108,13 +110,13 @@ fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S
     (interval.n > 0).then_some(interval).serialize(serializer)
 }
 
-/// The share of packets dropped at the queue from which on a row is marked. What probes for room loses a few per
-/// cent of its packets there, and a fifth nobody does for long that listens to losses.
+/// The share of packets dropped at the queue above which a row is marked. A sender that probes for
+/// bandwidth loses a few per cent there; only one that ignores losses loses a fifth for long.
 pub(super) const FLOOD: f64 = 0.2;
 
 impl Row {
-    /// `beside`: runs in which a flow of the combination comes first, and one of `rack/cubic` second. `base_rtt` is in
-    /// seconds.
+    /// Evaluates the runs of a combination. `beside` has the shared runs: the first flow is of the
+    /// combination, the second of `rack/cubic`. `base_rtt` is in seconds.
     pub(super) fn new(
         combination: String,
         runs: &[RunResult],
@@ -182,31 +184,32 @@ impl Row {
         }
     }
 
-    /// Whether anything arrived in the time that counts.
+    /// Returns whether any data arrived after the warm-up.
     pub(super) fn carried(&self) -> bool {
         self.goodput.mean > 0.0
     }
 
-    /// Whether its goodput may be as good as that of `best`: both ran with the same seeds.
+    /// Returns whether its goodput is not significantly below that of `best`. Both must have run
+    /// with the same seeds.
     pub(super) fn may_match(&self, best: &Self) -> bool {
         self.behind(best).bounds().0 <= 0.0
     }
 
-    /// The goodput of `best` less its own, seed by seed.
+    /// Returns the goodput of `best` minus its own, seed by seed.
     fn behind(&self, best: &Self) -> Interval {
         let behind = best.by_seed.iter().zip(&self.by_seed).map(|(best, own)| best - own);
         Interval::of(&behind.collect::<Vec<_>>())
     }
 
-    /// Whether it overfills its queue as nobody does who listens to losses.
+    /// Returns whether it overfills the queue, as only a sender that ignores losses does.
     pub(super) fn floods(&self) -> bool {
         self.queue_dropped.mean > FLOOD
     }
 }
 
 impl Report {
-    /// `beside_itself` is the goodput of a flow of cubic beside another one in bit/s, if it was
-    /// measured.
+    /// Ranks the rows, and recommends a combination. `beside_itself` is the goodput of a flow of
+    /// cubic beside another one in bit/s, if it was measured.
     pub(super) fn new(
         args: &CompareArgs,
         plan: &Plan,
@@ -238,9 +241,9 @@ impl Report {
     }
 }
 
-/// The best goodput first; those that are as good as that are marked. All ran with the same seeds, and what a seed
-/// does to the link it does to all: so their differences with each seed are looked at. Where seeds differ, one of
-/// them says nothing.
+/// Sorts the rows by goodput, best first, and marks those not significantly worse than the best.
+/// All ran with the same seeds, and a seed affects all of them in the same way, so that the
+/// differences are compared seed by seed. On a random link, one seed gives no significance.
 fn ranked(mut rows: Vec<Row>, is_random: bool) -> Vec<Row> {
     rows.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
     if let Some(best) = rows.first().cloned() {
@@ -277,7 +280,8 @@ pub(super) mod tests {
 
     #[test]
     fn differences_count_seed_by_seed_and_not_the_intervals() {
-        // Seeds differ widely, and `behind` loses a little with each of them: their intervals overlap.
+        // Seeds differ widely, so that the intervals overlap, but `behind` has a little less
+        // goodput with each seed.
         let rows = [
             row("behind", &[0.9, 4.88, 8.91]),
             row("best", &[1.0, 5.0, 9.0]),

@@ -1,4 +1,4 @@
-//! The round trip of a link, how much it holds, and how long a run has to be for it.
+//! Derives round-trip time and capacity of a link, and the length of a run from them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,28 +9,29 @@ use airtcp_types::ByteCount;
 
 use crate::value::LinkPair;
 
-/// A full packet, and an ACK with time stamps, in bytes.
+/// The size of a full packet, and of an ACK with timestamps, in bytes.
 const PACKET: ByteCount = ByteCount(1500);
 const ACK: ByteCount = ByteCount(52);
 
-/// How long a run is, and how many round trips it has of the idle link and with its queue full, at least. Slow start
-/// takes ten to twenty of them, and the way back from a reduction some dozens; both are to happen several times.
+/// The minimum length of a run, also in round trips of the idle link and with a full queue. Slow
+/// start takes ten to twenty round trips, and the recovery from a reduction some dozens; a run must
+/// have several of both.
 pub(super) const LEAST: Duration = Duration::from_secs(20);
 pub(super) const IDLE: u32 = 150;
 pub(super) const FULL: u32 = 10;
 
-/// Longer ones are for those who ask for them.
+/// The maximum default length of a run.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// What lengths are rounded up to.
+/// Lengths are rounded up to multiples of this, in seconds.
 const STEP: u64 = 10;
 
-/// What a full packet and its ACK take.
+/// The time for a full packet and its ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RoundTrip {
-    /// The delay and the rate of the idle link at the start. What is drawn at random is not in it,
-    /// nor how long a trace or an aggregation keeps packets.
+    /// Delay and serialisation time of the idle link at the start, without random delays and the
+    /// waiting times of a trace or an aggregation.
     pub(crate) idle: Duration,
-    /// That, and all that the queue in the direction of the data holds.
+    /// That, plus a full queue in the direction of the data.
     pub(crate) full: Duration,
 }
 
@@ -40,14 +41,14 @@ impl RoundTrip {
         Self { idle, full: idle.saturating_add(queue(&link.forth)) }
     }
 
-    /// How long it takes to see what the link does to a sender.
+    /// Returns how long a run must be to show the link's effect on a sender.
     fn needed(self) -> Duration {
         self.idle.saturating_mul(IDLE).max(self.full.saturating_mul(FULL))
     }
 }
 
-/// How long a run is if nothing is said. A link that changes is seen before and after: what is
-/// needed for the longer round trips of both follows the last change.
+/// Returns the default length of a run. A changing link is observed before and after: after the
+/// last change there is still the time for the longer round trips of both.
 pub(crate) fn length(link: &LinkPair) -> Duration {
     let needed = RoundTrip::of(link).needed().max(RoundTrip::of(&after(link)).needed());
     let length = needed.clamp(LEAST, LONGEST).saturating_add(last_change(link));
@@ -55,8 +56,8 @@ pub(crate) fn length(link: &LinkPair) -> Duration {
     Duration::from_secs(seconds.next_multiple_of(STEP))
 }
 
-/// What the link holds in the direction of the data: the bandwidth-delay product and a full queue. Of a link that
-/// changes, the larger one of before and after.
+/// Returns the capacity of the link in the direction of the data: bandwidth-delay product plus
+/// queue. For a changing link, the larger value of before and after.
 pub(super) fn capacity(link: &LinkPair, traces: &BTreeMap<String, Trace>) -> ByteCount {
     [link, &after(link)].map(|link| held(link, traces)).into_iter().max().unwrap_or_default()
 }
@@ -69,25 +70,25 @@ fn held(link: &LinkPair, traces: &BTreeMap<String, Trace>) -> ByteCount {
             let rate = traces.get(file).map(Trace::mean_rate).unwrap_or_default();
             rate.bytes_in(idle) + PACKET * longest_queue(&link.forth)
         }
-        // Nothing waits before a policer.
+        // A policer has no queue.
         RateSpec::Unlimited => {
             link.forth.police.map_or(ByteCount::ZERO, |police| police.rate.bytes_in(idle))
         }
     }
 }
 
-/// When the link changes for the last time; zero if it never does.
+/// Returns the time of the link's last change; zero without changes.
 pub(super) fn last_change(link: &LinkPair) -> Duration {
     let changes = link.forth.changes.iter().chain(&link.back.changes);
     changes.map(|change| change.at).max().unwrap_or_default()
 }
 
-/// The link as it is when all has changed.
+/// Returns the link after its last change.
 fn after(link: &LinkPair) -> LinkPair {
     LinkPair { forth: changed(&link.forth), back: changed(&link.back) }
 }
 
-/// A description as it is when all has changed.
+/// Returns a description after its last change.
 fn changed(spec: &LinkSpec) -> LinkSpec {
     let mut spec = spec.clone();
     for change in std::mem::take(&mut spec.changes) {
@@ -111,7 +112,7 @@ fn serialised(spec: &LinkSpec, bytes: ByteCount) -> Duration {
     }
 }
 
-/// What the longest queue takes that its discipline lets stand.
+/// Returns the time to drain the longest standing queue that the discipline allows.
 fn queue(spec: &LinkSpec) -> Duration {
     let packet = serialised(spec, PACKET) + spec.half.unwrap_or_default();
     let most = longest_queue(spec);
@@ -124,7 +125,7 @@ fn queue(spec: &LinkSpec) -> Duration {
     packet.saturating_mul(u32::try_from(packets).unwrap_or(u32::MAX))
 }
 
-/// How many full packets the queue takes.
+/// Returns the number of full packets that fit the queue.
 fn longest_queue(spec: &LinkSpec) -> u64 {
     let bytes = spec.queue.bytes.map_or(u64::MAX, |bytes| bytes.0 / PACKET.0);
     bytes.min(spec.queue.packets as u64)
@@ -160,7 +161,7 @@ mod tests {
         let trace = Trace::parse("8\n16\n").unwrap();
         let traces = BTreeMap::from([("file".to_owned(), trace)]);
         let held = |text: &str| capacity(&crate::value::link(text).unwrap(), &traces).0;
-        // 12,500 bytes are under way in 100 ms there and back.
+        // 12,500 bytes are in flight in a round trip of 100 ms.
         let steady = "rate 1mbit delay 50ms limit 10";
         assert_eq!(held(steady), 12_500 + (PACKET + ACK).0 + 15_000);
         assert_eq!(held(&format!("{steady} at 9s delay 5ms")), held(steady));
@@ -189,10 +190,10 @@ mod tests {
     #[test]
     fn a_run_has_them_after_the_last_change_too() {
         assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s loss 1%"), 40);
-        // 24 s of round trips come after the change.
+        // 24 s of round trips follow the change.
         assert_eq!(seconds("rate 10mbit delay 80ms limit 85"), 30);
         assert_eq!(seconds("rate 10mbit delay 80ms limit 85 at 12s loss 1%"), 40);
-        // They are as long as the longer ones of before and after.
+        // The longer round trip of before and after counts.
         assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s delay 80ms"), 40);
         // A queue of 85 packets takes 10.2 s at the new rate.
         assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s rate 100kbit"), 120);

@@ -1,4 +1,4 @@
-//! The comparison as a person reads it: a table that fits a terminal, and what its columns mean.
+//! Formats the comparison: a table that fits a terminal, and explanations of its columns.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use super::round_trip::{FULL, IDLE, LEAST};
 use crate::output;
 use crate::table::{fitting, link_lines, mean, rate_unit, shown, table, wrapped};
 
-/// What of the runs beside another flow has room in the table.
+/// The results of the shared runs that fit the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
-    /// There were none.
+    /// There were no shared runs.
     Nothing,
     /// The share.
     Share,
-    /// What the other keeps, too.
+    /// The share, and the competitor's goodput.
     Both,
-    /// And the interval of the share.
+    /// The same, with the interval of the share.
     Whole,
 }
 
@@ -52,7 +52,7 @@ impl Report {
         format!("{} s of virtual time, {flows}, {spread}", self.seconds)
     }
 
-    /// With all that there is room for.
+    /// Returns the widest table that fits.
     fn table(&self) -> (String, Beside) {
         match self.beside {
             None => fitting(Beside::Nothing, &[], |layout| self.table_with(layout)),
@@ -74,12 +74,12 @@ impl Report {
         table(header, 1, self.rows.iter().map(|row| self.cells(row, beside, factor)))
     }
 
-    /// The unit of all rates, and the factor from bit/s to it.
+    /// Returns the unit of all rates, and the factor that converts bit/s to it.
     pub(super) fn rate_unit(&self) -> (f64, &'static str) {
         rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean))
     }
 
-    /// `factor`: from bit/s to the unit of all.
+    /// Returns the cells of a row. `factor` converts bit/s to the unit of rates.
     fn cells(&self, row: &Row, beside: Beside, factor: f64) -> Vec<String> {
         let star = if self.is_starred(row) { "*" } else { " " };
         let flood = if row.floods() { " !" } else { "" };
@@ -108,12 +108,13 @@ impl Report {
         cells
     }
 
-    /// Whether packets were dropped by a policer.
+    /// Returns whether a policer dropped packets.
     fn polices(&self) -> bool {
         self.rows.iter().any(|row| row.policed.mean > 0.0)
     }
 
-    /// Where there is no chance, the order says it all.
+    /// Returns whether a row is marked. Without random elements, the order is exact and needs no
+    /// marks.
     fn is_starred(&self, row: &Row) -> bool {
         self.is_random && row.as_good == Some(true)
     }
@@ -178,7 +179,8 @@ impl Report {
         notes
     }
 
-    /// What tells more of them apart, if that is most of them.
+    /// Returns how to separate the rows further, if most are not significantly different from the
+    /// best.
     fn hint(&self) -> Option<String> {
         if self.is_random && self.seeds == 1 {
             return Some("One seed gives no ranking: use --seeds 10".to_owned());
@@ -195,7 +197,7 @@ impl Report {
         })
     }
 
-    /// The note about the buffers of real hosts.
+    /// Returns the note about the buffers of real hosts.
     fn buffers(&self) -> Option<String> {
         let usual = TcpConfig::default();
         self.buffer_bytes.map(|buffer| {

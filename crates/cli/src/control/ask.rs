@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Answer;
 
-/// How long an answer may take.
+/// The maximum time until a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to a control socket.
@@ -22,7 +22,7 @@ pub(crate) struct Asker {
     name: String,
 }
 
-/// No socket, or one that nobody listens on any more.
+/// The error of a socket that does not exist, or that no process listens on.
 #[derive(Debug)]
 pub(crate) struct NobodyThere(String);
 
@@ -35,7 +35,7 @@ impl fmt::Display for NobodyThere {
 impl Error for NobodyThere {}
 
 impl Asker {
-    /// Connects.
+    /// Connects to a control socket.
     ///
     /// # Errors
     /// [`NobodyThere`]; the kernel refuses.
@@ -55,10 +55,10 @@ impl Asker {
         Ok(Self { stream: BufReader::new(stream), name })
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the response.
     ///
     /// # Errors
-    /// None comes, or what the other end refuses.
+    /// No response arrives, or the process rejects the request.
     pub(crate) fn ask(&mut self, request: &impl Serialize) -> anyhow::Result<Value> {
         let name = &self.name;
         let mut line = serde_json::to_string(request)?;

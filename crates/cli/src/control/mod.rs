@@ -1,7 +1,7 @@
 //! A control socket: a Unix socket that queries and changes a running command.
 //!
-//! Whoever connects writes a line of JSON for each request, `{"command": "status"}`, and reads one for its answer,
-//! `{"ok": ...}` or `{"error": "why"}`.
+//! A client writes each request as a line of JSON, `{"command": "status"}`, and reads a line with
+//! its response, `{"ok": ...}` or `{"error": "why"}`.
 
 mod ask;
 mod server;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) use ask::{Asker, NobodyThere};
 pub(crate) use server::{Control, asked};
 
-/// An answer as it is written.
+/// A response, as written to the socket.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {

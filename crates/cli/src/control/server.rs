@@ -20,16 +20,16 @@ use tokio::time::timeout;
 
 use super::Answer;
 
-/// The longest request.
+/// The maximum length of a request, in bytes.
 const LONGEST: u64 = 4096;
-/// How long somebody who is connected may say nothing.
+/// How long a client may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Who waits for an answer at a time; others wait for their turn.
+/// The number of requests that wait for the command; further ones wait at the socket.
 const WAITING: usize = 16;
-/// Who may wait to be connected at a time.
+/// The accept backlog.
 const BACKLOG: u32 = 128;
 
-/// A request that somebody waits for the answer to.
+/// A request whose client waits for the response.
 #[derive(Debug)]
 pub(crate) struct Ask<R> {
     pub(crate) request: R,
@@ -37,9 +37,9 @@ pub(crate) struct Ask<R> {
 }
 
 impl<R> Ask<R> {
-    /// Gives the answer.
+    /// Sends the response.
     pub(crate) fn answer(self, answer: anyhow::Result<Value>) {
-        // Whoever asked may have gone.
+        // The client may have closed the connection.
         let _ = self.reply.send(match answer {
             Ok(value) => Answer::Ok(value),
             Err(error) => Answer::Error(error.to_string()),
@@ -47,7 +47,7 @@ impl<R> Ask<R> {
     }
 }
 
-/// A socket that is listened on. Its file goes with it.
+/// A listening socket. Its file is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Control<R> {
     path: PathBuf,
@@ -57,10 +57,11 @@ pub(crate) struct Control<R> {
 }
 
 impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
-    /// Listens on `path`, which its owner and group may use. Who does not know how to ask is shown the `example`. A socket that nobody listens on any more is taken over.
+    /// Listens on `path`, which its owner and group may use. Invalid requests are answered with the
+    /// `example`. A socket that no process listens on is replaced.
     ///
     /// # Errors
-    /// Somebody else listens there; the file cannot be made.
+    /// Another process listens there; the file cannot be created.
     pub(crate) fn open(path: &Path, example: R) -> anyhow::Result<Self> {
         let example = serde_json::to_string(&example)?;
         let name = path.display();
@@ -88,7 +89,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
         })?;
         let mode = fs::Permissions::from_mode(0o660);
         fs::set_permissions(path, mode).with_context(|| format!("--control {name}"))?;
-        // Nobody can have connected before: whatever the umask, only those who may are heard.
+        // Listen only now: with any umask, no client could connect before the mode was set.
         let listener = socket.listen(BACKLOG).with_context(|| format!("--control {name}"))?;
         let (sender, asks) = mpsc::channel(WAITING);
         let accepts = tokio::spawn(accept(listener, sender, example.into()));
@@ -99,7 +100,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
 impl<R> Drop for Control<R> {
     fn drop(&mut self) {
         self.accepts.abort();
-        // If it is still this one's.
+        // Another process may have replaced the file.
         if self.inode.is_some() && inode(&self.path) == self.inode {
             let _ = fs::remove_file(&self.path);
         }
@@ -110,7 +111,7 @@ fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|there| there.ino())
 }
 
-/// The next request; never, where there is no socket.
+/// Waits for the next request; forever without a socket.
 pub(crate) async fn asked<R>(control: Option<&mut Control<R>>) -> Ask<R> {
     if let Some(control) = control
         && let Some(ask) = control.asks.recv().await
@@ -129,7 +130,7 @@ async fn accept<R: DeserializeOwned + Send + 'static>(
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(talk(stream, asks.clone(), example.clone()))),
             Err(error) => {
-                // Out of descriptors, for the most part: others have to go first.
+                // Usually the process has no free descriptors: wait until others are closed.
                 tracing::warn!(%error, "the control socket");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -137,7 +138,8 @@ async fn accept<R: DeserializeOwned + Send + 'static>(
     }
 }
 
-/// Answers request after request, until the other end is gone, is silent, or says something too long.
+/// Answers the requests of a client until it closes the connection, is silent, or sends a line that
+/// is too long.
 async fn talk<R: DeserializeOwned>(
     stream: UnixStream,
     asks: mpsc::Sender<Ask<R>>,

@@ -1,4 +1,4 @@
-//! The file that is sent, and the one that arrives. Neither has a name: nothing stays behind.
+//! The sample file of the demo, and the received file. Both are nameless, so that nothing remains.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::output;
 
-/// The file's content, for every run the same.
+/// The seed of the file's content, the same for every run.
 const SEED: u64 = 2;
 
 const CHUNK: usize = 1 << 20;
@@ -25,7 +25,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Makes one of `size` bytes in the directory for temporary files.
+    /// Creates a sample of `size` bytes in the directory for temporary files.
     ///
     /// # Errors
     /// It cannot be written there.
@@ -47,20 +47,20 @@ impl Sample {
         Ok(Self { file, size, sha256: output::hex(&hash.finalize()) })
     }
 
-    /// How long it is.
+    /// Returns the size.
     pub(super) const fn size(&self) -> ByteCount {
         self.size
     }
 
-    /// Its digest, in hexadecimal digits.
+    /// Returns the SHA-256 in hexadecimal digits.
     pub(super) fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// A reader from its beginning, which shares no position with others.
+    /// Returns a reader from the start, with a position of its own.
     ///
     /// # Errors
-    /// The process is out of descriptors.
+    /// The process has no free descriptors.
     pub(super) fn reader(&self) -> io::Result<Reader> {
         Ok(Reader { file: self.file.try_clone()?, position: 0 })
     }
@@ -81,10 +81,10 @@ impl Read for Reader {
     }
 }
 
-/// A new file without a name.
+/// Creates a file without a name.
 ///
 /// # Errors
-/// There is no directory for temporary files, or no room in it.
+/// The directory for temporary files does not exist or is full.
 pub(super) fn nameless() -> anyhow::Result<File> {
     tempfile::tempfile().with_context(|| {
         format!(
@@ -94,7 +94,7 @@ pub(super) fn nameless() -> anyhow::Result<File> {
     })
 }
 
-/// The length of `file` and its digest in hexadecimal digits.
+/// Returns the length and the SHA-256 of `file`, in hexadecimal digits.
 ///
 /// # Errors
 /// It cannot be read.

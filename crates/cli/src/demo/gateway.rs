@@ -1,7 +1,8 @@
 //! `airtcp demo --gateway`: curl downloads over a lossy link, directly and through two gateways.
 //!
-//! Packets are real, and curl and the server use the kernel's TCP. The gateways are this program, started as a user starts
-//! it: `airtcp gateway far` and `airtcp gateway near`, each in the network namespace of its machine.
+//! Packets are real, and curl and the server use the kernel's TCP. The gateways are this program,
+//! started as a user starts it: `airtcp gateway far` and `airtcp gateway near`, each in the network
+//! namespace of its machine.
 
 use std::fmt;
 use std::fs::File;
@@ -25,32 +26,34 @@ use crate::output;
 use crate::table::{link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 
-/// The kernel's controls that the server sends with when nothing carries; those it does not have are left out.
+/// The kernel's congestion controls of the server in direct downloads; those that the kernel lacks
+/// are skipped.
 const DIRECT: [&str; 2] = ["cubic", "bbr"];
-/// Of the server that is carried: the usual default of Linux.
+/// The server's congestion control in the download through the gateways: Linux's default.
 const CARRIED: &str = "cubic";
-/// The cable between the far gateway and the server.
+/// The network between the far gateway and the server.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 81, 0, 2));
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 81, 0, 1));
-/// Where the near gateway's proxy listens.
+/// The listening address of the near gateway's proxy.
 const PROXY: &str = "127.0.0.1:1080";
-/// How long the gateways may take to find each other.
+/// How long the gateways may take to connect.
 const START: Duration = Duration::from_secs(20);
-/// How often it is tried.
+/// The interval between attempts.
 const AGAIN: Duration = Duration::from_millis(200);
-/// What the server sends at a time.
+/// Size of a write of the server, in bytes.
 const CHUNK: usize = 64 * 1024;
-/// The longest request that it reads.
+/// The maximum length of a request to the server, in bytes.
 const REQUEST: u64 = 16 * 1024;
 /// The exit code of a curl that `--max-time` ended.
 const TIMED_OUT: i32 = 28;
 
-/// Downloads by each way, and prints how much came.
+/// Downloads directly and through the gateways, and prints the results.
 ///
 /// # Errors
-/// There are no network namespaces to be had, curl is missing, the gateways do not start, or a download fails.
+/// Network namespaces are unavailable, curl is missing, the gateways do not start, or a download
+/// fails.
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    // First of all: it fails once threads run.
+    // Before anything else: a process with several threads cannot enter a user namespace.
     airtcp_testbed::enter_user_namespace_if_needed()
         .and_then(|()| requirements())
         .context("--gateway sends real packets")?;
@@ -88,19 +91,19 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.json { output::print_json(&report) } else { output::print(&report.to_string()) }
 }
 
-/// A machine with programs, the lossy link, a machine at its other end, and a server behind that.
+/// The client's machine, the lossy link, the machine at its other end, and the server behind that.
 struct Machines {
     link: Dumbbell,
     server: Namespace,
 }
 
-/// What is stopped when the demonstration ends, in whatever way.
+/// Child processes that are killed when this is dropped.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // An error says that it has ended.
+            // An error means that the process has already exited.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -110,7 +113,7 @@ impl Drop for Running {
 impl Machines {
     fn build(args: &DemoArgs) -> anyhow::Result<Self> {
         let LinkPair { forth, back } = args.link();
-        // What is downloaded goes from the right to the left.
+        // Downloads go from right to left.
         let link = Link::new(&back, &forth)?;
         let link = Dumbbell::build(Plan::new(Host::Kernel, link, Host::Kernel))?;
         let server = Namespace::new()?;
@@ -126,7 +129,7 @@ impl Machines {
         Ok(Self { link, server })
     }
 
-    /// Starts a server that sends as long as somebody listens, and gives its address.
+    /// Starts a server that sends until the client closes, and returns its address.
     fn serve(&self, congestion: &'static str) -> anyhow::Result<SocketAddr> {
         let (listener, at) = self.server.run(move || {
             let listener = peer::listen((SERVER, 0).into(), Some(congestion))?;
@@ -185,7 +188,7 @@ impl Machines {
         }
     }
 
-    /// Waits until the gateways have found each other.
+    /// Waits until the gateways are connected.
     fn until_carried(&self, at: SocketAddr) -> anyhow::Result<()> {
         let began = Instant::now();
         while began.elapsed() < START {
@@ -197,7 +200,7 @@ impl Machines {
         bail!("the gateways did not find each other within {} s", START.as_secs())
     }
 
-    /// Downloads for so long.
+    /// Downloads for `time`.
     fn curl(
         &self,
         at: SocketAddr,
@@ -218,7 +221,7 @@ impl Machines {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.link.left().namespace().spawn_child(command);
         let done = child.context("starting curl; is it installed?")?.wait_with_output()?;
-        // It is stopped by its time.
+        // `--max-time` normally ends the download.
         if !done.status.success() && done.status.code() != Some(TIMED_OUT) {
             bail!("{}", String::from_utf8_lossy(&done.stderr).trim());
         }
@@ -239,7 +242,7 @@ async fn serve(listener: TcpListener) {
     }
 }
 
-/// Answers a request with more than anybody waits for.
+/// Answers a request with an endless body.
 async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     let mut request = Vec::new();
     let (reader, mut writer) = stream.split();
@@ -253,11 +256,11 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// What curl says of a download.
+/// The statistics of a download from curl.
 #[derive(Clone, Copy, Debug)]
 struct Download {
     bytes: f64,
-    /// Seconds until the first byte of the answer.
+    /// Seconds until the first byte of the response.
     first: f64,
     total: f64,
 }
@@ -273,7 +276,7 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct Row {
     way: String,
-    /// Bit/s from the first byte of the answer on.
+    /// In bit/s, from the first byte of the response.
     goodput: f64,
     bytes: f64,
     /// Seconds until the first byte.

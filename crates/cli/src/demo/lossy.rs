@@ -1,9 +1,9 @@
-//! `airtcp demo --lossy`: combinations of this stack and the kernel's congestion controls over the
-//! same bad link, with a picture of all, and a trace of the first.
+//! `airtcp demo --lossy`: runs combinations of this stack and the kernel's congestion controls over
+//! the same lossy link, draws all of them, and records a trace of the first.
 //!
-//! Each sender has the link to itself, for the same time, and the link is made anew for it with the same
-//! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network namespaces. Where
-//! there are none to be had, this stack's combinations alone send, in the simulator.
+//! Each sender has the link to itself for the same time; the link is created anew with the same
+//! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network
+//! namespaces. If namespaces are unavailable, only this stack's combinations run, in the simulator.
 
 use std::fmt;
 use std::fs;
@@ -34,22 +34,23 @@ use crate::record::{self, Recording};
 use crate::table::{fitting, link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 
-/// What the kernel may send with; those it does not have are left out.
+/// The kernel's congestion controls; those that the kernel lacks are skipped.
 const KERNEL: [&str; 3] = ["reno", "cubic", "bbr"];
-/// Of the time, what passes before bytes count.
+/// The share of a transfer that is not measured.
 const WARM_UP: f64 = 0.2;
-/// A transfer of fewer round trips shows little beside slow start.
+/// A transfer of fewer round trips shows little beyond slow start.
 const FEW: f64 = 30.0;
-/// A link that is later than this share of its round trip, and than this time, is not the one described.
+/// A link that delivers packets later than this share of its round trip, and than this time, does
+/// not match its description.
 const LATE: f64 = 0.1;
 const LEAST_LATE: Duration = Duration::from_millis(1);
 
-/// Runs every sender, and prints what became of it.
+/// Runs every sender, and prints the results.
 ///
 /// # Errors
-/// A transfer broke; the trace cannot be written.
+/// A transfer fails; the trace cannot be written.
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    // First of all: it fails once threads run.
+    // Before anything else: a process with several threads cannot enter a user namespace.
     let real = airtcp_testbed::enter_user_namespace_if_needed().and_then(|()| requirements());
     let directory = directory(args)?;
     let mut report = Report::new(args);
@@ -83,7 +84,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What to say of a time that is short for the link.
+/// Returns a warning if the time is short for the link.
 fn too_short(time: Duration, link: &LinkPair) -> Option<String> {
     let trips = time.as_secs_f64() / RoundTrip::of(link).idle.as_secs_f64();
     (trips < FEW).then(|| {
@@ -148,14 +149,14 @@ fn over_packets(
     Ok(())
 }
 
-/// What of ours sends: the combination of the flags, which is drawn, and those beside it.
+/// Returns this stack's combinations: the one of the flags, which is traced, and those of `--with`.
 fn combinations(args: &DemoArgs) -> anyhow::Result<Vec<Combination>> {
     let first = args.sender.combination()?;
     let others = args.with.0.iter().filter(|other| **other != first).cloned();
     Ok(std::iter::once(first.clone()).chain(others.collect::<Vec<_>>()).collect())
 }
 
-/// One sender on a link of its own.
+/// Runs one sender on a new link.
 fn send(
     args: &DemoArgs,
     runtime: &Runtime,
@@ -206,7 +207,7 @@ fn send(
     })
 }
 
-/// What of ours sends in the simulator, each on a link of its own.
+/// Runs this stack's combinations in the simulator, each on a new link.
 fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyhow::Result<()> {
     for (index, combination) in combinations(args)?.into_iter().enumerate() {
         let LinkPair { forth, back } = args.link();
@@ -244,13 +245,13 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// All results.
+/// The report.
 #[derive(Debug, Serialize)]
 struct Report {
     /// In the sender's direction, and in the other.
     link: [String; 2],
     seconds: f64,
-    /// Why there are no packets but simulated ones.
+    /// The reason why packets are only simulated.
     simulated: Option<String>,
     #[serde(rename = "senders")]
     rows: Vec<Row>,
@@ -258,13 +259,13 @@ struct Report {
     files: Vec<PathBuf>,
 }
 
-/// One sender.
+/// The results of a sender.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     sender: String,
-    /// Payload, in bit/s, once the warm-up is over.
+    /// Payload in bit/s, after the warm-up.
     goodput: u64,
-    /// With data, those sent again included.
+    /// Data segments, including retransmissions.
     segments: u64,
     /// In segments.
     retransmissions: u64,
@@ -272,15 +273,15 @@ struct Row {
     /// The mean, in seconds.
     rtt: Option<f64>,
     smallest_rtt: Option<f64>,
-    /// Packets of its direction that the link lost.
+    /// Packets in its direction that the link lost.
     lost: u64,
-    /// Packets of its direction that its policer dropped.
+    /// Packets in its direction that the policer dropped.
     policed: u64,
-    /// Packets of its direction that its queue dropped.
+    /// Packets in its direction that the queue dropped.
     queue_dropped: u64,
-    /// Seconds that 99 % of the link's packets were not later than, with real packets.
+    /// 99 % of the packets left the link at most this late, in seconds; only with real packets.
     lateness: Option<f64>,
-    /// When how many bytes had been acknowledged.
+    /// Times, and the bytes acknowledged by then.
     #[serde(skip)]
     progress: Vec<(Instant, u64)>,
 }
@@ -305,7 +306,8 @@ impl Row {
         }
     }
 
-    /// `factor`: from bit/s to the unit of all; `smallest_rtt`: of all senders.
+    /// Returns the cells of the row. `factor` converts bit/s to the unit of rates; `smallest_rtt`
+    /// is that of all senders.
     fn cells(&self, factor: f64, smallest_rtt: f64) -> [String; 9] {
         let again = 100.0 * self.retransmissions as f64 / self.segments.max(1) as f64;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -335,7 +337,7 @@ impl Report {
         }
     }
 
-    /// What to say of senders whose link was late.
+    /// Returns a warning about senders whose link was late.
     fn lateness(&self, link: &LinkPair) -> Option<String> {
         let most = RoundTrip::of(link).idle.mul_f64(LATE).max(LEAST_LATE).as_secs_f64();
         let late = self.rows.iter().filter(|row| row.lateness.is_some_and(|late| late > most));
@@ -352,7 +354,7 @@ impl Report {
         })
     }
 
-    /// Of a trace.
+    /// Returns the title of a trace.
     fn title(&self, sender: &str) -> String {
         format!("{sender} over {}", self.link[0])
     }
@@ -361,7 +363,7 @@ impl Report {
         self.files = written.files;
     }
 
-    /// What had been acknowledged when, of each sender.
+    /// Draws the acknowledged bytes of each sender over time.
     fn figure(&self) -> Figure {
         let axis =
             |label: &str| Axis { label: label.to_owned(), scale: Scale::Linear, range: None };
@@ -387,14 +389,14 @@ impl Report {
         }
     }
 
-    /// The command that compares senders over this link.
+    /// Returns the command that compares senders over this link.
     fn compare(&self) -> String {
         let [forth, back] = &self.link;
         let back = if forth == back { String::new() } else { format!(" --back \"{back}\"") };
         format!("airtcp compare \"{forth}\"{back}")
     }
 
-    /// The pictures among the files.
+    /// Returns the pictures among the files.
     fn pictures(&self) -> impl Iterator<Item = &PathBuf> {
         self.files
             .iter()
@@ -402,7 +404,7 @@ impl Report {
     }
 }
 
-/// As a table, in the order in which they sent: one run ranks nobody.
+/// A table in the order of the runs: one run is not enough to rank senders.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = &self.rows;

@@ -1,4 +1,4 @@
-//! Measures a sender, of any stack, by its packets: data segments, and round-trip times.
+//! Measures the data segments and round-trip times of a sender of any stack from its packets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,20 +8,21 @@ use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet, SeqNumber};
 use airtcp_wire::{ip, tcp};
 
-/// Clock values that wait for their echo. At a millisecond each, these are minutes.
+/// The maximum number of remembered clock values. At a millisecond each, these are minutes.
 const MOST: usize = 1 << 18;
-/// Between two looks at what was acknowledged.
+/// The minimum interval between two points of the progress.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Watches the left host of a dumbbell, which sends, and shows everything to who else wants to see it.
+/// Observes the left host of a dumbbell, which sends, and passes all packets and events on to
+/// another observer.
 #[derive(Default)]
 pub(super) struct Meter {
     other: Option<Arc<Mutex<dyn Observer + Send>>>,
     data: u64,
-    /// When each value of the sender's clock first left.
+    /// The time at which each value of the sender's clock was first sent.
     left: BTreeMap<u32, Instant>,
     acknowledged: Option<SeqNumber>,
-    /// Bytes that were acknowledged since the first ACK, and when, at most every [`LOOK`].
+    /// Bytes acknowledged since the first ACK, and when; points are at least [`LOOK`] apart.
     progress: Vec<(Instant, u64)>,
     bytes: u64,
     samples: u32,
@@ -34,20 +35,20 @@ impl Meter {
         Self { other, ..Self::default() }
     }
 
-    /// Segments with data that left, those sent again included.
+    /// Returns the number of data segments sent, including retransmissions.
     pub(super) const fn data_segments(&self) -> u64 {
         self.data
     }
 
-    /// The mean round-trip time and the smallest.
+    /// Returns the mean and the smallest round-trip time.
     ///
-    /// As RFC 7323 section 4.1 has it, an ACK of new data tells the time since its echo left; what is finer than
-    /// the sender's clock is lost.
+    /// An ACK of new data gives a sample: the time since the echoed clock value was first sent (RFC
+    /// 7323 section 4.1). The resolution is that of the sender's clock.
     pub(super) fn rtt(&self) -> Option<(Duration, Duration)> {
         Some((self.sum.checked_div(self.samples)?, self.smallest?))
     }
 
-    /// When how many bytes had been acknowledged.
+    /// Returns times, and the bytes acknowledged by then.
     pub(super) fn progress(&self) -> &[(Instant, u64)] {
         &self.progress
     }
@@ -73,13 +74,13 @@ impl Meter {
         Some(())
     }
 
-    /// Counts what an ACK acknowledges, and tells whether that is anything new.
+    /// Counts the acknowledged bytes, and returns whether there are new ones.
     fn is_new(&mut self, now: Instant, ack: SeqNumber) -> bool {
         let news = self.acknowledged.map_or(1, |before| ack.distance(before));
         if news <= 0 {
             return false;
         }
-        // The first one acknowledges the SYN.
+        // The first ACK acknowledges the SYN.
         self.bytes += if self.acknowledged.is_some() { u64::from(news.unsigned_abs()) } else { 0 };
         self.acknowledged = Some(ack);
         if self.progress.last().is_none_or(|(last, _)| now.since(*last) >= LOOK) {
@@ -142,12 +143,12 @@ mod tests {
         see(10, Crossing::Out, 1, (500, 0), 100);
         see(20, Crossing::Out, 1, (510, 0), 100);
         see(50, Crossing::In, 100, (9, 500), 0);
-        // A duplicate, an unknown echo, and one that wraps.
+        // A duplicate ACK, an unknown echo, and an ACK that wraps.
         see(60, Crossing::In, 100, (9, 500), 0);
         see(60, Crossing::In, 200, (9, 501), 0);
         see(80, Crossing::In, 207, (9, 510), 0);
         assert_eq!(meter.data_segments(), 2);
-        // Those within 20 ms of the last look are left out.
+        // Points within 20 ms of the last one are left out.
         assert_eq!(
             meter.progress(),
             [(Instant::from_millis(50), 0), (Instant::from_millis(80), 107)]

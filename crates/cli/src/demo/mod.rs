@@ -1,8 +1,8 @@
-//! `airtcp demo`: a file crosses between the Linux kernel and this stack, each way, each version of
-//! IP, and is compared at the other end.
+//! `airtcp demo`: transfers a file between the Linux kernel and this stack, in both directions and
+//! over both IP versions, and verifies it.
 //!
-//! Everything happens in a network namespace of its own, on a TUN device that is gone with this
-//! process. Where there is none to be had, two stacks talk over a device in memory.
+//! The TUN device is in a network namespace of its own and is removed with this process. If
+//! namespaces are unavailable, two stacks exchange the file over a device in memory.
 
 mod file;
 mod gateway;
@@ -29,14 +29,14 @@ use network::Network;
 use report::{Report, Row};
 use transfer::Course;
 
-/// A transfer that takes longer than this, and than this rate would, has stalled.
+/// The time limit of a transfer is the longer of this and the time at this rate.
 const LEAST_TIME: Duration = Duration::from_secs(20);
 const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// Runs the transfers and prints the results.
+/// Runs the transfers, and prints the results.
 ///
 /// # Errors
-/// A transfer broke, or what arrived is not what was sent.
+/// A transfer fails, or the received file differs from the sent one.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.lossy {
         return lossy::run(args);
@@ -47,14 +47,15 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.radio.is_some() {
         return radio::run(args);
     }
-    // First of all: it fails once threads run.
+    // Before anything else: a process with several threads cannot enter a user namespace.
     let tun = airtcp_testbed::enter_user_namespace_if_needed()
         .map_err(anyhow::Error::from)
         .and_then(|()| network::Tun::new(&args.sender));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let reason = match tun {
         Ok(tun) => {
-            // The namespace ends here, outside of the runtime, which its thread must not block.
+            // The namespace is dropped here, outside of the runtime, because joining its thread
+            // blocks.
             let (namespace, file) = tun.into_parts();
             return runtime.block_on(async {
                 let network = Network::with_kernel(&namespace, file, args)?;
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Where the trace and the pictures of a demonstration go.
+/// Returns the directory for the trace and the pictures of a demonstration.
 fn directory(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     match &args.trace {
         Some(directory) => Ok(directory.clone()),

@@ -1,4 +1,4 @@
-//! Two ends and what is between them.
+//! The two ends of the demo and the network between them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -20,24 +20,25 @@ use crate::record::{self, Recording};
 const TUN: &str = "tun0";
 const MTU: u16 = 1500;
 
-/// The first end's addresses, and the second's.
+/// The addresses of the first and of the second end.
 const FIRST: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 const SECOND: [&str; 2] = ["10.77.0.2/24", "fd77::2/64"];
 
-/// Packets under way in memory, each way.
+/// Packets in flight in memory, per direction.
 const CAPACITY: usize = 1024;
 
-/// A TUN device in a namespace of its own.
+/// A TUN device in a network namespace of its own.
 pub(super) struct Tun {
     namespace: Namespace,
     file: TunFile,
 }
 
 impl Tun {
-    /// Makes both. The kernel has the first end's addresses.
+    /// Creates namespace and device. The kernel gets the first end's addresses.
     ///
     /// # Errors
-    /// This process may not, or the kernel has none: the text says what to type.
+    /// This process lacks the permission, or the kernel has no TUN driver; the text says what to
+    /// type.
     pub(super) fn new(sender: &SenderArgs) -> anyhow::Result<Self> {
         let namespace = Namespace::new()?;
         let offload = !needs_plain_packets(sender);
@@ -54,32 +55,32 @@ impl Tun {
         Ok(Self { namespace, file })
     }
 
-    /// The namespace has to outlive the device.
+    /// Returns both parts. The namespace must outlive the device.
     pub(super) fn into_parts(self) -> (Namespace, TunFile) {
         (self.namespace, self.file)
     }
 }
 
-/// Two ends that reach each other.
+/// Two connected ends.
 pub(super) struct Network<'a> {
     /// The kernel, or a stack in its place.
     pub(super) first: End<'a>,
-    /// Our stack.
+    /// A stack of this project.
     pub(super) second: Stack,
-    /// What is written of our stacks, if anything is.
+    /// The recording of the stacks, if one was requested.
     recording: Option<Recording>,
 }
 
-/// Who the first end is.
+/// The implementation of the first end.
 pub(super) enum End<'a> {
     /// The kernel's TCP, in this namespace.
     Kernel(&'a Namespace),
-    /// A stack like the second.
+    /// A stack like the second end.
     Stack(Stack),
 }
 
 impl<'a> Network<'a> {
-    /// The kernel and our stack, at the two sides of `file`.
+    /// Connects the kernel and a stack by `file`.
     ///
     /// # Errors
     /// The stack does not start.
@@ -96,10 +97,10 @@ impl<'a> Network<'a> {
         Ok(Self { first: End::Kernel(namespace), second, recording })
     }
 
-    /// Two stacks, at the two ends of a device in memory.
+    /// Connects two stacks by a device in memory.
     ///
     /// # Errors
-    /// They do not start.
+    /// A stack does not start.
     pub(super) fn in_memory(args: &DemoArgs) -> anyhow::Result<Self> {
         let recording = record(args, &["first", "second"])?;
         let (left, right) = memory::pair(MTU.into(), CAPACITY);
@@ -112,12 +113,12 @@ impl<'a> Network<'a> {
         Ok(Self { first: End::Stack(first), second, recording })
     }
 
-    /// Whether the first end is the kernel.
+    /// Returns whether the first end is the kernel.
     pub(super) const fn has_kernel(&self) -> bool {
         matches!(self.first, End::Kernel(_))
     }
 
-    /// The ways that the file takes.
+    /// Returns all transfers of the demo.
     pub(super) fn courses(&self) -> Vec<Course> {
         let mut courses = Vec::new();
         for is_ipv6 in [false, true] {
@@ -131,7 +132,7 @@ impl<'a> Network<'a> {
         courses
     }
 
-    /// The address of an end.
+    /// Returns the address of an end.
     ///
     /// # Errors
     /// None: the addresses are constants.
@@ -142,7 +143,7 @@ impl<'a> Network<'a> {
         Ok(SocketAddr::new(ip, port))
     }
 
-    /// Closes what is open, and ends the trace.
+    /// Shuts down the stacks, and ends the trace.
     ///
     /// # Errors
     /// The trace could not be written.

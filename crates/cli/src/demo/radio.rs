@@ -1,8 +1,8 @@
-//! `airtcp demo --radio`: a Linux sender, a base station, and a mobile that goes away for a while; once for each policy
-//! of the base station.
+//! `airtcp demo --radio`: a Linux sender, a base station, and a mobile that is out of reach for a
+//! while, once per policy of the base station.
 //!
-//! Packets are real. The policies run side by side, each in network namespaces of its own: a radio of 11 Mbit/s keeps no
-//! processor busy.
+//! Packets are real. The policies run in parallel, each in network namespaces of its own: a radio
+//! of 11 Mbit/s does not keep a processor busy.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -26,31 +26,32 @@ use crate::args::DemoArgs;
 use crate::output;
 use crate::record::Recording;
 
-/// What the kernel sends with.
+/// The congestion control of the kernel's sender.
 const CONGESTION: &str = "cubic";
-/// What is compared, at the same link retransmission.
+/// The compared policies, with the same link-layer retransmission.
 const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
-/// Between the fixed host and the base station.
+/// The link between the fixed host and the base station.
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
-/// What passes before bytes count: slow start fills the radio's queue.
+/// The time at the start that is not measured: slow start fills the radio's queue.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// Senders are stopped so long before the mobile goes, about their time-out: an ACK gets to the sender, and what it has
-/// sent until then to the mobile.
+/// How long before the outage the base station closes the senders' windows, about their
+/// retransmission time-out: the ACK reaches the sender, and the data in flight the mobile.
 pub(super) const LEAD: Duration = Duration::from_millis(500);
-/// Who has so many per cent of the former rate is back.
+/// The share of the former rate, in per cent, at which a flow counts as recovered.
 pub(super) const BACK: u64 = 90;
-/// A station that was later than this with more than one packet in a hundred is not the one described.
+/// A station that delivers more than one packet in a hundred later than this does not match its
+/// description.
 const LATE: Duration = Duration::from_millis(4);
 
-/// What is between the hosts.
+/// The node between the hosts.
 type Middle = Chain<Link, Station>;
 
-/// Runs the policies, and prints what became of each.
+/// Runs the policies, and prints the results.
 ///
 /// # Errors
-/// There are no network namespaces to be had; a transfer broke; the picture cannot be written.
+/// Network namespaces are unavailable; a transfer fails; the picture cannot be written.
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    // First of all: it fails once threads run.
+    // Before anything else: a process with several threads cannot enter a user namespace.
     airtcp_testbed::enter_user_namespace_if_needed()
         .and_then(|()| requirements())
         .context("--radio sends real packets")?;
@@ -86,7 +87,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         let threads: Vec<_> = runs
             .into_iter()
             .map(|run| {
-                // One is recorded: the last one.
+                // Only the last run is recorded.
                 let is_recorded = Some(run.policy) == recorded;
                 let recording = recording.as_ref().filter(|_| is_recorded);
                 (run.policy, scope.spawn(move || run.make(recording)))
@@ -127,17 +128,17 @@ fn report(args: &DemoArgs, directory: &Path, done: &[Done]) -> anyhow::Result<()
     Ok(())
 }
 
-/// One policy, ready to be run.
+/// A run with one policy, ready to start.
 struct Run<'a> {
     policy: Policy,
     args: &'a DemoArgs,
     middle: Middle,
 }
 
-/// What came of it.
+/// The results of a run.
 struct Done {
     policy: Policy,
-    /// From the end of the warm-up on.
+    /// After the warm-up.
     arrivals: Arrivals,
     before: Rate,
     back_after: Option<Duration>,
@@ -160,7 +161,7 @@ impl<'a> Run<'a> {
         Ok(Self { policy, args, middle: Chain::new(Link::new(&wire, &wire)?, station) })
     }
 
-    /// Builds the network, sends, and takes the network down.
+    /// Builds the network, runs the transfer, and removes the network.
     fn make(self, recording: Option<&Recording>) -> anyhow::Result<Done> {
         let mut config = HostConfig::new([]);
         config.tcp.mark_aware = (self.policy == Policy::TcpEcn).then(MarkAware::default);

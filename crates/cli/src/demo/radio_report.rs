@@ -12,19 +12,20 @@ use super::radio::{BACK, LEAD, WIRE};
 use crate::args::DemoArgs;
 use crate::table::{fitting, table, wrapped};
 
-/// Payload and packet of a full segment with time stamps, an ACK, and segments per ACK.
+/// Sizes of the payload and the packet of a full segment with timestamps and of an ACK, in bytes,
+/// and segments per ACK.
 const SEGMENT: (usize, usize, usize, u32) = (1_448, 1_500, 52, 2);
 
-/// All results.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     radio: String,
     arq: &'static str,
-    /// Between the fixed host and the base station.
+    /// The link between the fixed host and the base station.
     wire: &'static str,
-    /// The most that the radio's air time has room for, in bit/s.
+    /// The maximum goodput that the radio's air time allows, in bit/s.
     bound: u64,
-    /// Before the mobile goes, and after it is back.
+    /// The time before the outage, and after it.
     seconds: f64,
     away: f64,
     #[serde(rename = "policies")]
@@ -32,47 +33,47 @@ pub(super) struct Report {
     pub(super) picture: PathBuf,
 }
 
-/// One policy.
+/// The results of a policy.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) policy: &'static str,
     pub(super) sender: String,
-    /// Payload, in bit/s, before the mobile goes.
+    /// Payload in bit/s, before the outage.
     pub(super) goodput: u64,
     /// By the sender, in segments.
     pub(super) retransmissions: u64,
-    /// The sender's.
+    /// By the sender.
     pub(super) timeouts: u64,
-    /// Packets that all tries of the radio could not bring over.
+    /// Packets that all tries of the radio lost.
     pub(super) lost: u64,
-    /// The same of a mobile that was away.
+    /// Packets lost during the outage.
     pub(super) lost_while_gone: u64,
-    /// Packets that found the radio's queue full.
+    /// Packets dropped at the radio's full queue.
     pub(super) queue_dropped: u64,
-    /// Packets that another one overtook on the radio.
+    /// Packets overtaken by another one on the radio.
     pub(super) reordered: u64,
-    /// Seconds from the mobile's return to nine tenths of the former rate.
+    /// Seconds from the end of the outage until nine tenths of the former rate.
     pub(super) back_after: Option<f64>,
     /// Segments that the base station marked.
     pub(super) marked: u64,
-    /// Duplicate ACKs that it hid.
+    /// Duplicate ACKs that it suppressed.
     pub(super) hidden: u64,
-    /// Segments that it sent again from its cache.
+    /// Segments that it retransmitted from its cache.
     pub(super) sent_again: u64,
     /// ACKs whose window it closed.
     pub(super) frozen: u64,
-    /// ACKs that it made.
+    /// ACKs that it generated.
     pub(super) made: u64,
     /// Packets that it held.
     pub(super) held: u64,
     /// Probes that it answered.
     pub(super) probes: u64,
-    /// Seconds that 99 % of the packets were not later than, between the hosts.
+    /// 99 % of the packets between the hosts were at most this late, in seconds.
     pub(super) lateness: f64,
 }
 
 impl Report {
-    /// Without rows yet.
+    /// Creates a report without rows.
     pub(super) fn new(args: &DemoArgs) -> Self {
         let radio = args.radio_spec();
         let (payload, packet, ack, per_ack) = SEGMENT;
@@ -88,7 +89,8 @@ impl Report {
         }
     }
 
-    /// What had arrived when, of each policy; the mobile goes and comes back at the two upright lines.
+    /// Draws the bytes received over time, with a curve per policy. Vertical lines mark start and
+    /// end of the outage.
     pub(super) fn figure<'a>(
         &self,
         curves: impl Iterator<Item = (&'static str, &'a Arrivals)>,
@@ -121,13 +123,13 @@ impl Report {
         }
     }
 
-    /// Without the words that every radio has.
+    /// Returns the description of the radio without the words that all radios have.
     fn radio_words(&self) -> &str {
         self.radio.split_once("error ").map_or(&self.radio, |(start, _)| &self.radio[start.len()..])
     }
 }
 
-/// As a table.
+/// The report as a table.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [

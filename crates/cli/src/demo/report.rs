@@ -1,4 +1,4 @@
-//! Reports the demo: a line while it runs, a table or JSON at the end.
+//! Reports the demo: progress while it runs, a table or JSON at the end.
 
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
@@ -15,42 +15,42 @@ use super::network::Network;
 use crate::table::{fitting, rate_unit, table};
 use crate::{global, output};
 
-/// All results.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// `tun` or `memory`.
     device: &'static str,
-    /// Why it is not `tun`.
+    /// The reason if it is not `tun`.
     reason: Option<String>,
     bytes: u64,
     sha256: String,
-    /// One for each way of the file.
+    /// One row per transfer.
     #[serde(rename = "transfers")]
     pub(super) rows: Vec<Row>,
 }
 
-/// One way of the file.
+/// The results of a transfer.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) direction: String,
     pub(super) ip: &'static str,
-    /// The sender's.
+    /// Of the sender.
     pub(super) strategy: String,
-    /// That arrived.
+    /// Received bytes.
     pub(super) bytes: u64,
     pub(super) seconds: f64,
     pub(super) bits_per_second: u64,
-    /// The sender's, in segments.
+    /// By the sender, in segments.
     pub(super) retransmissions: Option<u64>,
     pub(super) rtt_ms: Option<f64>,
-    /// Of what arrived.
+    /// Of the received data.
     pub(super) sha256: String,
-    /// What arrived is what was sent.
+    /// Whether the received data is the sent data.
     pub(super) intact: bool,
 }
 
 impl Report {
-    /// Without rows yet.
+    /// Creates a report without rows.
     pub(super) fn new(network: &Network<'_>, sample: &Sample, reason: Option<String>) -> Self {
         Self {
             device: if network.has_kernel() { "tun" } else { "memory" },
@@ -62,7 +62,7 @@ impl Report {
     }
 }
 
-/// As a table.
+/// The report as a table.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fastest = self.rows.iter().map(|row| row.bits_per_second as f64).fold(0.0, f64::max);
@@ -96,7 +96,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// A line on stderr that follows a transfer; on a terminal it moves. It ends when it is dropped.
+/// The progress of a transfer on stderr: a changing line on a terminal, otherwise only its title.
+/// It is removed when it is dropped.
 pub(super) struct Progress {
     arrived: Arc<AtomicU64>,
     ticking: Option<JoinHandle<()>>,
@@ -121,7 +122,7 @@ impl Progress {
         Self { arrived, ticking: Some(ticking) }
     }
 
-    /// What counts the bytes that arrived.
+    /// Returns the counter of received bytes.
     pub(super) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.arrived)
     }

@@ -1,4 +1,4 @@
-//! One way of the file from end to end.
+//! Transfers the file once, from one end to the other.
 
 use std::fmt;
 use std::fs::File;
@@ -22,7 +22,7 @@ const PORT: u16 = 7777;
 /// Bytes per read and write.
 const CHUNK: usize = 256 * 1024;
 
-/// Who calls whom, and who sends.
+/// The roles of the ends: which one connects, and which one sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course {
     pub(super) has_kernel: bool,
@@ -32,7 +32,7 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// From whom to whom.
+    /// Describes sender and receiver.
     pub(super) const fn direction(&self) -> &'static str {
         match (self.has_kernel, self.first_calls, self.first_sends) {
             (true, true, true) => "kernel client -> our server",
@@ -46,7 +46,7 @@ impl Course {
         }
     }
 
-    /// Over which version.
+    /// Returns the IP version.
     pub(super) const fn ip(&self) -> &'static str {
         if self.is_ipv6 { "IPv6" } else { "IPv4" }
     }
@@ -58,21 +58,21 @@ impl fmt::Display for Course {
     }
 }
 
-/// A transfer that ended.
+/// A finished transfer.
 pub(super) struct Done {
-    /// What the sender was made of.
+    /// The sender's strategies.
     pub(super) strategy: String,
-    /// From the call until both ends were through.
+    /// From the start of the connection until both ends were done.
     pub(super) duration: Duration,
-    /// Segments sent again, where that is known.
+    /// Retransmitted segments, if known.
     pub(super) retransmissions: Option<u64>,
-    /// As our stack measured it.
+    /// As measured by a stack of this project.
     pub(super) rtt: Option<Duration>,
-    /// What arrived.
+    /// The received data.
     pub(super) received: File,
 }
 
-/// Sends `sample` along `course`, and counts in `arrived` what has arrived.
+/// Sends `sample` along `course`, and counts the received bytes in `arrived`.
 ///
 /// # Errors
 /// Those of the sockets and files.
@@ -125,13 +125,13 @@ pub(super) async fn run(
     })
 }
 
-/// What an end does with its connection.
+/// The task of an end.
 enum Job {
     Send(Reader),
     Receive(File, Arc<AtomicU64>),
 }
 
-/// What an end knows afterwards.
+/// The statistics of an end.
 struct Account {
     strategy: String,
     retransmissions: Option<u64>,
@@ -192,12 +192,12 @@ async fn play_kernel(mut stream: tokio::net::TcpStream, job: Job) -> anyhow::Res
 }
 
 impl Job {
-    /// Returns when the peer is through as well.
+    /// Sends or receives the file; returns when the peer is done as well.
     async fn play<S: AsyncRead + AsyncWrite + Unpin>(self, stream: &mut S) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK];
         match self {
             Self::Send(mut reader) => {
-                // From the page cache, and a chunk at a time: not worth a thread of its own.
+                // Read from the page cache, a chunk at a time: not worth a thread of its own.
                 loop {
                     let length = io::Read::read(&mut reader, &mut buffer)?;
                     if length == 0 {
@@ -212,7 +212,7 @@ impl Job {
                 }
             }
             Self::Receive(file, arrived) => {
-                // Writes behind, so that a slow disk does not hold up the stack.
+                // Writes in the background, so that a slow disk does not delay the stack.
                 let mut file = tokio::fs::File::from_std(file);
                 loop {
                     let length = stream.read(&mut buffer).await?;
@@ -229,7 +229,7 @@ impl Job {
     }
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted when this is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -242,7 +242,7 @@ async fn joined<T>(mut task: AbortOnDrop<anyhow::Result<T>>) -> anyhow::Result<T
     (&mut task.0).await.map_err(|error| anyhow!("a task ended early: {error}"))?
 }
 
-/// Segments that the kernel has sent again, in the whole namespace and for both versions.
+/// Returns the kernel's retransmitted segments in the whole namespace, for both IP versions.
 fn kernel_retransmissions(network: &Network<'_>) -> Option<u64> {
     match &network.first {
         End::Kernel(namespace) => namespace.retransmissions().ok(),

@@ -26,18 +26,19 @@ pub(crate) struct LinkArgs {
     /// TUN device at the other end; created and removed in the same way
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     pub(crate) b: String,
-    /// Link from a to b, and from b to a if there is no SPEC BACK; or a named link, whose downlink is from a to b
+    /// Link from a to b, and from b to a if there is no SPEC BACK; or a named link, whose downlink
+    /// is from a to b
     #[arg(value_name = "SPEC", value_parser = value::link)]
     pub(crate) forth: LinkPair,
     /// Link from b to a
     #[arg(value_name = "SPEC BACK", value_parser = value::link)]
     pub(crate) back: Option<LinkPair>,
-    /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
-    /// before the link
+    /// Open the devices with offload: accept super-segments and incomplete checksums from the
+    /// kernel, and segment them before the link
     #[arg(long)]
     pub(crate) offload: bool,
-    /// Keep the devices at exit, with their addresses and routes, for the next link with these names. In a namespace
-    /// that a device was moved to, only a link that runs there opens it again
+    /// Keep the devices at exit, with their addresses and routes, for the next link with these
+    /// names. In a namespace that a device was moved to, only a link that runs there opens it again
     #[arg(long)]
     pub(crate) persist: bool,
     /// Stop after this time
@@ -51,7 +52,7 @@ pub(crate) struct LinkArgs {
     pub(crate) json: bool,
 }
 
-/// Every word and every name, as `--help` has them.
+/// Returns the words of a description and the named links, for `--help`.
 fn explained() -> String {
     let mut text = "SIGUSR1 prints the counters so far, without rows that are 0 in both directions.\n\n\
                     A SPEC is a list of these, in any order, `at` last, or a named link, with or\n\
@@ -70,7 +71,7 @@ fn explained() -> String {
 }
 
 impl LinkArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.a == self.b {
             return Err(format!(
@@ -82,7 +83,7 @@ impl LinkArgs {
         Ok(())
     }
 
-    /// What is done to packets from a to b, and from b to a.
+    /// Returns the descriptions from a to b, and from b to a.
     pub(crate) fn specs(&self) -> [&LinkSpec; 2] {
         [&self.forth.forth, &self.back.as_ref().unwrap_or(&self.forth).back]
     }

@@ -1,4 +1,4 @@
-//! `airtcp link`: an emulated link between two TUN devices, in real time.
+//! `airtcp link`: emulates a link between two TUN devices in real time.
 
 mod args;
 mod report;
@@ -23,7 +23,7 @@ use report::Report;
 /// Runs the link until Ctrl-C, SIGTERM or the end of its time.
 ///
 /// # Errors
-/// A trace cannot be read, a device cannot be opened or is gone.
+/// A trace cannot be read; a device cannot be opened, or is removed.
 pub(crate) fn run(args: &LinkArgs) -> anyhow::Result<()> {
     let [forth, back] = args.specs();
     let link = Link::with_traces(forth, back, |trace| file::link_trace(Path::new(trace)))?;
@@ -31,14 +31,14 @@ pub(crate) fn run(args: &LinkArgs) -> anyhow::Result<()> {
 }
 
 async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
-    // Before `ready`, so that whoever waits for it may send signals.
+    // Before `ready`, so that a process that waits for it can then send signals.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
     let options = TunOptions { offload: args.offload, ..TunOptions::default() };
     let devices = [Tun::open_with(&args.a, options)?, Tun::open_with(&args.b, options)?];
     link.set_events(args.trace.is_some());
-    // Whoever is behind a device is a host as far as the trace is concerned.
+    // The trace shows whatever is behind a device as a host.
     let nodes = [(&*args.a, NodeKind::Host), ("link", NodeKind::Link), (&*args.b, NodeKind::Host)];
     let recording = args.trace.as_deref();
     let recording = recording
@@ -58,7 +58,7 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
     };
     output::note(format_args!("note: {} and {} are open {how}", args.a, args.b));
     if args.persist {
-        // Only now: a link that does not start leaves no device.
+        // Only now: a link that fails to start leaves no device.
         [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
         let (a, b) = (&args.a, &args.b);
         output::note(format_args!(
@@ -82,7 +82,7 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
         }
     };
     let outcome = outcome.and(print(&Report::new(&driver, args.specs()), args.json));
-    // Whatever could not be printed, the trace is kept.
+    // Finish the trace even if printing failed.
     let recorded = recording.map(Recording::finish).transpose();
     outcome.and(recorded.map(drop))
 }
@@ -97,7 +97,7 @@ async fn over(after: Option<Duration>) {
 /// Waits for the signal.
 pub(crate) async fn caught(signal: &mut Signal) {
     if signal.recv().await.is_none() {
-        // It will not be caught any more, which is no reason to act as if it had been.
+        // The signal can no longer be received. That must not count as a signal.
         std::future::pending().await
     }
 }

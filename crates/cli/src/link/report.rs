@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::table::rate_unit;
 
-/// All counters at one moment.
+/// All counters at a point in time.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Since the start.
+    /// Since the start of the link.
     seconds: f64,
     /// From a to b.
     forth: Direction,
@@ -34,16 +34,16 @@ struct Direction {
     spec: String,
     #[serde(flatten)]
     link: Counters,
-    /// Packets in the queue now.
+    /// Packets that are now in the queue.
     queued: usize,
     queued_bytes: ByteCount,
-    /// Of IP packets, from the first to the last one that left.
+    /// The rate of IP packets, from the first to the last one that left.
     bits_per_second: u64,
-    /// Dropped after the link, because the device was full for too long.
+    /// Packets dropped behind the link, because the device was full for too long.
     device_full: u64,
-    /// Dropped after the link, because the device was down.
+    /// Packets dropped behind the link, because the device was down.
     device_down: u64,
-    /// Dropped after the link, because the device refused it.
+    /// Packets dropped behind the link, because the device refused them.
     device_refused: u64,
 }
 
@@ -79,7 +79,7 @@ impl Report {
         }
     }
 
-    /// The same, shorter.
+    /// Removes the histogram.
     pub(super) fn without_histogram(self) -> Self {
         Self { histogram: None, ..self }
     }
@@ -106,7 +106,7 @@ impl Direction {
         }
     }
 
-    /// Names and figures, in the order of a packet's way.
+    /// Returns names and values, in the order in which a packet passes them.
     fn rows(&self) -> Vec<(&'static str, String)> {
         let Counters {
             received,

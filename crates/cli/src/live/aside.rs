@@ -1,4 +1,4 @@
-//! The page of a command whose own work keeps its thread busy.
+//! Serves the live page of a command whose own work keeps its thread busy.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use anyhow::Context;
 
 use super::{Work, listen};
 
-/// Serves the page on a thread of its own, until it is dropped.
+/// Serves the page on a thread of its own until it is dropped.
 pub(crate) struct Aside(Option<RuntimeThread>);
 
 impl Aside {
-    /// Shows `work` at an address.
+    /// Serves a page that shows `work`.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     pub(crate) fn show(
         address: SocketAddr,
         title: String,

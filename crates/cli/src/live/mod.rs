@@ -1,7 +1,7 @@
-//! `--live ADDR`: a page that shows what a command does now, over HTTP on a socket of the kernel's.
+//! `--live ADDR`: a page that shows the state of a command, served by HTTP over the kernel's TCP.
 //!
-//! One task reads a snapshot four times a second while somebody looks, and all viewers get the same bytes. A viewer that is
-//! slow skips snapshots.
+//! While the page has viewers, one task takes a snapshot four times a second. All viewers get the
+//! same bytes; a slow viewer skips snapshots.
 
 mod aside;
 mod page;
@@ -28,13 +28,13 @@ pub(crate) use snapshot::{Chart, Snapshot, Table, rounded};
 pub(crate) use stacks::{MOST_FLOWS, of_stacks};
 pub(crate) use work::Work;
 
-/// How often the page is brought up to date.
+/// The interval between snapshots.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// `--live`: where the page is.
+/// Parses the address of `--live`.
 ///
 /// # Errors
-/// Text that is neither `PORT` nor `ADDRESS:PORT`, and addresses that stand for all of a machine.
+/// The text is neither `PORT` nor `ADDRESS:PORT`, or the address is unspecified.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let is_port = text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|_| is_port);
@@ -52,11 +52,11 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// Serves the page for as long as the runtime lives, and gives its address. `read` is asked for what is shown, while
-/// somebody looks, and gives none at the end.
+/// Serves the page until the runtime ends, and returns the address. While the page has viewers,
+/// `read` is called for snapshots; it returns `None` once their source has ended.
 ///
 /// # Errors
-/// The address cannot be listened on.
+/// The address cannot be bound.
 pub(crate) async fn listen<F>(
     address: SocketAddr,
     title: impl Into<String>,
@@ -81,7 +81,7 @@ where
     Ok(address)
 }
 
-/// Reads what is shown, again and again while there are viewers.
+/// Takes snapshots while there are viewers.
 async fn sample<F: Future<Output = Option<Snapshot>>>(
     title: String,
     read: impl Fn() -> F,
@@ -92,7 +92,7 @@ async fn sample<F: Future<Output = Option<Snapshot>>>(
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        // One receiver is the site's own.
+        // One receiver belongs to the site itself.
         if snapshots.receiver_count() == 1 {
             wanted.notified().await;
             continue;

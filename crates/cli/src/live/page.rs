@@ -1,4 +1,5 @@
-//! The page as one HTML file. Its content security policy runs no script but its own, and connects to nothing but its server.
+//! The page as one HTML file. Its content security policy allows only its own script, and
+//! connections only to its server.
 
 use std::sync::LazyLock;
 
@@ -49,7 +50,7 @@ mod tests {
             let hash = BASE64.encode(&Sha256::digest(inside));
             assert!(policy.contains(&format!("{kind} 'sha256-{hash}'")), "{tag}");
         }
-        // The namespace of SVG is a name.
+        // The namespace of SVG is an identifier, not a source.
         let html = html.replace("http://www.w3.org/2000/svg", "");
         for source in ["http:", "https:", "url(", "@import", "innerHTML", " style=", "src="] {
             assert!(!html.contains(source), "{source}");

@@ -27,25 +27,26 @@ use tokio::time::timeout;
 
 use super::page::PAGE;
 
-/// How long a request and its answer may take, and how long a viewer may read nothing.
+/// How long a request and its response may take, and how long a viewer may read nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most viewers at a time.
+/// The maximum number of viewers.
 pub(super) const VIEWERS: usize = 16;
 
-/// The most connections at a time; others wait. Those that are no viewers last for [`PATIENCE`] at most.
+/// The maximum number of connections; further ones wait. Connections other than viewers last for at
+/// most [`PATIENCE`].
 const CONNECTIONS: usize = 4 * VIEWERS;
 
-/// What a connection may have to write, before the kernel's buffer.
+/// The maximum of unsent data of a connection, besides the kernel's buffer, in bytes.
 const UNSENT: usize = 64 << 10;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The page and its stream.
+/// The page and its event stream.
 #[derive(Debug)]
 pub(super) struct Site {
     snapshots: watch::Receiver<Bytes>,
-    /// Notified when there is a viewer.
+    /// Notified when a viewer connects.
     wanted: Arc<Notify>,
     viewers: Arc<Semaphore>,
 }
@@ -57,7 +58,7 @@ impl Site {
 
     pub(super) async fn accept(self: Arc<Self>, listener: TcpListener) {
         let connections = Arc::new(Semaphore::new(CONNECTIONS));
-        // It is never closed.
+        // The semaphore is never closed.
         while let Ok(place) = connections.clone().acquire_owned().await {
             match listener.accept().await {
                 Ok((stream, _)) => {
@@ -68,7 +69,7 @@ impl Site {
                     });
                 }
                 Err(error) => {
-                    // Out of descriptors, for the most part: others have to go first.
+                    // Usually the process has no free descriptors: wait until others are closed.
                     tracing::warn!(%error, "--live");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -92,15 +93,16 @@ impl Site {
                     }
                     return;
                 }
-                // No request in time, or a viewer that does not read.
+                // No request arrived in time, or a viewer does not read.
                 moved = timeout(PATIENCE, moves.changed()) => if moved.is_err() { return },
             }
         }
     }
 
-    /// `moved` is notified whenever the viewer has room for a snapshot.
+    /// Answers a request. `moved` is notified whenever a viewer has room for a snapshot.
     fn answer(&self, request: &Request<Incoming>, moved: &watch::Sender<()>) -> Response<Body> {
-        // A name that an attacker's server resolves to this address makes its pages of one origin with this one.
+        // DNS rebinding: an attacker's name that resolves to this address would give their pages
+        // the same origin as this one.
         if !request.headers().get(HOST).is_some_and(is_address) {
             let text = "open this page by its IP address or as localhost\n";
             return plain(StatusCode::FORBIDDEN, text);
@@ -127,7 +129,8 @@ impl Site {
         response(StatusCode::OK, "text/event-stream", events)
     }
 
-    /// The snapshots from now on, without those that come while the viewer does not read.
+    /// Returns a stream of the snapshots from now on. It skips those taken while the viewer does
+    /// not read.
     fn events(&self, place: OwnedSemaphorePermit, moved: watch::Sender<()>) -> Body {
         let mut snapshots = self.snapshots.clone();
         snapshots.mark_unchanged();
@@ -144,7 +147,7 @@ impl Site {
     }
 }
 
-/// Whether a request names this machine by an IP address, or as `localhost`.
+/// Returns whether a request names this machine by an IP address, or as `localhost`.
 fn is_address(host: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
     let name = authority.host();

@@ -1,4 +1,4 @@
-//! What the page shows at a moment.
+//! The content of the live page at a point in time.
 
 use std::borrow::Cow;
 
@@ -6,46 +6,46 @@ use hyper::body::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A figure's or a series' name.
+/// The name of a figure or a series.
 type Name = Cow<'static, str>;
 
-/// What a command does now. The page keeps what came before.
+/// The current state of a command. The page itself keeps the history.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Snapshot {
     pub(crate) charts: Vec<Chart>,
-    /// Names and texts, as a list.
+    /// Names and values, shown as a list.
     pub(crate) figures: Vec<(Name, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) table: Option<Table>,
 }
 
-/// Values that are drawn over time.
+/// Values that the page draws over time.
 #[derive(Debug, Serialize)]
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
-    /// Of what is drawn: of a counter, that of its rate.
+    /// The unit of the drawn values; for a counter, that of its rate.
     pub(crate) unit: &'static str,
     pub(super) kind: Kind,
-    /// `null` in JSON, and a gap on the page, where there is no value.
+    /// The current values. A value that is not finite is `null` in JSON and a gap on the page.
     pub(crate) series: Vec<(Name, f64)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
-    /// Drawn as it is.
+    /// The value is drawn.
     Gauge,
-    /// Only grows: its increase per second is drawn.
+    /// The value only increases, and its rate per second is drawn.
     Counter,
 }
 
-/// What there are many of.
+/// A table of flows or similar items.
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     pub(crate) title: &'static str,
     pub(crate) columns: &'static [&'static str],
     pub(crate) rows: Vec<Vec<Value>>,
-    /// Those that are not listed, too.
+    /// The number of items, including those without a row.
     pub(crate) total: usize,
 }
 
@@ -58,7 +58,7 @@ impl Chart {
         Self::new(title, unit, Kind::Gauge, series)
     }
 
-    /// Of what has been counted so far.
+    /// Creates a chart of counters.
     pub(crate) fn counters<N: Into<Name>>(
         title: &'static str,
         unit: &'static str,
@@ -67,7 +67,7 @@ impl Chart {
         Self::new(title, unit, Kind::Counter, series)
     }
 
-    /// Bytes so far, as rates in Mbit/s.
+    /// Creates a chart of byte counters, drawn as rates in Mbit/s.
     pub(crate) fn rates(
         title: &'static str,
         bytes: impl IntoIterator<Item = (&'static str, u64)>,
@@ -101,12 +101,12 @@ impl Snapshot {
     }
 }
 
-/// With three digits behind the point: more is not shown.
+/// Rounds to three decimals, which is the precision of the page.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// What a viewer gets.
+/// The message to a viewer.
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     pub(super) title: &'a str,
@@ -117,13 +117,13 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// As a server-sent event.
+    /// Encodes the message as a server-sent event.
     ///
     /// # Errors
-    /// There is none; it is that of JSON.
+    /// None in practice: only those of JSON encoding.
     pub(super) fn event(&self) -> serde_json::Result<Bytes> {
         let mut event = b"data: ".to_vec();
-        // JSON has no line ends, which end an event.
+        // JSON contains no line breaks, which would end the event.
         serde_json::to_writer(&mut event, self)?;
         event.extend_from_slice(b"\n\n");
         Ok(event.into())

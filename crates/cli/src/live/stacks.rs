@@ -1,4 +1,5 @@
-//! What stacks do: charts, figures, and the flows with the highest delivery rates.
+//! The state of stacks on the live page: charts, figures, and the flows with the highest delivery
+//! rates.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use serde_json::Value;
 use super::{Chart, Snapshot, Table, rounded};
 use crate::output;
 
-/// The most flows of a table.
+/// The maximum number of flows in a table.
 pub(crate) const MOST_FLOWS: usize = 100;
 
-/// The most connections that are looked at in detail: packets wait meanwhile.
+/// The maximum number of connections that are examined in detail. Packets wait meanwhile.
 const MOST_DETAILS: usize = 1_000;
 
 const COLUMNS: [&str; 14] = [
@@ -36,7 +37,7 @@ const COLUMNS: [&str; 14] = [
     "waits for",
 ];
 
-/// What the stacks of a device do together.
+/// Returns the state of all stacks of a device.
 pub(crate) fn of_stacks(stacks: &[Stack]) -> Snapshot {
     let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();
     let counters: Counters = stacks.iter().map(Stack::counters).sum();
@@ -100,12 +101,12 @@ fn counted<const N: usize>(
     counters.into_iter().map(|(name, value)| (name, value as f64))
 }
 
-/// Reductions and time-outs.
+/// Returns the number of undone reductions and spurious time-outs.
 fn undone(counters: &Counters) -> u64 {
     counters.tcp_ext_full_undo + counters.tcp_ext_dsack_undo + counters.tcp_ext_spurious_rtos
 }
 
-/// How many connections are in each phase.
+/// Returns the number of connections in each phase.
 fn phases<'a>(
     states: impl Iterator<Item = &'a (State, usize)>,
 ) -> impl Iterator<Item = (&'static str, f64)> {
@@ -131,7 +132,7 @@ fn rtts(flows: &[Listed]) -> Chart {
     Chart::gauges("Smoothed round-trip time of the flows", "ms", series)
 }
 
-/// The flows with the highest delivery rates, of `total`.
+/// Returns the table of the flows with the highest delivery rates, out of `total`.
 fn table(mut flows: Vec<Listed>, total: usize) -> Table {
     let rate = |flow: &Listed| flow.info.as_ref().and_then(|info| info.delivery_rate);
     flows.sort_by_key(|flow| std::cmp::Reverse(rate(flow)));
@@ -174,12 +175,12 @@ fn scaled(bytes: ByteCount, unit: f64) -> f64 {
     rounded(bytes.0 as f64 / unit)
 }
 
-/// Bytes that are neither acknowledged nor known to be lost.
+/// Returns the bytes that are neither acknowledged nor considered lost.
 fn in_flight(info: &Info) -> ByteCount {
     info.unacked - info.sacked - info.lost
 }
 
-/// Why a flow sends nothing at the moment.
+/// Returns the reason why a flow sends nothing at the moment.
 fn waits_for(info: &Info) -> &'static str {
     if !info.state.is_synchronized() {
         "handshake"

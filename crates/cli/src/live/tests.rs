@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::serve::VIEWERS;
 use super::*;
 
-/// A page of a stack without connections.
+/// Serves the page of a stack without connections.
 async fn page() -> SocketAddr {
     let (device, _) = memory::pair(1500, 64);
     let stack = Stack::new(device, HostConfig::new(["10.0.0.1/24".parse().unwrap()])).unwrap();
@@ -25,14 +25,14 @@ async fn send(address: SocketAddr, head: &str) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// The whole answer.
+/// Returns the whole response.
 async fn ask(address: SocketAddr, head: &str) -> String {
     let mut answer = String::new();
     send(address, head).await.read_to_string(&mut answer).await.unwrap();
     answer
 }
 
-/// Opens the stream, and gives the status line.
+/// Opens the event stream, and returns it with the status line.
 async fn look(address: SocketAddr) -> (BufReader<TcpStream>, String) {
     let mut viewer = send(address, "GET /events HTTP/1.1\r\nhost: localhost").await;
     let mut status = String::new();
@@ -40,7 +40,7 @@ async fn look(address: SocketAddr) -> (BufReader<TcpStream>, String) {
     (viewer, status)
 }
 
-/// The next snapshot.
+/// Returns the next snapshot.
 async fn next(viewer: &mut BufReader<TcpStream>) -> Value {
     loop {
         let mut line = String::new();
@@ -142,7 +142,7 @@ async fn viewers_see_a_connection_and_its_rates() {
     assert_eq!(cell("waits for"), "application");
     assert!(cell("cwnd (kB)").as_f64().unwrap() > 10.0, "{row}");
 
-    // Mbit that the device has received.
+    // Mbit received by the device.
     let received = |snapshot: &Value| {
         let chart = &snapshot["charts"][chart("Throughput")];
         assert_eq!((&chart["unit"], &chart["kind"]), (&"Mbit/s".into(), &"counter".into()));
@@ -152,7 +152,7 @@ async fn viewers_see_a_connection_and_its_rates() {
     let before = received(&first);
     stream.write_all(&[0; 100_000]).await.unwrap();
     accepted.read_exact(&mut [0; 100_000]).await.unwrap();
-    // A snapshot may have been on its way.
+    // An earlier snapshot may still arrive.
     while received(&next(&mut viewer).await) < before + 0.8 {}
 }
 
@@ -209,7 +209,7 @@ async fn a_client_that_asks_for_nothing_or_does_not_read_is_dropped() {
         () = send => {}
     }
     assert!(start.elapsed() >= Duration::from_secs(10));
-    // What was not read is bounded, whatever came.
+    // The unsent data is bounded, however much was sent.
     let mut read = Vec::new();
     viewer.read_to_end(&mut read).await.unwrap();
     assert_eq!(read.len(), 1024);

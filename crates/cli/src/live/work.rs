@@ -1,4 +1,4 @@
-//! How far the work of `sim run` and `lab run` is.
+//! The progress of `sim run` and `lab run` on the live page.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use super::{Chart, Snapshot, Table};
 
 const COLUMNS: [&str; 5] = ["experiment", "state", "holds", "does not hold", "not comparable"];
 
-/// Runs, and experiments if the work has some.
+/// The runs of a command, and its experiments if it has any.
 #[derive(Debug)]
 pub(crate) struct Work {
     start: Instant,
-    /// All runs, if that is known.
+    /// The total number of runs, if known.
     runs: Option<u64>,
-    /// Runs that are done.
+    /// Returns the number of finished runs.
     done: fn(&Self) -> u64,
     counted: AtomicU64,
     experiments: Mutex<Vec<Task>>,
@@ -27,20 +27,20 @@ pub(crate) struct Work {
 #[derive(Debug)]
 struct Task {
     name: String,
-    /// About how long it takes, if that is known.
+    /// The approximate run time, if known.
     seconds: Option<u64>,
     state: &'static str,
-    /// That hold, that do not, and that cannot be compared.
+    /// Claims that hold, that do not hold, and that are not comparable.
     verdicts: [u64; 3],
 }
 
 impl Work {
-    /// Of this number of runs, which [`advance`](Self::advance) counts.
+    /// Shows a number of runs, which [`advance`](Self::advance) counts.
     pub(crate) fn of_runs(runs: u64) -> Self {
         Self::new(Some(runs), |work| work.counted.load(Ordering::Relaxed), Vec::new())
     }
 
-    /// Of experiments and about how many seconds each takes, whose runs the lab counts.
+    /// Shows experiments, each with its approximate run time in seconds. The lab counts their runs.
     pub(crate) fn of_experiments(
         experiments: impl IntoIterator<Item = (String, Option<u64>)>,
     ) -> Self {
@@ -53,17 +53,17 @@ impl Work {
         Self { start, runs, done, counted, experiments: Mutex::new(experiments) }
     }
 
-    /// One more run is done.
+    /// Counts a finished run.
     pub(crate) fn advance(&self) {
         self.counted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An experiment is run, by its place among all.
+    /// Marks an experiment, by its index, as running.
     pub(crate) fn begin(&self, experiment: usize) {
         self.set(experiment, |task| task.state = "runs");
     }
 
-    /// It has ended with these claims; without any if it could not be run.
+    /// Marks an experiment as ended with these claims, or as not run with `None`.
     pub(crate) fn end(&self, experiment: usize, claims: Option<&[Claim]>) {
         self.set(experiment, |task| {
             task.state = if claims.is_some() { "done" } else { "not run" };
@@ -85,11 +85,11 @@ impl Work {
     }
 
     fn experiments(&self) -> MutexGuard<'_, Vec<Task>> {
-        // A panic elsewhere leaves the list as good as it was.
+        // A panic elsewhere does not damage the list.
         self.experiments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it stands.
+    /// Returns the current state.
     pub(super) fn snapshot(&self) -> Snapshot {
         let (done, elapsed) = ((self.done)(self), self.start.elapsed());
         let experiments = self.experiments();
@@ -147,7 +147,7 @@ fn table(experiments: &[Task]) -> Table {
     Table { title: "Experiments", columns: &COLUMNS, rows, total: experiments.len() }
 }
 
-/// A time as `75 s`, `12 min` or `2.5 h`.
+/// Formats a time as `75 s`, `12 min` or `2.5 h`.
 fn seconds(seconds: f64) -> String {
     let rounded = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_secs();
     match rounded {

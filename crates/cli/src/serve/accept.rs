@@ -1,4 +1,4 @@
-//! A listener of one service, and its connections.
+//! Runs the listener of one service, and its connections.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use super::summary::{Connection, Summary};
 use crate::output;
 use crate::services::{Service, Stop, accept};
 
-/// Serves until `stop`, then gives the connections their time to come to an end.
+/// Serves until `stop`, then waits up to [`PATIENCE`] for the connections to end.
 pub(super) async fn run(listener: TcpListener, service: Service, stop: Stop, summary: Summary) {
     let accepted = accept(listener, stop.clone(), PATIENCE, |stream| {
         handle(stream, service.clone(), stop.clone(), summary.clone())
     });
-    // That the stack ended `serve` tells.
+    // `serve` reports the end of the stack.
     let _ = accepted.await;
 }
 
@@ -27,7 +27,7 @@ async fn handle(mut stream: TcpStream, service: Service, stop: Stop, summary: Su
             output::note(format_args!("note: {news}"));
         }
     }
-    // Answers are written in pieces that are as long as they get.
+    // Services write data in pieces as large as possible, so that Nagle's algorithm has no use.
     let _ = stream.set_nodelay(true);
     let served = service.serve(&mut stream, stop).await;
     let info = if summary.is_listed() { stream.info().ok() } else { None };

@@ -12,10 +12,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::{put, put_by};
 
-/// Counts now, not how often.
+/// Counters that are gauges: they can decrease.
 const GAUGES: [&str; 1] = ["TcpCurrEstab"];
 
-/// The stacks of a device, looked at whenever they are asked for: what each has counted is added up.
+/// The stacks of a device. Their counters are read and summed for each scrape.
 #[derive(Debug)]
 pub(super) struct Counted(pub(super) Vec<Stack>);
 
@@ -25,7 +25,7 @@ impl Collector for Counted {
     }
 }
 
-/// What stacks count together.
+/// Encodes the sums of the stacks' counters.
 pub(crate) fn put_stacks(encoder: &mut DescriptorEncoder<'_>, stacks: &[Stack]) -> fmt::Result {
     let counters: Counters = stacks.iter().map(Stack::counters).sum();
     for ((name, value), (_, meaning)) in counters.iter().zip(Counters::meanings()) {
@@ -60,7 +60,7 @@ pub(crate) fn put_stacks(encoder: &mut DescriptorEncoder<'_>, stacks: &[Stack]) 
     put_by(encoder, "connections", "Connections, by their state in ss", "state", states)
 }
 
-/// What a stack exports.
+/// Returns the metrics that a stack exports.
 #[cfg(test)]
 pub(crate) fn exported() -> String {
     crate::metrics::text(Counted(Vec::new())).unwrap()
@@ -126,7 +126,7 @@ mod tests {
         let request = "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2);
         greedy.write_all(request.as_bytes()).await.unwrap();
         let mut answers = Vec::new();
-        // It may end with a reset: half of what was asked is not read.
+        // The connection may end with a reset, since half of the data is not read.
         let _ = greedy.read_to_end(&mut answers).await;
         let answers = String::from_utf8(answers).unwrap();
         assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");

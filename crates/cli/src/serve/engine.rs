@@ -1,10 +1,10 @@
-//! Engines: a stack on each queue of the device, on one thread with its listeners and connections.
+//! Engines: one stack per queue of the device, on one thread with its listeners and connections.
 //!
-//! Nothing that a packet needs is on another thread. With several queues each engine has its own
-//! thread. With one queue the engine shares the command's thread with signals, `--metrics` and
-//! `airtcp ss`: in a process of one thread the kernel does not count the users of a descriptor, which
-//! makes every read and write of the device cheaper. Files are read, written and hashed on threads
-//! that may block.
+//! A packet never crosses threads. With several queues each engine has its own thread. With one
+//! queue the engine shares the command's thread with signals, `--metrics` and `airtcp ss`: in a
+//! process of one thread the kernel does not count the users of a descriptor, which makes every
+//! read and write of the device cheaper. Files are read, written and hashed on the blocking
+//! threads.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ use super::{BACKLOG, PATIENCE, accept};
 use crate::record::Recording;
 use crate::services::{Service, Stop};
 
-/// What every engine does.
+/// The services that every engine runs.
 #[derive(Clone)]
 pub(super) struct Work {
     pub(super) services: Vec<(SocketAddr, Service)>,
@@ -32,9 +32,9 @@ pub(super) struct Work {
 /// The engines of all queues.
 pub(super) struct Engines {
     pub(super) stacks: Vec<Stack>,
-    /// One for each queue; none where there is one queue.
+    /// One per queue; empty with a single queue.
     pub(super) threads: Vec<StackThread>,
-    /// Tasks that end when the engines do.
+    /// One task per engine, which ends with the engine.
     pub(super) running: JoinSet<()>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn start(
 }
 
 impl Work {
-    /// A listener for each service.
+    /// Opens a listener for each service.
     fn listen(&self, stack: &Stack) -> anyhow::Result<Vec<(TcpListener, Service)>> {
         let listen = |(address, service): &(SocketAddr, Service)| {
             let listener = stack
@@ -99,7 +99,7 @@ impl Work {
         self.services.iter().map(listen).collect()
     }
 
-    /// Serves until it is time to stop, and says goodbye.
+    /// Serves until `stop`, then closes the connections and the stack.
     async fn run(self, stack: Stack, listeners: Vec<(TcpListener, Service)>) {
         let mut running = JoinSet::new();
         for (listener, service) in listeners {

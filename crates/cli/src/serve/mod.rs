@@ -28,23 +28,23 @@ pub(crate) use counted::put_stacks;
 use engine::{Engines, Work};
 use summary::Summary;
 
-/// How long connections may take to come to their end, and then the stack to say goodbye.
+/// How long the connections may take to end, and then the stack to shut down.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long calls that block may go on at the end, such as those of a file system that hangs.
+/// How long blocking calls may continue at the end, such as those to a file system that hangs.
 const FILE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many connections may wait to be accepted at each listener.
+/// The accept backlog of each listener.
 const BACKLOG: usize = 4096;
 
-/// Serves until it is told to stop. A second signal stops at once.
+/// Serves until a signal arrives. A second signal stops at once.
 ///
 /// # Errors
-/// The device cannot be opened, or goes away; a service cannot listen.
+/// The device cannot be opened, or is removed; a service cannot listen.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(args));
-    // What a service cleans up at its end is done before this process ends.
+    // Services finish their cleanup before the process exits.
     runtime.shutdown_timeout(FILE_PATIENCE);
     ended
 }
@@ -103,7 +103,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         Some(error) = ends.join_next() => Err(anyhow!("{}; restart to create it again", error?)),
     };
     let farewell = async {
-        // Whoever listened for it and is gone needs no telling.
+        // Fails only if no receiver is left.
         let _ = stopping.send(true);
         while running.join_next().await.is_some() {}
     };
@@ -111,13 +111,13 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         () = farewell => {}
         _ = signals.wait() => {
             tracing::warn!("stopped before every connection was closed");
-            // Their peers hear that they are reset.
+            // Inform the peers with resets.
             for stack in &stacks {
                 stack.shutdown_within(Duration::ZERO).await;
             }
         }
     }
-    // With them end the tasks of their services.
+    // The tasks of their services end with the threads.
     threads.into_iter().for_each(StackThread::join);
     for (combination, count) in summary.fallbacks() {
         output::note(format_args!(
@@ -133,7 +133,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     ended
 }
 
-/// Each service at each address.
+/// Returns each service with each address of the stack.
 fn services(args: &ServeArgs) -> anyhow::Result<Vec<(SocketAddr, Service)>> {
     let mut services = Vec::new();
     for spec in &args.services {
@@ -161,7 +161,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/serve.env");
         let settings = std::fs::read_to_string(path).unwrap();
         let flags = settings.lines().find_map(|line| line.strip_prefix("SERVE=")).unwrap();
-        // This machine need not have the directory of the service.
+        // The directory of the service need not exist on this machine.
         let flags = flags.trim_matches('"').replace("/var/lib/airtcp-serve", "/tmp");
         let line = ["airtcp", "serve", "--control", "service.sock"].into_iter();
         let Ok(Cli { command: Command::Serve(serve), .. }) = parse(line.chain(flags.split(' ')))

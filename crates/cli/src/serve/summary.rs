@@ -1,4 +1,4 @@
-//! Summarises at the end what was served.
+//! Summarises the served connections at the end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -10,54 +10,54 @@ use airtcp_stack::Counters;
 use airtcp_stack::tcp::Info;
 use serde::Serialize;
 
-/// How many connections are remembered, the latest ones.
+/// The number of connections that are kept, the latest ones.
 const MOST: usize = 1000;
 
-/// One connection that ended.
+/// A connection that has ended.
 #[derive(Debug, Serialize)]
 pub(super) struct Connection {
     pub(super) service: &'static str,
     pub(super) local: Option<SocketAddr>,
     pub(super) peer: Option<SocketAddr>,
     pub(super) seconds: f64,
-    /// How it broke, if it did.
+    /// The error that ended it.
     pub(super) error: Option<String>,
-    /// How it stood at its end, in the words of `ss -ti`.
+    /// State at the end, with the field names of `ss -ti`.
     pub(super) info: Option<Info>,
 }
 
-/// The connections that ended. Clones share one list.
+/// The connections that have ended. Clones share one list.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
-    /// The combination that connections shall run with.
+    /// The configured combination.
     asked: Arc<Combination>,
-    /// Somebody wants to read the list.
+    /// Whether the list will be printed.
     is_listed: bool,
     served: Arc<Mutex<Served>>,
 }
 
 #[derive(Debug, Default)]
 struct Served {
-    /// How many ended.
+    /// The number of connections that have ended.
     total: u64,
     latest: VecDeque<Connection>,
-    /// How many run, or ran, with combinations other than the one asked for.
+    /// The number of connections, also open ones, per combination other than the configured one.
     fallbacks: BTreeMap<String, u64>,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// By `nstat`'s names.
+    /// With the names of `nstat`.
     counters: Counters,
     device: Device,
-    /// All that ended, listed or not.
+    /// All connections that have ended, listed or not.
     connections_total: u64,
     /// The latest of them, in the order in which they ended.
     connections: Vec<Connection>,
 }
 
-/// What went through the device, by the names of `ip -s link`.
+/// Packets and bytes of the device, with the names of `ip -s link`.
 #[derive(Debug, Serialize)]
 struct Device {
     rx_packets: u64,
@@ -74,13 +74,13 @@ impl Summary {
         Self { asked: Arc::new(asked), is_listed, served: Arc::default() }
     }
 
-    /// Whether connections are listed: else nothing needs to be known of them.
+    /// Returns whether connections are listed. Otherwise their state is not needed.
     pub(super) const fn is_listed(&self) -> bool {
         self.is_listed
     }
 
-    /// What to tell of a new connection that runs with another combination than was asked for, at
-    /// the first of them.
+    /// Counts a new connection that does not run with the configured combination. Returns the text
+    /// of a note for the first one with each other combination.
     pub(super) fn begin(&self, peer: SocketAddr, combination: &Combination) -> Option<String> {
         if *combination == *self.asked {
             return None;
@@ -97,7 +97,7 @@ impl Summary {
     }
 
     fn served(&self) -> MutexGuard<'_, Served> {
-        // A panic elsewhere leaves the list as good as it was.
+        // A panic elsewhere does not damage the list.
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,13 +113,13 @@ impl Summary {
         served.latest.push_back(connection);
     }
 
-    /// What ran in place of the combination asked for, where a peer did not grant what that needs,
-    /// and on how many connections.
+    /// Returns the combinations that replaced the configured one because a peer did not grant the
+    /// options that it needs, with the number of connections of each.
     pub(super) fn fallbacks(&self) -> BTreeMap<String, u64> {
         self.served().fallbacks.clone()
     }
 
-    /// Everything so far. The list starts again from there.
+    /// Returns the report so far, and clears the list of connections.
     pub(super) fn report(&self, stacks: &[Stack]) -> Report {
         let mut served = self.served();
         let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();

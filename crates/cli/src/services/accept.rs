@@ -1,4 +1,4 @@
-//! One listener: every connection becomes a task.
+//! Accepts the connections of one listener, each in a task of its own.
 
 use std::io;
 use std::io::ErrorKind::{NetworkDown, NotConnected};
@@ -10,15 +10,15 @@ use tokio::time::timeout;
 
 use super::Stop;
 
-/// Connections that may have ended unnoticed until the next one comes: to be woken for the end of
-/// each is a part of what a short one costs.
+/// The number of ended tasks that are collected only with the next connection: a wake-up for each
+/// end is a part of the cost of a short connection.
 const UNREAPED: usize = 256;
 
-/// Where connections come from.
+/// A source of connections.
 pub(crate) trait Accept: Send + Sync {
     type Connection: Send;
 
-    /// The next one.
+    /// Accepts the next connection.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
 }
 
@@ -30,10 +30,10 @@ impl Accept for airtcp_net::TcpListener {
     }
 }
 
-/// Has `handle` see to each connection until `stop`, then gives them so long to come to their end.
+/// Runs `handle` for each connection until `stop`, then waits up to `patience` for their ends.
 ///
 /// # Errors
-/// What the listener stands on is gone.
+/// The stack or socket of the listener is gone.
 pub(crate) async fn accept<L: Accept, F: Future<Output = ()> + Send + 'static>(
     listener: L,
     mut stop: Stop,
@@ -64,7 +64,7 @@ pub(crate) async fn accept<L: Accept, F: Future<Output = ()> + Send + 'static>(
     let all = async { while connections.join_next().await.is_some() {} };
     if timeout(patience, all).await.is_err() {
         tracing::warn!(open = connections.len(), "closing the rest");
-        // Their streams are dropped, which closes them.
+        // This drops their streams, which closes them.
         connections.shutdown().await;
     }
     ended

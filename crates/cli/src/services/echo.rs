@@ -6,12 +6,12 @@ use airtcp_net::TcpStream;
 use airtcp_stack::tcp::Chunk;
 use tokio::io::AsyncWriteExt;
 
-/// Serves one connection until the peer's end of stream, and ends ours then.
+/// Serves one connection until the peer's end of stream, then closes it.
 ///
 /// # Errors
 /// Those of the stream.
 pub(super) async fn serve(stream: &mut TcpStream) -> io::Result<()> {
-    // A connection that sends nothing takes no buffer.
+    // An idle connection allocates no buffer.
     let mut chunk = Chunk::default();
     while stream.read_chunk(&mut chunk).await? > 0 {
         stream.write_all(&chunk).await?;
@@ -31,7 +31,7 @@ mod tests {
         let (client, mut server, _stacks) = connected().await;
         let serving = tokio::spawn(async move { serve(&mut server).await });
         let (mut reader, mut writer) = split(client);
-        // More than the buffers of both ends hold: reading and writing take turns.
+        // More than the buffers of both ends hold, so that reading and writing alternate.
         let data: Vec<u8> = (0..10_000_000u32).map(|n| (n % 251) as u8).collect();
         let expected = data.clone();
         let writing = tokio::spawn(async move {

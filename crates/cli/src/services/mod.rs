@@ -1,5 +1,5 @@
-//! The services of `serve` on a connection. Files are served over any byte stream: this stack's, the kernel's,
-//! RRTP's.
+//! The services of `serve`, per connection. Files are served over any byte stream: this stack's
+//! TCP, the kernel's, or RRTP.
 
 mod accept;
 mod echo;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 pub(crate) use accept::{Accept, accept};
 pub(crate) use http::{Body as FileBody, Files, NETWORK, serve as serve_files};
 
-/// What a port offers.
+/// The service of a port.
 #[derive(Clone, Debug)]
 pub(crate) enum Service {
     /// Sends back what it reads.
@@ -24,12 +24,12 @@ pub(crate) enum Service {
     Sink,
     /// Writes until the peer closes.
     Source,
-    /// Files, with GET, HEAD and PUT, and uploads that are gone on with.
+    /// Serves files with GET, HEAD and PUT, and resumable uploads.
     Http(Files),
 }
 
 impl Service {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Echo => "echo",
@@ -39,8 +39,8 @@ impl Service {
         }
     }
 
-    /// Serves one connection until its peer is done, or until `stop` where a service has no end of
-    /// its own: `source` then ends the stream, `http` finishes the request it is at.
+    /// Serves one connection until the peer closes it. On `stop`, `source` ends the stream, and
+    /// `http` finishes the current request.
     ///
     /// # Errors
     /// Those of the stream; a peer that does not speak HTTP.
@@ -49,24 +49,25 @@ impl Service {
             Self::Echo => echo::serve(stream).await,
             Self::Sink => sink::serve(stream).await,
             Self::Source => source::serve(stream, stop).await,
-            // By far the largest: in a box, it does not make all others as large.
+            // Boxed, because its future is by far the largest and would enlarge those of all
+            // services.
             Self::Http(files) => Box::pin(http::serve(files, stream, stop)).await,
         }
     }
 }
 
-/// Tells that it is time to come to an end. Clones share one signal.
+/// The signal to stop. Clones share one signal.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// A signal, and what sends it.
+    /// Creates a signal and its sender.
     pub(crate) fn new() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
     }
 
-    /// Waits for the signal. A sender that is gone has sent it.
+    /// Waits for the signal. A dropped sender counts as sent.
     pub(crate) async fn wait(&mut self) {
         let _ = self.0.wait_for(|stopped| *stopped).await;
     }
@@ -78,8 +79,8 @@ mod tests {
     use airtcp_net::{Stack, TcpStream};
     use airtcp_stack::HostConfig;
 
-    /// A connection of two stacks: the client's end, and the server's. Their device ends with the stacks, and a stack with the
-    /// last that holds it.
+    /// A connection between two stacks: the client's end and the server's. The device ends with the
+    /// stacks, and a stack with its last handle.
     pub(super) async fn connected() -> (TcpStream, TcpStream, [Stack; 2]) {
         let (left, right) = memory::pair(1500, 64);
         let start = |device, own: &str| {

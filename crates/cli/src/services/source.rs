@@ -8,11 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Stop;
 
-/// Serves one connection: the bytes are those of the testbed's source, so that a reader can check
+/// Serves one connection. It sends the bytes of the testbed's source, so that a reader can check
 /// them.
 ///
 /// # Errors
-/// Those of the stream; a peer that goes away while we write is the usual end, and none.
+/// Those of the stream, except that of a peer that closes while data is written, which is the usual
+/// end.
 pub(super) async fn serve(stream: &mut TcpStream, mut stop: Stop) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
     let bytes = source_bytes();
@@ -24,7 +25,7 @@ pub(super) async fn serve(stream: &mut TcpStream, mut stop: Stop) -> io::Result<
             }
         }
     };
-    // What it sends to us is read, or the end of it would never show.
+    // Read the peer's data; otherwise its end of stream would not be noticed.
     let reading = async {
         let mut unread = vec![0; 4096];
         while reader.read(&mut unread).await? > 0 {}

@@ -51,13 +51,15 @@ pub(crate) struct RunArgs {
     /// Write a trace of the first seed to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Write windows, round-trip times, rates and queues of the first seed over time to this file, as JSON lines
+    /// Write windows, round-trip times, rates and queues of the first seed over time to this file,
+    /// as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// Simulated time between two samples of --state
     #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) every: Duration,
-    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or ADDRESS:PORT. Without login
+    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or
+    /// ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     pub(crate) live: Option<SocketAddr>,
 }

@@ -1,4 +1,4 @@
-//! `airtcp sim`: scenarios in virtual time.
+//! `airtcp sim`: simulates scenarios in virtual time.
 
 pub(crate) mod args;
 mod report;
@@ -22,10 +22,10 @@ use crate::{file, record};
 use args::{RunArgs, SimArgs, SimCommand};
 use report::Report;
 
-/// Runs one of its commands. Ctrl-C ends it at once: nothing is printed before all runs are done.
+/// Runs a command of `airtcp sim`. Ctrl-C ends it at once, without results of the finished runs.
 ///
 /// # Errors
-/// The scenario cannot be read or run, or printing fails.
+/// The scenario cannot be read or run, or a result cannot be written.
 pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
     match &args.command {
         SimCommand::Init => output::print(toml::EXAMPLE.trim_end())?,
@@ -46,7 +46,7 @@ fn run_scenario(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
-    // All seeds have the same result where nothing is drawn.
+    // Without random elements, all seeds give the same result.
     let seeds = if scenario.is_random() { u64::from(args.seeds) } else { 1 };
     let end = scenario.seed.checked_add(seeds).ok_or_else(|| {
         Mistake::new(
@@ -74,7 +74,7 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     Ok(runs)
 }
 
-/// Runs the scenario with its own seed, and writes what its packets did and how senders and queues stood.
+/// Runs the scenario with its own seed, and writes the trace and the states that were requested.
 fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
     let simulation = Simulation::new(scenario).map_err(source::as_mistake)?;
     let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));
@@ -100,7 +100,7 @@ fn recorder(
 ) -> anyhow::Result<Recorder> {
     let nodes = record::nodes(simulation);
     let title = format!("{}, seed {}", scenario.name, scenario.seed);
-    // Virtual time begins with the epoch: a trace is the same whenever it is made.
+    // Virtual time starts at the epoch, so that a trace is the same whenever it is made.
     Recorder::create(directory, &title, &nodes, Duration::ZERO)
         .with_context(|| trace_flag(directory))
 }
@@ -109,7 +109,7 @@ fn trace_flag(directory: &Path) -> String {
     format!("--trace {}", directory.display())
 }
 
-/// Writes a line for each state.
+/// Runs the simulation, and writes each state as a line of JSON.
 fn with_states(
     path: &Path,
     every: Duration,

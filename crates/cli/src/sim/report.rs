@@ -1,4 +1,4 @@
-//! Reports the results of a scenario: tables, or JSON.
+//! Reports the results of a scenario, as tables or as JSON.
 
 use std::fmt;
 use std::iter;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::table::{fitting, mean, rate_unit, shown, table, wrapped};
 
-/// All runs, and what they say together.
+/// All runs and their aggregate.
 #[derive(Serialize)]
 pub(super) struct Report {
     scenario: String,
@@ -29,14 +29,14 @@ pub(super) struct Report {
     aggregate: Aggregate,
 }
 
-/// Jain's index of flows that compete: bulk transfers without an end, in one direction.
+/// Jain's index of competing flows: bulk transfers without an end, in one direction.
 struct Fairness {
     flows: String,
     jain: Interval,
 }
 
 impl Fairness {
-    /// `None` if fewer than two flows compete.
+    /// Returns `None` if fewer than two flows compete.
     fn of(scenario: &Scenario, runs: &[RunResult], way: FlowDirection) -> Option<Self> {
         let competes = |flow: &&FlowSpec| {
             flow.way == way
@@ -50,7 +50,7 @@ impl Fairness {
         };
         let flows = scenario.flows.iter();
         let names: Vec<_> = flows.clone().filter(competes).map(shown).collect();
-        // Of each copy, in the order of the results.
+        // One entry per copy, in the order of the results.
         let copies = flows.flat_map(|flow| iter::repeat_n(competes(&flow), flow.count as usize));
         let copies: Vec<bool> = copies.collect();
         let index = |run: &RunResult| {
@@ -82,7 +82,7 @@ impl Report {
     }
 }
 
-/// As tables.
+/// The report as tables.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} s of simulated time, ", self.scenario, self.seconds)?;
@@ -152,7 +152,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// What carried little and harmed nothing has nothing to tell: the access links of a dumbbell are many.
+/// Returns whether a link has little traffic and no drops, so that it is not listed; a dumbbell has
+/// many such access links.
 fn is_quiet(link: &LinkAggregate) -> bool {
     let lost = [
         &link.policed,
@@ -167,14 +168,14 @@ fn is_quiet(link: &LinkAggregate) -> bool {
         && link.queue_mean.mean < 1.0
 }
 
-/// The share of its rate below which a link is quiet.
+/// A link whose utilisation is below this share is quiet.
 const QUIET: f64 = 0.05;
 
-/// Which intervals there is room for.
+/// The intervals that fit the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     All,
-    /// Those of goodput and round-trip times.
+    /// Only those of goodput and round-trip times.
     Main,
     Means,
 }
@@ -270,7 +271,7 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
     table
 }
 
-/// The radio of a station; where the mobile was never away and nothing was marked there are no columns for that.
+/// Formats the radio of a station. Columns about outages and marks are left out if there were none.
 fn radio(station: &StationAggregate, room: Room) -> Table {
     let header = [
         "radio",
@@ -308,7 +309,7 @@ fn radio(station: &StationAggregate, room: Room) -> Table {
     table
 }
 
-/// What a station did, in words, and the memory it took.
+/// Describes the actions of a station and its memory in words.
 fn describe(what: &str, station: &StationAggregate) -> String {
     let counts = [
         (&station.marked, "marked"),
@@ -348,7 +349,7 @@ mod tests {
 
     use super::*;
 
-    /// What a scenario of these flows prints.
+    /// Returns the output for a scenario with these flows.
     fn printed(flows: &str) -> String {
         let text = format!(
             "duration = \"1s\"\nwarm_up = \"200ms\"\n[bottleneck]\nforth = \"rate 10mbit delay 5ms limit 50\"\n{flows}"

@@ -1,4 +1,4 @@
-//! Scenarios and traces, read from where they are.
+//! Reads scenarios and their traces.
 
 use std::io;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::args::RunArgs;
 use crate::file;
 use crate::output::{self, Mistake};
 
-/// No scenario is longer.
+/// The maximum size of a scenario, in bytes.
 const LONGEST_SCENARIO: u64 = 1 << 20;
 
-/// The scenario that the command line asks for.
+/// Reads the scenario of the command line.
 ///
 /// # Errors
-/// It cannot be read, or is not understood.
+/// It cannot be read, or is invalid.
 pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
     let path = &args.scenario;
     let (name, text) = if path.as_os_str() == "-" {
@@ -31,7 +31,7 @@ pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
         })?;
         (name, text)
     };
-    // A trace is looked for beside the scenario that names it.
+    // The path of a trace is relative to the scenario that names it.
     let directory = path.parent().unwrap_or(Path::new(""));
     let load = |trace: &str| file::link_trace(&directory.join(trace));
     let source = Source { name: &name, text: &text, settings: &args.settings };
@@ -48,7 +48,7 @@ pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
     Ok(scenario)
 }
 
-/// An error, which is a mistake if the scenario is the reason.
+/// Converts an error, which is a mistake if the scenario causes it.
 pub(super) fn as_mistake(error: SimError) -> anyhow::Error {
     match error {
         error @ SimError::Setting { .. } => Mistake::new(format!("--set {error}")).into(),

@@ -1,4 +1,4 @@
-//! `airtcp ss`: lists the connections of running stacks, as the kernel's `ss -tinm` lists its own.
+//! `airtcp ss`: lists the connections of running stacks, in the format of `ss -tinm`.
 
 mod served;
 
@@ -18,10 +18,11 @@ use crate::{output, value};
 
 pub(crate) use served::{Request, Served, by_default};
 
-/// Where servers and gateways have their sockets, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
+/// The directory of the sockets of root's servers and gateways; those of other users are below
+/// `$XDG_RUNTIME_DIR`.
 const DIRECTORY: &str = "/run/airtcp-serve";
 
-/// Where the units of gateways have theirs.
+/// The directories of the sockets of the gateways' units.
 const OF_UNITS: [&str; 2] = ["/run/airtcp-gateway-near", "/run/airtcp-gateway-far"];
 
 /// Clears a terminal and moves the cursor to its start.
@@ -30,7 +31,8 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// Control socket of a command [default: those of all `airtcp serve` and `airtcp gateway` of this user]
+    /// Control socket of a command [default: those of all `airtcp serve` and `airtcp gateway` of
+    /// this user]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Repeat at this interval [default: 1] until Ctrl-C
@@ -42,10 +44,10 @@ pub(crate) struct SsArgs {
     json: bool,
 }
 
-/// Asks, and prints the answers.
+/// Queries the commands, and prints their responses.
 ///
 /// # Errors
-/// There is nobody to ask, or they do not answer.
+/// No command is running, or one does not respond.
 pub(crate) fn run(args: &SsArgs) -> anyhow::Result<()> {
     let Some(pause) = args.watch else { return show(args) };
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -77,7 +79,7 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
             for path in directories().iter().flat_map(|directory| sockets(directory)) {
                 match ask(&path) {
                     Ok(answer) => answers.push(answer),
-                    // What a process that was killed left behind.
+                    // The socket of a process that was killed.
                     Err(error) if error.is::<NobodyThere>() => {}
                     Err(error) => return Err(error),
                 }
@@ -94,7 +96,7 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
     print(answers, args.json, clear)
 }
 
-/// Prints what stacks have answered, as JSON or behind `clear`.
+/// Prints the responses of stacks, as JSON or as text after `clear`.
 ///
 /// # Errors
 /// Those of writing.
@@ -111,7 +113,7 @@ fn ask(path: &Path) -> anyhow::Result<Value> {
     Asker::connect(path)?.ask(&Request::Connections)
 }
 
-/// They repeat what `info` has.
+/// Removes the tokens, which repeat the content of `info`.
 fn without_tokens(answer: &mut Value) {
     for connection in answer["connections"].as_array_mut().into_iter().flatten() {
         if let Some(connection) = connection.as_object_mut() {
@@ -120,7 +122,7 @@ fn without_tokens(answer: &mut Value) {
     }
 }
 
-/// A stack and its connections, two lines each.
+/// Formats a stack and its connections, in two lines each.
 fn text(answer: &Value) -> String {
     let word = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -129,7 +131,7 @@ fn text(answer: &Value) -> String {
     };
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let mut all: Vec<_> = answer["connections"].as_array().into_iter().flatten().collect();
-    // Those that are over come last: a server may have thousands of them.
+    // Connections in TIME-WAIT come last, since a server may have thousands of them.
     all.sort_by_key(|connection| connection["state"] == "TIME-WAIT");
     let total = count(&answer["connections_total"]);
     let mut text = format!(
@@ -182,7 +184,7 @@ fn text(answer: &Value) -> String {
     text
 }
 
-/// The socket of a command that was given none: root's and other users' are apart.
+/// Returns the default path of a command's socket, which is different for root and other users.
 pub(crate) fn default_path(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
@@ -200,7 +202,7 @@ fn directories() -> BTreeSet<PathBuf> {
     fixed.chain(runtime_directory()).collect()
 }
 
-/// The sockets in a directory, by name.
+/// Returns the sockets in a directory, sorted by name.
 fn sockets(directory: &Path) -> BTreeSet<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

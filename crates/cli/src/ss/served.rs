@@ -1,4 +1,4 @@
-//! Answers `airtcp ss` at a control socket: the connections of a stack.
+//! Answers `airtcp ss` at a control socket with the connections of a stack.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,23 +14,23 @@ use serde::{Deserialize, Serialize};
 use super::default_path;
 use crate::control::{Control, asked};
 
-/// The most connections of an answer: packets wait while it is made.
+/// The maximum number of connections in a response. Packets wait while it is created.
 const MOST: usize = 1_000;
 
-/// What a stack can be asked.
+/// A request to a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// How every connection stands.
+    /// The state of all connections.
     Connections,
 }
 
-/// The stacks of a command, as they are asked about.
+/// The stacks of a command, for requests about them.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) command: &'static str,
     pub(crate) device: String,
-    /// One for each queue of the device.
+    /// One per queue of the device.
     pub(crate) stacks: Vec<Stack>,
 }
 
@@ -39,9 +39,9 @@ struct Answer<'a> {
     command: &'static str,
     device: &'a str,
     pid: u32,
-    /// Of the host's memory, by all sockets.
+    /// The memory of all sockets.
     held: ByteCount,
-    /// Those that are not listed, too.
+    /// Including those that are not listed.
     connections_total: usize,
     connections: Vec<Connection>,
 }
@@ -50,22 +50,22 @@ struct Answer<'a> {
 struct Connection {
     local: SocketAddr,
     peer: SocketAddr,
-    /// The queue of the device that it is at, where that has several.
+    /// The queue of the device that the connection uses, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<usize>,
-    /// By the name that `ss` prints.
+    /// With the name that `ss` prints.
     state: &'static str,
     held: ByteCount,
     info: Option<Info>,
-    /// What `ss -ti` prints below a connection.
+    /// The line that `ss -ti` prints below a connection.
     tokens: String,
 }
 
 impl Served {
-    /// Answers at `path`, for as long as the runtime lives.
+    /// Answers requests at `path` until the runtime ends.
     ///
     /// # Errors
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     pub(crate) fn listen(self, path: &Path) -> anyhow::Result<()> {
         let mut control = Control::open(path, Request::Connections)?;
         tokio::spawn(async move {
@@ -78,15 +78,16 @@ impl Served {
         Ok(())
     }
 
-    /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked for it.
+    /// As [`listen`](Self::listen), at the default path of `ss`. Failures are only logged, since
+    /// the user did not request the socket.
     pub(crate) fn listen_by_default(self) {
         by_default(&self.device, |path| self.clone().listen(path));
     }
 
-    /// The connections, as `ss` prints them.
+    /// Returns the connections for `ss`.
     ///
     /// # Errors
-    /// There is none; it is that of JSON.
+    /// None in practice: only those of JSON encoding.
     pub(crate) fn answer(&self) -> anyhow::Result<serde_json::Value> {
         let (mut connections, mut total) = (Vec::new(), 0);
         for (queue, stack) in self.stacks.iter().enumerate() {
@@ -107,9 +108,10 @@ impl Served {
     }
 }
 
-/// Has a command listen at the path of this name where `ss` looks, if that can be had: nobody asked for it.
+/// Has a command listen at the default path for `name`. Failures are only logged, since the user
+/// did not request the socket.
 pub(crate) fn by_default(name: &str, listen: impl Fn(&Path) -> anyhow::Result<()>) {
-    // Another namespace may have a device of the same name.
+    // Another network namespace may have a device of the same name.
     let with_pid = format!("{name}-{}", std::process::id());
     let Some(path) = default_path(name) else { return };
     let made = match path.parent().map(fs::create_dir_all) {

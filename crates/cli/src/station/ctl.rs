@@ -1,4 +1,4 @@
-//! `basestation ctl`: who asks a running base station.
+//! `basestation ctl`: queries or controls a running base station.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::control::{Asker, NobodyThere};
 use crate::output;
 use crate::table::table;
 
-/// Where the unit of the service has its socket.
+/// The socket of the service's unit.
 pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
 
 /// `basestation ctl`.
@@ -29,10 +29,10 @@ pub(super) struct CtlArgs {
     json: bool,
 }
 
-/// Asks, and prints the answer.
+/// Sends the request, and prints the response.
 ///
 /// # Errors
-/// Nobody answers, or what they refuse.
+/// The base station does not respond, or rejects the request.
 pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     let value = ask(args)?;
     if args.json {
@@ -58,7 +58,7 @@ fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
     asker.ask(&args.request)
 }
 
-/// What has become of the mobile, in a line.
+/// Describes the state of the mobile in a line.
 fn reached(status: &Value) -> String {
     let station = &status["station"];
     let count = |name: &str| station[name].as_u64().unwrap_or(0);
@@ -70,7 +70,7 @@ fn reached(status: &Value) -> String {
     )
 }
 
-/// The flows, a line each.
+/// Formats the flows, a line each.
 fn flows(flows: &[Value]) -> String {
     if flows.is_empty() {
         return "no flows".to_owned();
@@ -85,7 +85,7 @@ fn flows(flows: &[Value]) -> String {
         let scale = flow["window_scale"].as_u64();
         let window = match (flow["window"].as_u64(), scale) {
             (Some(window), Some(scale)) => output::bytes(window << scale.min(14)),
-            // Its SYN passed before the station was there.
+            // The SYN with the scale passed before the station was started.
             (Some(window), None) => format!("{window} << ?"),
             (None, _) => "-".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! What a base station does, for the live page.
+//! The state of a base station on the live page.
 
 use airtcp_basestation::station::{FlowRecord, Status};
 use airtcp_device::Tun;
@@ -13,7 +13,7 @@ use crate::live::{Chart, MOST_FLOWS, Snapshot, Table, rounded};
 const COLUMNS: [&str; 5] =
     ["fixed host", "mobile", "not acknowledged (kB)", "window of the mobile (kB)", "sender"];
 
-/// How it stands now.
+/// Returns the current state.
 pub(super) fn snapshot(driver: &Driver<Middle, Tun>) -> Snapshot {
     let report = Report::of(driver);
     let mut snapshot = Snapshot::default();
@@ -159,7 +159,7 @@ mod tests {
         let ends = ["192.0.2.1:80", "198.51.100.7:4711"].map(|end| end.parse().unwrap());
         let flow = FlowRecord {
             key: FlowKey { fixed: ends[0], mobile: ends[1] },
-            // Over the end of the numbers.
+            // The range crosses the wrap of sequence numbers.
             seen: vec![(u32::MAX - 999, 1_000), (2_000, 2_500)],
             acked: None,
             floor: 0,

@@ -1,4 +1,4 @@
-//! Exports a report to Prometheus, by the names that `status` has.
+//! Exports a report to Prometheus, with the names of `status`.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     put_by(encoder, "basestation_air_time_seconds", help, "way", by_way(seconds))
 }
 
-/// The meaning of a counter of a status, by its name with the prefix of its part.
+/// Returns the description of a counter of the status, by its name with the prefix of its part.
 fn help_of(name: &str) -> &'static str {
     let known = HELPS.iter().find(|(known, _)| *known == name);
     known.map_or("A counter of ctl status", |(_, help)| *help)
@@ -156,12 +156,12 @@ const HELPS: [(&str, &str); 44] = [
     ("air_duplicates", "Frames received again because their link ACK was lost, by way"),
 ];
 
-/// What a status has for the two ways over the radio.
+/// Labels the values of both directions over the radio.
 fn by_way<T>([to, from]: [T; 2]) -> [(&'static str, T); 2] {
     [("to_mobile", to), ("from_mobile", from)]
 }
 
-/// The counters of two alike, by a label.
+/// Encodes the counters of two similar parts, distinguished by the label `by`.
 fn put_counters(
     encoder: &mut DescriptorEncoder<'_>,
     prefix: &str,
@@ -177,14 +177,14 @@ fn put_counters(
     Ok(())
 }
 
-/// The numbers of what only counts, by their names; times are no numbers.
+/// Returns the counters of a part by name, without times.
 fn counters(counted: &impl Serialize) -> Vec<(String, u64)> {
     let Ok(Value::Object(fields)) = serde_json::to_value(counted) else { return Vec::new() };
     let number = |(name, value): (String, Value)| Some((name, value.as_u64()?));
     fields.into_iter().filter_map(number).filter(|(name, _)| !name.ends_with("_ns")).collect()
 }
 
-/// What a base station exports, and a bridge.
+/// Returns the metrics of a base station and of a bridge.
 #[cfg(test)]
 pub(crate) fn exported() -> [String; 2] {
     let config = airtcp_basestation::StationConfig {
@@ -193,7 +193,7 @@ pub(crate) fn exported() -> [String; 2] {
     };
     let station = airtcp_basestation::Station::new(&config).unwrap();
     let mut station = station.status(airtcp_types::Instant::ZERO);
-    // It is left out where nothing was policed.
+    // This counter is exported only if it is not 0.
     station.radio[0].policed = 1;
     [Some(station), None].map(|station| {
         let dropped_not_ip = station.is_none().then_some(0);
@@ -269,7 +269,7 @@ mod tests {
         for (name, _) in names {
             assert!(text.contains(&format!("_{name}_total")), "{name}: {text}");
         }
-        // No name is two metrics'.
+        // Metric names are unique.
         let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let families = types.iter().filter_map(|line| line.split(' ').next());
         assert_eq!(families.collect::<BTreeSet<_>>().len(), types.len(), "{text}");

@@ -3,10 +3,11 @@
 use airtcp_basestation::{Bridge, Station, StationConfig};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-/// Packets that wait in a bridge: a batch of each side is all that a driver leaves there.
+/// The capacity of a bridge's queue, in packets: a driver leaves at most one batch of each side
+/// there.
 const CAPACITY: usize = 512;
 
-/// A station, or no more than a bridge.
+/// A base station, or a plain bridge.
 #[derive(Debug)]
 pub(super) enum Middle {
     Bridge(Bridge),
@@ -14,10 +15,11 @@ pub(super) enum Middle {
 }
 
 impl Middle {
-    /// The station described; a bridge if none is. Events are for an observer.
+    /// Creates a station, or a bridge without `config`. With an observer, the station records
+    /// events.
     ///
     /// # Errors
-    /// Settings that contradict each other.
+    /// The settings contradict each other.
     pub(super) fn new(config: Option<&StationConfig>, has_observer: bool) -> anyhow::Result<Self> {
         let Some(config) = config else { return Ok(Self::Bridge(Bridge::new(CAPACITY))) };
         let mut station = Box::new(Station::new(config)?);

@@ -42,12 +42,15 @@ use settings::{Plan, Settings};
 const EXAMPLE: &str =
     "basestation --wired tun0 --wireless tun1 --radio \"error 20%\" --policy tcp-ecn";
 
-/// A base station: forwards packets between a wired and a wireless TUN device, over an emulated radio.
+/// A base station: forwards packets between a wired and a wireless TUN device, over an emulated
+/// radio.
 ///
-/// Creates devices that do not exist, and removes them at exit. Prints `ready` on stderr when both devices are open, and
-/// counters on stdout on SIGUSR1 and at exit (Ctrl-C, SIGTERM). RUST_LOG selects the log messages.
+/// Creates devices that do not exist, and removes them at exit. Prints `ready` on stderr when both
+/// devices are open, and counters on stdout on SIGUSR1 and at exit (Ctrl-C, SIGTERM). RUST_LOG
+/// selects the log messages.
 ///
-/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or in the file.
+/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or
+/// in the file.
 #[derive(Debug, Parser)]
 #[command(
     name = "basestation",
@@ -78,14 +81,14 @@ enum Command {
     Man(ManArgs),
 }
 
-/// Every word of a radio, as `--help` has them.
+/// Returns the words of a radio's description, for `--help`.
 fn explained() -> String {
     let begin = "The SPEC of a radio is a list of these, in any order; see docs/basestation.md.\n";
     begin.to_owned() + &parts(PARTS)
 }
 
-/// Runs the command line of this process, and gives its exit code: 0 after Ctrl-C or SIGTERM, 2 for a mistake on the
-/// command line or in the file, 1 for what failed later.
+/// Runs the command line of this process, and returns its exit code: 0 after Ctrl-C or SIGTERM, 2
+/// for a mistake on the command line or in the file, 1 for a later failure.
 pub fn basestation() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -120,7 +123,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 async fn serve(plan: &Plan) -> anyhow::Result<()> {
-    // Before `ready`, so that whoever waits for it may send signals.
+    // Before `ready`, so that a process that waits for it can then send signals.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
@@ -135,7 +138,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let devices = [open(wired)?, open(wireless)?];
     let mut control =
         plan.control.as_deref().map(|path| Control::open(path, Request::Status)).transpose()?;
-    // Whoever is behind a device is a host as far as the trace is concerned.
+    // The trace shows whatever is behind a device as a host.
     let nodes = [
         (wired.as_str(), NodeKind::Host),
         ("station", NodeKind::Other),
@@ -162,7 +165,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         crate::live::listen(address, title, move || look(asker.clone(), live::snapshot)).await?;
     }
     if plan.persist {
-        // Only now: what does not start leaves nothing behind.
+        // Only now: a station that fails to start leaves no device.
         [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
     }
     output::note("ready");
@@ -192,28 +195,28 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         }
     };
     let outcome = outcome.and(Report::of(&driver).print(plan.json));
-    // Whatever could not be printed, the trace is kept.
+    // Finish the trace even if printing failed.
     let recorded = recording.map(Recording::finish).transpose();
     outcome.and(recorded.map(drop))
 }
 
-/// Looks at the station, for another task.
+/// A function that another task has run on the driver.
 type Look = Box<dyn FnOnce(&Driver<Middle, Tun>) + Send>;
 
-/// Has the station looked at; it has ended if nothing comes.
+/// Runs `read` on the driver, for another task; returns `None` if the station has ended.
 async fn look<T: Send + 'static>(
     asker: mpsc::Sender<Look>,
     read: fn(&Driver<Middle, Tun>) -> T,
 ) -> Option<T> {
     let (reply, seen) = oneshot::channel();
-    // The task that asked may have gone.
+    // The caller may have been dropped.
     let look: Look = Box::new(move |driver: &Driver<_, _>| drop(reply.send(read(driver))));
     asker.send(look).await.ok()?;
     seen.await.ok()
 }
 
-/// The directory, or the first below it that has no trace yet: a station that is started again under running flows has
-/// to start.
+/// Returns the directory, or the first numbered one below it without a trace: after a restart under
+/// running flows, an earlier trace must not keep the station from starting.
 fn free(directory: &Path) -> PathBuf {
     let is_free = |path: &PathBuf| !airtcp_trace::is_trace(path);
     let numbered = (2..).map(|number: u64| directory.join(number.to_string()));
@@ -258,7 +261,7 @@ mod tests {
         assert!(command.contains("status, flows, freeze, disconnect, reconnect"), "{command}");
     }
 
-    /// What a service manager is given in the project's own unit is understood.
+    /// The command line and the file of this project's unit are valid.
     #[test]
     fn the_units_command_and_its_file_are_understood() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/");

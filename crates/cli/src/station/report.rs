@@ -10,34 +10,35 @@ use serde_json::Value;
 use super::middle::Middle;
 use crate::output;
 
-/// How it stands, and all counters.
+/// The state and all counters.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Since its start.
+    /// Since the start.
     pub(super) seconds: f64,
     pub(super) wired: SideReport,
     pub(super) wireless: SideReport,
-    /// Where it is more than a bridge.
+    /// `None` for a bridge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) station: Option<Status>,
 }
 
-/// What a device gave and took.
+/// The counters of a device.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SideReport {
     pub(super) device: String,
     pub(super) received_packets: u64,
     pub(super) received_bytes: u64,
-    /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
+    /// Packets that arrived here without a whole IP header. A station counts them for both sides
+    /// together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dropped_not_ip: Option<u64>,
     sent_packets: u64,
     pub(super) sent_bytes: u64,
-    /// Not sent, because the device was full for too long.
+    /// Packets not sent, because the device was full for too long.
     pub(super) sent_dropped_full: u64,
-    /// Not sent, because its link was down.
+    /// Packets not sent, because the device was down.
     pub(super) sent_dropped_link_down: u64,
-    /// Not sent, because the kernel refused them.
+    /// Packets not sent, because the kernel refused them.
     pub(super) sent_errors: u64,
 }
 
@@ -55,7 +56,7 @@ impl Report {
         }
     }
 
-    /// Prints it in lines for people, or in a line of JSON.
+    /// Prints the report, as text or as a line of JSON.
     ///
     /// # Errors
     /// Those of writing.
@@ -88,14 +89,14 @@ impl SideReport {
     }
 }
 
-/// Names and values with their units, a line each; what is 0 is left out.
+/// Formats names and values with units, a line each, without values that are 0.
 pub(super) fn tree(value: &Value) -> String {
     let mut lines = Vec::new();
     branch(value, &[], &mut lines);
     lines.join("\n")
 }
 
-/// The fields of `value`, which stands below `path`.
+/// Formats the fields of `value`, whose path is `path`.
 fn branch(value: &Value, path: &[&str], lines: &mut Vec<String>) {
     let Some(fields) = value.as_object() else { return lines.push(leaf(value)) };
     let indent = " ".repeat(2 * path.len());
@@ -115,7 +116,7 @@ fn branch(value: &Value, path: &[&str], lines: &mut Vec<String>) {
     }
 }
 
-/// The unit of a figure whose name does not have it.
+/// Returns the unit of a value whose name does not contain it.
 fn unit(path: &[&str]) -> &'static str {
     match path {
         [.., name] if ["bytes", "packets", "events"].iter().any(|end| name.ends_with(end)) => "",

@@ -1,4 +1,4 @@
-//! Requests and answers of a base station's control socket.
+//! Requests and responses of a base station's control socket.
 
 use airtcp_basestation::Policy;
 use airtcp_device::Tun;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::middle::Middle;
 use super::report::Report;
 
-/// The most flows of an answer: packets wait while it is written.
+/// The maximum number of flows in a response. Packets wait while it is created.
 const MOST_FLOWS: usize = 1_000;
 
 /// What a base station can be asked and told.
@@ -30,10 +30,10 @@ pub(super) enum Request {
     Reconnect,
 }
 
-/// Does what is asked.
+/// Performs a request.
 ///
 /// # Errors
-/// What the station, as it is, cannot do.
+/// The station does not support the request in its configuration.
 pub(super) fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Value> {
     let now = driver.clock().now();
     let Middle::Station(station) = driver.node_mut() else {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use crate::output::Mistake;
 use crate::{live, settings, value};
 
-/// The most flows that a flag takes.
+/// The maximum number of flows of a flag.
 const FLOWS: usize = 1_000_000_000;
 
 /// Flags, and the keys of a file: what is not said is left to the other, and to the defaults.
@@ -32,8 +32,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     #[serde(deserialize_with = "device")]
     wireless: Option<String>,
-    /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s without errors);
-    /// without this option packets are only forwarded
+    /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s
+    /// without errors); without this option packets are only forwarded
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "settings::written")]
     radio: Option<RadioSpec>,
@@ -47,7 +47,8 @@ pub(super) struct Settings {
     /// Marks of tcp-ecn: paper, ce or both [default: both]
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
     mark: Option<Mark>,
-    /// Mask of the paper's mark within the low four bits of byte 12 of the TCP header, 1 to 15 [default: 8]
+    /// Mask of the paper's mark within the low four bits of byte 12 of the TCP header, 1 to 15
+    /// [default: 8]
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, value_parser = value::whole(1_u8, 15, "--mark-bits 8"))]
     mark_bits: Option<u8>,
     /// Maximum number of flows in the table [default: 65536]
@@ -64,16 +65,16 @@ pub(super) struct Settings {
     #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
     #[serde(deserialize_with = "settings::seconds")]
     absence: Option<Duration>,
-    /// Networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: packets from the wireless side with another source
-    /// are dropped [default: any source passes]
+    /// Networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: packets from the wireless
+    /// side with another source are dropped [default: any source passes]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = value::parsed::<Prefix>)]
     mobiles: Option<Vec<Prefix>>,
     /// Size of snoop's cache [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "settings::size")]
     cache: Option<ByteCount>,
-    /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
-    /// before the station [default: only without --radio]
+    /// Open the devices with offload: accept super-segments and incomplete checksums from the
+    /// kernel, and segment them before the station [default: only without --radio]
     #[arg(long, num_args = 0, default_missing_value = "true")]
     offload: Option<bool>,
     /// Open the devices without offload; in a file, `offload = false`
@@ -86,12 +87,13 @@ pub(super) struct Settings {
     /// Listen for `basestation ctl` on this socket
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9465
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example
+    /// 127.0.0.1:9465
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     #[serde(deserialize_with = "settings::socket")]
     metrics: Option<SocketAddr>,
-    /// Show flows, rates and the radio on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
-    /// Without login
+    /// Show flows, rates and the radio on a page at http://ADDR/, over the kernel's TCP: a port of
+    /// 127.0.0.1, or ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     #[serde(deserialize_with = "settings::live")]
     live: Option<SocketAddr>,
@@ -103,12 +105,12 @@ pub(super) struct Settings {
     json: bool,
 }
 
-/// What is to be run.
+/// The validated settings.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Plan {
     /// The devices on the wired and on the wireless side.
     pub(super) devices: [String; 2],
-    /// The station; without one packets are forwarded, and no more.
+    /// The settings of the station; `None` for a bridge.
     pub(super) station: Option<StationConfig>,
     pub(super) offload: bool,
     pub(super) persist: bool,
@@ -120,7 +122,7 @@ pub(super) struct Plan {
 }
 
 impl Settings {
-    /// What is said here, and what is not as there.
+    /// Returns these settings, with missing ones from `other`.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             wired: self.wired.or(other.wired),
@@ -147,10 +149,10 @@ impl Settings {
         }
     }
 
-    /// What is to be run.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// What is missing, and what contradicts the rest.
+    /// A setting is missing, or contradicts another.
     pub(super) fn plan(self) -> Result<Plan, Mistake> {
         let only_with_radio = [
             ("policy", self.policy.is_some()),
@@ -182,7 +184,7 @@ impl Settings {
             mobiles: self.mobiles.unwrap_or(default.mobiles),
             cache: self.cache.unwrap_or(default.cache),
         };
-        // First: with a radio these values would be wrong, too.
+        // Checked before the radio: these values would be invalid with a radio, too.
         station.check().map_err(|error| Mistake::new(error.to_string()))?;
         if has_no_mobiles {
             return Err(Mistake::new(
@@ -210,14 +212,14 @@ impl Settings {
             )));
         }
         let devices = [wired, wireless];
-        // A station marks and loses single packets.
+        // A station marks and drops single packets, and therefore needs them unmerged.
         let offload = self.offload.unwrap_or(station.is_none() && !self.no_offload);
         let Self { persist, control, metrics, live, trace, json, .. } = self;
         Ok(Plan { devices, station, offload, persist, control, metrics, live, trace, json })
     }
 }
 
-/// A value by the name that it has in a file.
+/// Parses a value with the name that it has in a file.
 fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
     T::deserialize(name).map_err(|error| error.to_string())

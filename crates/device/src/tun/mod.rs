@@ -23,33 +23,34 @@ mod vnet;
 pub(crate) use self::file::Interface;
 pub use self::file::{TunFile, TunOptions};
 
-/// As many packets as are received at a time have their memory used again, and as many that were sent. One
-/// of a size that only offload makes is given back to the allocator.
+/// The maximum number of packets whose memory is kept for receiving, and likewise of sent packets.
+/// Larger packets than [`SPARE_LENGTH`], which occur only with offload, are freed.
 const SPARE: usize = 64;
 const SPARE_LENGTH: usize = 16_384;
 
-/// A packet of up to so many bytes is copied out of the buffer it was read into, which so is free again: an ACK would keep
-/// 64 KiB from everybody.
+/// The length in bytes up to which a received packet is copied out of its read buffer, so that the
+/// buffer is free again: otherwise an ACK would hold 64 KiB.
 const COPIED: usize = 2048;
 
-/// No IP packet is longer.
+/// A bound on the length of an IP packet in bytes.
 const LONGEST: usize = 65_536;
 
-/// The most parts of a packet that are sent without asking the allocator for a list of them.
+/// The maximum number of parts of a packet that can be sent without allocating a list of them.
 const FEW: usize = 32;
 
-/// How long a wait that finds nothing but an error pauses, so that it never becomes a spin.
+/// The pause when a wait ends with nothing but an error, so that callers do not spin.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
 
-/// A TUN device: what is sent into it arrives at the kernel, and what the kernel routes to its
-/// interface is received.
+/// A TUN device: packets sent into it arrive at the kernel, and packets that the kernel routes to
+/// its interface are received.
 ///
-/// It carries whole IP packets, unless it was opened with [`TunOptions::offload`]: then the kernel gives and takes
-/// super-segments, and leaves checksums open, both ways. The payload of a packet of more than 2 KiB that
-/// such a device receives stays in the buffer that it was read into, as the packet's `tail`, and keeps those
-/// 64 KiB from being used again.
+/// Without [`TunOptions::offload`] it carries only complete IP packets. With it, super-segments and
+/// packets with incomplete checksums pass in both directions. The payload of a received packet of
+/// more than 2 KiB then stays in its 64 KiB read buffer, as the packet's `tail`, and holds that
+/// buffer.
 ///
-/// While its link is down the kernel refuses every packet (EIO): they are counted in `tx_dropped`.
+/// While the interface is down, the kernel refuses every packet (EIO); these are counted in
+/// `tx_dropped`.
 ///
 /// ```no_run
 /// use airtcp_device::{Device, Tun};
@@ -64,22 +65,22 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Tun {
     fd: AsyncFd<Interface>,
-    /// The last MTU the kernel named, for when the interface is gone.
+    /// The last known MTU, used after the interface is gone.
     mtu: usize,
     pool: Pool,
-    /// Memory for packets to come, at most [`SPARE`] of them.
+    /// Memory for packets to receive, at most [`SPARE`] packets.
     spare: Vec<Packet>,
-    /// That of packets that were sent, as many.
+    /// Memory of sent packets, at most as many.
     sent: Vec<Packet>,
     counters: Counters,
 }
 
 impl Tun {
-    /// Opens the TUN device `name` in the calling thread's network namespace, as
+    /// Opens the TUN device `name` in the calling thread's network namespace, like
     /// [`TunFile::open`], and drives it with the current runtime.
     ///
-    /// The kernel sends nothing into a new one until it has an address there and the link is up. For a stack at
-    /// 10.0.0.2/24: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
+    /// The kernel sends nothing into a new device until the interface has an address and is up. For
+    /// a stack at 10.0.0.2/24: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
     ///
     /// # Errors
     /// See [`DeviceError`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
@@ -87,7 +88,7 @@ impl Tun {
         Self::open_with(name, TunOptions::default())
     }
 
-    /// Opens the TUN device `name` as [`open`](Self::open) does, with options.
+    /// Opens the TUN device `name` like [`open`](Self::open), with options.
     ///
     /// # Errors
     /// As [`TunFile::open_with`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
@@ -98,11 +99,11 @@ impl Tun {
     /// Drives an open device with the current runtime.
     ///
     /// # Errors
-    /// [`DeviceError::NoRuntime`] outside a tokio runtime; [`DeviceError::Other`] when the
-    /// descriptor cannot be registered.
+    /// [`DeviceError::NoRuntime`] outside a tokio runtime; [`DeviceError::Other`] if the descriptor
+    /// cannot be registered.
     ///
     /// # Panics
-    /// In a runtime built without its IO driver. Its time driver is needed later.
+    /// In a runtime built without its IO driver. Waiting also needs the time driver.
     pub fn new(file: TunFile) -> Result<Self, DeviceError> {
         let interface = file.interface;
         let name = interface.name.clone();
@@ -126,11 +127,11 @@ impl Tun {
         Ok(())
     }
 
-    /// Has the interface stay, with its addresses and routes, when nobody has it open any more, until
-    /// `ip tuntap del` removes it.
+    /// Makes the interface persistent: it keeps its addresses and routes when no process has it
+    /// open, until `ip tuntap del` removes it.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses the request.
     pub fn persist(&self) -> Result<(), DeviceError> {
         self.fd.get_ref().device.persist().map_err(|source| other(self.name(), source))
     }
@@ -139,7 +140,7 @@ impl Tun {
         self.fd.get_ref().options.offload
     }
 
-    /// Reads one packet; `None` of one that the kernel's own header does not fit.
+    /// Reads one packet; `None` if its virtio header does not match it.
     fn receive(
         interface: &Interface,
         pool: &mut Pool,
@@ -167,7 +168,7 @@ impl Tun {
         Ok(Some(packet))
     }
 
-    /// Writes one packet, all in one call; its header says what the kernel is to finish.
+    /// Writes one packet with one system call; `header` describes the offloads that it needs.
     fn transmit(fd: &AsyncFd<Interface>, packet: &Packet, header: &[u8]) -> io::Result<usize> {
         let count = 2 + packet.tail.len();
         let (mut few, mut many);
@@ -186,10 +187,10 @@ impl Tun {
         Self::attempt(fd, Interest::WRITABLE, |interface| interface.device.send_vectored(parts))
     }
 
-    /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.
+    /// Runs `io` on the descriptor; on EAGAIN the reactor clears the readiness.
     ///
-    /// A reactor that has seen none yet is not asked: a link that is down is never writable, and
-    /// the kernel's EIO is the answer wanted then.
+    /// Calls `io` even if the reactor has seen no readiness yet: an interface that is down is never
+    /// writable, and the kernel's EIO is needed then.
     fn attempt<T>(
         fd: &AsyncFd<Interface>,
         interest: Interest,
@@ -225,8 +226,8 @@ impl Device for Tun {
     async fn readable(&self) -> io::Result<()> {
         let mut guard = self.fd.ready(Interest::READABLE | Interest::ERROR).await?;
         if !guard.ready().is_readable() {
-            // Only an error, which `try_recv` has to look at. The pause comes before the
-            // forgetting, so that a cancelled wait meets the error again.
+            // Only an error, which `try_recv` has to check. The pause precedes `clear_ready`, so
+            // that the error is seen again if the wait is cancelled.
             tokio::time::sleep(ERROR_PAUSE).await;
             guard.clear_ready();
         }
@@ -236,7 +237,7 @@ impl Device for Tun {
     async fn writable(&self) -> io::Result<()> {
         let guard = self.fd.writable().await?;
         if !guard.ready().is_writable() {
-            // Closed for writing stands for ever, and the caller was just told to wait.
+            // Write-closed readiness never clears, and the caller has just been asked to wait.
             tokio::time::sleep(ERROR_PAUSE).await;
         }
         Ok(())
@@ -268,7 +269,7 @@ impl Device for Tun {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_link_down(&error) => {
                 Ok(received)
             }
-            // Packets first; the same error comes again at the next call.
+            // Packets are returned first; the next call returns the error.
             Err(_) if received > 0 => Ok(received),
             Err(error) => {
                 counters.rx_errors += 1;
@@ -298,7 +299,7 @@ impl Device for Tun {
                 taken += gather::gather(packets, |packet| keep(sent, packet));
             }
             let Some(packet) = packets.front() else { break };
-            // The kernel takes a packet longer than the interface's MTU, and so does this.
+            // The kernel accepts packets longer than the interface's MTU, and so does this device.
             let header = vnet::header_of(packet).filter(|_| capabilities.allow(packet, LONGEST));
             let outcome = match &header {
                 None => Err(Errno::EINVAL.into()),
@@ -318,7 +319,7 @@ impl Device for Tun {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_link_down(&error) => counters.tx_dropped += 1,
                 Err(error) => {
-                    tracing::debug!(%error, length = packet.len(), "packet refused");
+                    tracing::debug!(%error, length = packet.len(), "packet not sent");
                     counters.tx_errors += 1;
                 }
             }
@@ -329,7 +330,7 @@ impl Device for Tun {
     }
 }
 
-/// Empties a packet and keeps its memory, if it is not too large and there is not enough of it.
+/// Empties a packet and keeps its memory, unless it is too large or enough is kept.
 fn keep(kept: &mut Vec<Packet>, mut packet: Packet) {
     let is_small = packet.data.capacity().max(packet.tail.capacity()) <= SPARE_LENGTH;
     if kept.len() < SPARE && is_small {

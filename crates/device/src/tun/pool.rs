@@ -1,25 +1,27 @@
-//! Buffers that packets are read into, and that the payload of large ones stays in.
+//! Read buffers, which also hold the payload of large packets.
 
 use std::sync::Arc;
 
-/// Longer than any IP packet with its header, so that no read truncates, whatever the MTU is changed to.
+/// The length of a buffer in bytes: at least that of any IP packet with its header, so that no read
+/// truncates, even after a change of the MTU.
 pub(super) const LENGTH: usize = 65_536 + super::vnet::LENGTH;
 
-/// As many buffers are kept: 4 MiB, if as much was ever held at a time.
+/// The maximum number of buffers kept: 4 MiB in total.
 const KEPT: usize = 64;
 
-/// Buffers, the last used at the end.
+/// The buffers in order of use, the most recently used last.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Vec<Arc<Vec<u8>>>);
 
 impl Pool {
-    /// A buffer of [`LENGTH`] bytes that nobody else holds a part of: of those the last used, which the
-    /// processor's caches know best.
+    /// Returns a buffer of [`LENGTH`] bytes without other references: the most recently used one,
+    /// which is most likely cached.
     pub(super) fn free(&mut self) -> &mut Arc<Vec<u8>> {
         match self.0.iter_mut().rposition(|buffer| Arc::get_mut(buffer).is_some()) {
             Some(at) => self.0[at..].rotate_left(1),
             None => {
-                // Who reads in order gives back the oldest first: the newest is the one to let go.
+                // A reader that reads in order frees the oldest buffer first, so the newest one is
+                // dropped.
                 self.0.truncate(KEPT - 1);
                 self.0.push(Arc::new(vec![0; LENGTH]));
             }

@@ -1,4 +1,4 @@
-//! Packets for tests of a device that offloads, here and with a kernel at the other end.
+//! Packets for tests of an offloading device, in memory and with a kernel.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use airtcp_types::{Checksum, Packet, SharedBytes};
 use airtcp_wire::checksum::{Sum, checksum};
 
-/// From us to whom, by what.
+/// The destination, the protocol and the port of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub(crate) dst: IpAddr,
@@ -14,7 +14,7 @@ pub(crate) struct Flow {
     pub(crate) port: u16,
 }
 
-/// A packet with a partial checksum, with its payload behind it in pieces of 1000 bytes.
+/// Returns a packet with a partial checksum and its payload in `tail`, in pieces of 1000 bytes.
 pub(crate) fn packet(flow: Flow, payload: &[u8], segment_size: Option<u16>) -> Packet {
     let Flow { dst, tcp, port } = flow;
     let length = payload.len() + if tcp { 20 } else { 8 };
@@ -43,7 +43,7 @@ pub(crate) fn packet(flow: Flow, payload: &[u8], segment_size: Option<u16>) -> P
         data.extend_from_slice(&u16::to_be_bytes(field));
     }
     if tcp {
-        // A segment with ACK and PSH of a connection that nobody has.
+        // A segment with ACK and PSH that belongs to no connection.
         data.extend_from_slice(&[0, 0, 0, 5, 0, 0, 0, 7, 5 << 4, 0x18, 0xff, 0xff]);
         data.extend_from_slice(&sum.folded().to_be_bytes());
         data.extend_from_slice(&[0, 0]);

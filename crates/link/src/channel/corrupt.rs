@@ -9,7 +9,7 @@ use crate::ip;
 use crate::ledger::Damage;
 use crate::spec::CorruptSpec;
 
-/// Each bit is flipped by itself with a probability.
+/// Bit errors: each bit is flipped independently with a probability.
 #[derive(Clone, Debug)]
 pub(super) struct BitErrors {
     rate: f64,
@@ -23,20 +23,21 @@ impl BitErrors {
         Self { rate, log_whole: libm::log1p(-rate), stream }
     }
 
-    /// One draw per packet, whatever its length: it seeds all that befalls the packet.
+    /// Draws once per packet, whatever its length: the result seeds the bit errors of the packet.
     pub(super) fn draw(&mut self) -> u64 {
         self.stream.next_u64()
     }
 
-    /// Whole bits before the next error: geometric.
+    /// The number of intact bits before the next error, which is geometrically distributed.
     fn gap(&self, share: f64) -> f64 {
         libm::floor(libm::log(1.0 - share) / self.log_whole)
     }
 
-    /// Whether any bit of so many bytes is hit. Most packets' are not, and need no stream of their own.
+    /// Whether any bit of `len` bytes is hit. This is rarely so, and only then is a random stream
+    /// created.
     fn strikes(&self, key: u64, len: usize) -> bool {
         let bits = len as f64 * 8.0;
-        // The probability is below bits times rate, which needs no logarithm.
+        // The probability is at most bits times rate; this test needs no logarithm.
         share(key) <= bits * self.rate && self.gap(share(key)) < bits
     }
 
@@ -51,7 +52,7 @@ impl BitErrors {
     }
 }
 
-/// A draw as a number from `0.0..1.0`.
+/// Maps a draw to `0.0..1.0`.
 fn share(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -66,18 +67,18 @@ pub(super) struct Corruption {
 
 impl Corruption {
     pub(super) fn new(spec: CorruptSpec, mut stream: Stream) -> Self {
-        // The starts of runs have a stream of their own, so that their draws are one per packet.
+        // The starts of runs have a stream of their own, so that they are drawn once per packet.
         let starts = Stream::new(stream.next_u64(), 0);
         Self { spec, bursts: Bursts::new(spec.share.probability(), spec.run, starts), stream }
     }
 
-    /// The key of what befalls the next packet, if it is corrupted.
+    /// Returns the key from which the corruption of the next packet is derived, if it is corrupted.
     pub(super) fn draw(&mut self) -> Option<u64> {
         let key = self.stream.next_u64();
         self.bursts.hits_next().then_some(key)
     }
 
-    /// Flips bits of a packet whose headers have so many bytes.
+    /// Flips bits of a packet whose headers are `header` bytes long.
     fn flip(&self, key: u64, data: &mut [u8], header: usize) {
         let mut stream = Stream::new(key, 0);
         let in_header = self.spec.header.map(|share| stream.chance(share.probability()));
@@ -107,7 +108,7 @@ fn flip(data: &mut [u8], bit: usize) {
     }
 }
 
-/// Flips what was drawn, and tells what it did if it did anything.
+/// Applies both kinds of corruption; returns the damage, if any bit changed.
 pub(super) fn apply(
     errors: Option<(&BitErrors, u64)>,
     corruption: Option<(&Corruption, u64)>,
@@ -117,7 +118,7 @@ pub(super) fn apply(
     if errors.is_none() && corruption.is_none() {
         return None;
     }
-    // None in what is not IP.
+    // A packet that is not IP has no header.
     let header = ip::header_len(&packet.data).unwrap_or(0).min(packet.len());
     let original = packet.data.clone();
     if let Some((errors, key)) = errors {
@@ -126,7 +127,7 @@ pub(super) fn apply(
     if let Some((corruption, key)) = corruption {
         corruption.flip(key, &mut packet.data, header);
     }
-    // Two causes may have flipped the same bit, and so nothing.
+    // Both causes may have flipped the same bit, which then is unchanged.
     let differ = |range: std::ops::Range<usize>| -> u32 {
         let pairs = original[range.clone()].iter().zip(&packet.data[range]);
         pairs.map(|(one, other)| (one ^ other).count_ones()).sum()
@@ -135,9 +136,10 @@ pub(super) fn apply(
     if in_header + in_payload == 0 {
         return None;
     }
-    // What vouched for the packet did so before the air had it.
+    // An offload's promise of a valid checksum held before this corruption.
     packet.checksum = Checksum::Full;
-    // A link before this one may have damaged it too: two flips may cancel out in a checksum.
+    // Checked even for a few flips: a link before this one may also have corrupted the packet, and
+    // two flips may cancel out in a checksum.
     let unnoticed = is_accepted(&packet.data);
     Some(Damage { bits: in_header + in_payload, header: in_header > 0, unnoticed })
 }

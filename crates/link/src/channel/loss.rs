@@ -5,7 +5,7 @@ use airtcp_types::rng::Stream;
 use crate::ledger::DropCause;
 use crate::spec::{DropSpec, LossSpec};
 
-/// Random loss: each packet by itself, or Gilbert-Elliott.
+/// Random loss: independent, or Gilbert-Elliott.
 #[derive(Clone, Debug)]
 pub(super) struct RandomLoss {
     spec: LossSpec,
@@ -18,12 +18,13 @@ impl RandomLoss {
         Self { spec, bad: false, stream }
     }
 
-    /// Other losses from the next packet on, from the good state and with the same stream.
+    /// Changes the loss of the packets that follow. The state becomes good; the random stream
+    /// continues.
     pub(super) fn change(&mut self, spec: LossSpec) {
         (self.spec, self.bad) = (spec, false);
     }
 
-    /// Why the next packet is lost, if it is.
+    /// Returns the cause if the next packet is lost.
     pub(super) fn loses_next(&mut self) -> Option<DropCause> {
         match self.spec {
             LossSpec::Random(share) => {
@@ -43,7 +44,7 @@ impl RandomLoss {
     }
 }
 
-/// Outside of a burst each packet starts one with a probability; a burst has a fixed length.
+/// Bursts of a fixed length. Each packet outside of a burst starts one with a probability.
 ///
 /// The share of packets hit is `p L / (1 + p (L - 1))`.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl Bursts {
     }
 }
 
-/// Packets by number.
+/// Loss by packet number.
 #[derive(Clone, Debug)]
 pub(super) struct Drops {
     spec: DropSpec,

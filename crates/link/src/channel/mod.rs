@@ -14,7 +14,7 @@ use corrupt::{BitErrors, Corruption};
 use loss::{Bursts, Drops, RandomLoss};
 pub(crate) use outage::Outages;
 
-/// What draws at random in a direction: each draw has a stream of its own.
+/// The causes of random draws in a direction. Each cause has a random stream of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Draw {
     Queue,
@@ -33,7 +33,8 @@ pub(crate) enum Draw {
 }
 
 impl Draw {
-    /// Room for draws to come without moving those that are there.
+    /// The number of streams per direction, with room for new causes without renumbering the
+    /// others.
     const PER_WAY: u64 = 64;
 
     pub(crate) fn stream(self, seed: u64, way: Way) -> Stream {
@@ -41,15 +42,16 @@ impl Draw {
     }
 }
 
-/// What became of a packet in the channel.
+/// The result of passing the channel.
 pub(crate) enum Passage {
     Lost(DropCause),
     Once,
-    /// It comes out twice.
+    /// The packet is duplicated.
     Twice,
 }
 
-/// The channel of one direction. Every packet is seen by every cause, whatever becomes of it.
+/// The channel of one direction. Every cause processes every packet, whatever the other causes do
+/// to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     /// Whether errors are limited to packets with payload.
@@ -66,14 +68,14 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// The channel that `spec` describes; `None` if everything comes through, once and as it was.
+    /// Creates the channel that `spec` describes; `None` if it has no effect on packets.
     pub(crate) fn new(spec: &LinkSpec, way: Way) -> Option<Self> {
         let stream = |draw: Draw| draw.stream(spec.seed, way);
         let channel = Self {
             only_payload: spec.only.payload,
             unharmed: spec.only.way.is_some_and(|only| only != way),
-            // What begins later draws from the start on, so that a seed means the same however it
-            // begins.
+            // Loss that starts with a later change also draws from the start on, so that a seed
+            // gives the same results.
             loss: spec.losses().next().map(|_| {
                 let first = spec.loss.unwrap_or(LossSpec::Random(Share::NONE));
                 RandomLoss::new(first, stream(Draw::Loss))
@@ -100,14 +102,15 @@ impl Channel {
         (!clean).then_some(channel)
     }
 
-    /// Other random losses from the next packet on.
+    /// Changes the random loss of the packets that follow.
     pub(crate) fn change_loss(&mut self, loss: LossSpec) {
         if let Some(random) = &mut self.loss {
             random.change(loss);
         }
     }
 
-    /// Does to a packet what befalls it. All but its end is entered in the ledger.
+    /// Applies the channel to a packet. Corruption and duplication are recorded in the ledger; the
+    /// caller records a loss.
     pub(crate) fn pass(
         &mut self,
         now: Instant,
@@ -115,7 +118,7 @@ impl Channel {
         ledger: &mut Ledger,
     ) -> Passage {
         let harmed = !self.unharmed && (!self.only_payload || ip::has_payload(&packet.data));
-        // Each draws, and none is left out because another has spoken.
+        // Each cause draws, also if another one has already lost the packet.
         let random = self.loss.as_mut().and_then(RandomLoss::loses_next);
         let burst = self.bursts.as_mut().is_some_and(Bursts::hits_next);
         let by_number = harmed && self.drops.as_mut().is_some_and(Drops::takes_next);

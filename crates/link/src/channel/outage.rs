@@ -1,4 +1,4 @@
-//! Outages, at times relative to the clock's origin.
+//! Outages, at times after the clock's origin.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ pub(crate) struct Outages {
 }
 
 impl Outages {
-    /// `None` if there are none.
+    /// Creates a schedule; `None` if there are no outages.
     pub(crate) fn new(duty: Option<(Duration, Duration)>, down: &[DownSpec]) -> Option<Self> {
         (duty.is_some() || !down.is_empty()).then(|| Self { duty, down: down.to_vec() })
     }
 
-    /// Whether the link is down. It is from the first instant of a disconnection to before the last.
+    /// Whether the link is down. A disconnection includes its first instant and excludes its last.
     pub(crate) fn is_down(&self, now: Instant) -> bool {
         let now = now.since(Instant::ZERO);
         self.down.iter().any(|down| {
@@ -28,7 +28,7 @@ impl Outages {
         })
     }
 
-    /// Whether the duty cycle loses everything now. It begins with the time in which it does not.
+    /// Whether the duty cycle is in its phase of total loss. It starts with the phase without loss.
     pub(crate) fn is_duty_off(&self, now: Instant) -> bool {
         self.duty.is_some_and(|(on, off)| remainder(now.since(Instant::ZERO), on + off) >= on)
     }

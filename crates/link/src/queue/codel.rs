@@ -1,4 +1,4 @@
-//! CoDel, RFC 8289, with the names of its pseudocode (section 5).
+//! CoDel (RFC 8289), with the names of its pseudocode (section 5).
 
 use std::time::Duration;
 
@@ -8,15 +8,16 @@ use super::Store;
 use crate::ip;
 use crate::ledger::{DropCause, Ledger};
 
-/// Section 5.3's MAXPACKET, at the usual MTU.
+/// MAXPACKET of section 5.3, at the usual MTU.
 const MAXPACKET: ByteCount = ByteCount(1_500);
 
-/// When something is to be done about a queue.
+/// CoDel's state and control law.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlLaw {
     target: Duration,
     interval: Duration,
-    /// When the sojourn time will have been above target for an interval; `None` while it is below.
+    /// When the sojourn time will have been above the target for an interval; `None` while it is
+    /// below.
     first_above_time: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
@@ -37,12 +38,13 @@ impl ControlLaw {
         }
     }
 
-    /// With the RFC's parameters (sections 4.2 and 4.3).
+    /// Creates a control law with the RFC's parameters (sections 4.2 and 4.3).
     pub(crate) const fn standard() -> Self {
         Self::new(Duration::from_millis(5), Duration::from_millis(100))
     }
 
-    /// RFC 8289 section 5.6: whether the sojourn time of a packet that leaves, with `backlog` behind it, allows a drop.
+    /// RFC 8289 section 5.6: whether the sojourn time of a packet that leaves, with `backlog` bytes
+    /// behind it, permits a drop.
     fn is_above(&mut self, now: Instant, since: Instant, backlog: ByteCount) -> bool {
         if now.since(since) < self.target || backlog <= MAXPACKET {
             self.first_above_time = None;
@@ -51,7 +53,7 @@ impl ControlLaw {
         now >= *self.first_above_time.get_or_insert(now + self.interval)
     }
 
-    /// The dropping state begins: from the rate that controlled the queue the last time, if that was recent.
+    /// Enters the dropping state, at the drop rate of the previous one if that was recent.
     fn begin(&mut self, now: Instant) {
         let delta = self.count.saturating_sub(self.lastcount);
         let recent = now.since(self.drop_next) < self.interval * 16;
@@ -61,13 +63,14 @@ impl ControlLaw {
         self.lastcount = self.count;
     }
 
-    /// RFC 8289 section 5.4.
+    /// The control law of RFC 8289 section 5.4.
     fn next_after(&self, t: Instant) -> Instant {
         t + self.interval.div_f64(libm::sqrt(f64::from(self.count.max(1))))
     }
 
-    /// For a queue that marks and never drops: whether a packet that leaves, and has waited since `since`, is to be
-    /// marked. One that cannot be marked is looked at all the same, and the next that can is marked in its place.
+    /// Returns whether a queue that marks and never drops marks a packet that leaves now and
+    /// arrived at `since`. A packet that cannot be marked also updates the state; the next packet
+    /// that can be marked is marked instead.
     pub(crate) fn marks(
         &mut self,
         now: Instant,
@@ -103,7 +106,8 @@ impl CoDel {
         Self { law: ControlLaw::new(target, interval), ecn }
     }
 
-    /// RFC 8289 section 5.5. A packet that can be marked is, in place of being dropped, and leaves.
+    /// RFC 8289 section 5.5. With ECN, a packet that can be marked is marked and transmitted
+    /// instead of dropped.
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
@@ -112,7 +116,7 @@ impl CoDel {
     ) -> Option<Packet> {
         let (mut packet, ok_to_drop) = self.dodequeue(now, store)?;
         if self.law.dropping {
-            // Leaving the state ends the loop: the sojourn time is below target.
+            // The loop ends with the dropping state: the sojourn time is below the target.
             self.law.dropping = ok_to_drop;
             while self.law.dropping && now >= self.law.drop_next {
                 self.law.count = self.law.count.saturating_add(1);
@@ -142,7 +146,7 @@ impl CoDel {
         Some(packet)
     }
 
-    /// RFC 8289 section 5.6: the packet, and whether its sojourn time allows a drop.
+    /// RFC 8289 section 5.6: takes a packet and returns whether its sojourn time permits a drop.
     fn dodequeue(&mut self, now: Instant, store: &mut Store) -> Option<(Packet, bool)> {
         let Some(waiting) = store.take(now) else {
             self.law.first_above_time = None;
@@ -152,7 +156,7 @@ impl CoDel {
         Some((waiting.packet, ok_to_drop))
     }
 
-    /// The packet, marked; if it cannot be, it is dropped.
+    /// Marks the packet; drops it if it cannot be marked.
     fn mark(&self, now: Instant, mut packet: Packet, ledger: &mut Ledger) -> Option<Packet> {
         if self.ecn && ip::set_ce(&mut packet.data) {
             ledger.marked(now, DropCause::CoDel, &packet);

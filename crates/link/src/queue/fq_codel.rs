@@ -1,6 +1,7 @@
-//! FQ-CoDel, RFC 8290: a CoDel queue per flow, served round robin.
+//! FQ-CoDel (RFC 8290): a CoDel queue per flow, served round robin.
 //!
-//! Not modelled: that flows share one of 1024 queues when their hashes collide (section 4.1.1). Each has its own.
+//! Hash collisions, by which flows share one of 1024 queues (section 4.1.1), are not modelled: each
+//! flow has a queue of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::codel::CoDel;
 use crate::ip;
 use crate::ledger::{DropCause, Ledger};
 
-/// What a flow may send in its turn: a packet of the usual MTU (section 5.2.1).
+/// The quantum in bytes: a packet of the usual MTU (section 5.2.1).
 const QUANTUM: i64 = 1_500;
 
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ struct Flow {
 pub(super) struct FqCoDel {
     codel: CoDel,
     flows: BTreeMap<ip::Flow, Flow>,
-    /// Flows that were empty when their packet came. They are served before the old ones.
+    /// Flows that had no packet when one arrived. They are served before the old ones.
     new: VecDeque<ip::Flow>,
     old: VecDeque<ip::Flow>,
 }
@@ -45,7 +46,7 @@ impl FqCoDel {
         ByteCount(self.flows.values().map(|flow| flow.store.bytes.0).sum())
     }
 
-    /// Section 4.1.
+    /// Enqueues a packet (section 4.1).
     pub(super) fn enqueue(&mut self, now: Instant, packet: Packet) {
         let key = ip::flow(&packet.data);
         let flow = self.flows.entry(key).or_insert_with(|| {
@@ -63,7 +64,7 @@ impl FqCoDel {
         }
     }
 
-    /// Section 4.2.
+    /// Dequeues a packet (section 4.2).
     pub(super) fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         loop {
             let is_new = !self.new.is_empty();
@@ -78,12 +79,13 @@ impl FqCoDel {
             match flow.codel.dequeue(now, &mut flow.store, ledger) {
                 Some(packet) => {
                     flow.credits -= packet.len() as i64;
-                    // It stays the first, for as long as it has credits.
+                    // The flow stays at the head of its list while it has credits.
                     let list = if is_new { &mut self.new } else { &mut self.old };
                     list.push_front(key);
                     return Some(packet);
                 }
-                // A new flow that would go at once could come back as a new one for each of its packets.
+                // If an empty new flow were removed at once, each of its packets would start a new
+                // flow with priority.
                 None if is_new => self.old.push_back(key),
                 None => drop(self.flows.remove(&key)),
             }

@@ -19,14 +19,14 @@ pub(crate) use codel::ControlLaw;
 use fq_codel::FqCoDel;
 use red::Red;
 
-/// A packet that waits, and since when.
+/// A queued packet and the time of its arrival.
 #[derive(Clone, Debug)]
 struct Waiting {
     packet: Packet,
     since: Instant,
 }
 
-/// The packets themselves, first in first out.
+/// The queued packets, in FIFO order.
 #[derive(Clone, Debug, Default)]
 struct Store {
     waiting: VecDeque<Waiting>,
@@ -53,7 +53,7 @@ impl Store {
 enum Manager {
     DropTail,
     CoDel(CoDel),
-    /// It keeps the packets itself.
+    /// FQ-CoDel stores the packets itself.
     FqCoDel(Box<FqCoDel>),
     Red(Box<Red>),
     Mark(usize),
@@ -69,7 +69,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A queue before a serialiser that takes `slot` for a packet of 1500 bytes.
+    /// Creates a queue before a serialiser that takes `slot` for a packet of 1500 bytes.
     pub(crate) fn new(spec: &QueueSpec, slot: Duration, random: Stream) -> Self {
         let manager = match spec.discipline {
             Discipline::DropTail => Manager::DropTail,
@@ -92,7 +92,7 @@ impl Queue {
         }
     }
 
-    /// The serialiser takes `slot` for a packet of 1500 bytes from here on.
+    /// Sets the transmission time of a packet of 1500 bytes.
     pub(crate) fn set_slot(&mut self, slot: Duration) {
         if let Manager::Red(red) = &mut self.manager {
             red.set_slot(slot);
@@ -113,13 +113,13 @@ impl Queue {
         }
     }
 
-    /// Mean and maximum of the length from the origin to `now`.
+    /// Mean and maximum of the queue length from the origin to `now`.
     pub(crate) fn mean_and_max(&mut self, now: Instant) -> (f64, usize) {
         self.store.gauge.lasted(now, self.len());
         self.store.gauge.mean_and_max()
     }
 
-    /// Takes a packet in, or drops it.
+    /// Queues a packet, or drops it.
     pub(crate) fn push(&mut self, now: Instant, mut packet: Packet, ledger: &mut Ledger) {
         let length = self.len();
         if let Manager::FqCoDel(flows) = &mut self.manager {
@@ -151,7 +151,7 @@ impl Queue {
         self.store.put(now, packet);
     }
 
-    /// The next packet for the serialiser.
+    /// Returns the next packet for the serialiser.
     pub(crate) fn pop(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         let length = self.len();
         match &mut self.manager {

@@ -1,4 +1,4 @@
-//! Random early detection (Floyd and Jacobson 1993), on the length in packets.
+//! Random early detection (Floyd and Jacobson 1993), on the queue length in packets.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct Red {
     slot: Duration,
     random: Stream,
     average: f64,
-    /// Packets since the last one that was hit.
+    /// Packets since the last one that was marked or dropped.
     count: u32,
     empty_since: Option<Instant>,
 }
@@ -45,16 +45,16 @@ impl Red {
         self.empty_since = Some(now);
     }
 
-    /// A packet entered the queue.
+    /// Records that a packet entered the queue.
     pub(super) fn on_entry(&mut self) {
         self.empty_since = None;
     }
 
-    /// Whether the packet that arrives at a queue of this length is to be marked or dropped.
+    /// Whether to mark or drop the packet that arrives at a queue of this length.
     pub(super) fn hits(&mut self, now: Instant, length: usize) -> bool {
         match self.empty_since {
-            // The average ages as if so many packets had found the queue empty. If this packet is dropped, the queue
-            // stays empty and the average ages on.
+            // The average decays as if a packet had arrived at the empty queue in each slot. If
+            // this packet is dropped, the queue stays empty and the average continues to decay.
             Some(since) => {
                 let missed = now.since(since).div_duration_f64(self.slot);
                 self.average *= libm::pow(1.0 - WEIGHT, missed);
@@ -68,7 +68,7 @@ impl Red {
             return false;
         }
         let early = self.probability * (self.average - self.min) / (self.max - self.min);
-        // Hits are spread evenly, not geometrically.
+        // Intervals between marks are uniform, not geometric.
         let room = 1.0 - f64::from(self.count) * early;
         let spread = if room > early { early / room } else { 1.0 };
         if self.average >= self.max || draw < spread {
@@ -80,7 +80,7 @@ impl Red {
     }
 }
 
-/// A time that can be divided by.
+/// The slot, at least 1 ns: it is a divisor.
 fn at_least_some(slot: Duration) -> Duration {
     slot.max(Duration::from_nanos(1))
 }

@@ -7,13 +7,13 @@ use airtcp_types::{ByteCount, Rate};
 use super::Arq;
 use super::spec::{Preamble, RadioSpec};
 
-/// Contention is counted in these.
+/// The unit of the backoff.
 pub(super) const SLOT: Duration = Duration::from_micros(20);
-/// Between the frames of one exchange.
+/// The gap between the frames of one exchange.
 pub(super) const SIFS: Duration = Duration::from_micros(10);
-/// The air is idle for so long before a new exchange.
+/// The idle time before a new exchange.
 pub(super) const DIFS: Duration = Duration::from_micros(50);
-/// The backoff is drawn from `0..=CW_MIN` slots, and from twice as many after each failure, up to `CW_MAX`.
+/// The backoff is drawn from `0..=CW_MIN` slots; each failure doubles the range, up to `CW_MAX`.
 pub(super) const CW_MIN: u32 = 31;
 /// See [`CW_MIN`].
 pub(super) const CW_MAX: u32 = 1023;
@@ -23,7 +23,7 @@ const DATA_OVERHEAD: usize = 24 + 8 + 4;
 const ACK: usize = 14;
 const RTS: usize = 20;
 const CTS: usize = 14;
-/// The frame that `error P` of a short frame is taken from.
+/// The size of the frame from which the bit errors of short frames are derived, for `error P`.
 const FULL: usize = 1500 + DATA_OVERHEAD;
 
 /// Air times and error probabilities of the frames of one radio.
@@ -34,11 +34,11 @@ pub(super) struct Air {
     rate: Rate,
     control: Rate,
     rts: bool,
-    /// Of a data frame, beside its bits'.
+    /// The probability of an error in a data frame, apart from bit errors.
     error: f64,
-    /// ln(1 - probability) that a bit of a short frame is hit.
+    /// ln(1 - p), where p is the probability that a bit of a short frame is flipped.
     log_whole: f64,
-    /// The same of a data frame's bit.
+    /// The same for a bit of a data frame.
     log_whole_data: f64,
 }
 
@@ -63,12 +63,12 @@ impl Air {
         }
     }
 
-    /// Whether each end has an air of its own, and nobody waits for the other.
+    /// Whether each end has a medium of its own, so that the ends do not wait for each other.
     pub(super) const fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// How long the air is idle before an exchange.
+    /// The idle time before an exchange.
     pub(super) const fn gap(&self) -> Duration {
         if self.is_plain { Duration::ZERO } else { DIFS }
     }
@@ -77,7 +77,7 @@ impl Air {
         self.plcp + self.rate.time_for(ByteCount::from(self.frame(packet)))
     }
 
-    /// Bytes of the frame of a packet.
+    /// The size of the frame that carries a packet of this size.
     const fn frame(&self, packet: usize) -> usize {
         if self.is_plain { packet } else { packet + DATA_OVERHEAD }
     }
@@ -86,28 +86,28 @@ impl Air {
         self.plcp + self.control.time_for(ByteCount::from(bytes))
     }
 
-    /// SIFS and the link ACK after a data frame.
+    /// The time of SIFS and the link ACK after a data frame.
     pub(super) fn answer(&self) -> Duration {
         if self.is_plain { Duration::ZERO } else { SIFS + self.short(ACK) }
     }
 
-    /// RTS, CTS and the gaps before a data frame; nothing where they are off.
+    /// The time of RTS, CTS and their gaps before a data frame; zero without RTS.
     pub(super) fn announcement(&self) -> Duration {
         if self.rts { self.short(RTS) + SIFS + self.short(CTS) + SIFS } else { Duration::ZERO }
     }
 
-    /// The probability that a data frame is hit.
+    /// The probability of an error in a data frame.
     pub(super) fn data_error(&self, packet: usize) -> f64 {
         let bits = self.frame(packet) as f64 * 8.0;
         1.0 - (1.0 - self.error) * libm::exp(bits * self.log_whole_data)
     }
 
-    /// The probability that a link ACK is hit.
+    /// The probability of an error in a link ACK.
     pub(super) fn ack_error(&self) -> f64 {
         self.short_error(ACK)
     }
 
-    /// The probability that RTS or CTS is hit; none where they are off.
+    /// The probability of an error in RTS or CTS; zero without RTS.
     pub(super) fn announcement_error(&self) -> f64 {
         if self.rts { self.short_error(RTS + CTS) } else { 0.0 }
     }
@@ -118,13 +118,15 @@ impl Air {
 }
 
 impl RadioSpec {
-    /// The highest goodput of a TCP flow over this radio: `payload` bytes in each packet of `packet` bytes, and an ACK
-    /// of `ack` bytes for every `per_ack` packets, each repeated until it arrives. A flow with fewer ACKs may have more.
+    /// Returns an upper bound of the goodput of a TCP flow over this radio: `payload` bytes in each
+    /// packet of `packet` bytes, and an ACK of `ack` bytes for every `per_ack` packets, each
+    /// repeated until it arrives. A flow with fewer ACKs may exceed it.
     ///
-    /// One exchange is an idle time (DIFS), the frame, SIFS and the link ACK. The sender of the data always has a frame
-    /// and waits for half a contention window, doubled with each failure but anew after `tries` of them, before each
-    /// try; ACKs count their backoff down in the same idle slots, which costs nothing more. Collisions and unequal waits
-    /// make it less.
+    /// One exchange is an idle time (DIFS), the frame, SIFS and the link ACK. The data sender
+    /// always has a frame, and before each try waits for half a contention window on average. The
+    /// window doubles with each failure and is reset after `tries` failures. ACKs count down their
+    /// backoff in the same idle slots, at no additional cost. Collisions and unequal waits reduce
+    /// the goodput.
     ///
     /// ```
     /// use airtcp_link::RadioSpec;
@@ -136,8 +138,10 @@ impl RadioSpec {
         self.bound_with(Arq::MacLink, payload, packet, ack, per_ack)
     }
 
-    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double. With link ACKs each
-    /// try takes the propagation delay there and back. A plain radio has an air for TCP's ACKs, and no waits.
+    /// Returns the bound of [`RadioSpec::bound`] with the mode `arq`. `off` and `head` have no link
+    /// ACKs, and their contention window does not double. With link ACKs each try includes the
+    /// propagation delay in both directions. A plain radio has a separate medium for TCP's ACKs,
+    /// and no backoff.
     ///
     /// ```
     /// use airtcp_link::{Arq, RadioSpec};
@@ -172,8 +176,9 @@ impl RadioSpec {
 }
 
 impl Air {
-    /// The mean time until a packet has arrived, and been acknowledged if link ACKs come `round_trip` later, repeated as
-    /// often as that takes; the contention window begins anew after so many tries.
+    /// The mean time until a packet has arrived, with retransmissions. If link ACKs arrive
+    /// `round_trip` later, it must also be acknowledged. The contention window is reset after
+    /// `tries` tries.
     fn mean_exchange(
         &self,
         packet: usize,
@@ -191,7 +196,7 @@ impl Air {
         let mut cw = CW_MIN;
         let mut reached = 1.0;
         let mut mean = 0.0;
-        // What is left after so many is less than a nanosecond, unless nothing ever arrives.
+        // The remainder is less than a nanosecond, unless no packet ever arrives.
         for number in 1..=10_000u32 {
             let wait = if waits { SLOT.as_secs_f64() * f64::from(cw) / 2.0 } else { 0.0 };
             mean += reached * (try_time.as_secs_f64() + wait);
@@ -237,7 +242,7 @@ mod tests {
             spec.bound(1_448, 1_500, 52, 2).bits_per_sec() as f64
         };
         let ratio = bound("error 20%") / bound("");
-        // A fifth of the tries is for nothing, and the waits after them are longer.
+        // A fifth of the tries fails, and the backoff after them is longer.
         assert!((0.74..0.80).contains(&ratio), "{ratio}");
         assert_eq!(bound("error 100%"), 0.0);
     }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-/// Beside [`Counters`](crate::Counters), in frames unless said otherwise.
+/// The frame counters that supplement [`Counters`](crate::Counters).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct AirCounters {
-    /// Sent, each time counted.
+    /// Transmissions of frames.
     pub tries: u64,
-    /// Tries in which both ends sent at once.
+    /// Tries in which both ends sent at the same time.
     pub collisions: u64,
-    /// Passed to the MAC once more, after it had handed them back.
+    /// Frames passed to the MAC again after it had given up.
     pub passed_again: u64,
-    /// Arrived again because the link ACK was lost, and not delivered again.
+    /// Frames received again because the link ACK was lost, and not delivered again.
     pub duplicates: u64,
-    /// Time on the air, with the gaps within exchanges and the answers.
+    /// Air time, including the gaps within exchanges, RTS, CTS and link ACKs.
     #[serde(rename = "air_time_ns", serialize_with = "nanos")]
     pub air_time: Duration,
 }

@@ -18,17 +18,17 @@ use crate::spec::Way;
 pub(super) struct Frame {
     pub(super) no: FrameNo,
     pub(super) packet: Packet,
-    /// When it was taken.
+    /// When the packet was accepted.
     pub(super) since: Instant,
-    /// Tries since the link layer passed it to the MAC.
+    /// Tries since the link layer passed the frame to the MAC.
     pub(super) tries: u32,
-    /// How often the link layer did.
+    /// How often the link layer passed it to the MAC again.
     pub(super) passes: u32,
     /// Whether a copy has arrived: the receiver knows its number.
     pub(super) arrived: bool,
 }
 
-/// The streams of what happens to the frames of one end, a draw each for every try.
+/// The random streams of the frames of one end; each try draws once from each of them.
 #[derive(Clone, Debug)]
 pub(super) struct Fortune {
     pub(super) announcement: Stream,
@@ -40,21 +40,21 @@ pub(super) struct Fortune {
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) queue: VecDeque<Frame>,
-    /// Lost and not yet known to be, with the time when that is known.
+    /// Lost frames, each with the time at which the sender detects the loss.
     pub(super) aside: VecDeque<(Instant, Frame)>,
-    /// At the other end, with the time it got there.
+    /// Packets at the other end, each with its time of arrival.
     pub(super) arrived: VecDeque<(Instant, Packet)>,
-    /// Slots of the backoff that are left, counted from DIFS after the air became idle.
+    /// The remaining slots of the backoff, counted from DIFS after the medium became idle.
     pub(super) slots: u32,
     cw: u32,
-    /// When the queue had its first frame after it had none.
+    /// When the queue last became non-empty.
     pub(super) ready: Instant,
     highest: Option<FrameNo>,
     backoff: Stream,
     pub(super) fortune: Fortune,
     pub(super) ledger: Ledger,
     pub(super) counters: AirCounters,
-    /// CoDel's, where the queue marks.
+    /// CoDel's control law, if the queue marks.
     pub(super) law: Option<ControlLaw>,
 }
 
@@ -82,12 +82,14 @@ impl End {
         }
     }
 
-    /// Frames it is answerable for, without the one on the air.
+    /// The number of frames in the queue or lost and not yet detected, without the one in
+    /// transmission.
     pub(super) fn waiting(&self) -> usize {
         self.queue.len() + self.aside.len()
     }
 
-    /// Says that a frame is about to be queued. A queue that was empty while the air is in use has a backoff to wait.
+    /// Prepares for a frame that is about to be queued. If the queue is empty and the medium busy,
+    /// a backoff is drawn.
     pub(super) fn make_ready(&mut self, now: Instant, is_busy: bool) {
         if self.queue.is_empty() {
             self.ready = now;
@@ -97,7 +99,8 @@ impl End {
         }
     }
 
-    /// Marks a frame that leaves the queue for the first time, if the queue has been long and the packet can be marked.
+    /// Marks a frame that leaves the queue for the first time, if the control law demands it and
+    /// the packet can be marked.
     pub(super) fn mark(&mut self, now: Instant, frame: &mut Frame) {
         let Some(law) = self.law.as_mut().filter(|_| frame.tries == 0 && frame.passes == 0) else {
             return;
@@ -110,7 +113,8 @@ impl End {
         }
     }
 
-    /// After a try: the window doubles with each failure, and begins anew with a success or a new pass.
+    /// Draws the backoff after a try. The window doubles with each failure, and is reset by a
+    /// success or a new pass.
     pub(super) fn back_off(&mut self, after_failure: bool) {
         self.cw = if after_failure { (self.cw * 2 + 1).min(CW_MAX) } else { CW_MIN };
         self.draw_backoff();
@@ -120,7 +124,7 @@ impl End {
         self.slots = self.backoff.below(u64::from(self.cw) + 1) as u32;
     }
 
-    /// Hands the packet of a frame to the other end at `at`, unless it has been.
+    /// Delivers the packet of a frame to the other end at `at`, unless it was delivered before.
     pub(super) fn deliver(&mut self, at: Instant, frame: &mut Frame, packet: Packet) {
         if frame.arrived {
             self.counters.duplicates += 1;

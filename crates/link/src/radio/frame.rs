@@ -1,4 +1,4 @@
-//! The bytes of a data frame, to decide how a corrupted one is received.
+//! Encoding of data frames, to decide how a corrupted one is received.
 
 use super::FrameNo;
 
@@ -7,22 +7,23 @@ const HEADER: usize = 8 + 2 + 4;
 /// The CRC of the whole frame.
 const TRAILER: usize = 4;
 
-/// How a received frame is.
+/// The result of decoding a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Received {
-    /// As it was sent.
+    /// The frame is intact.
     Whole { no: FrameNo, packet: Vec<u8> },
-    /// Its header says whose it is, and the packet in it is damaged.
+    /// The header is intact, the packet is damaged.
     Damaged { no: FrameNo, packet: Vec<u8> },
-    /// Nothing in it can be believed.
+    /// The header is damaged.
     Unreadable,
 }
 
-/// The frame that carries a packet: the CRC-32 of its header covers an IPv6 header too, which has no checksum of its own.
+/// Encodes the frame that carries a packet. The header's CRC-32 also covers an IPv6 header, which
+/// has no checksum of its own.
 pub(super) fn encode(no: FrameNo, packet: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(HEADER + packet.len() + TRAILER);
     frame.extend_from_slice(&no.0.to_be_bytes());
-    // No IP packet is longer.
+    // An IP packet is at most 65,535 bytes long.
     frame.extend_from_slice(&(packet.len() as u16).to_be_bytes());
     frame.extend_from_slice(&header_crc(&frame, packet).to_be_bytes());
     frame.extend_from_slice(packet);
@@ -30,7 +31,7 @@ pub(super) fn encode(no: FrameNo, packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Reads a frame, whatever the bytes.
+/// Decodes a frame from any bytes.
 pub(super) fn decode(frame: &[u8]) -> Received {
     let Some((body, trailer)) = frame.split_last_chunk::<TRAILER>() else {
         return Received::Unreadable;
@@ -83,11 +84,12 @@ mod tests {
                 Received::Damaged { no, packet: damaged } => {
                     assert!(bit / 8 >= HEADER, "{bit}");
                     assert_eq!(no, NO);
-                    // A flip in the trailer leaves the packet whole.
+                    // A flip in the trailer leaves the packet intact.
                     assert_eq!(damaged == packet, bit / 8 >= frame.len() - TRAILER);
                 }
                 other => {
-                    // With another version in its first byte the packet is another matter.
+                    // A changed version in the first byte also changes the range that the header's
+                    // CRC covers.
                     assert_eq!((other, bit / 8 <= HEADER), (Received::Unreadable, true), "{bit}");
                 }
             }

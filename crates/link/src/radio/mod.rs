@@ -1,25 +1,29 @@
 //! A radio: two stations that share an IEEE 802.11b channel, with link-layer retransmission.
 //!
-//! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the mobile's. Each end has a
-//! queue of frames. Before each try an end waits until the air has been idle for DIFS and its backoff has counted down
-//! (both at once collide); a try is RTS and CTS where they are on, the frame, and the link ACK, and all of it is time on
-//! the air. Frames, link ACKs, RTS and CTS are lost by the words of [`RadioSpec`]; what is done about it is [`Arq`]:
+//! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the
+//! mobile's. Each end has a queue of frames. Before each try an end waits until the medium has been
+//! idle for DIFS and its backoff has counted down; two ends that start at the same time collide. A
+//! try consists of RTS and CTS (if enabled), the frame and the link ACK, all of which take air
+//! time. [`RadioSpec`] describes the loss of frames, link ACKs, RTS and CTS. [`Arq`] selects the
+//! recovery:
 //!
-//! | | a frame that is lost |
+//! | | a lost frame |
 //! | --- | --- |
-//! | `off` | is lost: no link ACKs |
-//! | `mac` | is sent again at once, up to `tries` times in all, with a backoff that doubles |
-//! | `mac+link` | goes to the tail of the station's queue after that, up to `passes` times in all (TCP-ECN 7.1.1); the mobile's end does as `mac` |
-//! | `head` | goes to the head of the queue one round trip of the radio later, while others go on (DCR 4.1); as often as `mac+link` in all |
+//! | `off` | is dropped: there are no link ACKs |
+//! | `mac` | is retransmitted at once, up to `tries` transmissions in all, with a backoff that doubles |
+//! | `mac+link` | after that goes to the tail of the station's queue, up to `passes` times in all (TCP-ECN 7.1.1); the mobile's end uses `mac` |
+//! | `head` | goes to the head of the queue one round trip of the radio later, while other frames are sent (DCR 4.1); as many transmissions in all as with `mac+link` |
 //!
-//! A frame whose link ACK was lost arrives twice, and is delivered once: its number tells. Frames that go to the tail, or
-//! wait for their turn at the head, are overtaken: [`Counters::reordered`](crate::Counters::reordered) says how many were.
+//! A frame whose link ACK was lost arrives twice. Its number identifies it, so it is delivered
+//! once. Frames that go to the tail, or wait for their turn at the head, are overtaken:
+//! [`Counters::reordered`](crate::Counters::reordered) counts them.
 //!
-//! A `plain` radio has nothing of 802.11: it is a link each way, in which a frame takes its packet's time at the rate, and
-//! nobody waits for or collides with the other end. That is the radio of ns-2's simple topologies, and of DCR 4.1.
+//! A `plain` radio has nothing of 802.11: it is a link in each direction, in which a frame takes
+//! its packet's time at the rate; the ends do not wait for each other or collide. This is the radio
+//! of ns-2's simple topologies, and of DCR 4.1.
 //!
-//! A mobile that is out of reach, by its path, by the schedule or by [`Radio::set_connected`], hears nothing: the tries
-//! are made all the same.
+//! A mobile is out of reach by its path, by the schedule or by [`Radio::set_connected`]. It then
+//! receives nothing, but the tries are made.
 
 mod air;
 mod counters;
@@ -41,30 +45,30 @@ pub use power::Position;
 pub use spec::{Preamble, RadioSpec};
 pub use state::Radio;
 
-/// The number of a frame: in the order in which an end took the packets.
+/// The number of a frame, in the order in which an end accepted the packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameNo(pub u64);
 
 /// The mode of link-layer retransmission. See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Arq {
-    /// Nothing.
+    /// No retransmission.
     Off,
-    /// The MAC's tries.
+    /// Retransmission by the MAC.
     Mac,
-    /// The MAC's tries, then the tail of the queue.
+    /// Retransmission by the MAC, then again from the tail of the queue.
     #[default]
     MacLink,
-    /// One try, then the head of the queue.
+    /// One try, then again from the head of the queue.
     Head,
 }
 
 impl Arq {
-    /// All of them, with their names.
+    /// All modes, with their names.
     pub const ALL: [(&'static str, Self); 4] =
         [("off", Self::Off), ("mac", Self::Mac), ("mac+link", Self::MacLink), ("head", Self::Head)];
 
-    /// Its name.
+    /// Returns the mode's name.
     pub const fn name(self) -> &'static str {
         Self::ALL[self as usize].0
     }
@@ -81,7 +85,7 @@ impl fmt::Display for Arq {
     }
 }
 
-/// A name that is none of [`Arq::ALL`].
+/// A name that is not in [`Arq::ALL`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is no ARQ mode: off, mac, mac+link or head")]
 pub struct UnknownArq(String);

@@ -1,8 +1,8 @@
-//! The words of a radio description, for pages and help.
+//! The words of a radio description, for documentation and help.
 
 use crate::spec::{Part, part};
 
-/// All words of a description.
+/// All parts of a description.
 pub const PARTS: &[Part] = &[
     part(
         "plain",

@@ -8,15 +8,16 @@ use airtcp_types::Instant;
 /// A point of the mobile's path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Position {
-    /// When it is there, after the clock's origin.
+    /// When the mobile is there, after the clock's origin.
     pub at: Duration,
-    /// How far from the station, in metres.
+    /// The distance from the station, in metres.
     pub metres: f64,
 }
 
-/// Two-ray ground reflection: free space (Friis) up to the crossover distance, and the fourth power of the distance
-/// beyond it, with the constants of ns-2: 0.28183815 W at 914 MHz, antennas without gain at a height of 1.5 m. So ns-2's
-/// threshold of 3.652e-10 W is 250 m, as in TCP-ECN 7.1.2.
+/// Two-ray ground reflection: free space (Friis) up to the crossover distance, and the fourth power
+/// of the distance beyond it. The constants are those of ns-2: 0.28183815 W at 914 MHz, antennas
+/// without gain at a height of 1.5 m. With these, ns-2's threshold of 3.652e-10 W corresponds to
+/// 250 m, as in TCP-ECN 7.1.2.
 #[derive(Clone, Debug)]
 pub(super) struct Power {
     path: Vec<Position>,
@@ -33,7 +34,8 @@ impl Power {
         Self { path: path.to_vec(), rx_thresh, fz_thresh }
     }
 
-    /// How far away the mobile is, in metres; before the first point and after the last it stands still.
+    /// The distance of the mobile in metres. Before the first and after the last point it does not
+    /// move.
     fn distance(&self, now: Instant) -> f64 {
         let now = now.since(Instant::ZERO);
         let next = self.path.partition_point(|point| point.at <= now);
@@ -48,7 +50,7 @@ impl Power {
         }
     }
 
-    /// The power that arrives, in watts.
+    /// The received power in watts.
     pub(super) fn received(&self, now: Instant) -> f64 {
         let distance = self.distance(now);
         let crossover = 4.0 * PI * HEIGHT * HEIGHT / WAVELENGTH;
@@ -67,7 +69,8 @@ impl Power {
         self.path.is_empty() || self.received(now) >= self.rx_thresh
     }
 
-    /// TCP-ECN 7.1.2: received, and so little that it will soon be too little.
+    /// TCP-ECN 7.1.2: whether the power is below the threshold plus the margin. This includes
+    /// powers below the threshold.
     pub(super) fn is_fading(&self, now: Instant) -> bool {
         !self.path.is_empty() && self.received(now) < self.rx_thresh + self.fz_thresh
     }
@@ -87,7 +90,8 @@ mod tests {
         };
         let fades = first(&|now| power.is_fading(now));
         let gone = first(&|now| !power.is_in_reach(now));
-        // 10 m/s from 100 m: 250 m after 15 s; (4.152 / 3.652)^(1/4) of that is 242.1 m.
+        // 10 m/s from 100 m: 250 m after 15 s; the margin is reached at 250 m / (4.152 /
+        // 3.652)^(1/4) = 242.1 m.
         assert!((14_995..=15_005).contains(&gone), "{gone}");
         assert!((14_205..=14_215).contains(&fades), "{fades}");
     }

@@ -1,4 +1,4 @@
-//! The description of a radio, in words.
+//! The description of a radio.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +14,9 @@ use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 
 /// The description of a radio channel and its stations.
 ///
-/// A list of words, those of [`PARTS`](super::PARTS); every part may be left out and stands at most once, but `at` and
-/// `down`, which add up. Values are those of a [`LinkSpec`](crate::LinkSpec).
+/// The description is a list of words, those of [`PARTS`](super::PARTS). Every part is optional and
+/// may be given once, except `at` and `down`, which may be repeated. Values are written as in a
+/// [`LinkSpec`](crate::LinkSpec).
 ///
 /// ```
 /// use airtcp_link::RadioSpec;
@@ -28,19 +29,19 @@ use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct RadioSpec {
-    /// Whether it is a plain link in each direction, without 802.11.
+    /// Whether the radio is a plain link in each direction, without 802.11.
     pub plain: bool,
     /// The rate of data frames.
     pub rate: Rate,
     /// The rate of link ACKs, RTS and CTS.
     pub control: Rate,
-    /// What precedes each frame.
+    /// The preamble of each frame.
     pub preamble: Preamble,
-    /// Whether data frames are announced by RTS and CTS.
+    /// Whether RTS and CTS precede data frames.
     pub rts: bool,
-    /// The number of transmissions of a frame by the MAC.
+    /// The number of transmissions of a frame by the MAC before it gives up.
     pub tries: u32,
-    /// The number of attempts of the link layer.
+    /// The number of times that the link layer passes a frame to the MAC.
     pub passes: u32,
     /// The queue size in each direction, in frames.
     pub queue: usize,
@@ -52,19 +53,19 @@ pub struct RadioSpec {
     pub biterror: f64,
     /// Whether damaged frames are delivered.
     pub deliver_corrupt: bool,
-    /// Where the mobile is, in the order of time; beside the station if there are none.
+    /// The mobile's path, in the order of time; if it is empty, the mobile is beside the station.
     pub at: Vec<Position>,
     /// The receive threshold in watts.
     pub rx_thresh: f64,
-    /// The margin above the threshold within which the mobile is about to leave, in watts.
+    /// The margin above the threshold, in watts, within which the mobile is about to leave.
     pub fz_thresh: f64,
-    /// Times at which the mobile is out of reach regardless of the power.
+    /// Times at which the mobile is out of reach whatever the power.
     pub down: Vec<DownSpec>,
     /// The seed of all random numbers.
     pub seed: u64,
 }
 
-/// What precedes each frame on the air: synchronisation and the PLCP header (IEEE 802.11b).
+/// The preamble of each frame: synchronisation and the PLCP header (IEEE 802.11b).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preamble {
     /// 192 us.
@@ -98,17 +99,17 @@ impl Default for RadioSpec {
     }
 }
 
-/// No mobile is farther away: beyond the horizon.
+/// The maximum distance of a mobile.
 const MAX_METRES: f64 = 1e6;
 
 impl FromStr for RadioSpec {
     type Err = SpecError;
 
-    /// Reads a description, the empty one too: 802.11b without errors.
+    /// Parses a description. The empty one is 802.11b without errors.
     ///
     /// # Errors
     ///
-    /// The first word that is not understood, or the end of the text where a word is missing.
+    /// The first unknown word, or the end of the text where a word is missing.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let mut spec = Self::default();
         read_parts(

@@ -16,10 +16,11 @@ use crate::ledger::{Damage, DropCause, Ledger};
 use crate::queue::ControlLaw;
 use crate::{Counters, Way, ip};
 
-/// Bits in a row of which some are hit in a damaged frame: no such damage escapes a CRC-32.
+/// The length of the range in which a damaged frame has flipped bits: a CRC-32 detects every such
+/// error.
 const DAMAGED_BITS: u64 = 32;
 
-/// Two ends of a radio. See the [module](super).
+/// A radio with its two ends. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Radio {
     arq: Arq,
@@ -33,22 +34,22 @@ pub struct Radio {
     outages: Option<Outages>,
     is_connected: bool,
     ends: [End; 2],
-    /// The air that both ends share is the first; of a plain radio each end has its own.
+    /// Both ends share the first lane; on a plain radio each end has its own.
     lanes: [Lane; 2],
     next: [u64; 2],
     /// The station's frames that may still arrive.
     held: BTreeSet<FrameNo>,
 }
 
-/// An air.
+/// A medium.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// Since when nobody sends, if nobody does.
+    /// The time since which the medium is idle, if it is.
     idle_since: Instant,
     exchange: Option<Exchange>,
 }
 
-/// What is on the air: the frames of the ends that send, and whether their senders will know that they arrived.
+/// The frames in transmission, and for each whether its sender will know that it arrived.
 #[derive(Clone, Debug)]
 struct Exchange {
     until: Instant,
@@ -56,7 +57,7 @@ struct Exchange {
 }
 
 impl Radio {
-    /// The radio that `spec` describes.
+    /// Creates the radio that `spec` describes.
     pub fn new(spec: &RadioSpec, arq: Arq) -> Self {
         Self {
             arq,
@@ -76,32 +77,32 @@ impl Radio {
         }
     }
 
-    /// Starts or stops making events, as [`Link::set_events`](crate::Link::set_events) does.
+    /// Enables or disables events, as [`Link::set_events`](crate::Link::set_events) does.
     pub fn set_events(&mut self, on: bool) {
         self.ends.iter_mut().for_each(|end| end.ledger.set_events(on));
     }
 
-    /// Has the station's queue give CE to packets that can have it (RFC 3168), by CoDel's control law with the parameters of
-    /// RFC 8289; what cannot is left alone.
+    /// Makes the station's queue mark ECN-capable packets with CE (RFC 3168), by CoDel's control
+    /// law with the parameters of RFC 8289. Other packets are not changed, and none is dropped.
     pub fn mark_congestion(&mut self) {
         self.ends[Way::Forth as usize].law = Some(ControlLaw::standard());
     }
 
-    /// Takes a packet towards the mobile; `None` if the queue is full, and the packet is no more. The frame's number is
-    /// what [`holds`](Self::holds) can be asked about.
+    /// Queues a packet towards the mobile. Returns the frame's number, for [`holds`](Self::holds),
+    /// or `None` if the queue is full and the packet is dropped.
     pub fn pass(&mut self, now: Instant, packet: Packet) -> Option<FrameNo> {
         self.push(now, Way::Forth, packet)
     }
 
-    /// Whether an end takes another packet at `now`.
+    /// Whether the queue of an end accepts another packet at `now`.
     pub fn has_room(&mut self, now: Instant, way: Way) -> bool {
         self.advance(now);
         self.ends[way as usize].waiting() < self.limit
     }
 
-    /// Takes back those of the station's packets that wait and are `wanted`, in the order in which they were passed; not
-    /// the one on the air. It is as if they had never been passed: nothing is counted of them, and
-    /// [`holds`](Self::holds) forgets them.
+    /// Removes the station's queued packets that are `wanted`, in the order in which they were
+    /// passed; not the one in transmission. They are as if never passed: they are removed from the
+    /// counter of received packets, and [`holds`](Self::holds) is false for them.
     pub fn drain(&mut self, now: Instant, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
         self.advance(now);
         let end = &mut self.ends[Way::Forth as usize];
@@ -121,7 +122,8 @@ impl Radio {
         frames.into_iter().map(|frame| frame.packet).collect()
     }
 
-    /// Whether a frame of the station may still arrive: it waits, is on the air, or will be sent again.
+    /// Whether a frame of the station may still arrive: it is queued, in transmission, or will be
+    /// retransmitted.
     pub fn holds(&self, frame: FrameNo) -> bool {
         self.held.contains(&frame)
     }
@@ -132,47 +134,49 @@ impl Radio {
         self.is_connected = is_connected;
     }
 
-    /// Whether what is sent at `now` can be heard.
+    /// Whether a frame that is sent at `now` can be received.
     pub fn is_connected(&self, now: Instant) -> bool {
         let is_down = self.outages.as_ref().is_some_and(|outages| outages.is_down(now));
         !is_down && self.is_in_reach(now)
     }
 
-    /// Whether the mobile can be expected to hear what is sent at `now`: enough power arrives, and nobody took it out of
-    /// reach. What the schedule has is not announced.
+    /// Whether the mobile is expected to receive a frame that is sent at `now`: the received power
+    /// is above the threshold, and [`set_connected`](Self::set_connected) has not put it out of
+    /// reach. Outages of the schedule are not announced.
     pub fn is_in_reach(&self, now: Instant) -> bool {
         self.is_connected && self.power.is_in_reach(now)
     }
 
-    /// Whether so little power arrives that the end of the connection is near (TCP-ECN 7.1.2).
+    /// Whether the received power is so low that the connection is about to break (TCP-ECN 7.1.2).
     pub fn is_fading(&self, now: Instant) -> bool {
         self.power.is_fading(now)
     }
 
-    /// The power that arrives from the other end, in watts.
+    /// Returns the power received from the other end, in watts.
     pub fn received_power(&self, now: Instant) -> f64 {
         self.power.received(now)
     }
 
-    /// What became of the packets of one direction; what the tries could not bring over is `channel_lost`, or
-    /// `disconnected` if the last of them was out of reach.
+    /// Returns the packet counters of one direction. Packets that were given up count as
+    /// `channel_lost`, or as `disconnected` if the mobile was out of reach at the end of the last
+    /// try.
     pub fn counters(&self, way: Way) -> &Counters {
         &self.ends[way as usize].ledger.counters
     }
 
-    /// What one end did on the air.
+    /// Returns the frame counters of one end.
     pub fn air_counters(&self, way: Way) -> &AirCounters {
         &self.ends[way as usize].counters
     }
 
-    /// Packets that an end has queued or is transmitting.
+    /// Returns the number of packets that an end has queued or is transmitting.
     pub fn queued(&self, way: Way) -> usize {
         let on_air = |exchange: &Exchange| exchange.frames[way as usize].is_some();
         let on_air = self.lane(way).exchange.as_ref().is_some_and(on_air);
         self.ends[way as usize].waiting() + usize::from(on_air)
     }
 
-    /// Bytes of the packets that wait at an end, without the one on the air.
+    /// Returns the bytes of the packets queued at an end, without the one in transmission.
     pub fn queued_bytes(&self, way: Way) -> usize {
         let end = &self.ends[way as usize];
         let aside = end.aside.iter().map(|(_, frame)| frame);
@@ -187,7 +191,7 @@ impl Radio {
         &self.lanes[self.lane_of(way)]
     }
 
-    /// Whether who begins now at this end has to wait for somebody.
+    /// Whether an end that wants to send now must wait for an exchange to end.
     fn is_busy(&self, way: Way) -> bool {
         !self.air.is_plain() && self.lane(way).exchange.is_some()
     }
@@ -212,7 +216,7 @@ impl Radio {
         Some(no)
     }
 
-    /// Works everything due up to `now`, in the order of time.
+    /// Processes everything due up to `now`, in the order of time.
     fn advance(&mut self, now: Instant) {
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
             self.take_back(at);
@@ -227,7 +231,8 @@ impl Radio {
         }
     }
 
-    /// When something changes, but for packets that get out of the delay between the antennas.
+    /// The next instant of change, without the arrival of packets that are in the propagation
+    /// delay.
     fn next_step(&self) -> Option<Instant> {
         let turns = Way::BOTH.into_iter().filter_map(|way| match &self.lane(way).exchange {
             Some(exchange) => Some(exchange.until),
@@ -237,14 +242,14 @@ impl Radio {
         turns.chain(known).min()
     }
 
-    /// When an end begins, if nobody does before.
+    /// When an end starts its next try, if no other end starts before.
     fn start_of(&self, way: Way) -> Option<Instant> {
         let end = &self.ends[way as usize];
         let idle = self.lane(way).idle_since + self.air.gap();
         (!end.queue.is_empty()).then(|| end.ready.max(idle + SLOT * end.slots))
     }
 
-    /// What is known at `now` to be lost goes to the head of its queue.
+    /// Returns the frames that are known to be lost at `now` to the head of their queue.
     fn take_back(&mut self, now: Instant) {
         for way in Way::BOTH {
             let is_busy = self.is_busy(way);
@@ -257,7 +262,7 @@ impl Radio {
         }
     }
 
-    /// Puts on the air what begins at `now`; both ends' frames collide.
+    /// Starts the exchange that is due at `now`; the frames of both ends collide.
     fn begin(&mut self, lane: usize, now: Instant) {
         let starts =
             Way::BOTH.map(|way| self.lane_of(way) == lane && self.start_of(way) == Some(now));
@@ -271,7 +276,7 @@ impl Radio {
         for way in Way::BOTH {
             let end = &mut self.ends[way as usize];
             if !starts[way as usize] {
-                // It hears the other, and goes on counting when that has ended.
+                // This end hears the other one, and continues its countdown after the exchange.
                 end.slots = end.slots.saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX));
             } else if let Some(mut frame) = end.queue.pop_front() {
                 end.mark(now, &mut frame);
@@ -283,8 +288,9 @@ impl Radio {
         self.lanes[lane].exchange = Some(exchange);
     }
 
-    /// One try: how long it takes, and whether the sender will know that the frame arrived. A failure takes as long as a
-    /// success, since it is waited for.
+    /// Makes one try; returns its duration, and whether the sender will know that the frame
+    /// arrived. A failure of a frame with link ACKs takes as long as a success, because the sender
+    /// waits for the ACK.
     fn attempt(
         &mut self,
         now: Instant,
@@ -296,7 +302,7 @@ impl Radio {
         let Self { ends, air, delay, .. } = self;
         let end = &mut ends[way as usize];
         let size = frame.packet.len();
-        // Each draws, and none is left out because another has spoken.
+        // Each cause draws, also if another one has already lost the frame.
         let announcement_hit = end.fortune.announcement.chance(air.announcement_error());
         let is_hit = end.fortune.data.chance(air.data_error(size));
         let ack_hit = end.fortune.ack.chance(air.ack_error());
@@ -330,7 +336,8 @@ impl Radio {
         (length, is_known || (!self.arq.acknowledges() && frame.arrived))
     }
 
-    /// After an exchange the air is idle, and what is to become of its frames is decided.
+    /// Ends an exchange: the medium becomes idle, and each frame is delivered, retransmitted or
+    /// dropped.
     fn end(&mut self, lane: usize, exchange: Exchange) {
         self.lanes[lane].idle_since = exchange.until;
         for (way, sent) in Way::BOTH.into_iter().zip(exchange.frames) {
@@ -381,8 +388,8 @@ impl Radio {
     }
 }
 
-/// Flips bits of the frame as it is on the air, and delivers the packet in it if its number can be believed and its IPv4
-/// header holds. Gives whether it did.
+/// Flips bits of the frame, and delivers its packet if the frame's header and the packet's IPv4
+/// header are intact. Returns whether it did.
 fn deliver_damaged(end: &mut End, at: Instant, frame: &mut Frame) -> bool {
     let mut bytes = encode(frame.no, &frame.packet.data);
     let damage = &mut end.fortune.damage;
@@ -413,9 +420,9 @@ fn deliver_damaged(end: &mut End, at: Instant, frame: &mut Frame) -> bool {
 }
 
 impl Node for Radio {
-    /// Takes a packet into the queue of its end, or drops and counts it.
+    /// Queues a packet at its end, or drops and counts it.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
-        // A caller's mistake: there is no third end.
+        // A port that does not exist is the caller's mistake: the packet is ignored.
         let Some(way) = Way::BOTH.get(usize::from(port.0)) else { return };
         self.push(now, *way, packet);
     }

@@ -1,17 +1,17 @@
-//! Decides whether a link uses random numbers.
+//! Whether a link uses random numbers.
 
 use super::{Discipline, LinkSpec, LossSpec, Share, Way};
 
 impl Share {
-    /// Whether it takes a draw to know: neither no packet nor every one.
+    /// Whether the share requires a random draw: it is neither 0 % nor 100 %.
     fn is_chance(self) -> bool {
         self > Self::NONE && self < Self::ALL
     }
 }
 
 impl LinkSpec {
-    /// Whether what it does to packets that go `way` depends on the seed. What befalls all packets or none, or packets by
-    /// number or by the time, does not.
+    /// Returns whether the link's effect on packets that go `way` depends on the seed. Effects on
+    /// all packets or none, by packet number, or by time do not.
     ///
     /// ```
     /// use airtcp_link::LinkSpec;
@@ -37,12 +37,12 @@ impl LinkSpec {
         strays || self.delays().any(|delay| !delay.jitter.is_zero())
     }
 
-    /// All that [`only`](Self::only) limits.
+    /// Whether the effects that [`only`](Self::only) limits are random.
     fn harms_at_random(&self) -> bool {
         self.losses().any(LossSpec::is_random)
             || self.burst.is_some_and(|(share, _)| share.is_chance())
             || self.biterror.is_some_and(|rate| rate > 0.0)
-            // Where a damaged packet is hit is always drawn.
+            // The position of the corruption is always drawn.
             || self.corrupt.is_some_and(|corrupt| corrupt.share > Share::NONE)
     }
 }

@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// An invalid description: the position, the word there, and the expected one.
+/// An invalid description: the position, the word there, and the expected words.
 ///
-/// Shown in one line: ``at byte 5, `5`: expected a share from 0% to 100%, such as `1%` ``.
+/// Displayed in one line: ``at byte 5, `5`: expected a share from 0% to 100%, such as `1%` ``.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct SpecError {
-    /// Bytes before the word; the length of the text if a word is missing at its end.
+    /// The offset of the word in bytes; the length of the text if a word is missing at its end.
     pub offset: usize,
-    /// The word, shortened if it is long; empty at the end of the text.
+    /// The word, cut to 40 characters; empty at the end of the text.
     pub word: String,
-    /// What is expected there.
+    /// The expected words at this position.
     pub expected: &'static str,
-    /// An example of it; empty where none helps.
+    /// An example of them; empty if there is none.
     pub example: &'static str,
 }
 
 impl SpecError {
-    /// Longer words are cut: an error stays one line.
+    /// The maximum length of a word in an error, so that the error stays one line.
     const SHOWN: usize = 40;
 
     pub(crate) fn new(
@@ -31,12 +31,13 @@ impl SpecError {
         Self { offset, word, expected, example }
     }
 
-    /// The message without the position.
+    /// Returns the message without the position.
     pub fn what(&self) -> String {
         let word =
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
         let expected = self.expected;
-        // A value is not a misspelt word, and a word of the example in the wrong place is not misspelt.
+        // Suggest only for words, not for values, and not the word itself, which may be in the
+        // wrong place.
         let names = self.example.split(' ').filter(|name| is_word(name) && *name != self.word);
         let meant = airtcp_types::nearest(&self.word, names).filter(|_| is_word(&self.word));
         let comma = if self.word.ends_with(',') { "; separate parts with spaces" } else { "" };

@@ -1,14 +1,14 @@
 //! The description of one direction of a link, in netem's syntax.
 //!
-//! A description is a list of words; every part may be left out and stands at most once, but `down`
-//! and `only`, which add up. Changes at a time (`at`) come last. Times have a unit (`s`, `ms`,
-//! `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`, sizes in `b`, `kb` or `mb` (of 1024,
-//! as in tc), shares in per cent.
+//! A description is a list of words. Every part is optional and may be given once, except `down`
+//! and `only`, which may be repeated. Changes at a time (`at`) come last. Times have a unit (`s`,
+//! `ms`, `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`, sizes in `b`, `kb` or `mb`
+//! (multiples of 1024, as in tc), shares in per cent.
 //!
-//! [`PARTS`] has every part with its meaning and an example.
+//! [`PARTS`] lists every part with its meaning and an example.
 //!
-//! Not supported, because nothing needs them yet: netem's correlations, `loss state` and `reorder`.
-//! netem's `slot` is `aggregate` here, with another rule: see [`AggregateSpec`].
+//! netem's correlations, `loss state` and `reorder` are not supported. Instead of netem's `slot`
+//! there is `aggregate`, with another rule: see [`AggregateSpec`].
 
 mod chance;
 mod error;
@@ -47,7 +47,7 @@ pub use value::{Share, rate, share, show_rate, show_time, time};
 pub struct LinkSpec {
     /// The rate.
     pub rate: RateSpec,
-    /// Half duplex: the air time each frame costs beyond its bytes.
+    /// Half duplex, with the air time of each frame beyond that of its bytes.
     pub half: Option<Duration>,
     /// The token bucket that packets pass before the queue.
     pub police: Option<PoliceSpec>,
@@ -63,11 +63,11 @@ pub struct LinkSpec {
     pub aggregate: Option<AggregateSpec>,
     /// Random loss.
     pub loss: Option<LossSpec>,
-    /// The share of packets that start a burst of losses, and how many packets it has.
+    /// The share of packets that start a burst of losses, and the length of a burst in packets.
     pub burst: Option<(Share, u64)>,
     /// Packets lost by number.
     pub drop: Option<DropSpec>,
-    /// The times without loss and with total loss, which alternate.
+    /// The times without loss and with total loss, which alternate: the duty cycle.
     pub duty: Option<(Duration, Duration)>,
     /// The share of duplicated packets.
     pub duplicate: Option<Share>,
@@ -75,63 +75,63 @@ pub struct LinkSpec {
     pub biterror: Option<f64>,
     /// Corruption per packet.
     pub corrupt: Option<CorruptSpec>,
-    /// The outages.
+    /// Times at which the link is down.
     pub down: Vec<DownSpec>,
-    /// The packets that errors are limited to.
+    /// The packets to which errors are limited.
     pub only: Only,
     /// The seed of all random numbers of this direction.
     pub seed: u64,
-    /// Changes while the link runs, in the order of time.
+    /// Changes at given times, in the order of time.
     pub changes: Vec<ChangeSpec>,
 }
 
 impl LinkSpec {
-    /// The delay line, as it is at the start and after each change of it.
+    /// Returns the delay line at the start and after each of its changes.
     pub fn delays(&self) -> impl Iterator<Item = &DelaySpec> {
         let changed = self.changes.iter().filter_map(|change| change.delay.as_ref());
         std::iter::once(&self.delay).chain(changed)
     }
 
-    /// Random loss, if there is any at the start, and after each change of it.
+    /// Returns the random loss at the start, if any, and after each of its changes.
     pub fn losses(&self) -> impl Iterator<Item = &LossSpec> {
         let changed = self.changes.iter().filter_map(|change| change.loss.as_ref());
         self.loss.iter().chain(changed)
     }
 
-    /// Whether it has a rate or a trace, from the start or from a change on.
+    /// Whether the link has a rate or a trace, at the start or after a change.
     pub fn has_rate(&self) -> bool {
         self.rate != RateSpec::Unlimited || self.changes.iter().any(|change| change.rate.is_some())
     }
 }
 
-/// The rate.
+/// The rate of a direction.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum RateSpec {
-    /// At once.
+    /// No limit: packets leave at once.
     #[default]
     Unlimited,
-    /// At a constant rate.
+    /// A constant rate.
     Constant {
         /// The rate.
         rate: Rate,
-        /// Bytes that each packet counts beyond its own.
+        /// The packet overhead: bytes that each packet counts beyond its own.
         overhead: ByteCount,
     },
-    /// By a mahimahi packet-delivery trace, named by the file it is in.
+    /// A mahimahi packet-delivery trace, with the name of its file.
     Trace(String),
 }
 
-/// A token-bucket policer, as tc-police: a packet that finds fewer tokens than it has bytes is
-/// dropped. The bucket is full at the start.
+/// A token-bucket policer, as tc-police: a packet with more bytes than there are tokens is dropped.
+/// The bucket is full at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoliceSpec {
-    /// How fast tokens come.
+    /// The rate at which the bucket fills.
     pub rate: Rate,
-    /// Bytes that the bucket holds. A larger packet never passes.
+    /// The size of the bucket. Larger packets never pass.
     pub burst: ByteCount,
 }
 
-/// A queue.
+/// The size and discipline of a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QueueSpec {
     /// The maximum number of packets.
@@ -156,32 +156,32 @@ pub enum Discipline {
     DropTail,
     /// CoDel, RFC 8289.
     CoDel {
-        /// The standing delay it allows.
+        /// The acceptable standing delay.
         target: Duration,
-        /// The time it allows it to come down in.
+        /// The time in which the delay must fall below the target.
         interval: Duration,
-        /// Whether ECT packets are marked where others are dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
     },
-    /// FQ-CoDel, RFC 8290: CoDel for each flow, and flows in turns.
+    /// FQ-CoDel, RFC 8290: a CoDel queue per flow, served round robin.
     FqCoDel {
-        /// The standing delay it allows.
+        /// The acceptable standing delay.
         target: Duration,
-        /// The time it allows it to come down in.
+        /// The time in which the delay must fall below the target.
         interval: Duration,
-        /// Whether ECT packets are marked where others are dropped.
+        /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool,
     },
-    /// Random early detection on the averaged length in packets.
+    /// Random early detection on the average queue length in packets.
     Red {
-        /// Nothing happens below.
+        /// The average length below which no packet is marked or dropped.
         min: u32,
-        /// Every packet is marked or dropped from here on.
+        /// The average length from which on every packet is marked or dropped.
         max: u32,
         /// The probability just below `max`.
         probability: Share,
     },
-    /// Marks, or drops what cannot be marked, from so many queued packets on.
+    /// At this number of queued packets or more, marks ECN-capable packets and drops others.
     Mark(u32),
 }
 
@@ -190,59 +190,60 @@ pub enum Discipline {
 pub struct DelaySpec {
     /// The mean delay.
     pub base: Duration,
-    /// The spread round it.
+    /// The jitter, in the unit of `distribution`.
     pub jitter: Duration,
-    /// Its shape.
+    /// The distribution of the jitter.
     pub distribution: Distribution,
-    /// Whether packets stay in order, whatever the jitter or a change of the delay: none leaves
+    /// Whether packets stay in order despite jitter and changes of the delay: no packet leaves
     /// before one that entered earlier.
     pub in_order: bool,
 }
 
-/// The shape of jitter. A delay below zero is none.
+/// The distribution of jitter. Negative delays become zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Distribution {
-    /// Even between `-jitter` and `+jitter`, which is netem's default.
+    /// Uniform between `-jitter` and `+jitter`, netem's default.
     #[default]
     Uniform,
-    /// Normal, `jitter` its standard deviation.
+    /// Normal, with the standard deviation `jitter`.
     Normal,
-    /// Pareto of shape 3 (that of netem's table), moved to mean 0 and standard deviation `jitter`.
+    /// Pareto of shape 3 (that of netem's table), shifted to mean 0 and scaled to the standard
+    /// deviation `jitter`.
     Pareto,
 }
 
-/// A share of packets delayed past the order.
+/// An additional delay for a share of packets, which reorders them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DelayedSpec {
-    /// Which share.
+    /// The share of packets.
     pub share: Share,
-    /// The mean of the delay on top.
+    /// The mean of the additional delay.
     pub mean: Duration,
-    /// Its standard deviation. A delay below zero is none.
+    /// Its standard deviation. Negative delays become zero.
     pub deviation: Duration,
 }
 
-/// Packets gathered into bursts, as by the frame aggregation of Wi-Fi (A-MPDU), the request and
-/// grant of cable modems, or whatever compresses ACKs. The rule is that of quiche's simulator
-/// (`EnableAggregation`): a burst leaves `timeout` after its first packet came, or when it is full.
-/// netem's `slot` opens at times that do not depend on packets, and what a full slot has no room
-/// for waits for the next one.
+/// Aggregation of packets into bursts, as by the frame aggregation of Wi-Fi (A-MPDU), the request
+/// and grant cycle of cable modems, or ACK compression. The rule is that of quiche's simulator
+/// (`EnableAggregation`): a burst leaves `timeout` after its first packet arrived, or when it is
+/// full. netem's `slot` differs: it opens at times that do not depend on packets, and the packets
+/// that a full slot cannot carry wait for the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AggregateSpec {
-    /// How long the first packet of a burst is held at most.
+    /// The longest time that the first packet of a burst is held.
     pub timeout: Duration,
-    /// A burst of this many packets is full.
+    /// The number of packets of a full burst.
     pub packets: Option<usize>,
-    /// A burst of this many bytes, the last packet's included, is full.
+    /// The number of bytes of a full burst, those of its last packet included.
     pub bytes: Option<ByteCount>,
 }
 
-/// New values of some parts, from a time on. What it does not name stays as it is.
+/// A change of some parts at a given time. Parts that are `None` stay as they are.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChangeSpec {
-    /// From when, after the clock's origin.
+    /// The time of the change, after the clock's origin.
     pub at: Duration,
-    /// The rate, and bytes that each packet counts beyond its own.
+    /// The rate, and the bytes that each packet counts beyond its own.
     pub rate: Option<(Rate, ByteCount)>,
     /// The delay line.
     pub delay: Option<DelaySpec>,
@@ -253,27 +254,28 @@ pub struct ChangeSpec {
 /// Random loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LossSpec {
-    /// Each packet by itself.
+    /// Each packet is lost independently.
     Random(Share),
-    /// Gilbert-Elliott: a packet is lost with `loss_bad` in the bad state and `loss_good` in the good one.
+    /// Gilbert-Elliott: a packet is lost with `loss_bad` in the bad state and `loss_good` in the
+    /// good one.
     GilbertElliott {
-        /// From good to bad, per packet: `p`.
+        /// The probability of good to bad, per packet: `p`.
         to_bad: Share,
-        /// From bad to good, per packet: `r`.
+        /// The probability of bad to good, per packet: `r`.
         to_good: Share,
-        /// `1-h`.
+        /// The loss in the bad state: `1-h`.
         loss_bad: Share,
-        /// `1-k`.
+        /// The loss in the good state: `1-k`.
         loss_good: Share,
     },
 }
 
-/// Packets lost by number. Only packets that [`Only`] admits are counted.
+/// Packets lost by number. Only the packets that [`Only`] selects are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DropSpec {
-    /// Each n-th.
+    /// Each n-th packet.
     Every(u64),
-    /// These, first and last of each range; the first packet is 1.
+    /// These packets, as the first and last number of each range; the first packet is 1.
     Numbers(Vec<(u64, u64)>),
 }
 
@@ -282,32 +284,33 @@ pub enum DropSpec {
 pub struct CorruptSpec {
     /// The share of packets that are corrupted, or that start a run.
     pub share: Share,
-    /// In which share of them the header is hit, and the payload in the others; `None` for anywhere. What
-    /// is to be hit in the payload and has none stays whole.
+    /// The share of the corrupted packets that are hit in the header; the others are hit in the
+    /// payload, and stay unchanged if they have none. `None` hits anywhere.
     pub header: Option<Share>,
-    /// Packets in a row that are corrupted.
+    /// The length of a run of corrupted packets.
     pub run: u64,
-    /// Bits in a row that are hit: the first and the last are flipped, those between with an even chance.
+    /// The length of the hit range in bits: its first and last bit are flipped, each bit between
+    /// with probability 1/2.
     pub bits: u32,
 }
 
-/// When a link is down.
+/// Times at which a link is down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DownSpec {
-    /// From when, after the clock's origin.
+    /// The start, after the clock's origin.
     pub from: Duration,
-    /// For how long.
+    /// The duration.
     pub length: Duration,
-    /// Again and again, so far apart.
+    /// The period of repetition, if any.
     pub every: Option<Duration>,
 }
 
-/// What loss and corruption are limited to. Disconnection, duplication and queues know no limit.
+/// The limits of loss and corruption. Disconnection, duplication and queues are not limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Only {
-    /// To packets that carry payload.
+    /// Errors affect only packets with payload.
     pub payload: bool,
-    /// To one direction, where one description is used for both.
+    /// Errors affect only this direction, if one description is used for both.
     pub way: Option<Way>,
 }
 
@@ -321,10 +324,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// Both, in the order of the ports packets come in by.
+    /// Both directions, in the order of their input ports.
     pub const BOTH: [Self; 2] = [Self::Forth, Self::Back];
 
-    /// The opposite one.
+    /// Returns the opposite direction.
     pub const fn other(self) -> Self {
         match self {
             Self::Forth => Self::Back,

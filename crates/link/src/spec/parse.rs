@@ -13,19 +13,19 @@ use super::{
     nearest_of,
 };
 
-/// What may stand behind `at`.
+/// The parts that may follow `at`.
 const CHANGEABLE: &str = "rate, delay or loss, the parts that can change";
 
-/// Expected in place of a value where a part should begin, such as netem's correlations.
+/// Expected if a value, such as netem's correlation, stands where a part should start.
 const NO_MORE_VALUES: &str = "the next part (the part before takes no more values, and netem's \
                               correlations are not supported: for burst losses use `loss gemodel`)";
 
-/// The forms of parts with more than one keyword, with an example each.
+/// The syntax of parts with several keywords, and an example of each.
 const POLICE: (&str, &str) = ("police rate RATE burst SIZE", "police rate 10mbit burst 64kb");
 const RED: (&str, &str) =
     ("red min PACKETS max PACKETS probability P", "red min 5 max 15 probability 10%");
 
-/// Words of tc that are not understood, and what does the same.
+/// Words of tc that are not supported, each with an equivalent example.
 const OF_TC: [(&str, &str); 4] = [
     ("netem", "delay 10ms"),
     ("reorder", "delayed 5% 25ms 8ms"),
@@ -33,20 +33,20 @@ const OF_TC: [(&str, &str); 4] = [
     ("tbf", "rate 10mbit limit 50"),
 ];
 
-/// No IP packet has more bits in a row than this.
+/// The number of bits of the largest IP packet.
 const MAX_BITS: u64 = 65_535 * 8;
 
 impl FromStr for LinkSpec {
     type Err = SpecError;
 
-    /// Reads a description, the empty one too: a link that does nothing to packets.
+    /// Parses a description. The empty one is a link without any effect on packets.
     ///
     /// # Errors
     ///
-    /// The first word that is not understood, or the end of the text where a word is missing.
+    /// The first unknown word, or the end of the text where a word is missing.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let mut spec = Self::default();
-        // A rate and a trace, or two disciplines, exclude each other.
+        // `rate` and `trace` exclude each other, and so do two disciplines.
         let kind = |part| match part {
             "trace" => "rate",
             "fq_codel" | "red" | "mark" => "codel",
@@ -156,7 +156,7 @@ impl LinkSpec {
 }
 
 impl Words<'_> {
-    /// A rate, and the bytes that each packet counts beyond its own.
+    /// Parses a rate, and the bytes that each packet counts beyond its own.
     fn rate(&mut self) -> Result<(Rate, ByteCount), SpecError> {
         let rate = self.rate_value("10mbit")?;
         let overhead = self.take_if(|word| value::whole(word, 0..=value::MAX_BYTES));
@@ -178,7 +178,7 @@ impl Words<'_> {
         Ok(AggregateSpec { timeout, packets, bytes })
     }
 
-    /// What stands behind `at`. It comes after the change `before`.
+    /// Parses the words after `at`. The time must be later than `before`.
     fn change(&mut self, before: Option<Duration>) -> Result<ChangeSpec, SpecError> {
         let later =
             |word: &str| value::time(word).filter(|at| before.is_none_or(|before| *at > before));
@@ -207,9 +207,9 @@ impl Words<'_> {
         Ok(change)
     }
 
-    /// Target, interval, and whether it marks.
+    /// Parses the target, the interval, and whether ECN is on.
     fn codel(&mut self) -> Result<(Duration, Duration, bool), SpecError> {
-        // RFC 8289 sections 4.2 and 4.3.
+        // The defaults of RFC 8289 sections 4.2 and 4.3.
         let mut target = Duration::from_millis(5);
         let mut interval = Duration::from_millis(100);
         if self.is_next("target") {
@@ -258,7 +258,7 @@ impl Words<'_> {
             self.is_next("random");
             return Ok(LossSpec::Random(self.share("1%")?));
         }
-        // tc-netem(8): r is 1-p, 1-h is 100 % and 1-k is 0 % unless given.
+        // Defaults as in tc-netem(8): r is 1-p, 1-h is 100 % and 1-k is 0 %.
         let to_bad = self.share("1%")?;
         let rest = Share::from_percent(100.0 - to_bad.probability() * 100.0).unwrap_or(Share::ALL);
         let [mut to_good, mut loss_bad, mut loss_good] = [rest, Share::ALL, Share::NONE];
@@ -295,12 +295,12 @@ impl Words<'_> {
     }
 }
 
-/// What does the same as a word of tc that is not understood.
+/// The equivalent of a word of tc that is not supported.
 pub(crate) fn of_tc(word: &str) -> Option<&'static str> {
     OF_TC.iter().find(|(name, _)| *name == word).map(|(_, example)| *example)
 }
 
-/// `3,7,10-12` as ranges.
+/// Parses a list of ranges such as `3,7,10-12`.
 fn numbers(word: &str) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     for part in word.split(',') {

@@ -1,11 +1,11 @@
-//! The words of a description, for pages and help.
+//! The words of a description, for documentation and help.
 
 /// A part of a description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Its words: capitals are values, brackets are optional.
+    /// The syntax: words in capitals are values, brackets are optional.
     pub words: &'static str,
-    /// Its effect on packets, in one line.
+    /// The effect on packets, in one line.
     pub meaning: &'static str,
     /// An example.
     pub example: &'static str,
@@ -19,14 +19,14 @@ pub(crate) const fn part(
     Part { words, meaning, example }
 }
 
-/// The first word of each part, and an example of it.
+/// Returns the first word of each part, and its example.
 pub(crate) fn names_of(
     parts: &'static [Part],
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
     parts.iter().map(|part| (part.words.split(' ').next().unwrap_or_default(), part.example))
 }
 
-/// The example of the name that has `word` in it, or else is written most like it.
+/// Returns the example of the name that contains `word`, or else is most similar to it.
 pub(crate) fn nearest_of(
     names: impl Iterator<Item = (&'static str, &'static str)>,
     word: &str,
@@ -35,7 +35,7 @@ pub(crate) fn nearest_of(
     names.min_by_key(order).map_or("", |(_, example)| example)
 }
 
-/// All words of a description.
+/// All parts of a description.
 pub const PARTS: &[Part] = &[
     part(
         "rate RATE [BYTES]",

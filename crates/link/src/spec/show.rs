@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Display for LinkSpec {
-    /// Parts that are as they would be without a word are left out; the seed never is.
+    /// Parts with their default value are left out, except the seed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show_rate_spec(&self.rate, f)?;
         if let Some(overhead) = self.half {

@@ -1,29 +1,29 @@
-//! The values of a description, read from a word and written as one.
+//! Parsing and formatting of the values of a description.
 
 use std::fmt;
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
 
-/// A share of all packets, kept as the percentage that was written, so that it is shown as such.
+/// A share of all packets, kept as the percentage in the text so that it is displayed unchanged.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Share {
     percent: f64,
 }
 
 impl Share {
-    /// No packet.
+    /// No packets.
     pub const NONE: Self = Self { percent: 0.0 };
-    /// Every packet.
+    /// All packets.
     pub const ALL: Self = Self { percent: 100.0 };
 
-    /// `percent` of all packets; `None` unless it is between 0 and 100.
+    /// Returns a share of `percent`; `None` unless it is between 0 and 100.
     pub fn from_percent(percent: f64) -> Option<Self> {
-        // Adding zero makes a negative zero a plain one.
+        // Adding zero turns a negative zero into a positive one.
         (0.0..=100.0).contains(&percent).then_some(Self { percent: percent + 0.0 })
     }
 
-    /// As a probability, `0.0..=1.0`.
+    /// Returns the share as a probability, `0.0..=1.0`.
     pub const fn probability(self) -> f64 {
         self.percent / 100.0
     }
@@ -35,23 +35,23 @@ impl fmt::Display for Share {
     }
 }
 
-/// No time in a description is longer: a million seconds. In nanoseconds it is exact as an `f64`.
+/// The longest time in a description: a million seconds. Its nanoseconds are exact as an `f64`.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1_000_000);
-/// No rate in a description is higher: ten terabits per second.
+/// The highest rate in a description: ten terabits per second.
 pub(crate) const MAX_RATE: u64 = 10_000_000_000_000;
-/// No size in a description is larger: a gibibyte.
+/// The largest size in a description: a gibibyte.
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
 const TIME_UNITS: [(&str, u64); 4] =
     [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 const RATE_UNITS: [(&str, u64); 4] =
     [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
-// As in tc, where a kilobyte has 1024 bytes.
+// As in tc, a kilobyte has 1024 bytes.
 const SIZE_UNITS: [(&str, u64); 3] = [("mb", 1 << 20), ("kb", 1 << 10), ("b", 1)];
 
-/// A non-negative plain number: digits, a point, an exponent.
+/// Parses a non-negative plain number: digits, a point, an exponent.
 pub(crate) fn number(word: &str) -> Option<f64> {
-    // Rust also reads `inf`, `nan` and a sign, which no quantity here has.
+    // Rust also parses `inf`, `nan` and a plus sign, which are not accepted here.
     let plain = word.bytes().all(|b| b.is_ascii_digit() || b".eE-".contains(&b));
     let value = plain.then(|| word.parse::<f64>().ok())??;
     (value.is_finite() && value >= 0.0).then_some(value + 0.0)
@@ -71,23 +71,23 @@ fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / factor)
 }
 
-/// A share of packets, such as `0.5%`.
+/// Parses a share of packets, such as `0.5%`.
 pub fn share(word: &str) -> Option<Share> {
     Share::from_percent(number(word.strip_suffix('%')?)?)
 }
 
-/// A time with its unit, such as `1.5ms`.
+/// Parses a time with its unit, such as `1.5ms`.
 pub fn time(word: &str) -> Option<Duration> {
     with_unit(word, &TIME_UNITS, MAX_TIME.as_nanos() as u64).map(Duration::from_nanos)
 }
 
-/// A rate over zero with its unit, such as `10mbit`.
+/// Parses a rate above zero with its unit, such as `10mbit`.
 pub fn rate(word: &str) -> Option<Rate> {
     let bits = with_unit(word, &RATE_UNITS, MAX_RATE)?;
     (bits > 0).then(|| Rate::from_bits_per_sec(bits))
 }
 
-/// Whether it is a rate with its unit, and zero.
+/// Whether the word is a rate of zero with its unit.
 pub(crate) fn is_zero_rate(word: &str) -> bool {
     with_unit(word, &RATE_UNITS, MAX_RATE) == Some(0)
 }
@@ -96,7 +96,7 @@ pub(crate) fn size(word: &str) -> Option<ByteCount> {
     with_unit(word, &SIZE_UNITS, MAX_BYTES).map(ByteCount)
 }
 
-/// A whole number within bounds.
+/// Parses a whole number within bounds.
 pub(crate) fn whole(word: &str, bounds: std::ops::RangeInclusive<u64>) -> Option<u64> {
     if !word.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -104,12 +104,12 @@ pub(crate) fn whole(word: &str, bounds: std::ops::RangeInclusive<u64>) -> Option
     word.parse().ok().filter(|value| bounds.contains(value))
 }
 
-/// A time in the largest unit that it is a whole number of.
+/// Formats a time in the largest unit that gives a whole number.
 pub fn show_time(time: Duration) -> String {
     in_largest_unit(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME_UNITS)
 }
 
-/// A rate in the largest unit that it is a whole number of.
+/// Formats a rate in the largest unit that gives a whole number.
 pub fn show_rate(rate: Rate) -> String {
     in_largest_unit(rate.bits_per_sec(), &RATE_UNITS)
 }

@@ -1,4 +1,4 @@
-//! The words of a description, one after the other.
+//! The tokenizer of descriptions.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use airtcp_types::{ByteCount, Rate};
 use super::value::{self, Share};
 use super::{DownSpec, SpecError};
 
-/// The largest count of packets in a description.
+/// The largest number of packets in a description.
 pub(crate) const MAX_PACKETS: u64 = 1_000_000;
 
-/// The most ranges or points of a list, and the most times a part that adds up stands: a description stays small.
+/// The maximum length of a list, and of repetitions of a part: this bounds the size of a
+/// description.
 pub(crate) const MOST: usize = 1_000;
 
-/// Reads a description part by part, up to the end or to the part `until`. A part stands at most
-/// once, but those that `add_up`; parts of one `kind` exclude each other; `read` takes what belongs
-/// to a part.
+/// Parses a description part by part, up to the end or to the part `until`. A part may be given
+/// once, except those in `add_up`; parts of the same `kind` exclude each other; `read` parses the
+/// words of a part.
 ///
 /// # Errors
 ///
-/// The first word that is not understood, or the end of the text where a word is missing.
+/// The first unknown word, or the end of the text where a word is missing.
 pub(crate) fn read_parts<'a>(
     words: &mut Words<'a>,
     until: Option<&str>,
@@ -46,7 +47,7 @@ pub(crate) fn read_parts<'a>(
     Ok(())
 }
 
-/// The words that are left, and where they stand.
+/// The rest of a description, with its position.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
     pub(crate) text: &'a str,
@@ -70,13 +71,13 @@ impl<'a> Words<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next word, left where it is.
+    /// Returns the next word without consuming it.
     pub(crate) fn peek(&self) -> Option<(usize, &'a str)> {
         let mut ahead = *self;
         ahead.next()
     }
 
-    /// The next word, read; it must be there and right.
+    /// Consumes and parses the next word. An error if it is missing or invalid.
     pub(crate) fn take<T>(
         &mut self,
         read: impl FnOnce(&str) -> Option<T>,
@@ -88,7 +89,7 @@ impl<'a> Words<'a> {
         value.ok_or_else(|| SpecError::new(offset, word, expected, example))
     }
 
-    /// The next word if it can be read so, and nothing taken otherwise.
+    /// Consumes the next word if `read` accepts it.
     pub(crate) fn take_if<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let mut ahead = *self;
         let value = read(ahead.next()?.1)?;
@@ -113,13 +114,13 @@ impl<'a> Words<'a> {
         self.take(value::time, "a time with its unit (s, ms, us or ns)", example)
     }
 
-    /// A time that is not zero.
+    /// Parses a time above zero.
     pub(crate) fn period(&mut self, example: &'static str) -> Result<Duration, SpecError> {
         let read = |word: &str| value::time(word).filter(|time| !time.is_zero());
         self.take(read, "a time over zero with its unit (s, ms, us or ns)", example)
     }
 
-    /// A rate that is not zero.
+    /// Parses a rate above zero.
     pub(crate) fn rate_value(&mut self, example: &'static str) -> Result<Rate, SpecError> {
         let expected = match self.peek() {
             Some((_, word)) if value::is_zero_rate(word) => "a rate above zero",
@@ -138,7 +139,7 @@ impl<'a> Words<'a> {
         self.take(read, "a size over zero with its unit (b, kb or mb)", example)
     }
 
-    /// The word `wanted` of a part that has the form `form`.
+    /// Consumes the keyword `wanted` of a part with the syntax `form`.
     pub(crate) fn keyword(
         &mut self,
         wanted: &str,
@@ -148,7 +149,7 @@ impl<'a> Words<'a> {
         self.take(|word| (word == wanted).then_some(()), form, example)
     }
 
-    /// The number of the name that is next.
+    /// Consumes one of the names, and returns its index.
     pub(crate) fn choice(
         &mut self,
         names: &[&'static str],

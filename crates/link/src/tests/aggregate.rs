@@ -1,4 +1,4 @@
-//! Bursts: when they leave, and what is in them.
+//! Aggregation: when bursts leave, and what they contain.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// When each of the packets of 100 bytes that are sent at these microseconds comes out, in
-/// microseconds.
+/// Sends packets of 100 bytes at these times; returns when they leave. Times are in microseconds.
 fn out(spec: &str, sent: &[u64]) -> Vec<u64> {
     let packets =
         (0..).zip(sent).map(|(n, at)| (Instant::from_nanos(at * 1_000), numbered(n, 100)));
@@ -20,7 +19,7 @@ fn out(spec: &str, sent: &[u64]) -> Vec<u64> {
 fn a_burst_leaves_when_its_first_packet_has_been_held_long_enough() {
     let spec = "aggregate 5ms";
     assert_eq!(out(spec, &[0, 1_000, 4_999, 7_000]), [5_000, 5_000, 5_000, 12_000]);
-    // One that comes as a burst leaves is the first of the next.
+    // A packet that arrives as a burst leaves is the first of the next burst.
     assert_eq!(out(spec, &[0, 5_000, 10_000]), [5_000, 10_000, 15_000]);
     assert_eq!(out("delay 3ms aggregate 5ms", &[0, 5_000]), [8_000, 13_000]);
     assert_eq!(out("delay 3ms aggregate 5ms", &[0, 1_000, 9_000]), [8_000, 8_000, 17_000]);
@@ -31,7 +30,7 @@ fn a_burst_leaves_as_soon_as_it_is_full() {
     let sent: Vec<u64> = (0..8).map(|n| n * 1_000).collect();
     let threes = [2_000, 2_000, 2_000, 5_000, 5_000, 5_000, 11_000, 11_000];
     assert_eq!(out("aggregate 5ms packets 3", &sent), threes);
-    // The packet that fills it is part of it: 201 bytes are three packets.
+    // The packet that fills a burst belongs to it: 201 bytes are three packets.
     assert_eq!(out("aggregate 5ms bytes 201b", &sent), threes);
     assert_eq!(out("aggregate 5ms packets 9 bytes 201b", &sent), threes);
     assert_eq!(out("aggregate 5ms packets 1", &sent), sent);
@@ -53,8 +52,8 @@ fn a_link_that_is_called_late_makes_the_same_bursts() {
 
 #[test]
 fn bursts_are_made_behind_rate_and_jitter() {
-    // A packet every 100 us leaves the queue, and jitter of 1 ms spreads them; the bursts stay
-    // bursts.
+    // A packet leaves the queue every 100 us, and a jitter of 1 ms spreads the packets; they still
+    // leave in bursts.
     let spec = "rate 8mbit delay 10ms 1ms inorder aggregate 2ms";
     let times = out(spec, &[0; 200]);
     let mut bursts: Vec<(u64, u64)> = vec![];
@@ -94,7 +93,7 @@ fn both_directions_of_shared_air_gather() {
     for number in 0..4 {
         link.handle_packet(Instant::ZERO, PortId((number % 2) as u16), numbered(number, 1_000));
     }
-    // Frames end at 2, 4, 6 and 8 ms, in turns; each burst is full with its second.
+    // Frames end at 2, 4, 6 and 8 ms, in turns; each burst is full with its second packet.
     let mut out = vec![];
     drain(&mut link, Instant::MAX, &mut out);
     let out: Vec<_> = out.iter().map(|(at, packet)| (at.as_millis(), number_of(packet))).collect();
@@ -102,8 +101,8 @@ fn both_directions_of_shared_air_gather() {
 }
 
 proptest! {
-    /// Beside the same link that does not gather: the same packets in the same order, none earlier,
-    /// none later than the time-out, and no burst with more than it may have.
+    /// Compared with the same link without aggregation: the same packets in the same order, none
+    /// earlier, none later than the time-out, and no burst larger than its limit.
     #[test]
     fn packets_are_held_and_nothing_else_is_done_to_them(
         seed: u64,
@@ -134,7 +133,7 @@ proptest! {
             prop_assert_eq!(&packet.data, &same.data);
             prop_assert!(came <= left && left.since(*came) <= Duration::from_micros(timeout));
         }
-        // What leaves at one instant may be several bursts only if each is full.
+        // Packets that leave at the same time may be several bursts only if each is full.
         for burst in gathered.chunk_by(|one, next| one.0 == next.0) {
             let sizes = burst.iter().map(|(_, packet)| packet.len() as u64);
             let (mut count, mut sum, mut bursts) = (0, 0, 1);

@@ -1,4 +1,4 @@
-//! A link uses random numbers exactly if two seeds differ.
+//! `is_random` is true exactly if two seeds give different results.
 
 use crate::named::{LINKS, NamedLink};
 use crate::spec::PARTS;
@@ -6,7 +6,8 @@ use crate::{LinkSpec, Trace};
 
 use super::*;
 
-/// What arrives, and when, of 2,000 full packets that come in bursts from the side of `way`.
+/// The arrivals, with their times, of 2,000 full packets that are sent in bursts from the side of
+/// `way`.
 fn arrivals(spec: &LinkSpec, way: Way, seed: u64) -> Vec<(Instant, Vec<u8>)> {
     let seeded = LinkSpec { seed, ..spec.clone() };
     let trace = |_: &str| Ok(Trace::parse("3\n5\n9\n").unwrap());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Trace;
 
-/// When packets of 1,000 bytes, all sent at the start, come out: in microseconds.
+/// When packets of 1,000 bytes, all sent at the start, leave, in microseconds.
 fn out(link: &mut Link, count: u64) -> Vec<u64> {
     let out = send(link, (0..count).map(|number| (Instant::ZERO, numbered(number, 1_000))));
     assert!(out.iter().map(|(_, packet)| number_of(packet)).eq(0..count));
@@ -12,12 +12,13 @@ fn out(link: &mut Link, count: u64) -> Vec<u64> {
 
 #[test]
 fn a_new_rate_begins_with_the_packet_that_is_next_and_the_queue_stays() {
-    // 1 ms for each packet; the third is being sent at 2.5 ms, and leaves when it would have.
+    // 1 ms for each packet; the third is in transmission at 2.5 ms, and leaves at its original
+    // time.
     let spec = "rate 8mbit at 2500us rate 80kbit at 150ms rate 16mbit 1000 at 204ms rate 8mbit";
     let mut link = link(spec);
     let times = out(&mut link, 8);
-    // 100 ms for each, then 1 ms for a packet that counts twice; at the very instant of the last
-    // change the new rate.
+    // 100 ms for each, then 1 ms for a packet that counts twice; at the exact time of the last
+    // change the new rate applies.
     assert_eq!(times, [1_000, 2_000, 3_000, 103_000, 203_000, 204_000, 205_000, 206_000]);
     assert_eq!(forth(&link).queue_dropped, 0);
 }
@@ -36,7 +37,7 @@ fn what_has_no_rate_or_a_trace_can_be_given_one() {
     let spec: LinkSpec = "trace file at 5ms rate 4mbit".parse().unwrap();
     let trace = |_: &str| Ok(Trace::parse("3\n6\n").unwrap());
     let mut link = Link::with_traces(&spec, &spec, trace).unwrap();
-    // 504 bytes of the first opportunity are the second packet's, which ends at the next one.
+    // 504 bytes of the first opportunity go to the second packet, which ends at the next one.
     assert_eq!(out(&mut link, 4), [3_000, 6_000, 8_000, 10_000]);
     assert!(spec.has_rate() && !LinkSpec::default().has_rate());
     assert!("at 0s rate 8mbit".parse::<LinkSpec>().unwrap().has_rate());
@@ -53,7 +54,7 @@ fn both_directions_of_shared_air_change() {
     assert!(out.iter().map(|(at, _)| at.as_millis()).eq([1, 2, 4, 6]));
 }
 
-/// Packets sent at these milliseconds over a link: which arrive, and when.
+/// Packets sent at these times (ms) over a link: the numbers of those that arrive, and when.
 fn arrivals(link: &mut Link, sent: &[u64]) -> Vec<(u64, u64)> {
     let packets = (0..).zip(sent).map(|(n, at)| (Instant::from_millis(*at), numbered(n, 100)));
     send(link, packets).iter().map(|(at, packet)| (number_of(packet), at.as_millis())).collect()
@@ -75,7 +76,8 @@ fn loss_begins_and_ends_at_its_time() {
     let mut lossy = link("at 10ms loss 100% at 30ms loss 0%");
     assert_eq!(arrivals(&mut lossy, &[0, 9, 10, 29, 30]), [(0, 0), (1, 9), (4, 30)]);
     assert_eq!(forth(&lossy).channel_lost, 2);
-    // It draws from the start on: what a seed loses does not depend on when losses begin.
+    // Loss draws from the start on, so the packets that a seed loses do not depend on when losses
+    // start.
     let always = lost("loss 20% seed 3", 20_000);
     let later = lost("seed 3 at 10ms loss 20%", 20_000);
     assert!(later[..10_000].iter().all(|lost| !lost) && later[10_000..] == always[10_000..]);

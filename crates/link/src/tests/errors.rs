@@ -20,7 +20,8 @@ fn random_loss_has_its_share_and_its_runs() {
 
 #[test]
 fn gilbert_elliott_has_its_share_and_its_runs() {
-    // In the bad state all are lost, in the good one none: runs are the bad state's, geometric with r.
+    // All packets are lost in the bad state and none in the good one, so the runs are those of the
+    // bad state: geometric with r.
     let all = lost("loss gemodel 2% 20% seed 3", MANY);
     assert_distributed(&run_lengths(&all, 12), &geometric(0.2, 12));
     let good: Vec<bool> = all.iter().map(|lost| !lost).collect();
@@ -29,7 +30,8 @@ fn gilbert_elliott_has_its_share_and_its_runs() {
     let some = lost("loss gemodel 1% 10% 75% 0.1% seed 7", MANY);
     let bad: f64 = 0.01 / 0.11;
     let mean = (bad * 0.75 + (1.0 - bad) * 0.001) * MANY as f64;
-    // The state remembers: its correlation 1 - p - r widens the variance by (1 + c) / (1 - c).
+    // The state has memory: its correlation c = 1 - p - r increases the variance by (1 + c) / (1 -
+    // c).
     let deviation = (mean * (1.0 + 0.89) / (1.0 - 0.89)).sqrt();
     assert!((hits(&some) as f64 - mean).abs() < 4.5 * deviation, "{} not {mean}", hits(&some));
 }
@@ -40,7 +42,7 @@ fn bursts_have_their_length_and_their_share() {
     let runs = run_lengths(&lost, 41);
     let odd = runs.iter().enumerate().filter(|(index, _)| (index + 1) % 5 != 0);
     assert_eq!(odd.map(|(_, count)| count).sum::<u64>(), runs[40], "bursts that touch, no others");
-    // One burst or gap packet is one trial: p L / (1 + p (L - 1)).
+    // A burst or a packet between bursts is one trial: p L / (1 + p (L - 1)).
     let bursts = hits(&lost) / 5;
     assert_share(bursts, MANY - 4 * bursts, 0.02);
 }
@@ -66,7 +68,7 @@ fn errors_keep_to_payload_and_to_a_direction() {
         while let Some((port, packet)) = link.poll_transmit(Instant::from_millis(at)) {
             sizes.push((port, packet.len()));
         }
-        // The second with payload on the way back is the fourth of all.
+        // The second packet with payload on the way back is the fourth of all.
         assert_eq!(sizes.len(), if at == 3 { 1 } else { 2 }, "packet {at}");
     }
     assert_eq!(forth(&link).channel_lost, 0);
@@ -171,7 +173,8 @@ fn corruption_comes_in_runs() {
 
 #[test]
 fn corruption_that_no_checksum_notices_is_counted() {
-    // A burst over several words passes the 16-bit sum about once in 2^16; only the payload is hit.
+    // A burst error over several words passes the 16-bit checksum about once in 2^16; only the
+    // payload is hit.
     let packet = ipv4_tcp(24, 0);
     let (link, out) = corrupted("corrupt 100% header 0% bits 160 seed 1", &packet, 300_000);
     let src = IpAddr::from([10, 0, 0, 1]);
@@ -183,7 +186,7 @@ fn corruption_that_no_checksum_notices_is_counted() {
     assert!((1..=16).contains(&unnoticed), "{unnoticed}");
 }
 
-/// Damage of two links in a row may cancel out in a checksum that notices the damage of each.
+/// The errors of two links in a row may cancel out in a checksum that detects the errors of each.
 #[test]
 fn what_a_checksum_misses_is_counted_whoever_began_it() {
     let mut missed = 0;

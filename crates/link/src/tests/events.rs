@@ -8,7 +8,7 @@ use airtcp_wire::is_accepted;
 use super::*;
 use crate::Occupancy;
 
-/// What is told while packets are sent, one per 100 us.
+/// The events while packets are sent, one per 100 us.
 fn told(spec: &str, packet: &Packet, count: u64) -> (Link, Vec<Event>) {
     let mut link = link(spec);
     link.set_events(true);
@@ -35,7 +35,7 @@ fn dropped(cause: &'static str) -> Fate {
 
 #[test]
 fn every_drop_is_told_with_its_cause_and_counted_by_it() {
-    // A packet of 125 bytes takes 1 ms at 1 Mbit/s, ten times what it comes in.
+    // A packet of 125 bytes takes 1 ms at 1 Mbit/s, ten times the interval between arrivals.
     for (spec, cause) in [
         ("police rate 1mbit burst 250b", "policed"),
         ("rate 1mbit limit 3", "queue full"),
@@ -161,7 +161,8 @@ fn without_an_observer_there_are_no_events() {
 
 #[test]
 fn the_use_of_a_link_is_what_is_computed_by_hand() {
-    // 1 ms on the wire for each of three: one sent from 0 to 1, one waits till 1, one till 2.
+    // 1 ms in transmission for each of three: one is sent from 0 to 1 ms, one waits until 1 ms, one
+    // until 2 ms.
     let mut link = link("rate 8mbit delay 50ms");
     for number in 0..3 {
         link.handle_packet(Instant::ZERO, PortId(0), numbered(number, 1_000));
@@ -175,7 +176,7 @@ fn the_use_of_a_link_is_what_is_computed_by_hand() {
     assert_eq!(occupancy(&mut link, 1_000), (2.0, 2, 1.0));
     assert_eq!(occupancy(&mut link, 1_500), (5.0 / 3.0, 2, 1.0));
     assert_eq!(occupancy(&mut link, 4_000), (0.75, 2, 0.75));
-    // One that finds the wire free never waits.
+    // A packet that finds the wire idle does not wait.
     link.handle_packet(Instant::from_millis(6), PortId(0), numbered(3, 1_000));
     assert_eq!(occupancy(&mut link, 6_500), (3.0 / 6.5, 2, 3.5 / 6.5));
     assert_eq!(occupancy(&mut link, 10_000), (0.3, 2, 0.4));

@@ -1,5 +1,5 @@
-//! The link against theory. Seeds are fixed, so that a test that holds once holds always; its bound says how
-//! rarely another seed would break it.
+//! The link compared with theory. Seeds are fixed, so the tests are deterministic; the tolerances
+//! are chosen so that another seed would rarely fail.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use airtcp_wire::checksum::{self, Sum};
 
 use crate::{Counters, Link, LinkSpec, Way};
 
-/// A TCP segment over IPv4 with so many payload bytes, its checksums right.
+/// A TCP segment over IPv4 with `payload` bytes and valid checksums.
 pub(crate) fn ipv4_tcp(payload: usize, ecn: u8) -> Packet {
     let total = 40 + payload;
     let mut data = vec![0; total];
@@ -72,7 +72,7 @@ fn link(spec: &str) -> Link {
     Link::new(&spec, &spec).unwrap()
 }
 
-/// A packet that is no IP packet and carries its number.
+/// A packet that is not IP and contains its number.
 fn numbered(number: u64, size: usize) -> Packet {
     let mut data = vec![0; size.max(8)];
     data[..8].copy_from_slice(&number.to_be_bytes());
@@ -83,7 +83,7 @@ fn number_of(packet: &Packet) -> u64 {
     u64::from_be_bytes(packet.data[..8].try_into().unwrap())
 }
 
-/// Takes out all that comes out until `until`, each at its own time.
+/// Takes the packets that leave up to `until`, each at its own time.
 fn drain(link: &mut Link, until: Instant, out: &mut Vec<(Instant, Packet)>) {
     while let Some(at) = link.poll_timeout().filter(|at| *at <= until) {
         link.handle_timeout(at);
@@ -93,7 +93,7 @@ fn drain(link: &mut Link, until: Instant, out: &mut Vec<(Instant, Packet)>) {
     }
 }
 
-/// Sends packets forth, each at its time, and gives what arrives and when.
+/// Sends packets forth, each at its time; returns the arrivals with their times.
 fn send(
     link: &mut Link,
     packets: impl IntoIterator<Item = (Instant, Packet)>,
@@ -108,12 +108,12 @@ fn send(
     out
 }
 
-/// So many numbered packets of 100 bytes, one per microsecond.
+/// `count` numbered packets of 100 bytes, one per microsecond.
 fn stream(count: u64) -> impl Iterator<Item = (Instant, Packet)> {
     (0..count).map(|number| (Instant::from_nanos(number * 1_000), numbered(number, 100)))
 }
 
-/// Which packets of a [`stream`] a link loses.
+/// For each packet of a [`stream`], whether the link loses it.
 fn lost(spec: &str, count: u64) -> Vec<bool> {
     let mut lost = vec![true; count as usize];
     for (_, packet) in send(&mut link(spec), stream(count)) {
@@ -122,8 +122,8 @@ fn lost(spec: &str, count: u64) -> Vec<bool> {
     lost
 }
 
-/// How often runs of each length occur, the last entry being for it and all longer ones. What runs into
-/// the end is left out.
+/// A histogram of run lengths; the last entry counts all longer runs too. A run at the end of the
+/// list is left out.
 fn run_lengths(hits: &[bool], longest: usize) -> Vec<u64> {
     let mut histogram = vec![0; longest];
     let mut run = 0;
@@ -138,7 +138,7 @@ fn run_lengths(hits: &[bool], longest: usize) -> Vec<u64> {
     histogram
 }
 
-/// Chi-square's test at 0.1 %, against probabilities that add up to 1.
+/// Chi-square test at 0.1 %, against probabilities that add up to 1.
 #[track_caller]
 fn assert_distributed(observed: &[u64], expected: &[f64]) {
     let total = observed.iter().sum::<u64>() as f64;
@@ -149,7 +149,8 @@ fn assert_distributed(observed: &[u64], expected: &[f64]) {
     assert!(chi < CHI_SQUARE[expected.len() - 1], "chi-square {chi}: {observed:?}");
 }
 
-/// A binomial count within 4.5 standard deviations of its mean: another seed fails once in 150,000.
+/// Checks that a binomial count is within 4.5 standard deviations of its mean: another seed fails
+/// once in 150,000.
 #[track_caller]
 fn assert_share(hits: u64, of: u64, share: f64) {
     let mean = of as f64 * share;

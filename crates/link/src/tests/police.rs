@@ -1,13 +1,13 @@
-//! The policer: what passes and what does not.
+//! The policer: which packets pass.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Bits times 1e9: what 1 bit/s brings in a nanosecond is 1.
+/// Tokens per byte: a rate of 1 bit/s adds one token per nanosecond.
 const BYTE: u128 = 8 * 1_000_000_000;
 
-/// Packets of 1,000 bytes, one for each of so many microseconds.
+/// Packets of 1,000 bytes, one every `micros` microseconds.
 fn every(micros: u64, count: u64) -> impl Iterator<Item = (Instant, Packet)> {
     (0..count)
         .map(move |number| (Instant::from_nanos(number * micros * 1_000), numbered(number, 1_000)))
@@ -15,16 +15,16 @@ fn every(micros: u64, count: u64) -> impl Iterator<Item = (Instant, Packet)> {
 
 #[test]
 fn a_policer_passes_its_rate_and_its_burst_at_once_and_drops_the_rest() {
-    // 8 Mbit/s come, 2 Mbit/s pass: one packet in four, and ten at the start.
+    // 8 Mbit/s arrive, 2 Mbit/s pass: one packet in four, and ten at the start.
     let mut link = link("police rate 2mbit burst 10000b");
     let out = send(&mut link, every(1_000, 4_000));
     assert!(out.iter().all(|(at, packet)| at.as_millis() == number_of(packet)), "no delay");
-    // 2 Mbit/s for 3.999 s, and the burst.
+    // 2 Mbit/s for 3.999 s, plus the burst.
     assert_eq!(out.len(), 999 + 10);
     let counters = forth(&link);
     assert_eq!((counters.policed, counters.queue_dropped, counters.channel_lost), (2_991, 0, 0));
     assert_eq!(link.drops(Way::Forth).collect::<Vec<_>>(), [("policed", 2_991)]);
-    // What is idle for long has saved up the burst, and no more.
+    // After a long idle time the bucket holds the burst and no more.
     let at = Instant::from_millis(60_000);
     let burst = send(&mut link, (0..20).map(|number| (at, numbered(number, 1_000))));
     assert_eq!(burst.len(), 10);
@@ -41,7 +41,7 @@ fn a_packet_that_is_larger_than_the_bucket_never_passes() {
 
 #[test]
 fn what_a_policer_passes_meets_the_queue_behind_it() {
-    // The burst of 20 comes at once to a queue of 5 and a packet on the wire; later one in two
+    // The burst of 20 meets a queue of 5 and a packet in transmission; later one packet in two
     // passes, and none waits.
     let mut link = link("police rate 4mbit burst 20000b rate 8mbit limit 5");
     let out = send(&mut link, every(1_000, 1_000));
@@ -67,9 +67,9 @@ fn directions_are_policed_apart() {
 }
 
 proptest! {
-    /// The definition of a token bucket, which knows of no bucket: in no interval pass more bytes
-    /// than the rate brings in it and the burst; and what is dropped would have been more than that
-    /// in some interval up to then.
+    /// The definition of a token bucket without a bucket: in no interval pass more bytes than the
+    /// rate gives in it plus the burst; and each dropped packet would have exceeded this in some
+    /// interval that ends with it.
     #[test]
     fn in_no_interval_pass_more_bytes_than_rate_and_burst_and_never_fewer_than_could(
         bits in 1u64..3_000_000,
@@ -77,7 +77,7 @@ proptest! {
         packets in prop::collection::vec((0u64..20_000_000, 8usize..1_500), 1..60),
     ) {
         let mut link = link(&format!("police rate {bits}bit burst {burst}b"));
-        // Time and size of what passed.
+        // Time and size of the packets that passed.
         let mut passed: Vec<(u64, u128)> = vec![];
         let mut at = 0;
         for (gap, size) in packets {

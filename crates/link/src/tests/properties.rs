@@ -1,4 +1,4 @@
-//! Properties of every link for every list of packets.
+//! Properties of any link with any list of packets.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::Trace;
 use crate::spec::RateSpec;
 
-/// Parts of descriptions, in groups of which at most one is taken.
+/// Parts of descriptions, in groups of which at most one part is used.
 const PARTS: &[&[&str]] = &[
     &["rate 1mbit", "rate 10mbit 14", "rate 1gbit", "trace some-file"],
     &["half 0s", "half 1ms"],
@@ -48,7 +48,7 @@ const PARTS: &[&[&str]] = &[
     &["only payload", "only forth", "only back only payload"],
 ];
 
-/// What changes within the time that packets take to come.
+/// Changes while packets arrive.
 const CHANGES: &[&str] = &[
     "at 0s rate 3mbit",
     "at 20ms rate 10kbit at 50ms rate 1gbit 4",
@@ -57,7 +57,7 @@ const CHANGES: &[&str] = &[
     "at 25ms rate 2mbit delay 1ms 1ms distribution normal inorder loss 100% at 26ms loss 1%",
 ];
 
-/// Any description: of each group a part or none.
+/// Any description: at most one part of each group.
 fn any_spec() -> impl Strategy<Value = String> {
     let groups = PARTS.iter().chain([&CHANGES]);
     let choices = groups.map(|group| 0..group.len() * 3).collect::<Vec<_>>();
@@ -70,7 +70,8 @@ fn any_spec() -> impl Strategy<Value = String> {
     })
 }
 
-/// A link of these; where one has a trace the other cannot share the air, and both are full duplex.
+/// A link with these descriptions; if one has a trace, both are full duplex, because a trace cannot
+/// share the medium.
 fn link_of(there: &str, back: &str) -> Link {
     let [mut there, mut back]: [LinkSpec; 2] = [there, back].map(|spec| spec.parse().unwrap());
     if [&there, &back].iter().any(|spec| matches!(spec.rate, RateSpec::Trace(_))) {
@@ -100,15 +101,15 @@ fn dropped_of(c: &Counters) -> u64 {
     c.policed + c.queue_dropped + c.channel_lost + c.disconnected + c.overflowed
 }
 
-/// What an observer is told of.
+/// The number of events that the counters imply.
 fn fates(c: &Counters) -> u64 {
     dropped_of(c) + c.corrupted + c.marked + c.duplicated
 }
 
-/// When, by which port, and what.
+/// Time, port and bytes of an arrival.
 type Arrival = (u64, u16, Vec<u8>);
 
-/// All that comes out of a link that is called whenever it asks to be, or only at every `step`.
+/// The arrivals of a link that is called at its deadlines, or only every `step`.
 fn run(
     there: &str,
     packets: &[(u64, u16, usize)],
@@ -180,7 +181,7 @@ proptest! {
             match op {
                 Op::Send { port, size } => {
                     nowhere += u64::from(port > 1);
-                    // One size is a sound packet.
+                    // One size is a valid packet.
                     let packet = Packet::new(vec![0x45; size]);
                     let packet = if size == 140 { ipv4_tcp(100, 2) } else { packet };
                     link.handle_packet(now, PortId(port), packet);
@@ -194,7 +195,7 @@ proptest! {
             }
             assert_conserved(&link);
         }
-        // What is left comes out by its deadlines alone, and then there is none.
+        // The remaining packets leave at the link's deadlines, after which there is no deadline.
         while let Some(at) = link.poll_timeout() {
             now = now.max(at);
             link.handle_timeout(now);
@@ -220,7 +221,7 @@ proptest! {
         prop_assert_eq!(run(&spec, &packets, false, None), run(&spec, &packets, true, None));
     }
 
-    /// The same list of packets, whenever the link is called between and after them.
+    /// A link that is called late delivers the same packets.
     #[test]
     fn a_late_caller_gets_the_same_packets(spec in any_spec(), packets in packets(), step in 1u64..40) {
         let (on_time, counters) = run(&spec, &packets, false, None);
@@ -241,7 +242,7 @@ proptest! {
     ) {
         let mut parsed: LinkSpec = spec.parse().unwrap();
         (parsed.delayed, parsed.paths) = (None, None);
-        // Numbers are to be read afterwards.
+        // The numbers in the packets must stay readable.
         (parsed.biterror, parsed.corrupt) = (None, None);
         parsed.delay.in_order = true;
         let changed = parsed.changes.iter_mut().filter_map(|change| change.delay.as_mut());
@@ -267,7 +268,7 @@ fn a_cause_does_not_shift_another() {
     let more = "rate 50mbit limit 100000 delay 5ms 1ms distribution normal delayed 3% 5ms 1ms \
                 duplicate 3% red min 90000 max 99999 probability 1%";
     assert_eq!(lost(&format!("loss 5% seed 9 {more}"), 20_000), alone);
-    // Where bits are flipped numbers are not to be trusted, but times are: one packet each microsecond.
+    // Flipped bits make the numbers unreliable, but not the times: one packet each microsecond.
     let spoilt = send(&mut link("loss 5% seed 9 biterror 1e-4 corrupt 10% run 2"), stream(20_000));
     let arrived = alone.iter().enumerate().filter(|(_, lost)| !**lost);
     let times = spoilt.iter().map(|(at, _)| at.as_nanos() / 1_000);

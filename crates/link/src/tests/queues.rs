@@ -11,19 +11,19 @@ use super::*;
 fn a_queue_holds_packets_and_bytes_up_to_its_limit() {
     for (spec, kept) in [("rate 8mbit limit 5", 6), ("rate 8mbit limit 50 4kb", 5)] {
         let mut link = link(spec);
-        // One more than the queue holds is on the wire.
+        // One packet more than the queue holds is in transmission.
         let out = send(&mut link, (0..20).map(|n| (Instant::ZERO, numbered(n, 1_000))));
         assert_eq!(out.len(), kept);
         assert_eq!(forth(&link).queue_dropped, 20 - kept as u64);
     }
 }
 
-/// Parts of a run whose means are about independent of each other.
+/// Parts of a run with almost independent means.
 const BATCHES: usize = 40;
 
 #[test]
 fn occupancy_is_that_of_m_d_1() {
-    // 1 ms of service. An arrival of a Poisson process sees the time average.
+    // 1 ms of service. By PASTA, the arrivals of a Poisson process see the time average.
     for (load, batch) in [(0.3, 10_000), (0.6, 10_000), (0.9, 30_000)] {
         let mut link = link("rate 8mbit limit 100000");
         let mut random = Stream::new(11, 0);
@@ -38,19 +38,21 @@ fn occupancy_is_that_of_m_d_1() {
                 link.handle_packet(now, PortId(0), Packet::new(vec![0; 1_000]));
             }
         }
-        // Pollaczek and Khinchine, constant service.
+        // Pollaczek-Khinchine formula, constant service time.
         let expected = load * load / (2.0 * (1.0 - load));
         let count = BATCHES as f64;
         let mean = means.iter().sum::<f64>() / count;
         let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        // Batches are longer than the queue's memory: 3.6 is Student's 0.1 % for 39 degrees of freedom.
+        // Batches are longer than the queue's correlation; 3.6 is Student's 0.1 % point for 39
+        // degrees of freedom.
         let error = (variance / count).sqrt();
         assert!((mean - expected).abs() < 3.6 * error, "load {load}: {mean}, not {expected}");
         assert!(error < 0.04 * expected, "a bound that could fail: {error} of {expected}");
     }
 }
 
-/// When a standing queue's packets are hit, in seconds: ten packets are sent for every seven that leave.
+/// When packets of a standing queue are dropped or marked, in seconds: ten packets are sent for
+/// every seven that leave.
 fn hits(spec: &str, packet: &Packet, of: fn(&Counters) -> u64) -> Vec<f64> {
     let mut link = link(spec);
     let mut times = Vec::new();
@@ -70,11 +72,11 @@ fn codel_drops_by_its_control_law() {
     let packet = ipv4_tcp(1_210, 0);
     let times = hits("rate 100mbit limit 100000 codel", &packet, |c| c.queue_dropped);
     assert!(times.len() > 20, "{}", times.len());
-    // The sojourn time passes 5 ms at about 5 / 0.3 ms, and an interval later the first one goes.
+    // The sojourn time passes 5 ms at about 5 / 0.3 ms; the first drop is an interval later.
     assert!((times[0] - 0.1167).abs() < 0.002, "{}", times[0]);
     let mut due = times[0];
     for (index, time) in times.iter().enumerate() {
-        // RFC 8289 section 5.4, to the packet that is next: 100 us.
+        // RFC 8289 section 5.4, rounded up to the next packet: 100 us.
         assert!((time - due).abs() < 0.000_3, "drop {index} at {time}, due {due}");
         due += 0.1 / ((index + 1) as f64).sqrt();
     }
@@ -89,7 +91,7 @@ fn codel_drops_by_its_control_law() {
 #[test]
 fn codel_leaves_a_short_queue_alone() {
     let mut link = link("rate 100mbit codel");
-    // A burst that is gone within the interval, again and again.
+    // Repeated bursts that the queue drains within the interval.
     for round in 0..20 {
         let at = Instant::from_millis(round * 50);
         send(&mut link, (0..100).map(|_| (at, ipv4_tcp(1_210, 0))));
@@ -128,7 +130,7 @@ fn fq_codel_drops_of_the_longest_queue_what_finds_no_room() {
 #[test]
 fn fq_codel_keeps_the_delay_of_a_flow_short_beside_another_that_fills_its_queue() {
     let mut link = link("rate 12mbit limit 10000 fq_codel");
-    // 1.25 times the rate from the first, and a packet of the second each 20 ms.
+    // 1.25 times the rate from the first flow, and a packet of the second every 20 ms.
     let both = (0..2_500u64).flat_map(|number| {
         let at = Instant::from_nanos(number * 800_000);
         let other = (number % 25 == 0).then(|| (at, from_port(2)));
@@ -162,7 +164,7 @@ fn red_marks_between_its_thresholds() {
     let (mut average, mut between, mut hit_between) = (0.0, 0u64, 0);
     for number in 0..400usize {
         let length = number.saturating_sub(1);
-        // The first packet empties the queue it never stood in: that arrival ages the average of 0.
+        // The first packet goes straight to the serialiser: for the second the average of 0 decays.
         if number > 1 {
             average += 0.002 * (length as f64 - average);
         }
@@ -175,19 +177,21 @@ fn red_marks_between_its_thresholds() {
             _ => (between, hit_between) = (between + 1, hit_between + hit),
         }
     }
-    // Between the two about 5 % on average, and spread twice as dense by the count.
+    // Between the thresholds about 5 % on average, and about twice as many because of the count.
     assert!(between > 100 && (5..40).contains(&hit_between), "{hit_between} of {between}");
 }
 
 #[test]
 fn red_forgets_a_queue_while_the_link_is_idle() {
     let mut link = link("rate 12mbit limit 10000 red min 5 max 15 probability 10% seed 4");
-    // A burst raises the average above max. The link is then idle but for a packet every half second.
+    // A burst raises the average above max. The link is then idle except for a packet every half
+    // second.
     let burst = (0..400).map(|n| (Instant::ZERO, numbered(n, 1_000)));
     let sparse = (1..=20).map(|n| (Instant::from_millis(500 * n), numbered(400 + n, 1_000)));
     let out = send(&mut link, burst.chain(sparse));
     let arrived: Vec<u64> = out.iter().map(|(_, p)| number_of(p)).filter(|n| *n > 400).collect();
-    // The first of them is dropped at the empty queue. The average ages on: the third finds it below min.
+    // The first of these is dropped at the empty queue. The average decays: the third packet finds
+    // it below min.
     assert!(!arrived.contains(&401), "{arrived:?}");
     assert!(arrived.ends_with(&(403..=420).collect::<Vec<u64>>()), "{arrived:?}");
 }

@@ -92,26 +92,26 @@ fn jitter_reorders_unless_it_is_told_not_to() {
     assert!(out.iter().map(|(_, packet)| number_of(packet)).eq(0..10_000));
 }
 
-/// Packets `spacing` apart, with uniform jitter of `width` in all, of which none overtakes another:
-/// each is as late as the latest before it. That is below the longest delay by y with probability
-/// exp(-y^2 / (2 spacing width)), for spacings far below the width: by sqrt(pi/2 spacing width) on
-/// average.
+/// Packets `spacing` apart, with uniform jitter of `width` in all and without reordering: each
+/// packet is as late as the latest before it. The delay is below its maximum by more than y with
+/// probability exp(-y^2 / (2 spacing width)), if the spacing is far below the width: on average by
+/// sqrt(pi/2 spacing width).
 #[test]
 fn jitter_in_order_delays_a_dense_stream_by_nearly_the_longest_delay() {
     const COUNT: u64 = 400_000;
     let (spacing, width) = (1e3_f64, 100e6);
     let delays = delays("delay 100ms 50ms inorder seed 2", COUNT);
-    // Those that came first had none before them.
+    // The first packets have too few packets before them.
     let settled = &delays[10_000..];
     let mean = settled.iter().sum::<f64>() / settled.len() as f64;
     let scale = (spacing * width).sqrt();
     let expected = 150e6 - scale * (std::f64::consts::PI / 2.0).sqrt();
-    // Delays that are a scale apart, and so share no latest packet, count as one draw each of
-    // Rayleigh's law, whose standard deviation is 0.655 scales.
+    // Delays that are a scale apart share no latest packet, so they count as independent draws of
+    // Rayleigh's distribution, whose standard deviation is 0.655 scales.
     let draws = settled.len() as f64 * spacing / scale;
     assert!((mean - expected).abs() < 4.5 * 0.655 * scale / draws.sqrt(), "{mean}, not {expected}");
     assert!(settled.iter().all(|delay| (50e6..=150e6).contains(delay)));
-    // A packet that comes alone has the mean of the words.
+    // A packet without others nearby has the mean of the description.
     let mut alone = link("delay 100ms 50ms inorder seed 2");
     let sent =
         (0..20_000).map(|number| (Instant::from_millis(number * 100), numbered(number, 100)));
@@ -130,7 +130,7 @@ fn a_share_is_delayed_by_a_normal_time() {
     assert_share(late.len() as u64, 50_000, 0.1);
     let count = late.len() as f64;
     let mean = late.iter().sum::<f64>() / count;
-    // What would be negative is none: 0.1 % of them, which the bound leaves room for.
+    // Negative delays become zero: 0.1 % of them, for which the tolerance has a margin.
     assert!((mean - 25e6).abs() < 4.5 * 8e6 / count.sqrt() + 0.03e6, "{mean}");
     let deviation = (late.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / count).sqrt();
     assert!((deviation / 8e6 - 1.0).abs() < 4.5 * (0.5 / count).sqrt() + 0.01, "{deviation}");
@@ -172,10 +172,10 @@ fn a_trace_is_replayed_to_the_packet() {
     let trace = "1\n4\n4\n9\n10";
     let out = send(&mut traced(trace), at_once(11, 1_500));
     assert_eq!(millis(&out), [1, 4, 4, 9, 10, 11, 14, 14, 19, 20, 21]);
-    // Two packets of 748 + 4 bytes share an opportunity, and one of 1501 + 4 takes a byte of the next.
+    // Two packets of 748 + 4 bytes share an opportunity; one of 1501 + 4 uses a byte of the next.
     assert_eq!(millis(&send(&mut traced(trace), at_once(4, 748))), [1, 1, 4, 4]);
     assert_eq!(millis(&send(&mut traced(trace), at_once(3, 1_501))), [4, 4, 9]);
-    // Opportunities that find nothing are gone, the one at the very instant too.
+    // Opportunities without a queued packet pass unused, including one at the instant of arrival.
     let sent = [0, 1].map(|ms| (Instant::from_millis(ms), numbered(0, 748)));
     assert_eq!(millis(&send(&mut traced(trace), sent)), [1, 4]);
     let sent = [4, 12, 35].map(|ms| (Instant::from_millis(ms), numbered(0, 1_500)));
@@ -191,7 +191,7 @@ fn a_trace_is_asked_for_and_shares_no_air() {
     assert_eq!(Link::new(&trace, &half).unwrap_err(), LinkError::HalfDuplexTrace);
 }
 
-/// Packets forwarded in each direction in a second, both or one of them with more than they can send.
+/// Packets forwarded in each direction in a second; the given ports have more than they can send.
 fn in_a_second(spec: &str, ports: &[u16]) -> [u64; 2] {
     let mut link = link(spec);
     for number in 0..2_000 {
@@ -205,7 +205,7 @@ fn in_a_second(spec: &str, ports: &[u16]) -> [u64; 2] {
 
 #[test]
 fn half_duplex_shares_the_air_and_full_duplex_does_not() {
-    // 1 ms for the bytes of a frame, and 0.25 ms beside: 800 frames a second.
+    // 1 ms for the bytes of a frame, and 0.25 ms of overhead: 800 frames a second.
     let half = "rate 10mbit limit 5000 half 250us";
     assert_eq!(in_a_second(half, &[0, 1]), [400, 400]);
     assert_eq!(in_a_second(half, &[0]), [800, 0]);

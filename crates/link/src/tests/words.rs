@@ -1,4 +1,4 @@
-//! Descriptions: what is read, what is refused and where.
+//! Descriptions: what is accepted, and where errors are reported.
 
 use proptest::prelude::*;
 

@@ -14,24 +14,24 @@ use airtcp_wire::into_segments;
 use crate::Lateness;
 use crate::task::{self, Next, Work};
 
-/// Packets taken from a device, or from the node, before the others' turn.
+/// The maximum number of packets taken from a device or the node at a time.
 const BATCH: usize = 64;
 
-/// Packets that wait for a device that is full; what comes on top is dropped.
+/// The maximum number of packets that wait for a full device; further ones are dropped.
 const ROOM: usize = 1024;
 
 /// The reason why a driver ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// A device was removed: its interface was deleted, or the other end of a [`Memory`](airtcp_device::Memory) was dropped,
-    /// for example because its stack ended.
+    /// A device was removed: its interface was deleted, or the other end of a
+    /// [`Memory`](airtcp_device::Memory) was dropped, for example because its stack ended.
     #[error("the device {name} was removed ({source})")]
     Gone {
-        /// The port it was on.
+        /// The port of the device.
         port: PortId,
-        /// Its name.
+        /// The name of the device.
         name: String,
-        /// What the device said.
+        /// The error of the device.
         source: io::Error,
     },
     /// No timer is available.
@@ -39,13 +39,13 @@ pub enum DriveError {
     Timer(#[from] io::Error),
 }
 
-/// Drives a [`Node`] between devices: the node's port n is the n-th device.
+/// Drives a [`Node`] between devices: port n of the node is the n-th device.
 ///
-/// A super-segment from an offloading device is split into segments with checksums, so the node sees packets of MTU
-/// size, as on a wire.
+/// A super-segment from an offloading device is split into segments with checksums, so the node
+/// sees packets of MTU size, as on a wire.
 ///
-/// It calls the node with the current time, and at each deadline as soon as it expires. Packets for a full device
-/// wait, at most 1024; further ones are dropped and counted.
+/// The driver passes packets to the node with the current time, and calls it at each deadline.
+/// Packets for a full device wait, at most 1024; further ones are dropped and counted.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -106,29 +106,30 @@ struct Between<N, D> {
     lateness: Lateness,
 }
 
-/// A device and what is on its way between it and the node.
+/// A device, and the packets between it and the node.
 #[derive(Debug)]
 struct Port<D> {
     device: D,
     inbox: Vec<Packet>,
     outbox: VecDeque<Packet>,
-    /// When each packet in the outbox was due, if the node had a time for it.
+    /// The due time of each packet in the outbox; `None` for packets that had none.
     due: VecDeque<Option<Instant>>,
-    /// When the device took the first packet and the last one.
+    /// When the device accepted its first and its last packet.
     span: Option<(Instant, Instant)>,
     dropped: u64,
-    /// Who is shown what is beyond the device.
+    /// The observer of the host behind the device.
     watch: Option<Watch>,
 }
 
 impl<N: Node, D: Device> Driver<N, D> {
-    /// Creates a driver for `node` between `devices` on the current runtime, with the time of `clock`.
+    /// Creates a driver for `node` between `devices` on the current runtime. `clock` supplies the
+    /// time.
     ///
     /// # Errors
-    /// [`DriveError::Timer`].
+    /// [`DriveError::Timer`]: no timer is available.
     ///
     /// # Panics
-    /// Outside a tokio runtime, and in one built without its IO driver.
+    /// Outside a tokio runtime, and in a runtime built without its IO driver.
     pub fn new(
         node: N,
         devices: impl IntoIterator<Item = D>,
@@ -139,16 +140,16 @@ impl<N: Node, D: Device> Driver<N, D> {
         Ok(Self { work: Between { node, ports, clock, watch: None, lateness }, alarm })
     }
 
-    /// Adds an observer of the node.
+    /// Sets the observer of the node.
     pub fn watch(&mut self, watch: Watch) {
         self.work.watch = Some(watch);
     }
 
-    /// Adds an observer of the host behind the device of a port. It sees the packets between that device and the
-    /// node as sent and received by the host; it sees no events of the host.
+    /// Sets the observer of the host behind the device of a port. It sees the packets between that
+    /// device and the node as sent and received by the host, but no events of the host.
     ///
     /// # Panics
-    /// There are not so many ports.
+    /// If there is no such port.
     pub fn watch_host(&mut self, port: usize, watch: Watch) {
         self.work.ports[port].watch = Some(watch);
     }
@@ -156,56 +157,56 @@ impl<N: Node, D: Device> Driver<N, D> {
     /// Runs until a device is removed, for example until a stack at the other end of a
     /// [`Memory`](airtcp_device::Memory) has ended.
     ///
-    /// Cancel-safe: drop the future to stop, and call it again to continue. Nothing is lost in between, but
-    /// time passes.
+    /// Cancel-safe: drop the future to stop the driver, and call this again to continue. No packet
+    /// is lost in between, but time passes.
     ///
     /// # Errors
-    /// [`DriveError`]; a link that is down is no error.
+    /// [`DriveError`]. A link that is down is not an error.
     pub async fn run(&mut self) -> Result<Infallible, DriveError> {
         task::run(&mut self.work, &mut self.alarm).await
     }
 
-    /// The node, for its counters.
+    /// The node, for reading, such as its counters.
     pub const fn node(&self) -> &N {
         &self.work.node
     }
 
-    /// The node, for changes; its packets are sent when the driver runs again.
+    /// The node, for changes. Packets that it then has to send leave when the driver runs again.
     pub const fn node_mut(&mut self) -> &mut N {
         &mut self.work.node
     }
 
-    /// The device of a port, if there is one.
+    /// The device of a port.
     ///
     /// # Panics
-    /// There are not so many.
+    /// If there is no such port.
     pub fn device(&self, port: usize) -> &D {
         &self.work.ports[port].device
     }
 
-    /// Packets dropped because the device of a port was full for too long.
+    /// The number of packets dropped because the device of a port was full.
     ///
     /// # Panics
-    /// There are not so many ports.
+    /// If there is no such port.
     pub fn dropped(&self, port: usize) -> u64 {
         self.work.ports[port].dropped
     }
 
-    /// The times of the first and the last packet that the device of a port accepted.
+    /// The times at which the device of a port accepted its first and its last packet.
     ///
     /// # Panics
-    /// There are not so many ports.
+    /// If there is no such port.
     pub fn span(&self, port: usize) -> Option<(Instant, Instant)> {
         self.work.ports[port].span
     }
 
-    /// How long after their due time packets were taken by their devices, of those that had one: a packet
-    /// that a link delays has, one that is answered at once has not.
+    /// The time from the due time of packets to their acceptance by a device. Packets without a due
+    /// time are not counted: a packet that a link delays has one, an immediate answer has not.
     pub const fn lateness(&self) -> &Lateness {
         &self.work.lateness
     }
 
-    /// The clock of the node.
+    /// The clock that supplies the node's time.
     pub const fn clock(&self) -> Clock {
         self.work.clock
     }
@@ -230,7 +231,8 @@ impl<N: Node, D: Device> Work for Between<N, D> {
 }
 
 impl<N: Node, D: Device> Between<N, D> {
-    /// Receives a batch of each device, runs the timers, transmits. Gives whether a device may have more.
+    /// Receives a batch from each device, runs the timers, and transmits. Returns whether a device
+    /// may have more.
     fn batch(&mut self) -> Result<bool, DriveError> {
         let mut more = false;
         for (index, port) in self.ports.iter_mut().enumerate() {
@@ -262,7 +264,7 @@ impl<N: Node, D: Device> Between<N, D> {
         Ok(more)
     }
 
-    /// Passes on what happened at the node.
+    /// Drains the node's events and passes them to the observer.
     fn report(&mut self) {
         while let Some(event) = self.node.poll_event() {
             if let Some(watch) = &self.watch {
@@ -271,16 +273,17 @@ impl<N: Node, D: Device> Between<N, D> {
         }
     }
 
-    /// Takes what the node gives; whether a batch was taken, so that there may be more.
+    /// Takes at most [`BATCH`] packets from the node; returns whether it may have more.
     fn take(&mut self, now: Instant) -> bool {
         for _ in 0..BATCH {
-            // Once all that is due is worked, a time that is past is that of the next packet out.
+            // After `handle_timeout`, a deadline in the past is the due time of the next packet
+            // out.
             let due = self.node.poll_timeout().filter(|due| *due <= now);
             let Some((port, packet)) = self.node.poll_transmit(now) else { return false };
             if let Some(watch) = &self.watch {
                 watch.packet(now, Crossing::Out, &packet);
             }
-            // A node between fewer devices than it has ports talks into the void.
+            // The node may have more ports than devices; packets for the others are dropped.
             let Some(port) = self.ports.get_mut(usize::from(port.0)) else { continue };
             if port.outbox.len() >= ROOM {
                 port.dropped += 1;
@@ -321,7 +324,7 @@ impl<D: Device> Port<D> {
         !self.outbox.is_empty()
     }
 
-    /// What may give it something to do.
+    /// Returns the futures that complete when the port has work.
     fn waits(&self, index: usize) -> impl Iterator<Item = (usize, Wait<'_>)> {
         let readable: Wait<'_> = Box::pin(self.device.readable());
         let writable = self.is_waiting().then(|| Box::pin(self.device.writable()) as Wait<'_>);
@@ -337,7 +340,7 @@ impl<D: Device> Port<D> {
     }
 }
 
-/// The first of them that is ready.
+/// Waits for the first future that completes; returns its port and result.
 async fn first(mut waits: Vec<(usize, Wait<'_>)>) -> (usize, io::Result<()>) {
     poll_fn(|context| {
         for (index, wait) in &mut waits {

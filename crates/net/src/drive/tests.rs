@@ -6,7 +6,7 @@ use airtcp_types::{Checksum, Event, EventKind, Fate, NodeId, Observer, SharedByt
 
 use super::*;
 
-/// Holds each packet for a time, then gives it to the other port and tells.
+/// Holds each packet for a time, passes it to the other port, and reports an event.
 #[derive(Default)]
 struct Delay {
     hold: Duration,
@@ -45,7 +45,7 @@ fn packets(count: usize) -> VecDeque<Packet> {
     (0..count).map(|n| Packet::new(vec![n as u8; 40])).collect()
 }
 
-/// A node that holds packets for `hold`, and what its two devices are connected to.
+/// Returns a driver of a node that holds packets for `hold`, and the other ends of its two devices.
 fn between(hold: Duration) -> (Memory, Driver<Delay, Memory>, Memory) {
     let (left, a) = memory::pair(1500, 4096);
     let (b, right) = memory::pair(1500, 8);
@@ -77,7 +77,7 @@ async fn packets_leave_when_they_are_due_and_in_order() {
     left.send(&mut packets(100)).await;
     run_until(&mut driver, &mut right, 100).await;
     assert!(driver.clock().now().since(before) >= hold);
-    // The other end has the last of them before the driver has looked at its clock.
+    // The other end may have received the last packets before the driver reads its clock.
     assert!(driver.lateness().packets() >= 92, "{}", driver.lateness());
     assert_eq!(driver.node().late_calls, 0, "no call before its time");
     right.send(&mut packets(5)).await;
@@ -91,7 +91,7 @@ async fn packets_leave_when_they_are_due_and_in_order() {
 async fn what_a_full_device_leaves_waits_up_to_a_bound_and_then_is_counted() {
     let (mut left, mut driver, mut right) = between(Duration::ZERO);
     left.send(&mut packets(3_000)).await;
-    // Nobody receives on the right, where 8 fit.
+    // The device on the right, which has room for 8, is not read.
     let waiting = |driver: &Driver<Delay, Memory>| driver.work.ports[1].outbox.len();
     for _ in 0..64 {
         tokio::select! {
@@ -102,7 +102,7 @@ async fn what_a_full_device_leaves_waits_up_to_a_bound_and_then_is_counted() {
     }
     assert_eq!(waiting(&driver), ROOM);
     assert_eq!(driver.dropped(1), (3_000 - ROOM - 8) as u64);
-    // Those that waited arrive when there is room, in their order, and none of them counts twice.
+    // Waiting packets arrive in order when there is room, and are counted once.
     run_until(&mut driver, &mut right, ROOM + 8).await;
     assert_eq!(waiting(&driver), 0);
     assert_eq!(driver.device(1).counters().tx_packets, (ROOM + 8) as u64);
@@ -143,7 +143,7 @@ async fn an_observer_is_shown_packets_and_events() {
     assert_eq!(notes.lock().unwrap().0, ["6 Out 40", "7 In 40", "7 true", "7 Out 40", "8 In 40"]);
 }
 
-/// A TCP super-segment of IPv4 with 2500 bytes of payload in segments of 1000, behind its headers.
+/// Returns a TCP super-segment over IPv4 with 2500 bytes of payload in segments of 1000.
 fn super_segment() -> Packet {
     let mut data = vec![0; 40];
     (data[0], data[9], data[32]) = (0x45, 6, 5 << 4);

@@ -13,32 +13,33 @@ use super::error::io_error;
 use crate::shared::{self, End};
 use crate::wakers::{Direction, Wakers, Woken};
 
-/// What is due within this leaves together, so that a fast sender does not wake for every packet.
+/// Packets that are due within this time leave together, so that a fast sender does not wake the
+/// driver for every packet.
 const GRAIN: Duration = Duration::from_micros(250);
 
-/// What the lock guards.
+/// The state behind the lock.
 pub(super) struct Core {
     pub(super) endpoint: Endpoint,
-    /// The connections that a stream exists for, and who waits for them.
+    /// The connections that have a stream, and their waiting tasks.
     streams: Wakers<ConnectionId, Handshake>,
-    /// Notified when a connection may be there to accept, or the socket is gone.
+    /// Notified when there may be a connection to accept, or when the socket has ended.
     pub(super) incoming: Arc<Notify>,
-    /// When the driver wakes without being asked; at once, while it works.
+    /// When the driver wakes without being notified; zero during a turn.
     pub(super) armed: Option<Instant>,
     last_turn: Instant,
-    /// The driver was asked for a turn and has not begun it.
+    /// The driver was notified and has not started the turn.
     kicked: bool,
-    /// No handle is left.
+    /// The last handle was dropped.
     pub(super) abandoned: bool,
-    /// Gives up at this time.
+    /// The socket is closing, until this time at most.
     pub(super) closing: Option<Instant>,
-    /// The driver has ended, and this is why.
+    /// Why the driver has ended, if it has.
     pub(super) ended: Option<End>,
-    /// Datagrams that the socket refused to send.
+    /// The number of datagrams that the UDP socket failed to send.
     pub(super) refused: u64,
 }
 
-/// How far the connection of a stream has come.
+/// The progress of a connection's handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Handshake {
     Open,
@@ -88,12 +89,12 @@ impl Core {
         }
     }
 
-    /// A turn of the driver begins: it need not be asked for another one.
+    /// Marks the start of a turn: the driver need not be notified.
     pub(super) fn begin_turn(&mut self, now: Instant) {
         (self.kicked, self.armed, self.last_turn) = (false, Some(Instant::ZERO), now);
     }
 
-    /// Why the socket is of no use any more, if so.
+    /// Returns an error if the driver has ended.
     pub(super) fn alive(&self) -> io::Result<()> {
         match &self.ended {
             Some(end) => Err(end.error::<Self>()),
@@ -101,7 +102,7 @@ impl Core {
         }
     }
 
-    /// Nothing new may be begun.
+    /// Returns an error if no connection can be opened or accepted any more.
     pub(super) fn open(&self) -> io::Result<()> {
         self.alive()?;
         match self.closing {
@@ -112,7 +113,7 @@ impl Core {
         }
     }
 
-    /// Why a call failed: without a socket, that says more.
+    /// Returns the error of a failed call, or the reason why the socket has ended, which says more.
     pub(super) fn why(&self, error: CallError) -> io::Error {
         self.alive().err().unwrap_or_else(|| io_error(error))
     }
@@ -122,7 +123,7 @@ impl Core {
         self.streams.add(id, handshake);
     }
 
-    /// Removes it.
+    /// Removes the stream of a connection.
     pub(super) fn remove(&mut self, id: ConnectionId) {
         self.streams.remove(id);
     }
@@ -131,7 +132,7 @@ impl Core {
         self.streams.get_mut(id).is_some_and(|handshake| *handshake == Handshake::Done)
     }
 
-    /// Has a task wait.
+    /// Registers a task that waits for a connection; returns an error if waiting is useless.
     pub(super) fn wait<T>(
         &mut self,
         id: ConnectionId,
@@ -148,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Takes what has happened to the connections, and who is to be woken for it.
+    /// Takes the endpoint's events and the tasks that they wake.
     pub(super) fn settle(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             let (id, readable, writable) = match event {
@@ -167,13 +168,14 @@ impl Core {
         }
     }
 
-    /// The driver waits now; until when, if nothing comes.
+    /// Sets and returns the time at which the driver wakes without being notified.
     pub(super) fn arm(&mut self) -> Option<Instant> {
         self.armed = self.next_wake();
         self.armed
     }
 
-    /// When the driver is to wake if nothing comes: not for each packet.
+    /// Returns when the driver must wake without being notified. Packets that are due within
+    /// [`GRAIN`] share a turn.
     fn next_wake(&self) -> Option<Instant> {
         let due = self.endpoint.poll_timeout().map(|at| at.max(self.last_turn + GRAIN));
         due.into_iter().chain(self.closing).min()

@@ -1,53 +1,54 @@
-//! The interface of a UDP socket, and batches of datagrams.
+//! The trait for UDP sockets, and batches of datagrams.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Datagrams that are taken, or sent, at a time.
+/// The maximum number of datagrams received or sent at a time.
 pub(super) const BATCH: usize = 64;
-/// Room for a datagram of any length.
+/// The size of a slot in bytes: room for a datagram of any length.
 const SLOT: usize = 1 << 16;
 
-/// A UDP socket: the kernel's ([`tokio::net::UdpSocket`]), the stack's ([`crate::UdpSocket`]), or what else behaves
-/// like one.
+/// A UDP socket: the kernel's ([`tokio::net::UdpSocket`]), a stack's ([`crate::UdpSocket`]), or any
+/// other with the same behaviour.
 ///
-/// The two batches are for sockets that are faster so, or know when a datagram came.
+/// Sockets override the batch methods if batches are faster, or to report when datagrams arrived.
 pub trait DatagramSocket: Send + Sync + 'static {
-    /// The address that it is bound to.
+    /// The local address of the socket.
     ///
     /// # Errors
     /// The socket is gone.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Waits until there may be a datagram. Cancel-safe.
+    /// Waits until a datagram may be available. Cancel-safe.
     ///
     /// # Errors
-    /// The socket is gone: whoever waits gives up.
+    /// The socket is gone: the driver ends.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Waits until a datagram may be sent. Cancel-safe.
+    /// Waits until a datagram can be sent. Cancel-safe.
     ///
     /// # Errors
     /// As [`readable`](Self::readable).
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Takes a datagram: how long it is, and where it came from.
+    /// Receives a datagram; returns its length in bytes and its source.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none.
+    /// `WouldBlock`: no datagram is available.
     fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)>;
 
     /// Sends a datagram.
     ///
     /// # Errors
-    /// `WouldBlock`: not now. Any other: this one cannot be sent, and is given up.
+    /// `WouldBlock`: the socket is full. Any other error: this datagram cannot be sent, and is
+    /// dropped.
     fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize>;
 
-    /// Takes what is there, as far as there is room in `inbox`.
+    /// Receives the available datagrams, at most as many as fit into `inbox`.
     ///
     /// # Errors
-    /// As [`try_recv_from`](Self::try_recv_from), of the first one.
+    /// As [`try_recv_from`](Self::try_recv_from), for the first datagram.
     fn try_recv_batch(&self, inbox: &mut Inbox) -> io::Result<()> {
         while !inbox.is_full() {
             let received = inbox.slots().next().map(|slot| self.try_recv_from(slot));
@@ -60,10 +61,10 @@ pub trait DatagramSocket: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Sends the first of `outbox`, one or more, and says how many; or why the first cannot be.
+    /// Sends one or more datagrams from the start of `outbox`; returns their number.
     ///
     /// # Errors
-    /// As [`try_send_to`](Self::try_send_to), of the first one.
+    /// As [`try_send_to`](Self::try_send_to), for the first datagram.
     fn try_send_batch(&self, outbox: &Outbox) -> io::Result<usize> {
         match outbox.first() {
             Some((to, data)) => self.try_send_to(data, to).map(|_| 1),
@@ -79,7 +80,7 @@ pub struct Inbox {
     came: Vec<Came>,
 }
 
-/// What is in a slot.
+/// A received datagram: the length of its slot's content, its source and its age.
 #[derive(Clone, Copy, Debug)]
 struct Came {
     length: usize,
@@ -92,15 +93,15 @@ impl Inbox {
         Self { slots: vec![0; BATCH * SLOT], came: Vec::with_capacity(BATCH) }
     }
 
-    /// Slots for further datagrams.
+    /// Returns the free slots, for further datagrams.
     pub fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.slots.chunks_exact_mut(SLOT).skip(self.came.len())
     }
 
-    /// The next slot has a datagram of `length` bytes, which came so long ago.
+    /// Records that the next free slot holds a datagram of `length` bytes, which arrived `age` ago.
     ///
     /// # Panics
-    /// There is no slot left, or none so long.
+    /// If no slot is free, or if `length` exceeds the size of a slot.
     pub fn push(&mut self, length: usize, from: SocketAddr, age: Duration) {
         assert!(self.came.len() < BATCH && length <= SLOT);
         self.came.push(Came { length, from, age });
@@ -118,7 +119,7 @@ impl Inbox {
         self.came.clear();
     }
 
-    /// Where each came from, its bytes, and how long ago that was.
+    /// Returns the source, the bytes and the age of each datagram.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8], Duration)> {
         let slots = self.slots.chunks_exact(SLOT);
         self.came.iter().zip(slots).map(|(came, slot)| (came.from, &slot[..came.length], came.age))
@@ -129,21 +130,22 @@ impl Inbox {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// Where each goes, and where it ends.
+    /// The destination of each datagram, and the offset of its end in `bytes`.
     going: Vec<(SocketAddr, usize)>,
-    /// So many have left.
+    /// The number of datagrams that have been sent.
     left: usize,
 }
 
 impl Outbox {
-    /// The next datagram: its destination and its bytes.
+    /// Returns the next datagram to send: its destination and its bytes.
     pub fn first(&self) -> Option<(SocketAddr, &[u8])> {
         let (to, end) = self.going.get(self.left)?;
         Some((*to, &self.bytes[self.begin()..*end]))
     }
 
-    /// The first ones that go to the same place, are of the same length, but for a shorter last one, and are not
-    /// there to measure the path: how many they are, how long, and their bytes. Segmentation offload is for these.
+    /// Returns the run of next datagrams that segmentation offload can send in one call: number,
+    /// length in bytes of each, and bytes. They have the same destination and the same length,
+    /// except that the last one may be shorter, and none of them is a probe that measures the path.
     pub fn alike(&self) -> (usize, usize, &[u8]) {
         let Some((to, first)) = self.first() else { return (0, 0, &[]) };
         let (begin, length) = (self.begin(), first.len());
@@ -174,24 +176,28 @@ impl Outbox {
         self.left == self.going.len()
     }
 
-    /// Adds what `write` appends, if it appends a datagram.
+    /// Adds the datagram that `write` appends; returns whether it appended one.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Option<SocketAddr>) -> bool {
         let Some(to) = write(&mut self.bytes) else { return false };
         self.going.push((to, self.bytes.len()));
         true
     }
 
-    /// Sends as many as the socket takes; gives how many it refused.
+    /// Sends datagrams until the socket is full; returns the number that could not be sent.
     pub(super) fn send<S: DatagramSocket>(&mut self, socket: &S) -> u64 {
         let mut refused = 0;
         while !self.is_empty() {
             match socket.try_send_batch(self) {
-                // None, and no reason: not now.
+                // The socket is full.
                 Ok(0) => return refused,
                 Ok(count) => self.left = self.left.saturating_add(count).min(self.going.len()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return refused,
                 Err(error) => {
-                    tracing::debug!(%error, to = ?self.first().map(|(to, _)| to), "not sent");
+                    tracing::debug!(
+                        %error,
+                        to = ?self.first().map(|(to, _)| to),
+                        "datagram not sent"
+                    );
                     (self.left, refused) = (self.left + 1, refused + 1);
                 }
             }
@@ -203,7 +209,8 @@ impl Outbox {
     }
 }
 
-/// What a datagram can hold over IPv4: segments are cut out of one.
+/// The maximum payload of a UDP datagram over IPv4, in bytes: the segments are cut from one such
+/// datagram.
 const LONGEST: usize = 65_507;
 
 impl DatagramSocket for crate::UdpSocket {

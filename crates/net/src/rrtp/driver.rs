@@ -13,8 +13,8 @@ use super::datagrams::{DatagramSocket, Inbox, Outbox};
 use crate::shared::{self, End, Shared};
 use crate::task::{self, Next, Work};
 
-/// Runs until the endpoint is shut down, the socket is gone, or nobody has a handle and the last
-/// connection has ended.
+/// Owns the UDP socket, and drives the endpoint until it is shut down, the socket fails, or no
+/// handle is left and the last connection has ended.
 #[derive(Debug)]
 pub(super) struct Driver<S> {
     shared: Arc<Shared<Core>>,
@@ -37,17 +37,17 @@ impl<S: DatagramSocket> Driver<S> {
     async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
-            // Every socket has it as its error, which is reported where it is handled.
-            End::Gone(why) => debug!(why, "the UDP socket is gone; so are its connections"),
-            End::Shutdown | End::Dropped => debug!("the RRTP socket has ended"),
+            // Every socket returns this error; the code that handles it reports it.
+            End::Gone(why) => debug!(why, "RRTP socket ended: UDP socket gone"),
+            End::Shutdown | End::Dropped => debug!("RRTP socket ended"),
         }
         let Self { shared, socket, .. } = self;
-        // The socket goes before anyone hears of the end.
+        // The socket is dropped before waiting tasks see the end.
         drop(socket);
         shared.end(end);
     }
 
-    /// One batch; `None` once all has come to its end.
+    /// Processes one batch; returns `None` when the driver has finished.
     fn batch(&mut self) -> Result<Option<Next>, End> {
         self.inbox.clear();
         match self.socket.try_recv_batch(&mut self.inbox) {
@@ -59,7 +59,7 @@ impl<S: DatagramSocket> Driver<S> {
         let (now, next) = shared.turn(|core, now| {
             core.begin_turn(now);
             for (from, datagram, age) in inbox.iter() {
-                // The kernel's stamps are of the wall clock, which may be set.
+                // The kernel's timestamps are of the wall clock, which may be set back.
                 *arrived = (*arrived).max(now - age);
                 core.endpoint.handle_datagram(*arrived, from, datagram);
             }
@@ -72,7 +72,8 @@ impl<S: DatagramSocket> Driver<S> {
             self.shared.with(|core, _| core.refused += refused);
         }
         Ok(match next {
-            // What is due cannot leave, and stays due: once in a millisecond will do.
+            // Datagrams that are due cannot leave and stay due: checking once a millisecond is
+            // enough.
             Some(Next::Wait(Some(at))) if !self.outbox.is_empty() => {
                 Some(Next::Wait(Some(at.max(now + Duration::from_millis(1)))))
             }
@@ -87,7 +88,7 @@ impl<S: DatagramSocket> Work for Driver<S> {
     async fn turn(&mut self) -> Result<Next, End> {
         let next = self.batch()?.ok_or(End::Shutdown)?;
         match next {
-            // Tasks that were woken read before there is more to read.
+            // Woken tasks read before more data arrives.
             Next::Turn => tokio::task::yield_now().await,
             Next::Wait(_) => tokio::task::coop::consume_budget().await,
         }
@@ -105,7 +106,7 @@ impl<S: DatagramSocket> Work for Driver<S> {
     }
 }
 
-/// Runs the timers and fills the outbox; `None` once all has come to its end.
+/// Runs the timers and fills the outbox; returns `None` when the driver has finished.
 fn after_input(
     core: &mut Core,
     now: Instant,
@@ -115,7 +116,7 @@ fn after_input(
 ) -> Option<Next> {
     core.endpoint.handle_timeout(clock.now());
     let transmit = |core: &mut Core, outbox: &mut Outbox| {
-        // The time that a packet carries is measured against: each has its own.
+        // Each packet carries its send time, from which the peer measures, so each reads the clock.
         let mut next = |out: &mut _| core.endpoint.poll_transmit(clock.now(), out);
         while !outbox.is_full() && outbox.add(&mut next) {}
     };
@@ -138,7 +139,7 @@ fn after_input(
     if is_over || is_alone { None } else { Some(Next::Wait(core.arm())) }
 }
 
-/// An error of one datagram, not of the socket.
+/// Whether an error concerns one datagram and not the socket.
 fn is_passing(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionRefused, ConnectionReset, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused | ConnectionReset)

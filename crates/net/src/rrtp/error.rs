@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use airtcp_rrtp::{CallError, ConnectionError};
 
-/// The same error as an [`io::Error`]; the text stays.
+/// Converts an error of a call to an [`io::Error`] with the same text.
 pub(super) fn io_error(error: CallError) -> io::Error {
     let kind = match error {
         CallError::NoConnection => ErrorKind::NotConnected,

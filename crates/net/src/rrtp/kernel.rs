@@ -17,17 +17,18 @@ use tokio::net::UdpSocket;
 
 use super::datagrams::{DatagramSocket, Inbox, Outbox};
 
-/// What is asked of the kernel, in bytes; it gives what it may. At 1 Gbit/s a millisecond has 90 packets.
+/// The requested size of the kernel's socket buffers, in bytes; the kernel grants at most its
+/// limit. At 1 Gbit/s, 90 packets arrive in a millisecond.
 const BUFFER: usize = 4 << 20;
-/// So many datagrams are worth being handed over as one.
+/// The minimum number of datagrams for which segmentation offload pays.
 const WORTH: usize = 8;
-/// No datagram waits so long; the wall clock was set meanwhile.
+/// The maximum age of a received datagram; an older timestamp means that the wall clock was set.
 const OLDEST: Duration = Duration::from_secs(1);
 
-/// Binds a socket that stamps what it receives.
+/// Binds a UDP socket with receive timestamps.
 ///
 /// # Errors
-/// Those of bind(2).
+/// The errors of bind(2).
 pub(super) async fn bind(local: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(local).await?;
     setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;
@@ -74,7 +75,8 @@ impl DatagramSocket for UdpSocket {
         match self.try_io(Interest::WRITABLE, || Ok(send(self, bytes, length, to)?)) {
             Ok(()) => return Ok(count),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
-            // A device that cannot, or a path whose MTU is less than a segment: one by one.
+            // The device has no offload, or the path MTU is below the segment size: send one by
+            // one.
             Err(_) => {}
         }
         let mut sent = 0;
@@ -82,7 +84,7 @@ impl DatagramSocket for UdpSocket {
             match self.try_send_to(datagram, to) {
                 Ok(_) => sent += 1,
                 Err(error) if sent == 0 => return Err(error),
-                // What it is will show with the next batch.
+                // The next batch reports the error.
                 Err(_) => break,
             }
         }
@@ -92,7 +94,7 @@ impl DatagramSocket for UdpSocket {
 
 type Datagram = (usize, SocketAddr, Duration);
 
-/// One call for all that is there.
+/// Receives all available datagrams with one system call.
 fn receive(socket: &UdpSocket, inbox: &mut Inbox) -> nix::Result<Vec<Datagram>> {
     let mut slots: Vec<_> = inbox.slots().map(|slot| [IoSliceMut::new(slot)]).collect();
     let space = nix::cmsg_space!(TimeSpec);
@@ -113,7 +115,7 @@ fn receive(socket: &UdpSocket, inbox: &mut Inbox) -> nix::Result<Vec<Datagram>> 
     Ok(datagrams.collect())
 }
 
-/// Whatever has no address is of nobody, and refused for that.
+/// Returns the source address; 0.0.0.0:0 if there is none, to which the kernel sends no reply.
 fn address(from: Option<SockaddrStorage>) -> SocketAddr {
     let ipv4 = from.as_ref().and_then(SockaddrStorage::as_sockaddr_in);
     let ipv6 = from.as_ref().and_then(SockaddrStorage::as_sockaddr_in6);
@@ -122,7 +124,7 @@ fn address(from: Option<SockaddrStorage>) -> SocketAddr {
         .unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
 }
 
-/// One call for datagrams of `length` bytes each, the last one of what is left.
+/// Sends datagrams of `length` bytes each with one system call; the last one may be shorter.
 pub(super) fn send(
     socket: &UdpSocket,
     bytes: &[u8],

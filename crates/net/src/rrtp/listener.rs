@@ -1,4 +1,4 @@
-//! A listening socket.
+//! A listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use super::core::Handshake;
 use super::socket::RrtpSocket;
 use super::stream::RrtpStream;
 
-/// A listener; created by [`RrtpSocket::listen`].
+/// A listener for RRTP connections; created by [`RrtpSocket::listen`].
 ///
-/// Dropping it aborts the connections that nobody accepted; those accepted go on.
+/// Dropping it aborts the connections that were not accepted; accepted ones continue.
 #[derive(Debug)]
 pub struct RrtpListener {
     socket: RrtpSocket,
@@ -41,19 +41,22 @@ impl RrtpListener {
         Ok(Self { socket, incoming })
     }
 
-    /// Accepts a connection; returns it with the address of its peer. Cancel-safe; several tasks may wait.
+    /// Accepts a connection; returns it with the address of its peer.
+    ///
+    /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
     /// `NotConnected` or `NetworkDown`: the socket has ended or is about to end.
     pub async fn accept(&self) -> io::Result<(RrtpStream, SocketAddr)> {
         tokio::task::coop::consume_budget().await;
         loop {
-            // Before the look, so that a connection that comes in between is heard.
+            // Registered before the check, so that a connection between check and wait is not
+            // missed.
             let incoming = self.incoming.notified();
             let taken = self.socket.shared().with(|core, _| {
                 core.open()?;
                 while let Some(id) = core.endpoint.accept() {
-                    // It may have ended while it waited.
+                    // The connection may have ended in the queue.
                     if let Some(info) = core.endpoint.info(id) {
                         core.add(id, Handshake::Done);
                         return Ok::<_, io::Error>(Some((id, info.remote)));
@@ -78,7 +81,7 @@ impl RrtpListener {
     /// The local address.
     ///
     /// # Errors
-    /// None: the signature is that of other listeners.
+    /// None; the signature matches other listeners.
     pub const fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.socket.local_addr())
     }

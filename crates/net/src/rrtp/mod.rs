@@ -1,12 +1,13 @@
-//! RRTP sockets for tokio on the state machine.
+//! tokio sockets for RRTP on its state machine.
 //!
-//! An [`RrtpSocket`] runs one [`Endpoint`](airtcp_rrtp::Endpoint) on one UDP socket, in a task of its own, the driver. The
-//! UDP socket is the kernel's or any other [`DatagramSocket`]; the stack's own is one. Streams call the endpoint under a
-//! lock that is never held across an await; what there is to send, the driver sends. This is the only part of the crate
-//! that has a clock or asks the operating system for randomness.
+//! An [`RrtpSocket`] runs one [`Endpoint`](airtcp_rrtp::Endpoint) on one UDP socket, in a task of
+//! its own, the driver. The UDP socket is the kernel's, a stack's, or any other [`DatagramSocket`].
+//! Streams call the endpoint under a lock that is never held across an await; only the driver
+//! sends.
 //!
-//! A stream is [`AsyncRead`](tokio::io::AsyncRead) and [`AsyncWrite`](tokio::io::AsyncWrite), and every future here is
-//! cancel-safe: dropped before it is ready, it has lost no connection and no byte.
+//! A stream implements [`AsyncRead`](tokio::io::AsyncRead) and
+//! [`AsyncWrite`](tokio::io::AsyncWrite). Every future of this module is cancel-safe: dropping it
+//! before it completes loses no connection and no byte.
 //!
 //! ```
 //! use airtcp_rrtp::Config;

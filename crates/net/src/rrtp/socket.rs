@@ -1,4 +1,4 @@
-//! The handle of a socket, for its connections in both directions.
+//! The handle of an RRTP endpoint on a UDP socket.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,33 +20,36 @@ use super::listener::RrtpListener;
 use super::stream::RrtpStream;
 use crate::shared::{self, Shared};
 
-/// An RRTP endpoint on a UDP socket: connections are opened from it, and accepted if one listens.
+/// An RRTP endpoint on a UDP socket. It opens connections, and accepts them while a listener
+/// exists.
 ///
-/// A copy is the same socket. When the last copy, listener and stream is gone, it goes on until the last connection has
-/// delivered what was written, as long as the runtime lives: [`shutdown_within`](Self::shutdown_within) waits for that.
+/// Clones share the endpoint. After the last clone, listener and stream is dropped, the endpoint
+/// continues until the last connection has delivered the data already written, and only as long as
+/// the runtime lives. [`shutdown_within`](Self::shutdown_within) waits for that.
 #[derive(Clone, Debug)]
 pub struct RrtpSocket {
     handle: Handle,
     local: SocketAddr,
 }
 
-/// What each stream holds of its socket.
+/// The handle of the socket in each stream.
 pub(super) type Handle = shared::Handle<Core>;
 
 impl RrtpSocket {
-    /// Creates a UDP socket of the kernel, bound to `local`; port 0 selects a free port.
+    /// Creates an endpoint on a UDP socket of the kernel, bound to `local`; port 0 selects a free
+    /// port.
     ///
     /// # Errors
-    /// Those of bind(2), and as [`over`](Self::over).
+    /// The errors of bind(2); otherwise as [`over`](Self::over).
     pub async fn bind(local: SocketAddr, limits: Limits) -> io::Result<Self> {
         Self::over(kernel::bind(local).await?, limits)
     }
 
-    /// Uses any UDP socket, from which nothing else may receive.
+    /// Creates an endpoint on `socket`. Nothing else may receive from that socket.
     ///
     /// # Errors
-    /// There is no tokio runtime here, the operating system has no randomness to give, the process has no descriptor
-    /// left, or the socket is gone.
+    /// There is no current tokio runtime, the operating system's source of random numbers fails,
+    /// the process has no file descriptor left, or the socket is gone.
     ///
     /// # Panics
     /// In a runtime built without its IO driver.
@@ -57,11 +60,12 @@ impl RrtpSocket {
         let alarm = Alarm::new(clock)?;
         let shared = Arc::new(Shared::new(Core::new(Endpoint::new(limits, key)), clock));
         runtime.spawn(Driver::new(shared.clone(), Arc::new(socket)).run(alarm));
-        debug!(%local, "RRTP socket");
+        debug!(%local, "RRTP socket bound");
         Ok(Self { handle: Handle::new(shared), local })
     }
 
-    /// For a client: any address that leads to `remote`, any port.
+    /// Creates a client's endpoint: on any local address of the IP version of `remote`, and any
+    /// port.
     pub(super) async fn towards(remote: SocketAddr) -> io::Result<Self> {
         let any = match remote {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -73,7 +77,8 @@ impl RrtpSocket {
     /// Listens for connections with `config` until the listener is dropped.
     ///
     /// # Errors
-    /// `AddrInUse`: one listens already; `NotConnected` or `NetworkDown` once the socket has ended.
+    /// `AddrInUse`: the socket already has a listener; `NotConnected` or `NetworkDown` once it has
+    /// ended.
     pub fn listen(&self, config: Config) -> io::Result<RrtpListener> {
         RrtpListener::new(self.clone(), config)
     }
@@ -81,9 +86,9 @@ impl RrtpSocket {
     /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
     /// # Errors
-    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer accepts no more connections; `Unsupported`: it
-    /// speaks another version; `QuotaExceeded`: there are too many connections; `NotConnected` or `NetworkDown` once
-    /// the socket has ended.
+    /// `TimedOut`: the peer did not answer in time; `ConnectionRefused`: the peer accepts no more
+    /// connections; `Unsupported`: the peer uses another version; `QuotaExceeded`: there are too
+    /// many connections; `NotConnected` or `NetworkDown` once the socket has ended.
     pub async fn connect(&self, remote: SocketAddr, config: Config) -> io::Result<RrtpStream> {
         RrtpStream::open(self.handle.clone(), self.local, remote, config).await
     }
@@ -93,24 +98,27 @@ impl RrtpSocket {
         self.local
     }
 
-    /// The counters.
+    /// The counters of the endpoint.
     pub fn counters(&self) -> Counters {
         self.shared().look(|core, _| *core.endpoint.counters())
     }
 
-    /// Datagrams that the UDP socket could not send, for example without a route. They count as lost.
+    /// The number of datagrams that the UDP socket failed to send, for example without a route.
+    /// They count as lost.
     pub fn refused(&self) -> u64 {
         self.shared().look(|core, _| core.refused)
     }
 
-    /// The number of connections, including those that were dropped and are still closing.
+    /// The number of connections, including those whose stream was dropped and that are still
+    /// closing.
     pub fn connections(&self) -> usize {
         self.shared().look(|core, _| core.endpoint.connections())
     }
 
-    /// Ends the socket: nothing new is accepted or opened. What was written on streams that were dropped or shut down
-    /// is delivered, and streams that are still open go on; once all have come to their end, or `patience` is over and
-    /// the rest was aborted, the UDP socket is dropped and this returns. Of several calls the least patient counts.
+    /// Closes the socket: no connection is accepted or opened from now on. Data written to streams
+    /// that were dropped or shut down is delivered, and open streams continue. When all connections
+    /// have ended, or when `patience` is over and the rest has been aborted, the UDP socket is
+    /// dropped and this call returns. Of several calls the shortest time-out applies.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| {
             core.endpoint.listen(None);
@@ -119,7 +127,7 @@ impl RrtpSocket {
         });
         self.shared().driver.notify_one();
         loop {
-            // Before the look, so that an end in between is heard.
+            // Registered before the check, so that the end of the driver is not missed.
             let done = self.shared().done.notified();
             if self.shared().look(|core, _| core.ended.is_some()) {
                 return;

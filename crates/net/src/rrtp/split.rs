@@ -1,4 +1,4 @@
-//! Splitting of a stream into its two directions.
+//! The halves of a split stream.
 
 use std::io;
 use std::pin::Pin;
@@ -9,15 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::stream::Inner;
 
-/// The reading direction of a stream; from [`RrtpStream::into_split`](super::RrtpStream::into_split).
+/// The owned read half of a stream; from [`RrtpStream::into_split`](super::RrtpStream::into_split).
 ///
-/// The connection is let go of when both halves are gone.
+/// The connection is released when both halves have been dropped.
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<Inner>);
 
-/// The writing direction of a stream; from [`RrtpStream::into_split`](super::RrtpStream::into_split).
+/// The owned write half of a stream; from
+/// [`RrtpStream::into_split`](super::RrtpStream::into_split).
 ///
-/// Dropping it ends this direction after what was written.
+/// Dropping it finishes the sending direction after the data already written.
 #[derive(Debug)]
 pub struct OwnedWriteHalf(Arc<Inner>);
 
@@ -35,7 +36,7 @@ impl OwnedWriteHalf {
 
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
-        // An error says that the connection has ended already.
+        // Fails if the connection has already ended.
         let _ = self.0.shutdown();
     }
 }

@@ -1,4 +1,4 @@
-//! A connection.
+//! An RRTP connection as a byte stream.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,15 +17,17 @@ use super::socket::{Handle, RrtpSocket};
 use super::split::{OwnedReadHalf, OwnedWriteHalf};
 use crate::wakers::Direction;
 
-/// An RRTP connection; created by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
+/// An RRTP connection; created by [`connect`](RrtpSocket::connect) or
+/// [`accept`](super::RrtpListener::accept).
 ///
-/// Reading gives 0 bytes after the peer's end. `AsyncWriteExt::shutdown` of tokio ends this direction after what was
-/// written, and reading goes on. Dropping the stream lets go of it: what was written is still delivered, then
-/// the end; if data has come and was not read, or comes later, the connection is aborted.
+/// Reading returns 0 bytes after the peer has finished sending. tokio's `AsyncWriteExt::shutdown`
+/// finishes the sending direction after the data already written; reading continues. Dropping the
+/// stream releases the connection: data already written is still delivered, then the end of the
+/// stream; if received data was not read, or more arrives, the connection is aborted.
 #[derive(Debug)]
 pub struct RrtpStream(pub(super) Arc<Inner>);
 
-/// What the halves of a stream share.
+/// The state shared by the halves of a stream.
 #[derive(Debug)]
 pub(super) struct Inner {
     handle: Handle,
@@ -65,7 +67,7 @@ impl RrtpStream {
             core.add(id, Handshake::Open);
             Ok::<_, io::Error>(id)
         })?;
-        // A stream from here on, so that giving up lets go of it.
+        // From here on it is a stream, so that dropping the future releases the connection.
         let stream = Self::new(handle, id, local, remote);
         poll_fn(|context| stream.0.poll_connected(context)).await?;
         debug!(%remote, "connected");
@@ -77,11 +79,11 @@ impl RrtpStream {
         self.0.handle.shared().with(|core, now| core.endpoint.abort(now, self.0.id));
     }
 
-    /// Says anew what the network is like, while the connection runs: what of `profile` is there takes the place of
-    /// what was measured.
+    /// Replaces the network parameters of a live connection: the values set in `profile` replace
+    /// the measured ones.
     ///
     /// # Errors
-    /// `NotConnected`: the connection has ended, and so may have the socket.
+    /// `NotConnected`: the connection has ended, and perhaps the socket.
     pub fn reconfigure(&self, kind: NetworkKind, profile: NetworkProfile) -> io::Result<()> {
         self.0.handle.shared().with(|core, now| {
             let done = core.endpoint.reconfigure(now, self.0.id, kind, profile);
@@ -89,8 +91,8 @@ impl RrtpStream {
         })
     }
 
-    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate is at most
-    /// [`Config::asked_rate_cap`].
+    /// Like [`reconfigure`](Self::reconfigure), for a profile that the peer requested: its send
+    /// rate is limited to [`Config::asked_rate_cap`].
     ///
     /// # Errors
     /// As [`reconfigure`](Self::reconfigure).
@@ -112,7 +114,7 @@ impl RrtpStream {
     /// The local address.
     ///
     /// # Errors
-    /// None: the signature is that of other streams.
+    /// None; the signature matches other streams.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.0.local)
     }
@@ -120,7 +122,7 @@ impl RrtpStream {
     /// The peer's address.
     ///
     /// # Errors
-    /// None: the signature is that of other streams.
+    /// None; the signature matches other streams.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.0.remote)
     }
@@ -143,7 +145,7 @@ impl Inner {
             if core.is_connected(self.id) {
                 return Poll::Ready(Ok(()));
             }
-            // Nothing can be read yet; why nothing will be can.
+            // No data can arrive yet; the call returns the error that ended the handshake, if any.
             match core.endpoint.recv(now, self.id, &mut []) {
                 Err(error) => Poll::Ready(Err(core.why(error))),
                 Ok(_) => core.wait(self.id, Direction::Write, context),
@@ -157,7 +159,7 @@ impl Inner {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let turn = ready!(coop::poll_proceed(context));
-        // Outside the lock: it may have a lot to zero.
+        // Outside the lock: zeroing the buffer may take long.
         let unfilled = buf.initialize_unfilled();
         if unfilled.is_empty() {
             return Poll::Ready(Ok(()));
@@ -194,7 +196,7 @@ impl Inner {
         Poll::Ready(Ok(written))
     }
 
-    /// Ends this direction after what was written.
+    /// Finishes the sending direction after the data already written.
     pub(super) fn shutdown(&self) -> io::Result<()> {
         self.handle.shared().with(|core, now| {
             core.alive()?;
@@ -231,12 +233,13 @@ impl AsyncWrite for RrtpStream {
         self.0.poll_write(context, data)
     }
 
-    /// Nothing to do: what was written is on its way.
+    /// Does nothing: data already written is sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends this direction after what was written; ready before that is acknowledged.
+    /// Finishes the sending direction after the data already written; ready before it is
+    /// acknowledged.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.0.shutdown())
     }

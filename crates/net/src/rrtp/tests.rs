@@ -1,4 +1,4 @@
-//! Real sockets on the loopback interface, in real time; no test looks at how long it took.
+//! Sockets of the kernel on the loopback interface, in real time; no test checks durations.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// A test that hangs fails.
+/// The time-out of a test that hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
@@ -24,7 +24,7 @@ fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Bytes that repeat nowhere near, so that any mix-up shows.
+/// Bytes without repetition nearby, so that any mix-up is detected.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
@@ -53,7 +53,7 @@ async fn both_directions_at_once_over_both_ip_versions() {
                 let (mine, theirs) = (data.clone(), data.clone());
                 ends.spawn(async move {
                     writer.write_all(&mine).await.unwrap();
-                    // Dropped, it ends the direction.
+                    // Dropping the half finishes its direction.
                 });
                 ends.spawn(async move {
                     let mut heard = Vec::new();
@@ -115,7 +115,7 @@ async fn a_reader_that_stops_holds_the_writer_and_goes_on() {
             client.write_all(&data).await.unwrap();
             client
         });
-        // All that fits is there, and more than a round trip passes without any reading.
+        // The buffers are full, and more than a round trip passes without a read.
         while server.info().unwrap().unread.0 < 200 << 10 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -144,7 +144,7 @@ async fn a_peer_that_vanishes_is_an_error_for_whoever_waits() {
         let server_at = listener.local_addr().unwrap();
         let (open, closed) = tokio::sync::oneshot::channel::<()>();
         let gate_at = gate.local_addr().unwrap();
-        // Between the two, until it closes.
+        // Forwards datagrams between the two, until it stops.
         let between = tokio::spawn(async move {
             let (mut client_at, mut closed) = (None, closed);
             let mut datagram = [0; 2_000];
@@ -188,11 +188,11 @@ async fn nobody_there_and_another_version_are_told_apart() {
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 
         let other = tokio::spawn(async move {
-            // Of a SYN that a later version would answer, the 16 bytes that stay where they are.
+            // Uses only the 16 bytes of a SYN that have the same layout in all versions.
             let mut datagram = [0; 2_000];
             loop {
                 let (length, from) = silent.recv_from(&mut datagram).await.unwrap();
-                // A server of today answers a SYN of version 9 with the version that it speaks.
+                // This server responds to a SYN of version 9 with its own version.
                 let mut server = Endpoint::new(Limits::default(), [2; 16]);
                 server.listen(Some(Config::default()));
                 let syn = with_version(&datagram[..length], 9);
@@ -210,7 +210,7 @@ async fn nobody_there_and_another_version_are_told_apart() {
     .await;
 }
 
-/// A datagram as one of another version.
+/// Changes the version of a datagram.
 fn with_version(datagram: &[u8], version: u8) -> Vec<u8> {
     let mut datagram = datagram.to_vec();
     datagram[0] = version << 4 | datagram[0] & 15;
@@ -219,7 +219,7 @@ fn with_version(datagram: &[u8], version: u8) -> Vec<u8> {
     datagram
 }
 
-/// The first two datagrams of a client. The cookie in the second one is of `server`, and of nobody else.
+/// Returns the first two datagrams of a client. The cookie in the second one was made by `server`.
 fn syn_and_start(client: &mut Endpoint, server: &mut Endpoint) -> [Vec<u8>; 2] {
     let (now, peer) = (Instant::ZERO, any());
     let id = client.connect(now, peer, Config::default()).unwrap();
@@ -252,7 +252,7 @@ async fn a_flood_of_strangers_leaves_nothing_and_clients_connect_meanwhile() {
                 for datagram in syn_and_start(&mut client, &mut elsewhere) {
                     flood.send_to(&datagram, at).await.unwrap();
                 }
-                // The one thread is everybody's.
+                // The runtime has only one thread.
                 tokio::task::yield_now().await;
             }
         });
@@ -349,7 +349,7 @@ async fn out_of_patience_what_is_open_is_aborted() {
     .await;
 }
 
-/// Before the driver has had its first turn, too.
+/// The runtime may end even before the first turn of the driver.
 #[test]
 fn a_socket_ends_with_its_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -430,7 +430,7 @@ async fn the_kernel_says_when_a_datagram_came() {
     within(async {
         let to = super::kernel::bind(any()).await.unwrap();
         let from = UdpSocket::bind(any()).await.unwrap();
-        // What waited for more than a second has no age: a machine that stalls has it tried again.
+        // A datagram that waited longer than a second has no age; a stalled machine tries again.
         loop {
             for text in [&b"one"[..], b"two"] {
                 from.send_to(text, to.local_addr().unwrap()).await.unwrap();
@@ -479,7 +479,7 @@ async fn a_batch_handed_over_as_one_arrives_as_many() {
     .await;
 }
 
-/// Says that it has sent so many, whatever there is.
+/// A socket that claims to have sent this number of datagrams.
 struct Claims(usize);
 
 impl DatagramSocket for Claims {

@@ -1,4 +1,4 @@
-//! Sockets for every destination.
+//! Sockets for every destination address and port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,9 +14,10 @@ use super::stack::Handle;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
 
-/// Accepts TCP connections to every address and port; created by [`Stack::listen_any`](super::Stack::listen_any).
+/// Accepts TCP connections to every address and port; created by
+/// [`Stack::listen_any`](super::Stack::listen_any).
 ///
-/// Dropping it refuses the connections that are pending; those accepted go on.
+/// Dropping it refuses the pending connections; accepted ones continue.
 ///
 /// ```
 /// # use airtcp_device::memory;
@@ -49,7 +50,7 @@ impl AnyTcpListener {
         Self { handle, id, notify }
     }
 
-    /// Waits for a SYN; its peer gets no answer yet.
+    /// Waits for a SYN and returns its connection, pending: no answer has been sent yet.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -58,7 +59,7 @@ impl AnyTcpListener {
     pub async fn next(&self) -> io::Result<PendingStream> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a SYN that comes in between is heard.
+            // Registered before the check, so that a SYN between check and wait is not missed.
             let notified = self.notify.notified();
             let next = self.handle.shared().with(|core, _| {
                 match core.host.tcp_next_pending(self.id) {
@@ -80,15 +81,15 @@ impl Drop for AnyTcpListener {
     fn drop(&mut self) {
         self.handle.shared().with(|core, now| {
             core.remove(self.id);
-            // An error says that a shutdown closed it before.
+            // Fails if a shutdown has already closed the listener.
             let _ = core.host.tcp_close(now, self.id);
         });
     }
 }
 
-/// A connection whose SYN is not answered yet; made by [`AnyTcpListener::next`].
+/// A connection whose SYN has not been answered yet; created by [`AnyTcpListener::next`].
 ///
-/// Dropping it refuses the connection. A SYN is held for 127 s, as long as Linux repeats it.
+/// Dropping it refuses the connection. A SYN is kept for 127 s, as long as Linux retransmits it.
 #[must_use = "dropping it refuses the connection"]
 #[derive(Debug)]
 pub struct PendingStream {
@@ -98,35 +99,38 @@ pub struct PendingStream {
 }
 
 impl PendingStream {
-    /// The address and port that the SYN came from.
+    /// The source address and port of the SYN.
     pub const fn source(&self) -> SocketAddr {
         self.flow.remote
     }
 
-    /// The address and port that the SYN was sent to. It is the local address of the stream.
+    /// The destination address and port of the SYN, which become the local address of the stream.
     pub const fn destination(&self) -> SocketAddr {
         self.flow.local
     }
 
-    /// Answers the SYN, and waits until the connection is open. Dropping the future resets the connection.
+    /// Answers the SYN and waits until the connection is established. Dropping the future resets
+    /// the connection.
     ///
     /// # Errors
-    /// `NotConnected`: the SYN was held for too long, or the listener was dropped; `ConnectionReset` or `TimedOut`: the
-    /// peer has given up; `OutOfMemory`: a limit of [`HostConfig`](airtcp_stack::HostConfig) is reached; `NetworkDown`: the
-    /// device is gone.
+    /// `NotConnected`: the pending SYN expired, or the listener was dropped; `ConnectionReset` or
+    /// `TimedOut`: the peer has given up; `OutOfMemory`: a limit of
+    /// [`HostConfig`](airtcp_stack::HostConfig) is reached; `NetworkDown`: the device is gone.
     pub async fn accept(self) -> io::Result<TcpStream> {
         let accept = |host: &mut airtcp_stack::Host, now| host.tcp_accept_pending(now, self.id);
         TcpStream::connect(self.handle.clone(), self.flow.remote, accept).await
     }
 
-    /// Answers the SYN with a RST: the peer's error is `ConnectionRefused`. Dropping does the same.
+    /// Answers the SYN with a RST: the peer gets `ConnectionRefused`. Dropping the value does the
+    /// same.
     pub fn refuse(self) {}
 
-    /// Answers the SYN with an ICMP error, as a router on the way to the destination would. A Linux peer's `connect` fails
-    /// at once with `HostUnreachable`, or `NetworkUnreachable` for [`Unreachable::Network`].
+    /// Answers the SYN with an ICMP error, as a router on the path would. The `connect` of a Linux
+    /// peer fails at once with `HostUnreachable`, or with `NetworkUnreachable` for
+    /// [`Unreachable::Network`].
     pub fn refuse_with(self, why: Unreachable) {
         self.handle.shared().with(|core, now| {
-            // An error says that it is held no longer.
+            // Fails if the pending SYN has expired.
             let _ = core.host.tcp_refuse_pending(now, self.id, why);
         });
     }
@@ -135,16 +139,16 @@ impl PendingStream {
 impl Drop for PendingStream {
     fn drop(&mut self) {
         self.handle.shared().with(|core, now| {
-            // An error says that it was accepted, or is held no longer.
+            // Fails if the SYN was accepted or has expired.
             let _ = core.host.tcp_abort(now, self.id);
         });
     }
 }
 
-/// Receives UDP datagrams to every address and port, and answers from there; created by
-/// [`Stack::udp_bind_any`](super::Stack::udp_bind_any).
+/// Receives UDP datagrams to every address and port, and sends from any address and port; created
+/// by [`Stack::udp_bind_any`](super::Stack::udp_bind_any).
 ///
-/// Dropping it drops the datagrams that wait in it; those sent are on their way.
+/// Dropping it discards the received datagrams that were not read; sent datagrams still leave.
 ///
 /// ```
 /// # use airtcp_device::memory;
@@ -174,8 +178,8 @@ impl AnyUdpSocket {
         Self(socket)
     }
 
-    /// Waits for a datagram; gives its length in bytes and its ends: `remote` sent it, `local` is its destination. What does
-    /// not fit into `buf` is lost.
+    /// Waits for a datagram; returns its length in bytes and its flow: `remote` is its source,
+    /// `local` its destination. Bytes that do not fit into `buf` are lost.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -185,23 +189,26 @@ impl AnyUdpSocket {
         self.0.once_there_is_one(|| self.0.try_recv_flow(&mut *buf)).await
     }
 
-    /// Sends one datagram from `flow.local`, any address, to `flow.remote`, and waits if the queue is full; returns its
-    /// length in bytes. The flow of a datagram that was received is that of its answers.
+    /// Sends one datagram from `flow.local`, which can be any address, to `flow.remote`, and waits
+    /// if the queue is full; returns its length in bytes. To answer a datagram, send with the flow
+    /// that [`recv`](Self::recv) returned.
     ///
     /// Cancel-safe: the datagram is sent whole or not at all.
     ///
     /// # Errors
-    /// `InvalidInput`: longer than the MTU allows; `NetworkUnreachable`: no host can have one of the addresses;
-    /// `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: the datagram is longer than the MTU allows; `NetworkUnreachable`: one of the
+    /// addresses cannot belong to a host; `NotConnected` or `NetworkDown` once the stack has ended.
     pub async fn send(&self, data: &[u8], flow: FlowId) -> io::Result<usize> {
         self.0.once_there_is_room(|| self.0.try_send_from(data, &flow)).await
     }
 
-    /// Answers a datagram of `flow` with an ICMP error, Port Unreachable, as a host without a socket at `flow.local` would.
-    /// A connected socket of a Linux peer then fails with `ConnectionRefused`. Errors are limited in number by the stack.
+    /// Answers a datagram of `flow` with the ICMP error Port Unreachable, as a host without a
+    /// socket at `flow.local` would. A connected UDP socket of a Linux peer then fails with
+    /// `ConnectionRefused`. The stack limits the rate of ICMP errors.
     ///
     /// # Errors
-    /// `NetworkUnreachable`: no host can have one of the addresses; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `NetworkUnreachable`: one of the addresses cannot belong to a host; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
     pub fn refuse(&self, flow: FlowId) -> io::Result<()> {
         self.0.refuse(&flow)
     }

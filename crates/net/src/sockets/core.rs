@@ -16,41 +16,42 @@ use tracing::{debug, trace};
 use crate::shared::{self, End};
 use crate::wakers::{Direction, Wakers, Woken};
 
-/// Packets taken from the host, or from the device, before the lock is let go.
+/// The maximum number of packets taken from the host or the device at a time.
 pub(super) const BATCH: usize = 64;
-/// Bytes of packets taken from the host at a time: what comes meanwhile waits until they have left.
+/// The number of bytes after which no more packets are taken from the host until the device has
+/// accepted these.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// How long connections that nobody holds any more may take to end once the last handle is gone.
+/// How long connections may take to close after the last handle was dropped.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// What the lock guards.
+/// The state behind the lock.
 pub(super) struct Core {
     pub(super) host: Host,
-    /// Every socket that a handle exists for, and who waits for it.
+    /// Every socket that has a handle, and its waiting tasks.
     sockets: Wakers<SocketId, Kind>,
-    /// The driver is about to take what the host has to send.
+    /// The driver was notified, or is in a turn, and will take packets from the host.
     pub(super) kicked: bool,
-    /// The device takes nothing at the moment; the driver waits for it, and not for more packets.
+    /// The device is full: the driver waits for the device, not for more packets.
     pub(super) stalled: bool,
-    /// When the driver wakes without being asked.
+    /// When the driver wakes without being notified.
     pub(super) armed: Option<Instant>,
-    /// Nothing new is taken or opened; the streams that there are go on.
+    /// No socket can be opened and no connection accepted; existing streams continue.
     draining: bool,
-    /// Told when it drains and the last stream has gone.
+    /// Notified when the last stream is dropped while the stack drains.
     pub(super) idle: Arc<Notify>,
-    /// The stack is closing, and gives up at this time.
+    /// The stack is closing, until this time at most.
     pub(super) closing: Option<Instant>,
-    /// The driver has ended.
+    /// Why the driver has ended, if it has.
     pub(super) ended: Option<End>,
     pub(super) device: airtcp_device::Counters,
-    /// Who is shown what the host does.
+    /// The observer of the host.
     pub(super) watch: Option<Watch>,
-    /// Notified after each turn, for those who wait for room in the host's queue of datagrams.
+    /// Notified after each turn, for tasks that wait for room in the host's datagram queue.
     pub(super) drained: Arc<Notify>,
 }
 
-/// What a handle is of.
+/// The kind of socket that a handle refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Stream,
@@ -64,7 +65,7 @@ impl shared::Core for Core {
 
     fn settle_call(&mut self, now: Instant) -> bool {
         if !self.wants_turn() && !self.kicked {
-            // It may set a timer.
+            // The call may have made sockets ready or produced events.
             self.settle(now);
         }
         let kick = self.wants_turn();
@@ -72,7 +73,7 @@ impl shared::Core for Core {
         kick
     }
 
-    /// What was accepted is still delivered, within [`LINGER`].
+    /// Closes every socket; data already accepted for sending is delivered within [`LINGER`].
     fn abandon(&mut self, now: Instant) {
         self.close(now, LINGER);
     }
@@ -108,7 +109,7 @@ impl Core {
         }
     }
 
-    /// An error once sockets can do nothing any more.
+    /// Returns an error if the driver has ended.
     pub(super) fn alive(&self) -> io::Result<()> {
         match &self.ended {
             Some(end) => Err(end.error::<Self>()),
@@ -116,7 +117,7 @@ impl Core {
         }
     }
 
-    /// An error once no socket may be opened any more.
+    /// Returns an error if no socket can be opened any more.
     pub(super) fn open(&self) -> io::Result<()> {
         self.alive()?;
         if self.draining || self.closing.is_some() {
@@ -144,30 +145,31 @@ impl Core {
         }
     }
 
-    /// Whether a program still has a stream.
+    /// Whether a handle of a stream still exists.
     pub(super) fn has_streams(&self) -> bool {
         self.sockets.iter().any(|(_, &kind)| kind == Kind::Stream)
     }
 
-    /// Takes and opens nothing new from here on: the listeners are closed.
+    /// Stops accepting and opening connections: closes the listeners.
     pub(super) fn drain(&mut self, now: Instant) {
-        debug!(sockets = self.sockets.iter().count(), "the stack takes nothing new");
+        debug!(sockets = self.sockets.iter().count(), "stack draining: no new connections");
         self.draining = true;
         for (id, &kind) in self.sockets.iter() {
             if kind == Kind::Other {
-                // It refuses what is no listener.
+                // Fails for a UDP socket, which stays open.
                 let _ = self.host.tcp_close(now, id);
             }
         }
         self.sockets.wake_all();
     }
 
-    /// What tells any number of tasks that the readiness of a socket has changed.
+    /// Returns the [`Notify`] that signals changes of the readiness of a socket to any number of
+    /// tasks.
     pub(super) fn watchers(&mut self, id: SocketId) -> io::Result<Arc<Notify>> {
         self.sockets.watchers(id).ok_or_else(|| End::Shutdown.error::<Self>())
     }
 
-    /// Remembers that a task waits for a socket; an error if waiting would be in vain.
+    /// Registers a task that waits for a socket; returns an error if waiting is useless.
     pub(super) fn wait<T>(
         &mut self,
         id: SocketId,
@@ -184,11 +186,11 @@ impl Core {
         }
     }
 
-    /// Takes what the host has to tell: who is ready, and events.
+    /// Takes readiness changes and events from the host.
     pub(super) fn settle(&mut self, now: Instant) {
         self.host.settle(now);
         while let Some((id, readiness)) = self.host.poll_ready() {
-            // A connection that waits for its accept has nobody who waits.
+            // A connection in the accept queue has no handle, so no task waits for it.
             let ended = readiness.closed;
             let writable = readiness.writable || readiness.connected || ended;
             self.sockets.wake(id, readiness.readable || ended, writable);
@@ -201,13 +203,12 @@ impl Core {
         }
     }
 
-    /// Whether somebody was made ready and not woken yet.
+    /// Whether a task was made ready and has not been woken yet.
     pub(super) fn has_woken(&self) -> bool {
         self.sockets.has_woken()
     }
 
-    /// Takes packets from the host, as many as are given to the device at a time; whether it may
-    /// have more.
+    /// Takes packets from the host, at most a batch; returns whether the host may have more.
     pub(super) fn fill(&mut self, now: Instant, outbox: &mut VecDeque<Packet>) -> bool {
         let mut bytes = 0;
         while outbox.len() < BATCH && bytes < BATCH_BYTES {
@@ -225,7 +226,7 @@ impl Core {
         outbox.push_back(packet);
     }
 
-    /// Gives the host packets that arrived.
+    /// Passes received packets to the host.
     pub(super) fn arrive(&mut self, now: Instant, packets: &[Packet]) {
         if let Some(watch) = &self.watch {
             packets.iter().for_each(|packet| watch.packet(now, Crossing::In, packet));
@@ -233,7 +234,8 @@ impl Core {
         self.host.handle_packets(now, packets);
     }
 
-    /// Gives the host packets that a sibling handed on, and takes those that it hands on itself.
+    /// Passes the packets that the previous sibling forwarded to the host, and takes those to
+    /// forward.
     pub(super) fn exchange(&mut self, now: Instant, astray: &mut Vec<Astray>) {
         for packet in astray.drain(..) {
             self.host.on_astray(now, packet);
@@ -241,7 +243,7 @@ impl Core {
         astray.extend(std::iter::from_fn(|| self.host.poll_astray()));
     }
 
-    /// Whether the driver is to be asked for a turn.
+    /// Whether the driver must be woken for a turn.
     fn wants_turn(&self) -> bool {
         if self.kicked || self.ended.is_some() {
             return false;
@@ -253,16 +255,17 @@ impl Core {
         sooner || (self.host.has_to_send() && !self.stalled)
     }
 
-    /// Begins the end: nothing new, listeners and UDP sockets closed, a FIN on every connection.
+    /// Starts closing: no new sockets or connections, listeners and UDP sockets closed, a FIN on
+    /// every connection.
     pub(super) fn close(&mut self, now: Instant, patience: Duration) {
         let deadline = now + patience;
         if self.closing.is_some_and(|closing| closing <= deadline) || self.ended.is_some() {
             return;
         }
-        debug!(sockets = self.sockets.iter().count(), ?patience, "the stack is closing");
+        debug!(sockets = self.sockets.iter().count(), ?patience, "stack closing");
         self.closing = Some(deadline);
         for (id, &kind) in self.sockets.iter() {
-            // An error says that the socket has ended already.
+            // Fails if the socket has already ended.
             let _ = if kind == Kind::Stream {
                 self.host.tcp_shutdown(now, id)
             } else {
@@ -272,12 +275,12 @@ impl Core {
         self.sockets.wake_all();
     }
 
-    /// How much of the time that closing may take is left.
+    /// Returns the remaining time for closing.
     pub(super) fn time_to_close(&self, now: Instant) -> Duration {
         self.closing.map_or(Duration::ZERO, |end| end.since(now))
     }
 
-    /// Whether every byte and FIN has been acknowledged, as far as it will be.
+    /// Whether every byte and FIN that can be acknowledged has been.
     pub(super) fn is_quiet(&self) -> bool {
         let busy = |state| {
             matches!(
@@ -292,11 +295,11 @@ impl Core {
         !self.host.has_to_send() && !self.host.tcp_connections().any(|(_, s)| busy(s))
     }
 
-    /// Lets go of every connection: in order when all is `quiet`, with a RST otherwise.
+    /// Closes every remaining connection: gracefully if all are `quiet`, with a RST otherwise.
     pub(super) fn finish(&mut self, now: Instant, quiet: bool, outbox: &mut VecDeque<Packet>) {
         for (id, &kind) in self.sockets.iter() {
             if kind == Kind::Stream {
-                // An error says that the connection has ended already.
+                // Fails if the connection has already ended.
                 let _ =
                     if quiet { self.host.tcp_close(now, id) } else { self.host.tcp_abort(now, id) };
             }
@@ -304,7 +307,8 @@ impl Core {
         if !quiet {
             self.host.tcp_abort_all(now);
         }
-        // All of it, for there is no later: at most a RST or an ACK each, and what cwnd lets go.
+        // Takes all packets, because no turn follows: at most a RST or an ACK for each connection,
+        // and the data that cwnd allows.
         while let Some((_, packet)) = self.host.poll_transmit(now) {
             self.push(now, packet, outbox);
         }

@@ -18,36 +18,37 @@ use super::siblings::Sibling;
 use crate::shared::{self, End, Shared};
 use crate::task::{self, Next, Work};
 
-/// Turns that others have before what is to leave is taken: who accepts a connection, and the task that then begins with it.
+/// How often the driver yields before it transmits: once for the task that accepts a connection,
+/// once for the task that it spawns.
 const ROUNDS: u32 = 2;
 
-/// Owns the device, and drives the host behind [`Shared`] until one of them ends.
+/// Owns the device, and drives the host behind [`Shared`] until the device or the stack ends.
 #[derive(Debug)]
 pub(super) struct Driver<D> {
     shared: Arc<Shared<Core>>,
     device: D,
     inbox: Vec<Packet>,
-    /// What the device is to send, at most [`BATCH`]; more waits in the host.
+    /// Packets for the device, at most [`BATCH`]; further ones wait in the host.
     outbox: VecDeque<Packet>,
-    /// Packets that have left, whose memory the host uses again.
+    /// Sent packets, whose memory the host reuses.
     spent: Vec<Packet>,
-    /// Its place among the stacks of a device with several queues.
+    /// The stack's position among the stacks of a device with several queues.
     sibling: Option<Sibling>,
     /// Notified after each turn.
     drained: Arc<Notify>,
-    /// Packets from the sibling before, and then those for the next one.
+    /// Packets from the previous sibling; then those for the next one.
     astray: Vec<Astray>,
-    /// The runtime has one thread: whoever is made ready works only once this task waits.
+    /// The runtime has one thread: tasks that a turn makes ready run only while this task waits.
     is_alone: bool,
 }
 
-/// What the host gave to be sent, and what follows.
+/// The result of taking packets from the host.
 struct Taken {
     closing: Closing,
-    /// There is more to send than was taken.
+    /// The host has more to send.
     more: bool,
     armed: Option<Instant>,
-    /// A task was woken that has not worked since.
+    /// A task was woken and has not run since.
     woke: bool,
 }
 
@@ -71,26 +72,28 @@ impl<D: Device> Driver<D> {
     async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
-            // Every socket and `closed` have it as their error, which is reported where it is handled.
+            // Every socket and `closed` return this error; the code that handles it reports it.
             End::Gone(why) => {
-                debug!(device = self.device.name(), why, "the device is gone; the stack ends");
+                debug!(device = self.device.name(), why, "stack ended: device gone");
             }
             End::Shutdown | End::Dropped => {
-                debug!(device = self.device.name(), "the stack has ended");
+                debug!(device = self.device.name(), "stack ended");
             }
         }
         let Self { shared, device, sibling, .. } = self;
         if let (Some(sibling), End::Shutdown) = (sibling, &end) {
             sibling.leave(shared.look(|core, now| core.time_to_close(now))).await;
         }
-        // The device goes before anyone hears of the end: its interface is gone when `shutdown` is.
+        // The device is dropped first, so that its interface no longer exists when `shutdown`
+        // returns.
         drop(device);
         shared.end(end);
     }
 
-    /// The first half of a turn, and mostly the second one at once. Nothing, if that is to wait
-    /// until those have worked who were made ready: an ACK can leave with the answer then. It waits
-    /// neither where they work at the same time, nor with what is due or what others want to hear.
+    /// Does the first half of a turn, and usually the second half at once. Returns `None` if the
+    /// second half should wait until the tasks that were made ready have run, so that an ACK can
+    /// leave with the response. It does not wait if those tasks run in parallel, if a timer was
+    /// due, or if the host has much to send.
     fn take_in(&mut self) -> Option<Taken> {
         let Self { shared, device, inbox, outbox, spent, sibling, astray, is_alone, .. } = self;
         device.reclaim(spent);
@@ -124,7 +127,7 @@ impl<D: Device> Driver<D> {
 impl<D: Device> Work for Driver<D> {
     type End = End;
 
-    /// Tasks that a batch made ready may run before what is to leave is taken.
+    /// Tasks that a batch made ready may run before packets are taken from the host.
     async fn turn(&mut self) -> Result<Next, End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
         let arrived = self.inbox.len();
@@ -147,12 +150,12 @@ impl<D: Device> Work for Driver<D> {
             Closing::OnceSent if self.outbox.is_empty() => return Err(End::Shutdown),
             Closing::OnceSent | Closing::No => {}
         }
-        // If the device is full, it decides when there is more to do.
+        // If the device is full, its readiness decides when the driver continues.
         let again = taken.more && self.outbox.is_empty();
         if taken.woke && (again || arrived == BATCH) {
-            // Who was woken works while the bytes are in the cache, and reads before the buffer
-            // grows: without this a device that is always ready keeps a runtime of one thread
-            // to itself for thousands of packets. While this task waits, they work anyway.
+            // Woken tasks run while the data is in the cache, and read before the receive buffer
+            // grows. Without this, a device that is always ready would occupy a single-threaded
+            // runtime for thousands of packets. If this task waits, they run anyway.
             tokio::task::yield_now().await;
         } else {
             tokio::task::coop::consume_budget().await;
@@ -164,7 +167,7 @@ impl<D: Device> Work for Driver<D> {
         tokio::select! {
             biased;
             ready = self.device.readable() => ready?,
-            // Waited for only while the last `try_send` left something over.
+            // Needed only while the last `try_send` left packets behind.
             ready = self.device.writable(), if !self.outbox.is_empty() => ready?,
             () = self.shared.driver.notified() => {}
             astray = next_astray(self.sibling.as_mut()) => self.astray.push(astray),
@@ -173,7 +176,8 @@ impl<D: Device> Work for Driver<D> {
     }
 }
 
-/// The second half of a turn, under the lock: takes what the host gives, if the device has taken what it was given before.
+/// The second half of a turn, under the lock: takes packets from the host, if the device has
+/// accepted all earlier ones.
 fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Taken {
     core.kicked = false;
     core.stalled = !outbox.is_empty();
@@ -184,9 +188,10 @@ fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Tak
     Taken { closing, more, armed: core.armed, woke: core.has_woken() }
 }
 
-/// Lets the tasks of a runtime of one thread go first that are ready now, and those that they make ready. After `yield_now`
-/// the runtime would ask the kernel for events as well, before this task goes on: a twentieth of a ping-pong. Its root
-/// future is not one of them, nor is who waits in `yield_now`.
+/// Lets the tasks run that are ready now, and those that they make ready, on a single-threaded
+/// runtime. `yield_now` would also make the runtime poll the kernel for events before this task
+/// continues, which costs a twentieth of a ping-pong. The runtime's root future is not among these
+/// tasks, nor are tasks that wait in `yield_now`.
 async fn after_others() {
     let mut rounds = 0;
     poll_fn(|context| {
@@ -200,7 +205,7 @@ async fn after_others() {
     .await;
 }
 
-/// What the sibling before hands on; never anything, where there is none.
+/// Waits for a packet from the previous sibling; pending forever if there is no sibling.
 async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
     match sibling {
         Some(sibling) => sibling.recv().await,
@@ -208,25 +213,25 @@ async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
     }
 }
 
-/// When the driver is to wake if nothing else wakes it.
+/// Returns when the driver must wake without another event.
 fn next_wake(core: &Core, now: Instant) -> Option<Instant> {
     let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min();
     if core.stalled {
-        // What is due cannot leave, and stays due: once in a millisecond will do.
+        // Packets that are due cannot leave and stay due: checking once a millisecond is enough.
         return deadline.map(|deadline| deadline.max(now + Duration::from_millis(1)));
     }
-    // A deadline that moves away, or goes with its connection, is met early, which costs less than
-    // moving the timer with every ACK and every connection.
+    // A deadline that moves later, or ends with its connection, is kept: an early wake-up costs
+    // less than resetting the timer for every ACK and every connection.
     core.armed.into_iter().filter(|&armed| armed > now).chain(deadline).min()
 }
 
-/// Whether a turn is the last one.
+/// Whether the current turn is the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Closing {
     No,
-    /// Yes, if the device takes all that is left.
+    /// Yes, once the device has accepted all remaining packets.
     OnceSent,
-    /// Yes: the time is over.
+    /// Yes, at once: the time for closing is over.
     Now,
 }
 
@@ -236,7 +241,7 @@ fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Clos
     if !quiet && now < deadline {
         return Closing::No;
     }
-    debug!(in_order = quiet, "letting go of all connections");
+    debug!(in_order = quiet, "closing remaining connections");
     core.finish(now, quiet, outbox);
     if now < deadline { Closing::OnceSent } else { Closing::Now }
 }

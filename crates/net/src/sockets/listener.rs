@@ -1,4 +1,4 @@
-//! A listening socket.
+//! A listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::stack::Handle;
 use super::stream::TcpStream;
 use crate::wakers::Direction;
 
-/// Accepts connections; made by [`Stack::listen`](super::Stack::listen) or
+/// A listener for TCP connections; created by [`Stack::listen`](super::Stack::listen) or
 /// [`TcpSocket::listen`](super::TcpSocket::listen).
 ///
 /// Dropping it resets the connections that were not accepted; accepted ones continue.
@@ -42,7 +42,8 @@ impl TcpListener {
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a connection that comes in between is heard.
+            // Registered before the check, so that a connection between check and wait is not
+            // missed.
             let notified = self.notify.notified();
             let accepted = self.handle.shared().with(|core, now| self.take(core, now))?;
             if let Some(accepted) = accepted {
@@ -69,7 +70,7 @@ impl TcpListener {
         accepted.map_ok(|accepted| self.stream(accepted))
     }
 
-    /// Takes the next connection, if one waits.
+    /// Takes the next connection from the queue, if there is one.
     fn take(&self, core: &mut Core, now: Instant) -> io::Result<Option<(SocketId, SocketAddr)>> {
         match core.host.tcp_accept(now, self.id) {
             Ok(Some((id, remote))) => {
@@ -82,9 +83,10 @@ impl TcpListener {
         }
     }
 
-    /// No await may come between the host's letting go of a connection and its being a stream.
+    /// Makes the stream of a connection. There must be no await between taking the connection from
+    /// the host and making its stream, or cancelling would lose the connection.
     fn stream(&self, (id, remote): (SocketId, SocketAddr)) -> (TcpStream, SocketAddr) {
-        debug!(%remote, "accepted");
+        debug!(%remote, "connection accepted");
         (TcpStream::new(self.handle.clone(), id), remote)
     }
 
@@ -101,7 +103,7 @@ impl Drop for TcpListener {
     fn drop(&mut self) {
         self.handle.shared().with(|core, now| {
             core.remove(self.id);
-            // An error says that a shutdown closed it before.
+            // Fails if a shutdown has already closed the listener.
             let _ = core.host.tcp_close(now, self.id);
         });
     }

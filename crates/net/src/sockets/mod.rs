@@ -1,4 +1,4 @@
-//! Sockets for tokio: the shell around the pure stack.
+//! tokio sockets for TCP and UDP on the state machine of the stack.
 
 mod any;
 mod core;

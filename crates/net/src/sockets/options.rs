@@ -1,4 +1,4 @@
-//! Socket options of an open connection.
+//! Socket options of a live connection.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -28,8 +28,9 @@ impl TcpStream {
         self.ask(Connection::nodelay)
     }
 
-    /// Sends only full segments from now on (`TCP_CORK`), or, with `false`, sends the data that was held back. A shutdown
-    /// sends that data, too, and so does a time-out of 200 ms or more while nothing is in flight.
+    /// Enables or disables `TCP_CORK`. While it is on, only full segments are sent; disabling it
+    /// sends the data that was held back. A shutdown sends that data, too, and so does a time-out
+    /// of at least 200 ms while nothing is in flight.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -45,8 +46,9 @@ impl TcpStream {
         self.ask(Connection::cork)
     }
 
-    /// Sends ACKs at once from now on, including those that are delayed (`TCP_QUICKACK`), or, with `false`, delays ACKs. As
-    /// in Linux this does not last: after 16 ACKs the usual rules apply again.
+    /// Enables or disables quick ACKs (`TCP_QUICKACK`). With `true`, ACKs are sent at once,
+    /// including those already delayed; with `false`, ACKs are delayed. As in Linux, the setting
+    /// does not last: after 16 ACKs the usual rules apply again.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -54,7 +56,7 @@ impl TcpStream {
         self.set(SocketOption::QuickAck(on))
     }
 
-    /// Whether quick ACKs are on: ACKs do not wait for data to be piggybacked on.
+    /// Whether quick ACKs are on, that is, ACKs are not delayed to be sent with data.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -62,8 +64,8 @@ impl TcpStream {
         self.ask(Connection::quick_ack)
     }
 
-    /// Sets the number of unsent bytes at which a writer waits (`TCP_NOTSENT_LOWAT`). With `None`, the default, only the
-    /// send buffer limits it.
+    /// Sets the amount of unsent data (bytes) above which the stream is not writable
+    /// (`TCP_NOTSENT_LOWAT`). With `None`, the default, only the send buffer limits writing.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -75,7 +77,7 @@ impl TcpStream {
     /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
-    /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
+    /// `InvalidInput`: `ttl` is out of range; `NotConnected`: the stack has ended.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = hop_limit(ttl)?;
         self.set(SocketOption::HopLimit(hop_limit))
@@ -89,8 +91,8 @@ impl TcpStream {
         self.ask(Connection::hop_limit).map(u32::from)
     }
 
-    /// Sets keep-alive: a silent peer is probed. If it does not answer, reading and writing return `TimedOut`.
-    /// `None`, the default, sends no probes.
+    /// Sets keep-alive: the stack probes a silent peer. If the peer does not answer, reading and
+    /// writing return `TimedOut`. With `None`, the default, no probes are sent.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -98,9 +100,9 @@ impl TcpStream {
         self.set(SocketOption::KeepAlive(settings))
     }
 
-    /// Sets how long closing may take after the stream is dropped: data that the peer has not acknowledged by then
-    /// is discarded, and a RST is sent. With `None`, the default, only retransmission time-outs limit it. The drop
-    /// itself does not wait.
+    /// Sets how long closing may take after the stream is dropped: data that the peer has not
+    /// acknowledged by then is discarded, and a RST is sent. With `None`, the default, only
+    /// retransmission time-outs limit it. The drop itself does not wait.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -124,9 +126,10 @@ impl TcpStream {
         self.ask(Connection::linger)
     }
 
-    /// Sets the user time-out (RFC 5482): how long data may stay unacknowledged, a keep-alive unanswered, or the peer's
-    /// window closed. Reading and writing then return `TimedOut`. With `None`, the default, the usual number of
-    /// retransmission time-outs ends the connection.
+    /// Sets the user time-out (RFC 5482): the longest time for which data may stay unacknowledged,
+    /// keep-alive probes unanswered, or the peer's window closed. After it, reading and writing
+    /// return `TimedOut`. With `None`, the default, the connection ends after the usual number of
+    /// retransmission time-outs.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -134,12 +137,13 @@ impl TcpStream {
         self.set(SocketOption::UserTimeout(limit))
     }
 
-    /// Replaces the strategies of the connection, at any time. The scoreboard, the round-trip times and the
-    /// window are kept.
+    /// Replaces the strategies of the connection, at any time. The scoreboard, the RTT estimates
+    /// and the window are kept.
     ///
     /// # Errors
-    /// `Unsupported`: they need an option that was not negotiated; the old ones stay. `BrokenPipe`: the
-    /// stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that ended the connection.
+    /// `Unsupported`: the strategies need an option that was not negotiated; the current ones stay.
+    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the
+    /// error that ended the connection.
     pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
         self.set(SocketOption::Combination(combination.clone()))
     }
@@ -147,24 +151,25 @@ impl TcpStream {
     /// The strategies in use.
     ///
     /// # Errors
-    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the error that
-    /// ended the connection.
+    /// `BrokenPipe`: the stream was shut down. `NotConnected`: the stack has ended. Otherwise the
+    /// error that ended the connection.
     pub fn combination(&self) -> io::Result<Combination> {
         self.ask(|tcp| tcp.combination().cloned())?.map_err(io::Error::from)
     }
 
-    /// Replaces the loss detection by the one of this name, such as `rack`. The other strategies keep their
-    /// names, and start from their initial state.
+    /// Replaces the loss detection by the one named `name`, such as `rack`. The other strategies
+    /// stay selected and start from their initial state.
     ///
     /// # Errors
-    /// `InvalidInput`: there is no such name; the message lists the names. Otherwise as
+    /// `InvalidInput`: the name is unknown; the message lists the names. Otherwise as
     /// [`set_combination`](Self::set_combination).
     pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// Replaces the congestion control by the one of this name, such as `cubic`; as
-    /// [`set_detection`](Self::set_detection). This also removes the judge of the default, if the control is another.
+    /// Replaces the congestion control by the one named `name`, such as `cubic`, like
+    /// [`set_detection`](Self::set_detection). If control and judge are the defaults, selecting
+    /// another control also removes the default judge.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -172,8 +177,8 @@ impl TcpStream {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// Replaces the judges by those of these names, such as `hack+dcr:timer`; an empty name removes all. As
-    /// [`set_detection`](Self::set_detection).
+    /// Replaces the judges by those in `names`, such as `hack+dcr:timer`, like
+    /// [`set_detection`](Self::set_detection). An empty `names` removes all judges.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -181,7 +186,8 @@ impl TcpStream {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }
 
-    /// The error that ended the connection; returned once. Reading and writing return it each time.
+    /// Takes the error that ended the connection: it is returned once, whereas reading and writing
+    /// return it each time.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

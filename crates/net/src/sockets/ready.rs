@@ -1,4 +1,4 @@
-//! Readiness of a stream, and non-blocking calls.
+//! Readiness of streams, and non-blocking calls.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
@@ -13,12 +13,12 @@ use super::stream::{Inner, TcpStream, found};
 use crate::wakers::Direction;
 
 impl Inner {
-    /// Waits until one of the things asked for is so. Any number of tasks may wait.
+    /// Waits until the stream is ready in one of the requested ways. Any number of tasks may wait.
     pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         coop::consume_budget().await;
         let watchers = self.shared().with(|core, _| core.watchers(self.id))?;
         loop {
-            // Before the look, so that a change in between is heard.
+            // Registered before the check, so that a change between check and wait is not missed.
             let changed = watchers.notified();
             let ready = self.shared().look(|core, _| {
                 let ready = readiness(core, self.id)? & asked_for(interest);
@@ -74,7 +74,7 @@ impl Inner {
                         }
                     }
                     Ok(None) => break,
-                    // An error is told by the next call, if this one has something to give.
+                    // If this call has read data, the next call returns the error.
                     Err(_) if read.is_some() => break,
                     Err(error) => return Err(error),
                 }
@@ -93,7 +93,7 @@ impl Inner {
     pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             self.ready(Interest::READABLE).await?;
-            // Somebody else may have read it meanwhile.
+            // Another task may have read the data meanwhile.
             if let Some(seen) = self.shared().look(|core, _| self.look_at(core, buf))? {
                 return Ok(seen);
             }
@@ -118,15 +118,15 @@ impl Inner {
         })
     }
 
-    /// Copies what could be read, `None` if there is nothing.
+    /// Copies the available data without removing it; `None` if there is none.
     fn look_at(&self, core: &Core, buf: &mut [u8]) -> io::Result<Option<usize>> {
         found(core, core.host.tcp(self.id).and_then(|tcp| Ok(tcp.peek(buf)?)))
     }
 }
 
 impl TcpStream {
-    /// Polls for what [`readable`](Self::readable) waits for. Of the tasks that poll to read or to peek
-    /// the last one is woken.
+    /// Polls [`readable`](Self::readable). Only the last task that polls to read or to peek is
+    /// woken.
     ///
     /// # Errors
     /// As [`readable`](Self::readable).
@@ -134,8 +134,7 @@ impl TcpStream {
         self.0.poll_ready(context, Direction::Read)
     }
 
-    /// Polls for what [`writable`](Self::writable) waits for. Of the tasks that poll to write the last
-    /// one is woken.
+    /// Polls [`writable`](Self::writable). Only the last task that polls to write is woken.
     ///
     /// # Errors
     /// As [`writable`](Self::writable).
@@ -144,8 +143,8 @@ impl TcpStream {
     }
 }
 
-/// Polls within the task's budget, as tokio's sockets do: a task that never has to wait lets others work
-/// now and then, the driver above all.
+/// Polls within the task's cooperative budget, as tokio's sockets do: a task whose calls are always
+/// ready yields now and then to other tasks, above all to the driver.
 pub(super) fn in_turn<T>(
     context: &mut Context<'_>,
     poll: impl FnOnce(&Context<'_>) -> Poll<T>,
@@ -158,7 +157,7 @@ pub(super) fn in_turn<T>(
     polled
 }
 
-/// All that a stream is ready for, as epoll would tell it.
+/// Returns the full readiness of a stream, as epoll would report it.
 fn readiness(core: &Core, id: SocketId) -> io::Result<Ready> {
     let gone = |error: HostError| core.alive().err().unwrap_or_else(|| error.into());
     let known = core.host.readiness(id).map_err(gone)?;
@@ -183,7 +182,7 @@ fn readiness(core: &Core, id: SocketId) -> io::Result<Ready> {
     Ok(ready)
 }
 
-/// What answers an interest.
+/// Returns the readiness that satisfies an interest.
 pub(super) fn asked_for(interest: Interest) -> Ready {
     let mut mask = Ready::EMPTY;
     for (asked, what) in [
@@ -198,7 +197,7 @@ pub(super) fn asked_for(interest: Interest) -> Ready {
     mask
 }
 
-/// `WouldBlock` for what has to wait, or why waiting would be in vain.
+/// Returns `WouldBlock` for an operation that has to wait, or the reason why waiting is useless.
 pub(super) fn or_would_block<T>(core: &Core, done: Option<T>) -> io::Result<T> {
     match done {
         Some(done) => Ok(done),
@@ -206,11 +205,12 @@ pub(super) fn or_would_block<T>(core: &Core, done: Option<T>) -> io::Result<T> {
     }
 }
 
-/// The calls of what reads.
+/// The methods of types that read.
 macro_rules! reads {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until the stream is readable: data, the end of the stream, or an error.
+            /// Waits until the stream is readable: it has data, its end was reached, or a read
+            /// returns an error.
             ///
             /// Cancel-safe; any number of tasks may wait at once, also while another one reads.
             ///
@@ -221,11 +221,11 @@ macro_rules! reads {
                 $inner.ready(tokio::io::Interest::READABLE).await.map(drop)
             }
 
-            /// Waits for data and moves at most 64 KiB of it into `chunk`, without a copy; returns the number of bytes, 0 after
-            /// the peer's FIN.
+            /// Waits for data and moves at most 64 KiB of it into `chunk`, without a copy; returns
+            /// the number of bytes, 0 after the peer's FIN.
             ///
-            /// `chunk` keeps its content until more data or the FIN arrives. Its memory is used again, so use one chunk for all
-            /// reads of a loop. Cancel-safe.
+            /// `chunk` keeps its content until more data or the FIN arrives. Its memory is reused,
+            /// so use one chunk for all reads of a loop. Cancel-safe.
             ///
             /// ```
             /// # async fn count(mut stream: airtcp_net::TcpStream) -> std::io::Result<usize> {
@@ -244,7 +244,8 @@ macro_rules! reads {
                 std::future::poll_fn(|context| self.poll_read_chunk(context, chunk)).await
             }
 
-            /// Polls [`read_chunk`](Self::read_chunk). Only the last task that polls to read or to peek is woken.
+            /// Polls [`read_chunk`](Self::read_chunk). Only the last task that polls to read or to
+            /// peek is woken.
             ///
             /// # Errors
             /// As [`read_chunk`](Self::read_chunk).
@@ -257,8 +258,8 @@ macro_rules! reads {
                 $inner.poll_read_chunk(context, chunk)
             }
 
-            /// Reads the available data into `buf`, without waiting; returns the number of bytes, 0 after
-            /// the peer's FIN.
+            /// Reads the available data into `buf`, without waiting; returns the number of bytes, 0
+            /// after the peer's FIN.
             ///
             /// # Errors
             /// `WouldBlock`: no data is available; otherwise as with reading.
@@ -267,7 +268,7 @@ macro_rules! reads {
                 $inner.try_read(buf)
             }
 
-            /// As [`try_read`](Self::try_read), into several buffers.
+            /// Like [`try_read`](Self::try_read), into several buffers.
             ///
             /// # Errors
             /// As [`try_read`](Self::try_read).
@@ -279,8 +280,8 @@ macro_rules! reads {
                 $inner.try_read_vectored(bufs)
             }
 
-            /// Waits for data and copies it into `buf`, without removing it; returns the number of bytes,
-            /// 0 after the peer's FIN.
+            /// Waits for data and copies it into `buf`, without removing it; returns the number of
+            /// bytes, 0 after the peer's FIN.
             ///
             /// Cancel-safe.
             ///
@@ -291,7 +292,8 @@ macro_rules! reads {
                 $inner.peek(buf).await
             }
 
-            /// Polls [`peek`](Self::peek). Only the last task that polls to read or to peek is woken.
+            /// Polls [`peek`](Self::peek). Only the last task that polls to read or to peek is
+            /// woken.
             ///
             /// # Errors
             /// As [`peek`](Self::peek).
@@ -307,12 +309,11 @@ macro_rules! reads {
     };
 }
 
-/// The calls of what writes.
+/// The methods of types that write.
 macro_rules! writes {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until the stream is writable; the next write returns an error or the end of the
-            /// connection.
+            /// Waits until the stream is writable: it accepts data, or a write returns an error.
             ///
             /// Cancel-safe; any number of tasks may wait at once, also while another one writes.
             ///
@@ -323,12 +324,12 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
-            /// Waits until there is room, and moves as much of `chunk` as fits into the send buffer, without a
-            /// copy; returns the number of bytes, and removes them from `chunk`.
+            /// Waits for room and moves as much of `chunk` as fits into the send buffer, without a
+            /// copy; removes these bytes from `chunk` and returns their number.
             ///
-            /// The memory behind `chunk` is kept until the peer has acknowledged the data; memory limits count only the
-            /// bytes written. Chunks of less than 4 KiB are copied, and a device without offload copies each packet.
-            /// Cancel-safe.
+            /// The memory behind `chunk` is kept until the peer has acknowledged the data; memory
+            /// limits count only the bytes written. Chunks below 4 KiB are copied, and a device
+            /// without offload copies each packet. Cancel-safe.
             ///
             /// ```
             /// # async fn send(mut stream: airtcp_net::TcpStream) -> std::io::Result<()> {
@@ -347,7 +348,8 @@ macro_rules! writes {
                 std::future::poll_fn(|context| self.poll_write_chunk(context, chunk)).await
             }
 
-            /// Polls [`write_chunk`](Self::write_chunk). Only the last task that polls to write is woken.
+            /// Polls [`write_chunk`](Self::write_chunk). Only the last task that polls to write is
+            /// woken.
             ///
             /// # Errors
             /// As [`write_chunk`](Self::write_chunk).
@@ -369,7 +371,7 @@ macro_rules! writes {
                 $inner.try_write(&[IoSlice::new(buf)])
             }
 
-            /// As [`try_write`](Self::try_write), from several buffers.
+            /// Like [`try_write`](Self::try_write), from several buffers.
             ///
             /// # Errors
             /// As [`try_write`](Self::try_write).
@@ -381,13 +383,14 @@ macro_rules! writes {
     };
 }
 
-/// The questions that anything can be asked.
+/// The methods of types in either direction.
 macro_rules! both {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until the socket is ready in one of the requested ways; returns its readiness.
+            /// Waits until the stream is ready in one of the requested ways; returns its readiness.
             ///
-            /// There is no false readiness, unless another task reads or writes first. Cancel-safe.
+            /// The readiness is never false, unless another task reads or writes first.
+            /// Cancel-safe.
             ///
             /// # Errors
             /// `NotConnected` or `NetworkDown`: the stack has ended.
@@ -417,7 +420,7 @@ macro_rules! both {
                 $inner.peer_addr()
             }
 
-            /// The state of the connection, in the tokens of `ss -ti`.
+            /// A snapshot of the connection, with the fields of `ss -ti`.
             ///
             /// # Errors
             /// `NotConnected`: the stack has ended.

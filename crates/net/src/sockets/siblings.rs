@@ -1,4 +1,5 @@
-//! Stacks on the queues of one device: shared state, and forwarding of packets that reached the wrong queue.
+//! Stacks on the queues of one device: shared state, and forwarding of packets that arrive on the
+//! wrong queue.
 
 use std::fmt;
 use std::io;
@@ -11,18 +12,21 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::sync::{mpsc, watch};
 
-/// The maximum number of packets that wait for one stack. Normal traffic has few of them, and each may hold a buffer of the
-/// device.
+/// The maximum number of packets that wait for one stack. Normal traffic has few such packets, and
+/// each may hold a buffer of the device.
 const ROOM: usize = 256;
 
-/// The position of a stack among siblings with the same addresses, each on its own queue of one device.
+/// The position of a stack among siblings with the same addresses, each on its own queue of one
+/// device.
 ///
-/// Siblings share a clock and a secret. They share no state on the path of a packet. A stack passes a packet of a flow that
-/// it does not know to the next stack, at most once round; the last one answers it. At most 256 packets wait for each
-/// stack; further ones are dropped and counted (`IpExtHandOverDrops`).
+/// Siblings share a clock and a secret, but no state on the path of a packet. A stack forwards a
+/// packet of a flow that it does not know to the next stack, at most once round the siblings; the
+/// last one answers it. At most 256 packets wait for each stack; further ones are dropped and
+/// counted (`IpExtHandOverDrops`).
 ///
-/// The kernel distributes flows over the queues, so all siblings must have the same listeners. A stack can also open
-/// connections: the SYN-ACK, or a packet after an idle time, may reach a sibling, which passes it on.
+/// The kernel distributes flows over the queues, so all siblings must have the same listeners. A
+/// stack can also open connections: the SYN-ACK, or a packet after an idle time, may reach a
+/// sibling, which passes it on.
 ///
 /// ```
 /// use airtcp_device::{Clock, Tun, TunFile, TunOptions};
@@ -78,7 +82,7 @@ impl fmt::Debug for Sibling {
 }
 
 impl Sibling {
-    /// Positions for `count` stacks, in the order in which packets are forwarded.
+    /// Creates the positions of `count` stacks, in the order in which packets are forwarded.
     ///
     /// # Errors
     /// The operating system's source of random numbers fails.
@@ -110,7 +114,7 @@ impl Sibling {
         self.clock
     }
 
-    /// Takes packets that other stacks passed to this one, until `into` has `most`.
+    /// Takes packets forwarded by the previous stack, until `into` holds `most`.
     pub(super) fn try_recv(&mut self, into: &mut Vec<Astray>, most: usize) {
         while into.len() < most
             && let Ok(astray) = self.inbox.try_recv()
@@ -119,39 +123,41 @@ impl Sibling {
         }
     }
 
-    /// Waits for the next packet that another stack passes to this one.
+    /// Waits for the next packet that the previous stack forwards.
     pub(super) async fn recv(&mut self) -> Astray {
         match self.inbox.recv().await {
             Some(astray) => astray,
-            // All stacks that could pass a packet on have ended.
+            // All stacks that could forward a packet have ended.
             None => std::future::pending().await,
         }
     }
 
-    /// Passes packets to the next stack; returns the number of packets that were dropped.
+    /// Forwards packets to the next stack; returns the number of dropped packets.
     pub(super) fn send(&self, packets: impl Iterator<Item = Astray>) -> u64 {
         packets.filter_map(|astray| self.next.try_send(astray).err()).count() as u64
     }
 
-    /// Ends this stack's part and waits for the siblings, at most twice `patience`, because a sibling may need that long to
-    /// close its connections. Packets that other stacks pass on meanwhile are relayed.
+    /// Signs off and waits for the siblings, for at most twice `patience`, because a sibling may
+    /// need that long to close its connections. Meanwhile this stack relays packets that others
+    /// forward.
     ///
-    /// The queue stays open while it waits: the kernel moves the flows of a closed queue to the other queues, whose stacks
-    /// do not know them.
+    /// The queue stays open while it waits: the kernel moves the flows of a closed queue to the
+    /// other queues, whose stacks do not know them.
     pub(super) async fn leave(self, patience: Duration) {
         let Self { going, mut inbox, next, .. } = self;
         let mut others = going.0.subscribe();
         drop(going);
         let relay = async {
             while let Some(astray) = inbox.recv().await {
-                // A full or ended stack loses the packet; its sender retransmits it.
+                // If the next stack is full or has ended, the packet is lost; its sender
+                // retransmits it.
                 astray.passed().map(|astray| next.try_send(astray));
             }
-            // All stacks that could pass a packet on have ended.
+            // All stacks that could forward a packet have ended.
             std::future::pending().await
         };
         let ended = async {
-            // An error means that all have ended, too.
+            // An error means that all siblings have ended.
             let _ = others.wait_for(|going| *going == 0).await;
         };
         let first = async {
@@ -160,7 +166,7 @@ impl Sibling {
                 () = ended => {}
             }
         };
-        // The caller goes on in the same way after a time-out.
+        // After a time-out the caller continues in the same way.
         let _ = tokio::time::timeout(patience * 2, first).await;
     }
 }

@@ -15,15 +15,15 @@ use super::listener::TcpListener;
 use super::stack::Handle;
 use super::stream::TcpStream;
 
-/// No buffer is bounded by less, so that data moves at all; Linux's bounds are about as large.
+/// The minimum size of a buffer, so that data can flow; Linux's minimum is similar.
 const LEAST_BUFFER: u32 = 2048;
 
-/// A TCP socket that is set up before it connects or listens; made by
+/// A TCP socket to configure before it connects or listens; created by
 /// [`Stack::tcp_socket`](super::Stack::tcp_socket).
 ///
-/// It starts with the connection settings of the host. Accepted connections inherit the settings of the
-/// listening socket. The calls are those of tokio's `TcpSocket`. Binding works as with `SO_REUSEADDR`:
-/// connections that use the address, in TIME-WAIT or not, do not prevent it.
+/// It starts with the connection settings of the host. Accepted connections inherit the settings of
+/// the listening socket. The methods are those of tokio's `TcpSocket`. Binding works as with
+/// `SO_REUSEADDR`: connections that use the address, in TIME-WAIT or not, do not prevent it.
 ///
 /// ```
 /// # use airtcp_device::memory;
@@ -71,7 +71,7 @@ impl TcpSocket {
     /// Sets the maximum size of the send buffer (bytes), at least 2,048.
     ///
     /// # Errors
-    /// None; the result is for the sake of tokio's signature, as below.
+    /// None; the methods below return a `Result` to match tokio's signatures.
     pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
         self.set(|config| config.send_buffer = buffer(size))
     }
@@ -84,8 +84,8 @@ impl TcpSocket {
         Ok(u32::try_from(self.settings().config.send_buffer.0).unwrap_or(u32::MAX))
     }
 
-    /// The most the receive buffer grows to (bytes), from which the window scale follows; less than 2,048
-    /// counts as that.
+    /// Sets the maximum size of the receive buffer (bytes), at least 2,048. The window scale
+    /// follows from it.
     ///
     /// # Errors
     /// None.
@@ -141,9 +141,10 @@ impl TcpSocket {
         self.set(|config| config.keep_alive = settings)
     }
 
-    /// Has a listener keep connections back until they bring data or a FIN, but no longer than `time` and what is left to the
-    /// next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, and zero do not. Data out of order is enough,
-    /// as with Linux: there need not be anything to read yet.
+    /// Sets deferred accept (`TCP_DEFER_ACCEPT`): the listener holds a connection until data or a
+    /// FIN arrives, or until the first SYN-ACK time-out after `time`. With `None`, the default, or
+    /// zero it does not hold connections. As in Linux, data out of order is enough, so there may be
+    /// nothing to read yet.
     ///
     /// # Errors
     /// None.
@@ -162,7 +163,7 @@ impl TcpSocket {
     /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
-    /// `InvalidInput`: another number.
+    /// `InvalidInput`: `ttl` is out of range.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = hop_limit(ttl)?;
         self.set(|config| config.hop_limit = hop_limit)
@@ -176,7 +177,7 @@ impl TcpSocket {
         Ok(self.settings().config.hop_limit.into())
     }
 
-    /// The strategies of the sender.
+    /// Sets the strategies of the sender.
     ///
     /// # Errors
     /// None.
@@ -189,16 +190,16 @@ impl TcpSocket {
         self.settings().config.sender.combination.clone()
     }
 
-    /// Sets the loss detection by its name, such as `rack`. The other strategies stay.
+    /// Sets the loss detection by name, such as `rack`. The other strategies stay.
     ///
     /// # Errors
-    /// `InvalidInput`: there is no such name; the message lists the names.
+    /// `InvalidInput`: the name is unknown; the message lists the names.
     pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// Sets the congestion control by its name, such as `cubic`. The other strategies stay, except the judge
-    /// of the default, which belongs to the control of the default.
+    /// Sets the congestion control by name, such as `cubic`. The other strategies stay, except that
+    /// the default judge is removed if the default control is replaced.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -206,8 +207,8 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
-    /// Sets the judges by their names, such as `hack+dcr:timer`, or none by an empty name. The other
-    /// strategies stay.
+    /// Sets the judges by name, such as `hack+dcr:timer`; an empty `names` removes all judges. The
+    /// other strategies stay.
     ///
     /// # Errors
     /// As [`set_detection`](Self::set_detection).
@@ -215,13 +216,13 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }
 
-    /// Binds to `local`, so that no other socket can bind or listen there. An unspecified address means all
-    /// addresses of its family, port 0 any free port.
+    /// Binds to `local`, so that no other socket can bind or listen there. An unspecified address
+    /// means all addresses of its family, port 0 any free port.
     ///
     /// # Errors
-    /// `AddrInUse`: it is bound, or listened on; `AddrNotAvailable`: it is not the stack's, or no port is
-    /// left; `InvalidInput`: the socket is bound already; `NotConnected` or `NetworkDown` once the stack
-    /// has ended.
+    /// `AddrInUse`: another socket is bound to the address or listens on it; `AddrNotAvailable`:
+    /// the address is not one of the stack's, or no port is free; `InvalidInput`: the socket is
+    /// already bound; `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn bind(&self, local: SocketAddr) -> io::Result<()> {
         let mut settings = self.settings();
         if settings.bound.is_some() {
@@ -238,7 +239,7 @@ impl TcpSocket {
     /// The bound address.
     ///
     /// # Errors
-    /// `InvalidInput`: none is.
+    /// `InvalidInput`: the socket is not bound.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let bound = self.settings().bound.ok_or_else(|| invalid("the socket is not bound"))?;
         self.handle.shared().look(|core, _| core.host.local_addr(bound).map_err(io::Error::from))
@@ -246,12 +247,12 @@ impl TcpSocket {
 
     /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
-    /// If the stack chose the port of the bound address, and a connection from that port to `remote` exists,
-    /// another port is used.
+    /// If port 0 was bound, and the chosen port already has a connection to `remote`, another port
+    /// is used.
     ///
     /// # Errors
-    /// As [`Stack::connect`](super::Stack::connect); `AddrNotAvailable` also when the bound address has a
-    /// connection with `remote`, in TIME-WAIT perhaps.
+    /// As [`Stack::connect`](super::Stack::connect); also `AddrNotAvailable` if the bound address
+    /// already has a connection to `remote`, even one in TIME-WAIT.
     pub async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
         let (config, bound) = self.settings().parts();
         let connecting = TcpStream::connect(self.handle.clone(), remote, |host, now| match bound {
@@ -261,10 +262,11 @@ impl TcpSocket {
         connecting.await
     }
 
-    /// Listens on the bound address, with a backlog of `backlog` connections.
+    /// Listens on the bound address. Up to `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// `InvalidInput`: none is bound; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: the socket is not bound; `NotConnected` or `NetworkDown` once the stack has
+    /// ended.
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
         let (config, bound) = self.settings().parts();
         let bound = bound.ok_or_else(|| invalid("the socket is not bound"))?;
@@ -306,7 +308,7 @@ impl Settings {
 impl Drop for TcpSocket {
     fn drop(&mut self) {
         if let Some(bound) = self.settings().bound {
-            // An error says that it is a connection or a listener by now.
+            // Fails if the socket has become a connection or a listener.
             let _ = self.handle.shared().with(|core, now| core.host.tcp_close(now, bound));
         }
     }
@@ -316,7 +318,7 @@ fn buffer(size: u32) -> ByteCount {
     ByteCount(size.max(LEAST_BUFFER).into())
 }
 
-/// A TTL or hop limit that a packet can leave with.
+/// Converts a TTL or hop limit, 1 to 255.
 pub(super) fn hop_limit(ttl: u32) -> io::Result<u8> {
     let hop_limit = u8::try_from(ttl).ok().filter(|&hop_limit| hop_limit > 0);
     hop_limit.ok_or_else(|| invalid(format!("TTL {ttl}: expected 1 to 255")))

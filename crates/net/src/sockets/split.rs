@@ -1,4 +1,4 @@
-//! Splitting of a stream into its two directions.
+//! The halves of a split stream.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -13,31 +13,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::ready::{both, reads, writes};
 use super::stream::{Inner, TcpStream};
 
-/// The reading direction of a borrowed stream; from [`TcpStream::split`].
+/// The read half of a borrowed stream; from [`TcpStream::split`].
 #[derive(Debug)]
 pub struct ReadHalf<'a>(&'a Inner);
 
-/// The writing direction of a borrowed stream; from [`TcpStream::split`].
+/// The write half of a borrowed stream; from [`TcpStream::split`].
 #[derive(Debug)]
 pub struct WriteHalf<'a>(&'a Inner);
 
-/// The reading direction of a stream; from [`TcpStream::into_split`].
+/// The owned read half of a stream; from [`TcpStream::into_split`].
 ///
-/// The connection is closed when both halves are gone.
+/// The connection is closed when both halves have been dropped.
 #[derive(Debug)]
 pub struct OwnedReadHalf(Arc<Inner>);
 
-/// The writing direction of a stream; from [`TcpStream::into_split`].
+/// The owned write half of a stream; from [`TcpStream::into_split`].
 ///
-/// Dropping it sends a FIN after what was written, unless it was told to
-/// [`forget`](Self::forget) that.
+/// Dropping it sends a FIN after the data already written; [`forget`](Self::forget) drops it
+/// without.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     inner: Arc<Inner>,
     fin_on_drop: bool,
 }
 
-/// The halves belong to different streams.
+/// The error of reuniting halves of different streams. It returns both halves.
 #[derive(Debug, thiserror::Error)]
 #[error("the halves do not belong to the same stream")]
 pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
@@ -52,10 +52,10 @@ pub(super) fn owned(stream: TcpStream) -> (OwnedReadHalf, OwnedWriteHalf) {
 }
 
 impl OwnedReadHalf {
-    /// Reunites the halves.
+    /// Reunites the halves of a stream.
     ///
     /// # Errors
-    /// The halves are of two streams; both come back.
+    /// The halves belong to different streams; the error returns both.
     pub fn reunite(self, mut other: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
         if Arc::ptr_eq(&self.0, &other.inner) {
             other.fin_on_drop = false;
@@ -67,7 +67,7 @@ impl OwnedReadHalf {
 }
 
 impl OwnedWriteHalf {
-    /// Drops the half without sending a FIN; it follows when the other half is dropped.
+    /// Drops the half without sending a FIN. The FIN is sent when the other half is dropped.
     pub fn forget(mut self) {
         self.fin_on_drop = false;
     }
@@ -76,13 +76,13 @@ impl OwnedWriteHalf {
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if self.fin_on_drop {
-            // An error says that the connection has ended already.
+            // Fails if the connection has already ended.
             let _ = self.inner.shutdown();
         }
     }
 }
 
-/// What makes a half of it.
+/// Implements the methods and traits of a half.
 macro_rules! half {
     ($half:ident $(<$life:lifetime>)?, $this:ident => $inner:expr, read) => {
         both!($half $(<$life>)?, $this => $inner);

@@ -25,30 +25,32 @@ use super::stream::TcpStream;
 use super::udp::UdpSocket;
 use crate::shared::{self, Shared};
 
-/// How long [`Stack::shutdown`] waits for the peers.
+/// The time-out of [`Stack::shutdown`].
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A stack that runs on a device: a handle, cheap to clone.
+/// A stack that runs on a device. This is a handle, cheap to clone.
 ///
-/// Sockets keep their stack alive. When the last handle of any kind is dropped, data already written is still
-/// delivered: the driver continues until the peers have acknowledged every FIN, for at most 60 s and only as
-/// long as the runtime lives, then drops the device. To wait for that, use [`shutdown`](Self::shutdown).
+/// Sockets keep their stack alive. After the last handle of any kind is dropped, the driver still
+/// delivers the data already written: it continues until the peers have acknowledged every FIN, for
+/// at most 60 s and only as long as the runtime lives, then drops the device. To wait for that, use
+/// [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
 pub struct Stack(Handle);
 
-/// What each socket holds of its stack.
+/// The handle of the stack in each socket.
 pub(super) type Handle = shared::Handle<Core>;
 
 impl Stack {
     /// Starts a host on `device`, driven by a task on the current tokio runtime.
     ///
-    /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
-    /// lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are 1500 by default: to
-    /// use more, set both. On a device that vouches for checksums HACK is not negotiated.
+    /// A `config.secret` of zeros is replaced by random bytes from the operating system.
+    /// `config.mtu` is lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are
+    /// 1500 by default: to use a larger MTU, set both. HACK is not negotiated on a device that
+    /// verifies checksums.
     ///
     /// # Errors
-    /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
-    /// no descriptor left.
+    /// There is no current tokio runtime, the operating system's source of random numbers fails, or
+    /// the process has no file descriptor left.
     ///
     /// # Panics
     /// In a runtime built without its IO driver.
@@ -56,8 +58,8 @@ impl Stack {
         Self::start(device, config, Clock::start(), None, None)
     }
 
-    /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of the
-    /// host shown to an observer.
+    /// Like [`new`](Self::new), with a clock that can be shared, and an observer that sees every
+    /// packet and event of the host.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -73,17 +75,19 @@ impl Stack {
         Self::start(device, config, clock, Some(watch), None)
     }
 
-    /// As [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is replaced by the
-    /// family's, and an observer is shown what [`watched`](Self::watched) shows it.
+    /// Like [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is
+    /// replaced by the secret of the siblings. `watch` is an observer as in
+    /// [`watched`](Self::watched).
     ///
-    /// The stacks of a family are to be shut down together: one that has come to its end keeps its device, for as long as its
-    /// patience lasts, until the others have, because packets of their flows may come to it.
+    /// Shut siblings down together: a stack that has ended keeps its device open until the others
+    /// have ended, for at most twice the rest of its own time-out, because packets of their flows
+    /// may arrive on its queue.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     ///
     /// # Panics
-    /// As [`new`](Self::new); its driver in a runtime built without its time driver.
+    /// As [`new`](Self::new); the driver panics in a runtime built without its time driver.
     pub fn sibling<D: Device>(
         device: D,
         mut config: HostConfig,
@@ -117,8 +121,7 @@ impl Stack {
         if config.checksum_offload && config.tcp.offers_hack() {
             warn!(
                 device = device.name(),
-                "HACK will not be negotiated: the device drops corrupted packets; turn its checksum \
-                 offload off"
+                "HACK disabled: the device drops corrupted packets; turn off its checksum offload"
             );
         }
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
@@ -128,12 +131,12 @@ impl Stack {
         Ok(Self(Handle::new(shared)))
     }
 
-    /// Listens on `local`. An unspecified address means all addresses of its family, port 0 any free port. Up to
-    /// `backlog` connections wait to be accepted.
+    /// Listens on `local`. An unspecified address means all addresses of its family, port 0 any
+    /// free port. Up to `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: it is not one of the host's, or
-    /// no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: the address is not one of
+    /// the host's, or no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -144,17 +147,18 @@ impl Stack {
         Ok(TcpListener::new(self.0.clone(), id, notify))
     }
 
-    /// Connects to `remote`, with the connection settings of the host.
+    /// Connects to `remote` with the connection settings of the host.
     ///
     /// Dropping the future cancels the attempt. Without an answer it fails after 247 s
-    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) sets a shorter time.
+    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) sets a shorter
+    /// time.
     ///
     /// # Errors
-    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`, also
-    /// if `remote` is an address of this stack, a loopback or a multicast address, or has port 0;
-    /// `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
-    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or `NetworkDown`
-    /// once the stack has ended.
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`,
+    /// also if `remote` is an address of this stack, a loopback or a multicast address, or has port
+    /// 0; `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
+    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
         TcpStream::connect(self.0.clone(), remote, open).await
@@ -163,7 +167,8 @@ impl Stack {
     /// Connects to `remote`, with a time-out of `limit`.
     ///
     /// # Errors
-    /// `TimedOut`: there is no connection after `limit`; otherwise as [`connect`](Self::connect).
+    /// `TimedOut`: the connection was not established within `limit`; otherwise as
+    /// [`connect`](Self::connect).
     ///
     /// # Panics
     /// In a runtime built without its time driver.
@@ -181,7 +186,7 @@ impl Stack {
         }
     }
 
-    /// Connects to `remote` with these settings.
+    /// Connects to `remote` with the settings `config`.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -212,15 +217,16 @@ impl Stack {
         Ok(UdpSocket::new(self.0.clone(), id, notify))
     }
 
-    /// Listens at every address and port, IPv4 and IPv6, of this stack and of all other hosts: it takes all connections
-    /// that the kernel routes into the device. Listeners at an address of this stack go first. At most `backlog`
-    /// connections are pending at a time.
+    /// Listens on every address and port, IPv4 and IPv6, of this stack and of all other hosts: it
+    /// accepts all connections that the kernel routes into the device. Listeners on an address of
+    /// this stack take precedence. At most `backlog` connections are pending at a time.
     ///
-    /// From the first call on, the stack also answers for other addresses once the listener is dropped: it refuses. It
-    /// does not answer pings for them.
+    /// From the first call on, the stack answers for foreign addresses: after the listener is
+    /// dropped it refuses their connections. It does not answer pings to them.
     ///
     /// # Errors
-    /// `AddrInUse`: there is such a listener. `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: such a listener already exists. `NotConnected` or `NetworkDown` once the stack
+    /// has ended.
     pub fn listen_any(&self, backlog: usize) -> io::Result<AnyTcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -231,7 +237,8 @@ impl Stack {
         Ok(AnyTcpListener::new(self.0.clone(), id, notify))
     }
 
-    /// Opens a UDP socket for every address and port, as [`listen_any`](Self::listen_any) does for TCP.
+    /// Opens a UDP socket for every address and port, like [`listen_any`](Self::listen_any) for
+    /// TCP.
     ///
     /// # Errors
     /// As [`listen_any`](Self::listen_any).
@@ -244,24 +251,25 @@ impl Stack {
         Ok(AnyUdpSocket::new(UdpSocket::new(self.0.clone(), id, notify)))
     }
 
-    /// The host's counters, by `nstat`'s names.
+    /// The host's counters, with `nstat`'s names.
     pub fn counters(&self) -> Counters {
         self.shared().look(|core, _| core.host.counters().clone())
     }
 
-    /// The device's counters, as of the last batch.
+    /// The device's counters as of the last batch.
     pub fn device_counters(&self) -> airtcp_device::Counters {
         self.shared().look(|core, _| core.device)
     }
 
-    /// The memory of all sockets in bytes, including closed connections whose last packet has not left yet.
+    /// The memory of all sockets in bytes, including closed connections whose last packet has not
+    /// left yet.
     pub fn held(&self) -> ByteCount {
         self.shared().look(|core, _| core.host.held())
     }
 
-    /// Gives the stack other strategies: those of connections to come without settings of their own, and those of all that
-    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
-    /// strategies need.
+    /// Replaces the strategies of the stack: for future connections without settings of their own,
+    /// and for all existing connections. Returns the number of existing connections that now use
+    /// them; the others have ended, or did not negotiate an option that the strategies need.
     pub fn set_combination(&self, combination: &Combination) -> usize {
         self.shared().with(|core, now| core.host.tcp_set_combination(now, combination))
     }
@@ -271,17 +279,21 @@ impl Stack {
         self.shared().look(|core, _| core.host.tcp_connections().collect())
     }
 
-    /// The first `most` connections with the details of `ss -tinm`. The stack is locked meanwhile.
+    /// The first `most` connections with the details of `ss -tinm`. The stack is locked during the
+    /// call.
     pub fn listing(&self, most: usize) -> Vec<Listed> {
         self.shared().look(|core, now| core.host.tcp_listing(now, most))
     }
 
-    /// Shuts a server down: accepts no new connections, lets open ones finish, then closes the rest.
+    /// Shuts a server down: accepts no new connections, lets open ones finish, then closes the
+    /// rest.
     ///
-    /// Listeners are closed: their [`accept`](TcpListener::accept) returns `NotConnected`, and connections that
-    /// were not accepted are reset. No socket can be opened. Streams and UDP sockets continue. When the last
-    /// stream is dropped, the remaining sockets are closed as by [`shutdown_within`](Self::shutdown_within) with the rest of
-    /// `patience`. If it is over before, the remaining connections are reset: their peers do not take what they got for all.
+    /// Listeners are closed: [`accept`](TcpListener::accept) returns `NotConnected`, and
+    /// connections that were not accepted are reset. No socket can be opened. Streams and UDP
+    /// sockets continue. When the last stream is dropped, the remaining sockets are closed as by
+    /// [`shutdown_within`](Self::shutdown_within), within the rest of `patience`. If streams remain
+    /// after `patience`, their connections are reset, so that the peers do not mistake truncated
+    /// data for complete data.
     ///
     /// If the future is dropped before it completes, the stack continues without listeners.
     ///
@@ -310,7 +322,7 @@ impl Stack {
         });
         let last_stream = async {
             loop {
-                // Before the look, so that an end in between is heard.
+                // Registered before the check, so that the end of the last stream is not missed.
                 let gone = idle.notified();
                 if self.shared().look(|core, _| core.alive().is_err() || !core.has_streams()) {
                     return;
@@ -319,41 +331,42 @@ impl Stack {
             }
         };
         if tokio::time::timeout(patience, last_stream).await.is_err() {
-            // A FIN would pass what was cut off as complete.
+            // After a FIN, the peer would take truncated data for complete.
             self.reset_connections();
         }
         let spent = self.shared().look(|_, now| now.since(begun));
         self.shutdown_within(patience.saturating_sub(spent)).await;
     }
 
-    /// Resets every connection, those that nobody has accepted too. Listeners stay, and streams give errors.
+    /// Resets every connection, including those that were not accepted yet. Listeners stay open,
+    /// and streams return errors.
     pub fn reset_connections(&self) {
         self.shared().with(|core, now| core.host.tcp_abort_all(now));
     }
 
-    /// Closes every socket in order, waiting at most 5 s for the peers; see
-    /// [`shutdown_within`](Self::shutdown_within).
+    /// Closes every socket gracefully within 5 s; see [`shutdown_within`](Self::shutdown_within).
     pub async fn shutdown(&self) {
         self.shutdown_within(PATIENCE).await;
     }
 
     /// Closes every socket gracefully and stops the stack.
     ///
-    /// From now on nothing can be opened, accepted or written. Data already written is delivered, then the
-    /// FINs; reading continues meanwhile. When the peers have acknowledged all of it, or when `patience` is over and the
-    /// remaining connections are reset, the device is dropped and this returns. Remaining sockets then return
-    /// errors. [`drain`](Self::drain) lets their users finish first.
+    /// From now on no socket can be opened, no connection accepted and no data written. Data
+    /// already written is delivered, then the FINs; reading continues meanwhile. When the peers
+    /// have acknowledged everything, or when `patience` is over and the remaining connections have
+    /// been reset, the device is dropped and this call returns. The remaining sockets then return
+    /// errors. [`drain`](Self::drain) lets open streams finish first.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| core.close(now, patience));
         self.shared().driver.notify_one();
         let _ = self.closed().await;
     }
 
-    /// Waits until the stack has ended, and returns the reason: `NetworkDown` if the device is gone,
-    /// `NotConnected` after a shutdown.
+    /// Waits until the stack has ended, and returns the reason: `NetworkDown` if the device is
+    /// gone, `NotConnected` after a shutdown.
     pub async fn closed(&self) -> io::Error {
         loop {
-            // Before the look, so that an end in between is heard.
+            // Registered before the check, so that the end of the driver is not missed.
             let done = self.shared().done.notified();
             if let Err(error) = self.shared().look(|core, _| core.alive()) {
                 return error;

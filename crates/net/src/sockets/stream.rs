@@ -1,4 +1,4 @@
-//! A connection.
+//! A TCP connection as a byte stream.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -21,7 +21,7 @@ use super::stack::Handle;
 use crate::shared::Shared;
 use crate::wakers::Direction;
 
-/// A TCP connection; made by [`Stack::connect`](super::Stack::connect),
+/// A TCP connection; created by [`Stack::connect`](super::Stack::connect),
 /// [`TcpSocket::connect`](super::TcpSocket::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
 ///
@@ -52,19 +52,19 @@ use crate::wakers::Direction;
 /// # }
 /// ```
 ///
-/// Reading gives 0 bytes after the peer's FIN. `AsyncWriteExt::shutdown` of tokio sends a FIN
-/// after the data already written; reading continues. Dropping the stream closes it as
-/// close(2) does: data already written is still delivered, then the FIN; if received data was not
-/// read, a RST is sent (RFC 2525 section 2.17).
+/// Reading returns 0 bytes after the peer's FIN. tokio's `AsyncWriteExt::shutdown` sends a FIN
+/// after the data already written; reading continues. Dropping the stream closes it as close(2)
+/// does: data already written is still delivered, then the FIN; if received data was not read, a
+/// RST is sent (RFC 2525 section 2.17).
 #[derive(Debug)]
 pub struct TcpStream(pub(super) Arc<Inner>);
 
-/// What the halves of a stream share.
+/// The state shared by the halves of a stream.
 #[derive(Debug)]
 pub(super) struct Inner {
     handle: Handle,
     pub(super) id: SocketId,
-    /// Why the connection ended was taken.
+    /// Whether [`TcpStream::take_error`] has returned the error.
     pub(super) error_reported: AtomicBool,
 }
 
@@ -73,7 +73,7 @@ reads!(TcpStream, stream => stream.0);
 writes!(TcpStream, stream => stream.0);
 
 impl TcpStream {
-    /// The host already knows `id`, and the core that there is a handle for it.
+    /// Wraps `id`, which the host knows and the core lists as a stream.
     pub(super) fn new(handle: Handle, id: SocketId) -> Self {
         Self(Arc::new(Inner { handle, id, error_reported: AtomicBool::new(false) }))
     }
@@ -89,17 +89,17 @@ impl TcpStream {
             core.add_stream(id);
             Ok::<_, io::Error>(id)
         })?;
-        // A stream from here on, so that giving up closes it.
+        // From here on it is a stream, so that dropping the future closes the connection.
         let stream = Self::new(handle, id);
         poll_fn(|context| stream.0.poll_connected(context)).await?;
         debug!(%remote, "connected");
         Ok(stream)
     }
 
-    /// Aborts the connection with a RST; unsent data is lost.
+    /// Aborts the connection with a RST. Data that was not delivered is lost.
     pub fn abort(self) {
         self.0.handle.shared().with(|core, now| {
-            // An error says that it has ended already.
+            // Fails if the connection has already ended.
             let _ = core.host.tcp_abort(now, self.0.id);
         });
     }
@@ -141,7 +141,7 @@ impl Inner {
         context: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Outside the lock: it may have a lot to zero.
+        // Outside the lock: zeroing the buffer may take long.
         let unfilled = buf.initialize_unfilled();
         if unfilled.is_empty() {
             return Poll::Ready(Ok(()));
@@ -204,7 +204,7 @@ impl Inner {
         })
     }
 
-    /// Reads what is there, `None` if nothing is.
+    /// Reads available data; `None` if there is none.
     pub(super) fn receive(
         &self,
         core: &mut Core,
@@ -215,7 +215,7 @@ impl Inner {
         found(core, received)
     }
 
-    /// Writes as much as there is room for, `None` if there is none.
+    /// Writes as much as fits; `None` if there is no room.
     pub(super) fn send(
         &self,
         core: &mut Core,
@@ -232,7 +232,7 @@ impl Inner {
                         break;
                     }
                 }
-                // An error is told by the next write, if some of this one was taken.
+                // If this call has written data, the next write returns the error.
                 Err(_) if written > 0 => break,
                 Err(HostError::Tcp(TcpError::WouldBlock)) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -241,7 +241,7 @@ impl Inner {
         Ok(Some(written))
     }
 
-    /// Sends a FIN after what was written.
+    /// Sends a FIN after the data already written.
     pub(super) fn shutdown(&self) -> io::Result<()> {
         self.shared().with(|core, now| {
             core.alive()?;
@@ -266,12 +266,12 @@ impl Inner {
     }
 }
 
-/// How much was moved, `None` if nothing was there, or no room.
+/// Returns the number of bytes moved; `None` if the call would block.
 pub(super) fn found(core: &Core, moved: Result<usize, HostError>) -> io::Result<Option<usize>> {
     match moved {
         Ok(moved) => Ok(Some(moved)),
         Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
-        // Without a stack, why the stack ended says more than that the socket is gone.
+        // If the stack has ended, its reason says more than that the socket no longer exists.
         Err(error) => Err(core.alive().err().unwrap_or_else(|| error.into())),
     }
 }
@@ -280,7 +280,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.shared().with(|core, now| {
             core.remove(self.id);
-            // An error says that it was aborted before.
+            // Fails if the connection was aborted before.
             let _ = core.host.tcp_close(now, self.id);
         });
     }
@@ -317,12 +317,12 @@ impl AsyncWrite for TcpStream {
         true
     }
 
-    /// Nothing to do: what was written is on its way.
+    /// Does nothing: data already written is sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends a FIN after what was written; ready before it is acknowledged.
+    /// Sends a FIN after the data already written; ready before it is acknowledged.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.0.shutdown())
     }

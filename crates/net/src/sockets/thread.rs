@@ -1,4 +1,4 @@
-//! A stack on its own thread.
+//! A stack on a thread of its own.
 
 use std::io;
 
@@ -8,18 +8,19 @@ use tokio::task::JoinHandle;
 use super::Stack;
 use crate::runtime_thread::RuntimeThread;
 
-/// A stack on a thread of its own, with a tokio runtime of one thread: the fastest way to run a
+/// A stack on a thread of its own with a single-threaded tokio runtime: the fastest way to run one
 /// stack, on any number of cores.
 ///
 /// The driver and the tasks that use the sockets take turns on that thread. A packet wakes no other
 /// core, no lock is contended, and an ACK leaves with the response. [`spawn`](Self::spawn) starts
-/// tasks there. Work that keeps a processor busy or blocks, such as hashing and files, belongs
-/// elsewhere: in `tokio::task::spawn_blocking`, or on another runtime, where the sockets work as
-/// well, at the price of a wake-up from thread to thread. To serve flows on several cores, open a
-/// device with several queues and start a [`Sibling`](super::Sibling) on a thread each.
+/// tasks there. Run work that blocks or keeps a processor busy, such as hashing or file access,
+/// elsewhere: with `tokio::task::spawn_blocking`, or on another runtime. The sockets work on other
+/// runtimes, too, at the price of a wake-up between threads. To serve flows on several cores, open
+/// a device with several queues and start a [`Sibling`](super::Sibling) on a thread for each.
 ///
-/// Only [`Stack::shutdown`] and [`Stack::drain`] close the connections. Dropping this ends its
-/// tasks and the stack soon after; [`join`](Self::join) waits until they and the device are gone.
+/// Only [`Stack::shutdown`] and [`Stack::drain`] close the connections. Dropping this value stops
+/// its tasks and the stack soon after; [`join`](Self::join) waits until they and the device are
+/// gone.
 ///
 /// ```
 /// use airtcp_device::memory;
@@ -57,13 +58,14 @@ pub struct StackThread {
 }
 
 impl StackThread {
-    /// Starts a thread of this name with a runtime, and calls `start` to make the stack.
+    /// Starts a thread named `name` with a runtime, and calls `start` to create the stack.
     ///
-    /// `start` runs on the calling thread, inside the new runtime: [`Stack::new`] and `Tun::open` in it
-    /// use that runtime.
+    /// `start` runs on the calling thread, inside the new runtime: [`Stack::new`] and `Tun::open`
+    /// in it use that runtime.
     ///
     /// # Errors
-    /// Those of `start`; the operating system has no thread or no descriptor left.
+    /// The errors of `start`; the operating system cannot provide another thread or file
+    /// descriptor.
     pub fn start<E: From<io::Error>>(
         name: impl Into<String>,
         start: impl FnOnce() -> Result<Stack, E>,
@@ -81,7 +83,7 @@ impl StackThread {
         &self.stack
     }
 
-    /// Runs a task on the thread of the stack.
+    /// Spawns a task on the thread of the stack.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -94,7 +96,7 @@ impl StackThread {
         self.thread.runtime()
     }
 
-    /// Drops the tasks, the stack and its device, and waits until that is done, as
+    /// Drops the tasks, the stack and its device, and waits until they are gone, like
     /// [`RuntimeThread::join`].
     pub fn join(self) {
         self.thread.join();

@@ -25,7 +25,7 @@ pub struct UdpSocket {
     handle: Handle,
     id: SocketId,
     notify: Arc<Notify>,
-    /// Notified when there may be room for what is to be sent.
+    /// Notified when there may be room to send.
     drained: Arc<Notify>,
 }
 
@@ -35,13 +35,14 @@ impl UdpSocket {
         Self { handle, id, notify, drained }
     }
 
-    /// Sets the peer: [`send`](Self::send) sends to it, and datagrams from others are dropped from now on.
-    /// Datagrams that have arrived stay. If the peer has no socket at that port, sending or receiving returns
-    /// `ConnectionRefused` once.
+    /// Sets the peer: [`send`](Self::send) sends to it, and datagrams from other sources are
+    /// dropped from now on. Datagrams already received stay. If the peer has no socket at that
+    /// port, sending or receiving returns `ConnectionRefused` once.
     ///
     /// # Errors
-    /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once the
-    /// stack has ended.
+    /// `NetworkUnreachable`: the address cannot be that of a peer; `NotConnected` or `NetworkDown`
+    /// once
+    /// the stack has ended.
     pub async fn connect(&self, peer: SocketAddr) -> io::Result<()> {
         self.handle.shared().with(|core, _| {
             core.alive()?;
@@ -52,7 +53,7 @@ impl UdpSocket {
     /// The peer.
     ///
     /// # Errors
-    /// `NotConnected`: it has none, or the stack has ended.
+    /// `NotConnected`: the socket has no peer, or the stack has ended.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.handle.shared().look(|core, _| core.host.udp_peer(self.id).map_err(io::Error::from))
     }
@@ -68,18 +69,18 @@ impl UdpSocket {
         self.once_there_is_room(|| self.try_send_to(data, to)).await
     }
 
-    /// As [`send_to`](Self::send_to), to the peer.
+    /// Like [`send_to`](Self::send_to), to the peer.
     ///
     /// # Errors
-    /// `NotConnected`: it has none; otherwise as [`send_to`](Self::send_to).
+    /// `NotConnected`: the socket has no peer; otherwise as [`send_to`](Self::send_to).
     pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
         self.once_there_is_room(|| self.try_send(data)).await
     }
 
-    /// As [`send_to`](Self::send_to), without waiting.
+    /// Like [`send_to`](Self::send_to), without waiting.
     ///
     /// # Errors
-    /// `WouldBlock`: too many wait to leave; otherwise as [`send_to`](Self::send_to).
+    /// `WouldBlock`: the queue is full; otherwise as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.handle.shared().with(|core, _| {
             core.alive()?;
@@ -87,10 +88,10 @@ impl UdpSocket {
         })
     }
 
-    /// As [`send`](Self::send), without waiting.
+    /// Like [`send`](Self::send), without waiting.
     ///
     /// # Errors
-    /// `WouldBlock`: too many wait to leave; otherwise as [`send`](Self::send).
+    /// `WouldBlock`: the queue is full; otherwise as [`send`](Self::send).
     pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
         self.handle.shared().with(|core, _| {
             core.alive()?;
@@ -98,8 +99,8 @@ impl UdpSocket {
         })
     }
 
-    /// Waits for a datagram; returns its length in bytes and its source. Bytes that do not fit into `buf`
-    /// are lost.
+    /// Waits for a datagram; returns its length in bytes and its source. Bytes that do not fit into
+    /// `buf` are lost.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -109,7 +110,7 @@ impl UdpSocket {
         self.once_there_is_one(|| self.try_recv_from(&mut *buf)).await
     }
 
-    /// As [`recv_from`](Self::recv_from), but returns only the length.
+    /// Like [`recv_from`](Self::recv_from), but returns only the length.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -117,10 +118,10 @@ impl UdpSocket {
         Ok(self.recv_from(buf).await?.0)
     }
 
-    /// As [`recv_from`](Self::recv_from), without waiting.
+    /// Like [`recv_from`](Self::recv_from), without waiting.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none; otherwise as [`recv_from`](Self::recv_from).
+    /// `WouldBlock`: no datagram has arrived; otherwise as [`recv_from`](Self::recv_from).
     pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.handle.shared().with(|core, _| {
             let received = core.host.udp_recv_from(self.id, buf);
@@ -149,7 +150,7 @@ impl UdpSocket {
         })
     }
 
-    /// As [`recv`](Self::recv), without waiting.
+    /// Like [`recv`](Self::recv), without waiting.
     ///
     /// # Errors
     /// As [`try_recv_from`](Self::try_recv_from).
@@ -157,7 +158,7 @@ impl UdpSocket {
         Ok(self.try_recv_from(buf)?.0)
     }
 
-    /// Peeks: as [`recv_from`](Self::recv_from), but the datagram stays in the queue.
+    /// Like [`recv_from`](Self::recv_from), but leaves the datagram in the queue.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -165,7 +166,7 @@ impl UdpSocket {
         self.once_there_is_one(|| self.try_peek_from(&mut *buf)).await
     }
 
-    /// As [`peek_from`](Self::peek_from), without waiting.
+    /// Like [`peek_from`](Self::peek_from), without waiting.
     ///
     /// # Errors
     /// As [`try_recv_from`](Self::try_recv_from).
@@ -208,7 +209,7 @@ impl UdpSocket {
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a change in between is heard.
+            // Registered before the check, so that a change between check and wait is not missed.
             let (arrived, drained) = (self.notify.notified(), self.drained.notified());
             let ready = self.handle.shared().look(|core, _| {
                 let known = core.host.readiness(self.id).map_err(|error| self.why(core, error))?;
@@ -254,7 +255,7 @@ impl UdpSocket {
     ) -> io::Result<T> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a turn in between is heard.
+            // Registered before the attempt, so that a turn of the driver in between is not missed.
             let drained = self.drained.notified();
             match attempt() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => drained.await,
@@ -269,7 +270,7 @@ impl UdpSocket {
     ) -> io::Result<T> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a datagram that comes in between is heard.
+            // Registered before the attempt, so that a datagram in between is not missed.
             let arrived = self.notify.notified();
             match attempt() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => arrived.await,
@@ -282,7 +283,7 @@ impl UdpSocket {
         or_would_block(core, done.map_err(|error| self.why(core, error))?)
     }
 
-    /// Report the shutdown of the stack rather than the stale socket.
+    /// Reports the shutdown of the stack rather than the stale socket.
     fn why(&self, core: &Core, error: HostError) -> io::Error {
         core.open().err().unwrap_or_else(|| error.into())
     }
@@ -290,7 +291,7 @@ impl UdpSocket {
     /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
-    /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
+    /// `InvalidInput`: `ttl` is out of range; `NotConnected`: the stack has ended.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = hop_limit(ttl)?;
         self.handle
@@ -308,8 +309,8 @@ impl UdpSocket {
         ttl.map(u32::from).map_err(io::Error::from)
     }
 
-    /// The last ICMP error about a datagram to the peer since the last call, unless sending or receiving has
-    /// returned it.
+    /// Takes the last ICMP error about a datagram to the peer since the previous call, unless
+    /// sending or receiving has returned it.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -341,7 +342,7 @@ impl Drop for UdpSocket {
     fn drop(&mut self) {
         self.handle.shared().with(|core, _| {
             core.remove(self.id);
-            // An error says that a shutdown closed it before.
+            // Fails if a shutdown has already closed the socket.
             let _ = core.host.udp_close(self.id);
         });
     }

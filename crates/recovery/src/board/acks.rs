@@ -1,4 +1,4 @@
-//! ACKs: what they newly acknowledge.
+//! Processing of the cumulative acknowledgement and SACK blocks.
 
 use airtcp_types::{ExtSeq, SeqRange, TxNo};
 
@@ -8,9 +8,10 @@ use crate::transmission::{Delivered, TxState};
 use super::{Board, Segment};
 
 impl Board {
-    /// Works the cumulative ACK and the SACK blocks; appends what they newly tell to `delivered`.
+    /// Processes the cumulative acknowledgement and the SACK blocks; appends the newly acknowledged
+    /// data to `delivered`.
     ///
-    /// `ack` lies between SND.UNA and SND.NXT, blocks between `ack` and SND.NXT.
+    /// `ack` lies between SND.UNA and SND.NXT, blocks lie between `ack` and SND.NXT.
     pub(crate) fn acknowledge(
         &mut self,
         ack: ExtSeq,
@@ -32,12 +33,12 @@ impl Board {
         self.acknowledge_segments(ack, delivered);
         self.acknowledge_runs(ack, delivered);
         if self.runs.front().is_some_and(|run| run.first().range.start < ack) {
-            // It ends inside the next one.
+            // The ACK ends inside the run.
             self.spell_out(ack);
             self.acknowledge_segments(ack, delivered);
         }
         self.sacked.remove_below(ack);
-        // An ACK that ends inside a segment may leave of it only what was SACKed before.
+        // If the ACK ends inside a segment, the rest of the segment may already be SACKed.
         self.settle_if_sacked(0, delivered);
     }
 
@@ -75,7 +76,7 @@ impl Board {
         if block.is_empty() {
             return;
         }
-        // Almost always there is one, for which nothing is allocated.
+        // Almost always there is only one part, which needs no allocation.
         let (mut fresh, mut others) = (None, Vec::new());
         self.sacked.insert_with(block, |part| match fresh {
             None => fresh = Some(part),
@@ -109,7 +110,7 @@ impl Board {
         }
     }
 
-    /// The latest transmission becomes the SACKed one; earlier ones are waited for no longer.
+    /// Marks the latest transmission SACKed and the earlier ones superseded.
     fn settle_sacked(&mut self, latest: TxNo) {
         self.set_state(latest, TxState::Sacked);
         let mut next = self.spelled(latest).and_then(|t| t.previous);

@@ -1,4 +1,4 @@
-//! A check that everything on the board adds up.
+//! Consistency check of the board.
 
 use airtcp_types::ByteCount;
 
@@ -7,11 +7,11 @@ use crate::transmission::TxState;
 use super::Board;
 
 impl Board {
-    /// Counts everything anew and compares: every transmission in one state, every byte accounted
-    /// for, every index right.
+    /// Recounts everything and compares: every transmission has one state, every byte is counted,
+    /// every index is right. For tests; takes linear time.
     ///
     /// # Errors
-    /// What does not add up. It is meant for tests, and costs linear time.
+    /// A description of the inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         let sum = |state| -> ByteCount {
             self.in_order_sent().filter(|t| t.state == state).map(|t| t.range.len()).sum()

@@ -1,4 +1,4 @@
-//! Losses: found, and taken back.
+//! Marking of losses, and their undo.
 
 use airtcp_types::{ByteCount, TxNo};
 
@@ -7,24 +7,24 @@ use crate::transmission::{Transmission, TxState};
 use super::Board;
 
 impl Board {
-    /// Marks `tx` lost, if it is in flight.
+    /// Marks `tx` lost, if it is in flight; returns whether it was.
     pub(crate) fn mark_lost(&mut self, tx: TxNo) -> bool {
         let Some(transmission) = self.get(tx) else { return false };
         if transmission.state != TxState::InFlight {
             return false;
         }
         self.spell_out(transmission.range.end);
-        // An earlier sending of bytes that were sent again is no longer waited for, and no more.
+        // A transmission whose bytes were retransmitted is superseded, not lost.
         let start = transmission.range.start;
         let latest = self.at(start).is_some_and(|latest| latest.tx == tx);
         self.set_state(tx, if latest { TxState::Lost } else { TxState::Superseded });
         true
     }
 
-    /// Marks everything lost that is not selectively acknowledged, but for the bytes that `spared`
-    /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the
-    /// receiver has SACKed the very first byte it has reneged, and nothing it SACKed counts any
-    /// longer (RFC 2018 section 8). Gives the transmissions it marks.
+    /// Marks all data lost that is not SACKed, after the retransmission timer expired; returns the
+    /// transmissions that it marked. Transmissions for which `spared` returns true stay in flight,
+    /// except at SND.UNA. If the receiver has SACKed the byte at SND.UNA, it has reneged, and all
+    /// its SACKs are discarded (RFC 2018 section 8).
     pub(crate) fn mark_all_lost(
         &mut self,
         spared: impl Fn(&Transmission) -> bool,
@@ -50,7 +50,7 @@ impl Board {
         marked
     }
 
-    /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
+    /// Marks all transmissions in flight of more than `size` bytes lost, and returns them.
     pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<Transmission> {
         let larger = |t: &Transmission| t.state == TxState::InFlight && t.range.len() > size;
         let lost: Vec<_> = self.in_order_sent().filter(larger).collect();
@@ -60,7 +60,7 @@ impl Board {
         lost
     }
 
-    /// Takes back the loss of everything that still waits to be sent again: it was spurious.
+    /// Undoes spurious losses: data that is lost and not yet retransmitted is in flight again.
     pub(crate) fn revive_lost(&mut self) {
         while let Some((_, &tx)) = self.lost.first_key_value() {
             self.set_state(tx, TxState::InFlight);

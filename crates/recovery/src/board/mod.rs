@@ -13,7 +13,7 @@ use crate::rate::Snapshot;
 use crate::run::Run;
 use crate::transmission::{Transmission, TxState};
 
-/// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
+/// A range of outstanding bytes that is transmitted as one unit.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     range: SeqRange,
@@ -23,19 +23,20 @@ struct Segment {
 /// The board of transmissions: everything between SND.UNA and SND.NXT, by sequence number and in
 /// the order sent.
 ///
-/// Strategies read it; only the [`Sender`](crate::Sender) changes it. A SACK block counts for a
-/// segment once it covers the whole of it. Selectively acknowledged data stays on the board until
-/// the cumulative ACK, because a receiver may renege (RFC 2018 section 8). Working an ACK costs
-/// time proportional to what it newly acknowledges, times a logarithm.
+/// Strategies read it; only the [`Sender`](crate::Sender) changes it. A segment counts as SACKed
+/// once SACK blocks cover all of it. SACKed data stays on the board until it is cumulatively
+/// acknowledged, because a receiver may renege (RFC 2018 section 8). Processing an ACK takes time
+/// proportional to the data that it newly acknowledges, times a logarithm.
 #[derive(Debug)]
 pub struct Board {
-    /// By sequence number, gapless from SND.UNA to where `runs` begin.
+    /// By sequence number, without gaps from SND.UNA to the first of `runs`.
     segments: VecDeque<Segment>,
     /// By number, without gaps; the first has the number `base`.
     transmissions: VecDeque<Transmission>,
     base: TxNo,
-    /// What left last, up to SND.NXT and the latest number: of which nothing is known, and which was sent once. What becomes
-    /// of one of them alone is told by its segment and its transmission, once they are [spelled out](Self::spell_out).
+    /// The most recent transmissions, up to SND.NXT: sent once, in flight, and without a report
+    /// about any of them. A run is [expanded](Self::spell_out) into segments and transmissions when
+    /// the state of one of them changes.
     runs: VecDeque<Run>,
     snd_una: ExtSeq,
     snd_nxt: ExtSeq,
@@ -47,7 +48,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// An empty board; the first byte to be sent is `first`.
+    /// An empty board; `first` is the sequence number of the first byte to send.
     pub(crate) fn new(first: ExtSeq) -> Self {
         Self {
             segments: VecDeque::new(),
@@ -64,58 +65,59 @@ impl Board {
         }
     }
 
-    /// The oldest byte not cumulatively acknowledged: SND.UNA.
+    /// Returns SND.UNA, the oldest byte not cumulatively acknowledged.
     pub const fn snd_una(&self) -> ExtSeq {
         self.snd_una
     }
 
-    /// The next byte to be sent for the first time: SND.NXT.
+    /// Returns SND.NXT, the next byte to be sent for the first time.
     pub const fn snd_nxt(&self) -> ExtSeq {
         self.snd_nxt
     }
 
-    /// Bytes sent and not cumulatively acknowledged: FlightSize (RFC 5681 section 2).
+    /// Returns FlightSize: the bytes sent and not cumulatively acknowledged (RFC 5681 section 2).
     pub const fn flight_size(&self) -> ByteCount {
         self.snd_nxt.since(self.snd_una)
     }
 
-    /// Bytes of all transmissions in flight; bytes sent twice, with neither sending judged lost,
-    /// count twice.
+    /// Returns the bytes of all transmissions in flight. Bytes that were sent twice, with neither
+    /// transmission marked lost, count twice.
     pub const fn in_flight(&self) -> ByteCount {
         self.in_flight_bytes
     }
 
-    /// Bytes that are lost and not yet retransmitted.
+    /// Returns the bytes that are lost and not yet retransmitted.
     pub const fn lost(&self) -> ByteCount {
         self.lost_bytes
     }
 
-    /// Bytes of segments that SACK blocks cover.
+    /// Returns the bytes of the segments that SACK blocks cover.
     pub const fn sacked(&self) -> ByteCount {
         self.sacked_bytes
     }
 
-    /// Whether everything sent is acknowledged.
+    /// Returns whether nothing is outstanding.
     pub fn is_empty(&self) -> bool {
         self.snd_una == self.snd_nxt
     }
 
-    /// The byte ranges that the receiver has acknowledged selectively.
+    /// Returns the byte ranges that the receiver has selectively acknowledged.
     pub const fn sacked_ranges(&self) -> &RangeSet {
         &self.sacked
     }
 
-    /// The number of the oldest transmission on the board; that of the next one if it is empty.
+    /// Returns the number of the oldest transmission on the board; on an empty board, that of the
+    /// next transmission.
     pub const fn oldest_tx(&self) -> TxNo {
         self.base
     }
 
-    /// The number the next transmission will have.
+    /// Returns the number of the next transmission.
     pub fn next_tx(&self) -> TxNo {
         self.runs.back().map_or_else(|| self.next_spelled(), Run::next_tx)
     }
 
-    /// The transmission of that number, unless its bytes are cumulatively acknowledged.
+    /// Returns the transmission numbered `tx`, unless its bytes are cumulatively acknowledged.
     pub fn get(&self, tx: TxNo) -> Option<Transmission> {
         if tx < self.next_spelled() {
             return self.spelled(tx).copied();
@@ -124,7 +126,7 @@ impl Board {
         Some(run.get(tx))
     }
 
-    /// The latest transmission of the segment at SND.UNA.
+    /// Returns the latest transmission of the segment at SND.UNA.
     pub fn first(&self) -> Option<Transmission> {
         match self.segments.front() {
             Some(segment) => self.latest_of(segment).copied(),
@@ -132,12 +134,12 @@ impl Board {
         }
     }
 
-    /// The lowest bytes that are lost and not yet retransmitted.
+    /// Returns the lost transmission with the lowest bytes that are not yet retransmitted.
     pub fn first_lost(&self) -> Option<Transmission> {
         self.spelled(*self.lost.first_key_value()?.1).copied()
     }
 
-    /// The latest transmission of the segment that holds `seq`.
+    /// Returns the latest transmission of the segment that contains `seq`.
     pub fn at(&self, seq: ExtSeq) -> Option<Transmission> {
         match self.index_of(seq) {
             Some(index) => self.latest_of(self.segments.get(index)?).copied(),
@@ -145,7 +147,7 @@ impl Board {
         }
     }
 
-    /// The latest transmission of the highest segment.
+    /// Returns the latest transmission of the highest segment.
     pub fn last(&self) -> Option<Transmission> {
         match self.runs.back() {
             Some(run) => Some(run.last()),
@@ -153,7 +155,7 @@ impl Board {
         }
     }
 
-    /// The latest transmissions of the segments that start in `range`, by sequence number.
+    /// Returns the latest transmissions of the segments that start in `range`, by sequence number.
     pub fn starting_in(&self, range: SeqRange) -> impl Iterator<Item = Transmission> {
         let spelled = self
             .indices_starting_in(range)
@@ -165,14 +167,14 @@ impl Board {
         spelled.copied().chain(together)
     }
 
-    /// All transmissions whose bytes are not cumulatively acknowledged, in the order sent.
+    /// Returns all transmissions whose bytes are not cumulatively acknowledged, in the order sent.
     pub fn in_order_sent(&self) -> impl DoubleEndedIterator<Item = Transmission> {
         let spelled = self.transmissions.iter().filter(|t| t.state != TxState::Acked);
         spelled.copied().chain(self.runs.iter().flat_map(Run::transmissions))
     }
 
-    /// The numbers of `tx` and of the earlier transmissions of the same bytes, even if those are
-    /// cumulatively acknowledged, as far back as the board goes.
+    /// Returns `tx` and the numbers of the earlier transmissions of the same bytes, as far back as
+    /// the board goes. They may be cumulatively acknowledged.
     pub(crate) fn sendings(&self, tx: TxNo) -> impl Iterator<Item = TxNo> {
         let previous = |tx: &TxNo| {
             let index = tx.0.checked_sub(self.base.0)?;
@@ -194,7 +196,8 @@ impl Board {
         tx
     }
 
-    /// What new data in `range`, which starts at SND.NXT and is a multiple of `size`, is as segments of so many bytes.
+    /// Returns new data in `range` as a run of segments of `size` bytes. `range` starts at SND.NXT
+    /// and its length is a multiple of `size`.
     pub(crate) fn new_run(
         &self,
         now: Instant,
@@ -218,7 +221,7 @@ impl Board {
         Run::new(first, range.len().0 / size.0.max(1))
     }
 
-    /// Records that a [new run](Self::new_run) was sent.
+    /// Records that a [run](Self::new_run) was sent.
     pub(crate) fn send_together(&mut self, run: Run) {
         let range = run.range();
         self.snd_nxt = range.end;
@@ -228,10 +231,10 @@ impl Board {
         }
     }
 
-    /// Records that the first `len` bytes of the segment at `start` were sent again.
+    /// Records that the first `len` bytes of the segment at `start` were retransmitted.
     ///
-    /// The segment is split where `len` is less than all of it: the old transmission keeps the
-    /// rest. `None` if there is no such segment.
+    /// If `len` is less than the segment, the segment is split, and the old transmission keeps the
+    /// rest. Returns `None` if there is no such segment.
     pub(crate) fn send_again(
         &mut self,
         now: Instant,
@@ -274,14 +277,14 @@ impl Board {
         Some(tx)
     }
 
-    /// Gives memory back that is not in use.
+    /// Frees memory that is not in use.
     pub(crate) fn shrink(&mut self) {
         self.segments.shrink_to(0);
         self.transmissions.shrink_to(0);
         self.runs.shrink_to(0);
     }
 
-    /// Gives all that left together and begins below `seq` a segment and a transmission of its own.
+    /// Expands the runs that start below `seq` into segments and transmissions.
     fn spell_out(&mut self, seq: ExtSeq) {
         while let Some(run) = self.runs.front().filter(|run| run.first().range.start < seq) {
             for sent in run.transmissions() {
@@ -292,7 +295,7 @@ impl Board {
         }
     }
 
-    /// Trims a segment's transmissions to the bytes at and above `ack`.
+    /// Removes the bytes below `ack` from all transmissions of a segment.
     fn trim_chain(&mut self, latest: TxNo, ack: ExtSeq) {
         let mut next = Some(latest);
         while let Some(tx) = next {
@@ -301,7 +304,7 @@ impl Board {
         }
     }
 
-    /// Takes the bytes below `start` out of a transmission.
+    /// Removes the bytes below `start` from a transmission.
     fn trim(&mut self, tx: TxNo, start: ExtSeq) {
         let Some(t) = self.spelled(tx) else { return };
         let (state, old) = (t.state, t.range);
@@ -360,7 +363,7 @@ impl Board {
             .filter(|t| t.state != TxState::Acked)
     }
 
-    /// The number after those that have a transmission of their own.
+    /// Returns the number after the last transmission that is not in a run.
     fn next_spelled(&self) -> TxNo {
         TxNo(self.base.0 + self.transmissions.len() as u64)
     }
@@ -374,7 +377,7 @@ impl Board {
         self.spelled(segment.latest)
     }
 
-    /// The index of the segment that holds `seq`, if that has one of its own.
+    /// Returns the index of the segment that contains `seq`, if `seq` is not in a run.
     fn index_of(&self, seq: ExtSeq) -> Option<usize> {
         if seq < self.snd_una || seq >= self.segments.back()?.range.end {
             return None;

@@ -10,7 +10,7 @@ const AGAIN: SendRule = SendRule::Repair;
 /// A board whose every change is audited.
 struct Audited(Board);
 
-/// The snapshot of a transmission of `bytes` that leaves now.
+/// Returns the snapshot of a transmission of `bytes` that is sent now.
 fn leaving(board: &Board, bytes: ByteCount) -> Snapshot {
     Snapshot { tx_in_flight: board.in_flight() + bytes, ..Snapshot::default() }
 }
@@ -71,7 +71,7 @@ impl Audited {
         self.0.get(TxNo(tx)).map(|transmission| transmission.state)
     }
 
-    /// In flight, lost, SACKed.
+    /// Returns the bytes in flight, lost and SACKed.
     fn bytes(&self) -> (u64, u64, u64) {
         (self.0.in_flight().0, self.0.lost().0, self.0.sacked().0)
     }
@@ -114,7 +114,7 @@ fn segments_that_left_together_are_told_together() {
     let mut board = Audited::with(8);
     assert_eq!(told(&mut board, seq(3)), [[0, 1, 2]]);
     assert_eq!(told(&mut board, seq(4) + SMSS / 2), [vec![3], vec![4]], "the last in part");
-    // What was lost, sent again, or SACKed is told by itself.
+    // Segments that were lost, retransmitted or SACKed are reported one by one.
     board.mark_lost(6);
     board.send_again(seq(6), SMSS).unwrap();
     board.send_new(segments(8, 9));
@@ -140,7 +140,7 @@ fn a_partial_ack_trims_and_a_partial_block_waits() {
     assert_eq!(board.bytes(), (2_700, 0, 0));
     assert_eq!(board.acknowledge(FIRST, &[SeqRange::new(seq(1) + 500, seq(2))]).len(), 1);
     assert_eq!(board.bytes(), (1_700, 0, 1_000));
-    // A lost segment is trimmed in its place.
+    // A lost segment is trimmed and stays lost.
     assert!(board.mark_lost(0));
     board.acknowledge(FIRST + 400, &[]);
     assert_eq!(board.0.first_lost().unwrap().range.len(), ByteCount(600));
@@ -175,7 +175,7 @@ fn a_repair_of_a_part_splits_a_segment() {
 #[test]
 fn splitting_what_was_sent_twice_leaves_no_copy_behind() {
     let mut board = Audited::with(2);
-    // Twice in flight: sent again before anyone called the first one lost.
+    // In flight twice: retransmitted before the first transmission was marked lost.
     board.send_again(seq(0), SMSS);
     assert_eq!(board.bytes(), (3 * SMSS, 0, 0));
     board.send_again(seq(0), 400);
@@ -335,7 +335,7 @@ fn spelled_out_or_not_what_left_together_is_the_same() {
     }
 }
 
-/// The transmissions that it tells of, one by one.
+/// Returns the transmissions of an entry one by one.
 fn each(told: &Delivered) -> impl Iterator<Item = (TxNo, SeqRange, Instant, u32, bool)> {
     let starts = (0u64..).map(|n| told.range.start + told.size * n);
     let ranges = starts.map(|start| SeqRange::new(start, start + told.size));

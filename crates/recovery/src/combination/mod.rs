@@ -1,4 +1,4 @@
-//! A choice of strategies: `detection/control[/judge+judge]`.
+//! A combination of strategies: `detection/control[/judge+judge]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use crate::judge::LossJudge;
 use crate::registry::{self, Entry, WireNeeds};
 use airtcp_types::ByteCount;
 
-/// A strategy chosen by name, with its parameter.
+/// A selected strategy and its parameter.
 pub struct Choice<T: ?Sized + 'static> {
     entry: &'static Entry<T>,
     parameter: Option<Box<str>>,
 }
 
 impl<T: ?Sized> Choice<T> {
-    /// Chooses `entry`, which need not be in the registry, with the parameter that would follow the
-    /// colon.
+    /// Selects `entry`, which need not be in the registry, with the text after the colon as
+    /// parameter.
     ///
     /// # Errors
-    /// The parameter is not one the strategy takes.
+    /// The strategy does not accept the parameter, or needs one.
     pub fn new(
         entry: &'static Entry<T>,
         parameter: Option<&str>,
@@ -33,30 +33,30 @@ impl<T: ?Sized> Choice<T> {
         Ok(Self { entry, parameter: parameter.map(Box::from) })
     }
 
-    /// Chooses `entry` without a parameter if it can do without, else with the example of one.
+    /// Selects `entry` without a parameter, or with the example if it needs one.
     ///
     /// # Errors
-    /// The entry gives no example, or one that it does not take.
+    /// The entry has no example, or an invalid one.
     pub fn plain(entry: &'static Entry<T>) -> Result<Self, CombinationError> {
         Self::new(entry, None).or_else(|_| Self::new(entry, entry.example))
     }
 
-    /// The registry entry of the strategy.
+    /// Returns the registry entry of the strategy.
     pub const fn entry(&self) -> &'static Entry<T> {
         self.entry
     }
 
-    /// The one of `entries` that `text` names, with its parameter.
+    /// Finds the entry that `text` names, and selects it with the parameter in `text`.
     pub(crate) fn find(
         kind: &'static str,
         entries: &[&'static Entry<T>],
         text: &str,
     ) -> Result<Self, CombinationError> {
-        // `westwood+` is how its authors write `westwood-plus`.
+        // The authors of `westwood-plus` call it `westwood+`.
         let plus = text.strip_suffix('+').map(|name| format!("{name}-plus"));
         let text = plus.as_deref().unwrap_or(text);
         let named = |name| entries.iter().copied().find(|entry| entry.name == name);
-        // A variant has its colon in its name.
+        // The name of a variant includes its colon.
         let (found, parameter) = match (named(text), text.rsplit_once(':')) {
             (None, Some((name, parameter))) => (named(name), Some(parameter)),
             (found, _) => (found, None),
@@ -78,7 +78,7 @@ impl<T: ?Sized> Choice<T> {
         Self::new(entry, parameter)
     }
 
-    /// Itself, or the first of its fallbacks that needs no more than was granted.
+    /// Returns this strategy, or its first fallback that needs only granted options.
     fn granted(
         &self,
         kind: &'static str,
@@ -97,13 +97,14 @@ impl<T: ?Sized> Choice<T> {
         choice
     }
 
-    /// `None` only if the parameter was taken once and is refused now, which no strategy does.
+    /// Creates the strategy. `None` only if it rejects a parameter that it accepted before, which
+    /// no strategy does.
     fn make(&self, params: &ControlParams) -> Option<Box<T>> {
         (self.entry.make)(self.parameter.as_deref(), params).ok()
     }
 }
 
-/// For trying a parameter out; its values do not matter.
+/// Parameters to validate a strategy's parameter with; the values do not matter.
 const PROBE: ControlParams = ControlParams::new(ByteCount(1460), ByteCount(14_600));
 
 impl<T: ?Sized> Clone for Choice<T> {
@@ -112,7 +113,7 @@ impl<T: ?Sized> Clone for Choice<T> {
     }
 }
 
-/// By name and parameter.
+/// Choices are equal if name and parameter are equal.
 impl<T: ?Sized> PartialEq for Choice<T> {
     fn eq(&self, other: &Self) -> bool {
         self.entry.name == other.entry.name && self.parameter == other.parameter
@@ -136,11 +137,11 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
     }
 }
 
-/// Which strategies a sender is made of.
+/// The strategies of a sender.
 ///
-/// It is written `detection/control`, with judges after a second slash, and parameters after a
-/// colon. Parts that are left out are the default's, but for its judge, which goes with its control:
-/// where a control is named, there are no judges but those named.
+/// The text form is `detection/control`, with judges after a second slash, and parameters after a
+/// colon. Omitted parts are those of the default. The default judge belongs to the default control:
+/// if a control is given, only the given judges apply.
 ///
 /// ```
 /// use airtcp_recovery::Combination;
@@ -163,12 +164,12 @@ pub struct Combination {
 static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
-    /// From its three parts. `None` leaves the default, and an empty `judge` leaves no judge. The
-    /// default's judge goes with its control: with a `control`, a `judge` of `None` leaves no judge,
-    /// too.
+    /// Creates a combination from its parts. `None` selects the default, and an empty `judge`
+    /// selects no judge. The default judge belongs to the default control: with a `control` and no
+    /// `judge` there is no judge.
     ///
     /// # Errors
-    /// A name that is unknown, or a parameter that its strategy does not take.
+    /// A name is unknown, a parameter is invalid, or a judge is named twice.
     pub fn from_parts(
         detection: Option<&str>,
         control: Option<&str>,
@@ -198,9 +199,9 @@ impl Combination {
         })
     }
 
-    /// The same with other parts, as [`from_parts`](Self::from_parts) takes them; `None` leaves the
-    /// part that is there, and an empty `judge` leaves no judge. Where control and judge are the default's,
-    /// another control takes the judge with it.
+    /// Returns the combination with some parts replaced, which have the form of
+    /// [`from_parts`](Self::from_parts). `None` keeps a part, and an empty `judge` selects no
+    /// judge. If control and judges are the default, replacing the control also removes the judge.
     ///
     /// # Errors
     /// As [`from_parts`](Self::from_parts).
@@ -223,16 +224,17 @@ impl Combination {
         Ok(next)
     }
 
-    /// A list of combinations, separated by commas.
+    /// Parses a list of combinations, separated by commas.
     ///
     /// # Errors
-    /// As [`from_parts`](Self::from_parts), for the first one that is wrong.
+    /// As [`from_parts`](Self::from_parts), or a combination has the wrong shape; the error is that
+    /// of the first invalid combination.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, CombinationError> {
         text.split(',').map(|one| one.trim().parse()).collect()
     }
 
-    /// Every detection with every control, in the registry's order, with the example of a parameter
-    /// where one has to be given.
+    /// Returns every detection with every control, in the order of the registry. Strategies that
+    /// need a parameter have that of their example.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for detection in registry::detections() {
@@ -248,7 +250,8 @@ impl Combination {
         all
     }
 
-    /// Every detection with every judge, in the registry's order, under the control `reno`.
+    /// Returns every detection with every judge, in the order of the registry, with the control
+    /// `reno`.
     pub fn all_judged() -> Vec<Self> {
         let reno = Self::default().with_control(Choice { entry: &RENO, parameter: None });
         let mut all = Vec::new();
@@ -264,7 +267,8 @@ impl Combination {
         all
     }
 
-    /// Every set of at most two judges of the registry that a combination accepts: one variant of each judge.
+    /// Returns every set of at most two judges of the registry that a combination accepts, without
+    /// two variants of one judge.
     pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
         let all: Vec<_> =
             registry::judges().iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
@@ -277,14 +281,15 @@ impl Combination {
         sets
     }
 
-    /// The same with another detection, which need not be in the registry.
+    /// Replaces the detection by one that need not be in the registry.
     #[must_use]
     pub fn with_detection(mut self, choice: Choice<dyn LossDetection>) -> Self {
         self.detection = choice;
         self
     }
 
-    /// Whether another control takes the judge with it: both are the default's.
+    /// Returns whether `control` removes the judge: control and judge are the default, and
+    /// `control` is not.
     fn loses_judge_by(&self, control: &Choice<dyn CongestionControl>) -> bool {
         let default = Self::default();
         self.control == default.control
@@ -292,8 +297,8 @@ impl Combination {
             && *control != default.control
     }
 
-    /// The same with another control, which need not be in the registry. The default's judge goes
-    /// with the default's control.
+    /// Replaces the control by one that need not be in the registry. If control and judges are the
+    /// default, another control also removes the judge.
     #[must_use]
     pub fn with_control(mut self, choice: Choice<dyn CongestionControl>) -> Self {
         if self.loses_judge_by(&choice) {
@@ -303,38 +308,38 @@ impl Combination {
         self
     }
 
-    /// The same with these judges, asked in this order, which need not be in the registry.
+    /// Replaces the judges. They are asked in this order and need not be in the registry.
     #[must_use]
     pub fn with_judges(mut self, judges: Vec<Choice<dyn LossJudge>>) -> Self {
         self.judges = judges;
         self
     }
 
-    /// The loss detection.
+    /// Returns the loss detection.
     pub const fn detection(&self) -> &Choice<dyn LossDetection> {
         &self.detection
     }
 
-    /// The congestion control.
+    /// Returns the congestion control.
     pub const fn control(&self) -> &Choice<dyn CongestionControl> {
         &self.control
     }
 
-    /// What its parts together need on the wire.
+    /// Returns the TCP options that the strategies need together.
     pub fn needs(&self) -> WireNeeds {
         let judges = self.judges.iter().map(|judge| judge.entry.needs);
         judges.fold(self.detection.entry.needs.union(self.control.entry.needs), WireNeeds::union)
     }
 
-    /// Whether any of its parts draws random numbers from the seed.
+    /// Returns whether any of the strategies draws random numbers from the seed.
     pub fn uses_seed(&self) -> bool {
         self.detection.entry.uses_seed
             || self.control.entry.uses_seed
             || self.judges.iter().any(|judge| judge.entry.uses_seed)
     }
 
-    /// The combination for a connection that was `granted` so much on the wire: a detection or
-    /// control that needs more is replaced by its fallback, and a judge that does is left out.
+    /// Returns the combination for a connection with the `granted` options: a detection or control
+    /// that needs others is replaced by its fallback, and such a judge is left out.
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
         Self {
@@ -362,7 +367,7 @@ impl Combination {
     }
 }
 
-/// The first of two that are the same judge, in whatever variants. They are in the order of their rank.
+/// Returns the first judge that is named twice, in whatever variants. `judges` is sorted by rank.
 fn twice(judges: &[Choice<dyn LossJudge>]) -> Option<&Choice<dyn LossJudge>> {
     let name = |choice: &Choice<dyn LossJudge>| choice.entry.name.split(':').next();
     let pairs = judges.iter().zip(judges.iter().skip(1));
@@ -440,36 +445,36 @@ pub enum CombinationError {
         kind: &'static str,
         /// The name.
         name: String,
-        /// What would do.
+        /// The valid names, and the closest match.
         allowed: String,
     },
-    /// The strategy does not take that parameter, or cannot do without one.
+    /// The parameter is invalid, or missing.
     #[error("`{name}` {}: {why}", refused(.parameter.as_deref()))]
     Parameter {
         /// The strategy.
         name: &'static str,
-        /// Its parameter, if it was given one.
+        /// The parameter, if one was given.
         parameter: Option<String>,
-        /// What it takes.
+        /// What the strategy accepts.
         why: String,
     },
-    /// One judge, twice.
+    /// The same judge is named twice.
     #[error("the same judge is named twice: name it once, as in `sack/cubic/{first}`")]
     Twice {
-        /// As it was named first.
+        /// The first occurrence.
         first: String,
     },
-    /// It needs something on the wire that the connection does not have.
+    /// A strategy needs a TCP option that was not negotiated.
     #[error(
         "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotGranted {
         /// The combination.
         combination: String,
-        /// What it needs.
+        /// The missing option.
         missing: &'static str,
     },
-    /// There are too many slashes, or nothing beside one.
+    /// The text has too many slashes, or an empty part.
     #[error(
         "`{text}` is not a combination: write `detection/control[/judge+judge]`, as in `sack/cubic`"
     )]

@@ -1,4 +1,4 @@
-//! `fixed:N`: constant window of N segments.
+//! `fixed:N`: a constant window of N segments.
 
 use airtcp_types::ByteCount;
 
@@ -25,7 +25,8 @@ pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
     },
 };
 
-/// The upper bound that the recovery schemes are held against: loss costs repairs, never window.
+/// An upper bound for comparisons of recovery schemes: a loss costs a retransmission, but never
+/// window.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     segments: u32,
@@ -33,7 +34,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// A window of `segments` full segments; at least one.
+    /// Creates a window of `segments` full segments, at least one.
     pub fn new(params: &ControlParams, segments: u32) -> Self {
         let segments = segments.max(1);
         Self { segments, window: params.smss * u64::from(segments) }

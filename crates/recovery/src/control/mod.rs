@@ -1,4 +1,4 @@
-//! Congestion control: how much may be in flight, and how fast it may leave.
+//! Congestion control: decides how much data may be in flight, and the pacing rate.
 
 mod bbr;
 mod bbr3;
@@ -39,31 +39,32 @@ pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ControlParams {
-    /// The time: the handshake is complete.
+    /// The time of construction: the end of the handshake, or the time of the replacement.
     pub now: Instant,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
     /// The initial window (RFC 6928).
     pub initial_window: ByteCount,
-    /// L of RFC 3465: how many segments one ACK may count for in slow start.
+    /// L of RFC 3465: the most segments by which one ACK increases cwnd in slow start.
     pub byte_counting_limit: u32,
-    /// Whether the first slow start ends when round trips grow (HyStart++, RFC 9406).
+    /// Whether the first slow start also ends when the RTT grows (HyStart++, RFC 9406).
     pub hystart: bool,
     /// Whether a reduced window is rounded down to whole segments.
     pub whole_segments: bool,
     /// Whether the peer sends SACK blocks (RFC 2018).
     pub sack: bool,
-    /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
-    /// replaces another on a live connection. `None` if none was measured.
+    /// The RTT: that of the handshake, or the smoothed RTT if the strategy replaces another on a
+    /// live connection. `None` if none was measured.
     pub rtt: Option<Duration>,
-    /// The rate that the path has lately carried for this and other connections to the same peer, this one's share.
+    /// This connection's share of the rate that the path has recently carried for connections to
+    /// the same peer.
     pub rate: Option<Rate>,
-    /// Seeds the random choices of a strategy: the same seed makes the same choices.
+    /// The seed for random choices of a strategy: the same seed makes the same choices.
     pub seed: u64,
 }
 
 impl ControlParams {
-    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, nothing known of the path and seed 0.
+    /// Parameters with SACK, `byte_counting_limit` 2, no HyStart++, no RTT, no rate and seed 0.
     pub const fn new(smss: ByteCount, initial_window: ByteCount) -> Self {
         Self {
             now: Instant::ZERO,
@@ -80,22 +81,22 @@ impl ControlParams {
     }
 }
 
-/// An event at the sender that is not an ACK.
+/// An event at the sender other than an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Notice {
     /// When it happened.
     pub now: Instant,
-    /// Bytes in flight after it.
+    /// Bytes in flight after the event.
     pub pipe: ByteCount,
-    /// Bytes delivered since the connection began (C.delivered of draft-ietf-ccwg-bbr).
+    /// Bytes delivered since the connection started (C.delivered of draft-ietf-ccwg-bbr).
     pub delivered: ByteCount,
-    /// What happened.
+    /// The event.
     pub kind: NoticeKind,
 }
 
 impl Notice {
-    /// A notice of `kind` at `now`, with `pipe` bytes in flight and none delivered yet.
+    /// Returns a notice of `kind` at `now`, with `pipe` bytes in flight and none delivered yet.
     pub const fn new(now: Instant, pipe: ByteCount, kind: NoticeKind) -> Self {
         Self { now, pipe, delivered: ByteCount::ZERO, kind }
     }
@@ -105,49 +106,49 @@ impl Notice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoticeKind {
-    /// A transmission, or several that left together, was judged lost. A reduction, if there is
-    /// one, is a notice of its own.
+    /// A transmission, or several that were sent together, was lost. If the loss reduces the
+    /// window, a separate [`NoticeKind::Reduce`] follows.
     Lost(Loss),
-    /// Reduce the window: once per recovery. It is the start of fast recovery unless `cause` is
+    /// Reduce the window. It comes once per recovery, and starts fast recovery unless `cause` is
     /// [`Cause::Mark`].
     Reduce {
-        /// FlightSize before (RFC 5681 section 2). It can exceed cwnd by segments that limited
-        /// transmit and waiting judges let out, which do not count.
+        /// FlightSize before the reduction (RFC 5681 section 2). It can exceed cwnd by the segments
+        /// sent by limited transmit and while judges defer a response; those do not count.
         flight_size: ByteCount,
-        /// Why.
+        /// The cause.
         cause: Cause,
     },
     /// The retransmission timer expired.
     Timeout {
-        /// FlightSize before.
+        /// FlightSize before the time-out.
         flight_size: ByteCount,
-        /// Whether it is the first for this data: later ones leave ssthresh alone (RFC 5681
-        /// section 3.1).
+        /// Whether this is the first time-out for the data: later ones do not change ssthresh (RFC
+        /// 5681 section 3.1).
         first: bool,
     },
-    /// Recovery is over.
+    /// The recovery has ended.
     RecoveryOver,
-    /// Nothing was outstanding for a while, and new data is about to leave. The pacing rate is read
-    /// again before it does.
+    /// Nothing was outstanding for a while, and new data is about to be sent. The sender reads the
+    /// pacing rate again before it sends.
     Idle {
-        /// For how long.
+        /// How long nothing was outstanding.
         time: Duration,
-        /// Whether cwnd is to fall to the restart window, min(IW, cwnd) (RFC 5681 section 4.1).
+        /// Whether to reduce cwnd to the restart window, min(IW, cwnd) (RFC 5681 section 4.1).
         restart: bool,
         /// Whether the application limited the rate before.
         app_limited: bool,
     },
-    /// Less than half of the window was in use for five minutes: halve it, down to the initial
-    /// window at least (RFC 7661 section 4.4.3).
+    /// Less than half of the window was used for five minutes: halve it, but not below the initial
+    /// window (RFC 7661 section 4.4.3).
     Unused,
-    /// The last reduction was spurious: take it back.
+    /// The last reduction was spurious: restore the window and ssthresh.
     Undo {
-        /// The reduction was for a time-out in a recovery, and that recovery goes on: it ends with
-        /// [`NoticeKind::RecoveryOver`].
+        /// Whether the reduction was that of a time-out during a recovery. That recovery then
+        /// continues until [`NoticeKind::RecoveryOver`].
         resumes: bool,
     },
-    /// A full segment has this many bytes from now on. The windows stay as they are in bytes, but
-    /// for their floors.
+    /// The size of a full segment is now this many bytes. The windows keep their size in bytes,
+    /// except for their minimums.
     SegmentSize(ByteCount),
     /// This control replaces another on a live connection, and continues from these values.
     TakeOver {
@@ -158,27 +159,27 @@ pub enum NoticeKind {
     },
 }
 
-/// A lost transmission, and the state of the connection when it was sent.
+/// A lost transmission, and the state of the connection when the transmission was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Loss {
-    /// Where its bytes begin.
+    /// The sequence number of its first byte.
     pub start: ExtSeq,
-    /// How many they are.
+    /// The number of bytes.
     pub bytes: ByteCount,
-    /// What the loss is taken to mean.
+    /// The cause that the judges or the sender assign to the loss.
     pub cause: Cause,
-    /// When it left.
+    /// When it was sent.
     pub sent_at: Instant,
-    /// Bytes in flight just after it left, its own included (P.tx_in_flight of
+    /// Bytes in flight just after it was sent, including its own (P.tx_in_flight of
     /// draft-ietf-ccwg-bbr).
     pub tx_in_flight: ByteCount,
-    /// Bytes delivered before it left (P.delivered).
+    /// Bytes delivered before it was sent (P.delivered).
     pub prior_delivered: ByteCount,
-    /// Bytes lost to congestion since it left (C.lost - P.lost), its own included if its cause is
-    /// congestion: see [`Cause::is_congestion`].
+    /// Bytes lost to congestion since it was sent (C.lost - P.lost). Its own bytes are included if
+    /// its cause is congestion: see [`Cause::is_congestion`].
     pub lost_since_sent: ByteCount,
-    /// Whether the application limited the rate when it left (P.is_app_limited).
+    /// Whether the application limited the rate when it was sent (P.is_app_limited).
     pub app_limited: bool,
 }
 
@@ -187,89 +188,90 @@ pub struct Loss {
 pub struct ControlState {
     /// The slow-start threshold; `None` while it is not set.
     pub ssthresh: Option<ByteCount>,
-    /// Its mode, in one word.
+    /// The mode, in one word.
     pub mode: &'static str,
 }
 
-/// The model of the network path that a control goes by, as `ss -ti` prints it for BBR. The names
-/// are those of draft-ietf-ccwg-bbr.
+/// A control's model of the network path, as `ss -ti` prints it for BBR. The names are those of
+/// draft-ietf-ccwg-bbr.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct PathModel {
-    /// The state of its state machine.
+    /// The state of the control's state machine.
     pub state: &'static str,
-    /// The bandwidth that it sends by: the smaller of `max_bw` and `bw_shortterm`.
+    /// The bandwidth that the control uses: the smaller of `max_bw` and `bw_shortterm`.
     pub bw: Rate,
-    /// The smallest round-trip time of late; `None` before the first.
+    /// The smallest recent RTT; `None` before the first sample.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub min_rtt: Option<Duration>,
-    /// The pacing rate over `bw`.
+    /// The pacing rate as a multiple of `bw`.
     pub pacing_gain: f64,
-    /// The window over the product of `bw` and `min_rtt`.
+    /// The window as a multiple of the product of `bw` and `min_rtt`.
     pub cwnd_gain: f64,
-    /// The largest delivery rate of late.
+    /// The largest recent delivery rate.
     pub max_bw: Rate,
-    /// The bound on `bw` until the next probe; `None` while it is not set.
+    /// The upper bound of `bw` until the next probe; `None` while it is not set.
     pub bw_shortterm: Option<Rate>,
-    /// What may be in flight without too much loss (bytes); `None` while it is not set.
+    /// The most bytes in flight without too much loss; `None` while it is not set.
     pub inflight_longterm: Option<ByteCount>,
-    /// The bound on what is in flight until the next probe; `None` while it is not set.
+    /// The upper bound of the bytes in flight until the next probe; `None` while it is not set.
     pub inflight_shortterm: Option<ByteCount>,
-    /// How much more is acknowledged at once than `bw` explains.
+    /// The bytes acknowledged at once in excess of what `bw` explains.
     pub extra_acked: ByteCount,
-    /// Whether the path was ever full.
+    /// Whether the path was ever fully used.
     pub full_bw_reached: bool,
-    /// Round trips so far.
+    /// The number of round trips so far.
     pub round_count: u64,
 }
 
-/// Decides how much may be in flight.
+/// Decides how much data may be in flight, and the pacing rate.
 ///
-/// Windows are bytes; cwnd is never under one SMSS, ssthresh never under two. The order in which
-/// one ACK is worked is written at [`LossDetection`](crate::LossDetection): notices come before
+/// Windows are in bytes; cwnd is at least one SMSS, ssthresh at least two. The order of processing
+/// an ACK is documented at [`LossDetection`](crate::LossDetection): notices precede
 /// [`on_ack`](Self::on_ack).
 ///
-/// What a control takes over from the sender, such as its rate in recovery, its registry entry says:
-/// [`Entry::takes_over`](crate::Entry::takes_over).
+/// The registry entry declares which tasks the control takes over from the sender, such as the
+/// response in fast recovery: [`Entry::takes_over`](crate::Entry::takes_over).
 pub trait CongestionControl: Debug + Send {
-    /// Works an ACK.
+    /// Processes an ACK.
     fn on_ack(&mut self, ack: &AckView<'_>);
 
-    /// Works any other event.
+    /// Processes any other event.
     fn on_notice(&mut self, notice: &Notice);
 
-    /// The congestion window.
+    /// Returns the congestion window, at least one SMSS.
     fn window(&self) -> ByteCount;
 
-    /// Whether it is in slow start. The default compares the window with the threshold of
-    /// [`state`](Self::state), which must not call it in turn.
+    /// Returns whether the control is in slow start. The default compares [`window`](Self::window)
+    /// with the ssthresh of [`state`](Self::state); therefore `state` must not call this method.
     fn in_slow_start(&self) -> bool {
         self.state().ssthresh.is_none_or(|ssthresh| self.window() < ssthresh)
     }
 
-    /// The pacing rate; `None` if the control has none. The sender reads it before the first
-    /// segment, after each ACK, timeout and [`NoticeKind::Idle`].
+    /// Returns the pacing rate; `None` if the control has none. The sender reads it before the
+    /// first segment and after each ACK, time-out and [`NoticeKind::Idle`].
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// The most bytes that may leave at once when paced (C.send_quantum of draft-ietf-ccwg-bbr);
-    /// `None` for a millisecond at the pacing rate, two segments at least and 64 KiB at most. The
-    /// pacer makes quanta of 64 KiB and more last 100 µs at least: they grow above 5 Gbit/s.
+    /// Returns the most bytes that may leave at once under pacing (C.send_quantum of
+    /// draft-ietf-ccwg-bbr). `None` means one millisecond at the pacing rate, at least two segments
+    /// and at most 64 KiB. The pacer enlarges quanta of 64 KiB or more to at least 100 µs at the
+    /// pacing rate, that is, above 5 Gbit/s.
     fn send_quantum(&self) -> Option<ByteCount> {
         None
     }
 
-    /// The state that it shows.
+    /// Returns the state for traces and `ss`.
     fn state(&self) -> ControlState;
 
-    /// Its model of the path; `None` if it has none.
+    /// Returns the control's model of the path; `None` if it has none.
     fn path_model(&self) -> Option<PathModel> {
         None
     }
 
-    /// Its estimate of the bandwidth; `None` before the first, and if it makes none. The default is
-    /// that of [`path_model`](Self::path_model).
+    /// Returns the control's bandwidth estimate; `None` before the first, or if it makes none. The
+    /// default is the bandwidth of [`path_model`](Self::path_model).
     fn bandwidth(&self) -> Option<Rate> {
         self.path_model().map(|model| model.bw).filter(|&bw| bw > Rate::ZERO)
     }

@@ -1,8 +1,8 @@
-//! Loss detection: which transmissions are lost.
+//! Loss detection: decides which transmissions are lost.
 //!
-//! A detector reads the [`Board`] and the ACK, and reports what it found; it does not change the board and
-//! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
-//! be sent for the control.
+//! A detection reads the [`Board`] and the ACK, and reports its findings. It does not change the
+//! board and keeps no copy of the board's data. The judges decide what a loss means, and the
+//! control decides how much data may be in flight.
 
 mod fack;
 mod le;
@@ -38,27 +38,27 @@ pub use sack::Sack;
 pub use sack1::SACK1;
 pub(crate) use sweep::earlier_arrived;
 
-/// A finding of a detector about a transmission.
+/// A transmission that a detection reports as suspect or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The transmission.
     pub tx: TxNo,
-    /// How sure it is.
+    /// Whether it is suspect or lost.
     pub certainty: Certainty,
-    /// Whether the repair leaves at once, whatever the pipe holds.
+    /// Whether it is retransmitted at once, even if the windows do not permit it.
     pub immediate: bool,
 }
 
-/// The certainty of a loss.
+/// The certainty of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Certainty {
-    /// The first sign: something sent later arrived earlier.
+    /// The first sign of a loss: a segment sent later was delivered earlier.
     Suspect,
-    /// The detector's threshold is passed.
+    /// Lost: the detection's threshold is reached.
     Lost,
 }
 
-/// The list to which a detector adds its findings.
+/// The list to which a detection adds its findings.
 #[derive(Debug, Default)]
 pub struct Findings(pub(crate) Vec<Finding>);
 
@@ -78,136 +78,144 @@ impl Findings {
         self.0.push(Finding { tx, certainty: Certainty::Lost, immediate: true });
     }
 
-    /// The findings so far.
+    /// Returns the findings so far.
     pub fn as_slice(&self) -> &[Finding] {
         &self.0
     }
 }
 
-/// The end of a recovery. During a recovery the window is reduced only once.
+/// When a recovery ends. The window is reduced at most once per recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoveryEnd {
-    /// Until everything sent before it is acknowledged; the window does not grow meanwhile.
+    /// When everything sent before the recovery is acknowledged; the window does not grow until
+    /// then.
     RecoveryPoint,
     /// As [`RecoveryEnd::RecoveryPoint`], but the window grows again from the first ACK that
     /// advances SND.UNA (RFC 5681 section 3.2 step 6).
     FirstAdvance,
-    /// For so long; the window grows meanwhile.
+    /// After this time; the window grows in the meantime.
     After(Duration),
 }
 
 /// A segment to retransmit, and the rule that selects it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repair {
-    /// The latest transmission of the bytes to be sent again.
+    /// The latest transmission of the bytes to retransmit.
     pub tx: TxNo,
     /// [`SendRule::Repair`], [`SendRule::Unsacked`] or [`SendRule::Rescue`].
     pub rule: SendRule,
 }
 
-/// Decides which transmissions are lost and what to repair next.
+/// Decides which transmissions are lost and which segment to retransmit next.
 ///
-/// # The order in which one ACK is worked
+/// # Order of processing an ACK
 ///
-/// For every combination of strategies, always, except that an ACK which tells nothing while nothing
-/// is outstanding is not worked at all:
+/// The order is the same for every combination of strategies. Only an ACK without information for
+/// the sender that arrives while nothing is outstanding is ignored.
 ///
-/// 1. **Board**: what the ACK covers is marked delivered, so that all later steps see the same.
-/// 2. **RTT, rate and round**: they need the board, to tell first transmissions from later ones
-///    (Karn) and to know what was in flight when.
-/// 3. **Undo**: if the ACK shows the last reduction or time-out to be spurious, it is taken back.
-///    Later steps then work with the restored windows, and a real loss reduces those.
-/// 4. **Judges hear the ACK**, before detection, because it may carry the cause of what the
-///    detector is about to find. What they raise of their own accord is carried out.
-/// 5. **Marks**: the echo of a mark reduces the window (RFC 3168), unless the control answers marks
-///    itself. A loss found by the same ACK then reduces it no second time.
+/// 1. **Board**: mark the data that the ACK covers as delivered. All later steps see the same
+///    board.
+/// 2. **RTT, rate and round**: they read the board, to distinguish first transmissions from
+///    retransmissions (Karn) and to know what was in flight at which time.
+/// 3. **Undo**: if the ACK shows that the last reduction or time-out was spurious, revert it. Later
+///    steps see the restored windows, and a real loss reduces those.
+/// 4. **Judges see the ACK**, before detection, because the ACK may carry the cause of the losses
+///    that detection finds. The losses and requests that judges raise themselves are applied.
+/// 5. **Congestion marks**: the echo of a mark reduces the window (RFC 3168), unless the control
+///    responds to marks itself. A loss found by the same ACK does not reduce the window again.
 /// 6. **Detection**: [`LossDetection::on_ack`] reports suspects and losses.
-/// 7. **Judges rule** on each finding: repair when, reduce when, and why.
-/// 8. **Notices** to the control, finding by finding: the loss, then the reduction, so that it
-///    reduces from the window that the losses happened in, and not from one that this ACK has
-///    already grown. A recovery whose time is over ends before the loss.
+/// 7. **Judges rule** on each finding: when to retransmit, when to reduce the window, and the
+///    cause.
+/// 8. **Notices** to the control, one finding after the other: the loss, then the reduction. The
+///    control therefore reduces the window in which the losses happened, before this ACK grows it.
+///    A recovery whose time is over ends before the loss.
 /// 9. **Probe verdict**: an ACK that ends a tail loss probe may show that the probe repaired a
-///    loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC 8985 section
+///    loss. The judges rule on that loss; without a ruling it reduces the window (RFC 8985 section
 ///    7.4.2).
-/// 10. **End of the recovery**, if the ACK reaches it. It comes after detection, so that losses of
-///     the old window do not start a new recovery.
-/// 11. **The control hears the ACK** and may grow the window.
-/// 12. **Window validation** (RFC 7661), of the window as it is then.
-/// 13. **PRR** computes what may leave (RFC 9937), from the pipe after all losses and from the
-///     window that the control has set.
-/// 14. **Timers and pacing**: what judges put off, the retransmission timer, the probe timer and
-///     the pacing rate.
-/// 15. **Sending**, with all of this known.
+/// 10. **End of the recovery**, if the ACK reaches it. This step follows detection, so that losses
+///     of the old window do not start a new recovery.
+/// 11. **The control sees the ACK** and may grow the window.
+/// 12. **Window validation** (RFC 7661) of the resulting window.
+/// 13. **PRR** computes how much this ACK allows to be sent (RFC 9937), from the pipe after all
+///     losses and from the window that the control has set.
+/// 14. **Timers and pacing**: deferred rulings, the retransmission timer, the probe timer and the
+///     pacing rate.
+/// 15. **Transmission**, based on all of the above.
 pub trait LossDetection: Debug + Send {
-    /// Works an ACK (step 6).
+    /// Processes an ACK (step 6). `view.board` is the board after the ACK was applied to it.
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings);
 
-    /// Works the deadline it gave by [`next_timer`](Self::next_timer).
+    /// Handles the expiry of the deadline that [`next_timer`](Self::next_timer) returned.
     fn on_timer(&mut self, view: &View<'_>, out: &mut Findings) {
         let _ = (view, out);
     }
 
-    /// Its next deadline.
+    /// Returns the next deadline of the detection.
     fn next_timer(&self) -> Option<Instant> {
         None
     }
 
-    /// A transmission left.
+    /// Handles a transmission that was sent.
     fn on_sent(&mut self, sent: &Transmission) {
         let _ = sent;
     }
 
-    /// Several left together, none of which is told of by [`on_sent`](Self::on_sent) but from here.
+    /// Handles several segments that were sent together. The default calls
+    /// [`on_sent`](Self::on_sent) for each; the sender does not call it for them.
     fn on_sent_together(&mut self, sent: &Run) {
         sent.transmissions().for_each(|sent| self.on_sent(&sent));
     }
 
-    /// The retransmission timer ran out; everything in flight has been marked lost.
+    /// Handles the expiry of the retransmission timer; everything in flight has been marked lost.
     fn on_timeout(&mut self, view: &View<'_>);
 
-    /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
-    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into a
-    /// recovery, that goes on: the window is reduced no second time. A detection that takes the place
-    /// of another in the midst of a connection begins so, too.
+    /// Handles an undo: the last reduction or time-out was spurious. Transmissions that were marked
+    /// lost and not yet retransmitted are in flight again, and the detection is in no recovery. If
+    /// the time-out interrupted a recovery, the sender resumes that recovery, without another
+    /// reduction. A detection that replaces another on a live connection also starts with this
+    /// call.
     fn on_undo(&mut self, view: &View<'_>);
 
-    /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not
-    /// been on its way for long enough (RFC 8985 section 6.3).
+    /// Returns whether `sent` stays in flight when the retransmission timer expires, because it was
+    /// sent too recently (RFC 8985 section 6.3).
     ///
-    /// The answer depends on the reordering window of the detection, which only its state has.
+    /// A method rather than a field of the registry entry: the answer depends on the detection's
+    /// reordering window.
     fn survives_timeout(&self, now: Instant, sent: &Transmission) -> bool {
         let _ = (now, sent);
         false
     }
 
-    /// Whether the ACK of a tail loss probe is evidence of loss for it (RFC 8985 section 7).
+    /// Returns whether the detection uses the ACK of a tail loss probe as evidence of loss (RFC
+    /// 8985 section 7).
     ///
-    /// Only `rack` wants probes, and others would send as no paper says with them. One method with a
-    /// default is less than a field in every registry entry.
+    /// Only `rack` uses probes; with other detections, probes would change the sending behaviour
+    /// that their papers specify.
     fn wants_probes(&self) -> bool {
         false
     }
 
-    /// Bytes held to be in the network. Credit for duplicate ACKs is counted here: each tells of a
-    /// segment that left, and none is ever added to cwnd.
+    /// Returns the bytes in the network. A detection that uses duplicate ACKs credits them here,
+    /// one segment each, and never to cwnd.
     fn pipe(&self, board: &Board) -> ByteCount {
         board.in_flight()
     }
 
-    /// What to send again next; `new_data` says whether there is data never sent that the peer's
-    /// window has room for.
+    /// Selects the segment to retransmit next; `new_data` is whether there is unsent data that fits
+    /// in the peer's window.
     fn pick(&self, view: &View<'_>, new_data: bool) -> Option<Repair> {
         let _ = new_data;
         let lost = view.board.first_lost()?;
         Some(Repair { tx: lost.tx, rule: SendRule::Repair })
     }
 
-    /// Whether an ACK that advances SND.UNA starts the retransmission timer anew.
+    /// Returns whether an ACK that advances SND.UNA restarts the retransmission timer.
     fn restarts_rto(&self) -> bool {
         true
     }
 
-    /// How long a recovery that begins now lasts. One from a time-out ends at the recovery point.
+    /// Returns when a recovery that starts now ends. A recovery after a time-out always ends at the
+    /// recovery point.
     fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
         let _ = view;
         RecoveryEnd::RecoveryPoint

@@ -1,4 +1,4 @@
-//! `newreno`: a partial ACK reveals the next loss of the window (RFC 6582).
+//! `newreno`: a partial ACK shows the next loss of the window (RFC 6582).
 
 use airtcp_types::{ByteCount, ExtSeq};
 
@@ -25,22 +25,22 @@ pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
     },
 };
 
-/// One loss per round trip, without SACK.
+/// Detects one loss per round trip, without SACK.
 #[derive(Debug, Default)]
 pub struct NewReno {
     dup_acks: DupAcks,
-    /// The recovery point of the fast recovery that is on.
+    /// The recovery point of the current fast recovery.
     recovering_to: Option<ExtSeq>,
     /// Duplicate ACKs up to here do not start another recovery (RFC 6582 section 3.2 step 1).
     recover: Option<ExtSeq>,
-    /// RFC 6582 section 4: restart the timer on every partial ACK ("slow but steady") and not only
-    /// on the first ("impatient").
+    /// RFC 6582 section 4: restart the timer on every partial ACK ("slow but steady"), not only on
+    /// the first ("impatient").
     slow_but_steady: bool,
     partial_acks: u32,
 }
 
 impl NewReno {
-    /// The impatient variant, or the slow but steady one.
+    /// Returns the slow but steady variant, or the impatient one.
     pub fn new(slow_but_steady: bool) -> Self {
         Self { slow_but_steady, ..Self::default() }
     }

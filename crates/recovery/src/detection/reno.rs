@@ -1,4 +1,4 @@
-//! `reno`: three duplicate ACKs, and a recovery that ends with the first new one (RFC 5681).
+//! `reno`: three duplicate ACKs, and a recovery that ends with the first new ACK (RFC 5681).
 
 use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
@@ -21,58 +21,60 @@ pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Reno::default()) as _),
 };
 
-/// The duplicate ACKs since SND.UNA last advanced, and the credit they give.
+/// The duplicate ACKs since SND.UNA last advanced, and their credit.
 ///
-/// What RFC 5681 adds to cwnd for each duplicate ACK is taken from the pipe here instead: the
-/// segment that caused it is no longer in the network.
+/// RFC 5681 adds a segment to cwnd for each duplicate ACK. Here it is subtracted from the pipe
+/// instead, because the segment that caused the duplicate ACK has left the network.
 #[derive(Debug, Default)]
 pub(super) struct DupAcks {
     count: u32,
     credit: ByteCount,
-    /// After a time-out, duplicate ACKs up to here are echoes of going back (RFC 6582 section 4.1).
+    /// After a time-out, duplicate ACKs up to here are caused by retransmissions of data that had
+    /// arrived (RFC 6582 section 4.1).
     going_back_to: Option<ExtSeq>,
-    /// Transmissions with smaller numbers left before the counting began.
+    /// Transmissions with smaller numbers were sent before counting started.
     begun_at: TxNo,
 }
 
 impl DupAcks {
-    /// Counts from here on, perhaps in the midst of a recovery.
+    /// Starts counting, possibly during a recovery.
     pub(super) fn begin(board: &Board) -> Self {
         Self { begun_at: board.next_tx(), ..Self::default() }
     }
 
-    /// Whether `first` is a repair from before the counting began: the duplicate ACKs that go on may
-    /// tell of the loss that it repairs.
+    /// Returns whether `first` was retransmitted before counting started: further duplicate ACKs
+    /// may still report the loss that it repairs.
     pub(super) fn is_repaired(&self, first: &Transmission) -> bool {
         first.resent > 0 && first.tx < self.begun_at
     }
 
-    /// Counts one, and gives how many there are now.
+    /// Counts a duplicate ACK; returns the number so far.
     ///
-    /// The credit is never more than what is in flight: RFC 5681 section 3.2 allows that limit
-    /// against receivers that make duplicate ACKs up.
+    /// The credit is limited to the data in flight. RFC 5681 section 3.2 permits this limit,
+    /// against receivers that send false duplicate ACKs.
     pub(super) fn count_one(&mut self, view: &View<'_>) -> u32 {
         self.count = self.count.saturating_add(1);
         self.credit = (self.credit + view.smss).min(self.unacknowledged(view.board));
         self.count
     }
 
-    /// Whether duplicate ACKs tell nothing, because of a time-out.
+    /// Returns whether duplicate ACKs carry no information, because of a time-out.
     pub(super) const fn are_echoes(&self) -> bool {
         self.going_back_to.is_some()
     }
 
-    /// SND.UNA advanced to `ack`.
+    /// Handles an advance of SND.UNA to `ack`.
     pub(super) fn on_advance(&mut self, ack: ExtSeq) {
         self.going_back_to = self.going_back_to.filter(|point| ack <= *point);
     }
 
-    /// The retransmission timer ran out: everything outstanding is sent again, from the first on.
+    /// Handles the expiry of the retransmission timer: all outstanding data is retransmitted in
+    /// order.
     pub(super) fn on_timeout(&mut self, snd_nxt: ExtSeq) {
         *self = Self { going_back_to: Some(snd_nxt), ..Self::default() };
     }
 
-    /// SND.UNA advanced by a partial ACK: what it covers beyond the hole had given credit.
+    /// Handles a partial ACK: removes the credit of the data that it covers beyond the hole.
     pub(super) fn on_partial_ack(&mut self, acked: ByteCount, smss: ByteCount) {
         self.count = 0;
         self.credit -= acked - smss;
@@ -82,22 +84,22 @@ impl DupAcks {
         (self.count, self.credit) = (0, ByteCount::ZERO);
     }
 
-    /// Bytes in flight less the credit.
+    /// Returns the bytes in flight minus the credit.
     pub(super) fn pipe(&self, board: &Board) -> ByteCount {
         self.unacknowledged(board) - self.credit
     }
 
-    /// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived, its
-    /// duplicate ACK has given credit for already. Going back, what was sent before the time-out is
-    /// not in flight, arrived or not.
+    /// Returns the bytes in flight for a detection that ignores SACK: SACKed data counts, because
+    /// its duplicate ACK has already given credit. After a time-out, data sent before it is not in
+    /// flight, whether it arrived or not.
     fn unacknowledged(&self, board: &Board) -> ByteCount {
         let sacked = if self.are_echoes() { ByteCount::ZERO } else { board.sacked() };
         board.in_flight() + sacked
     }
 }
 
-/// Fast retransmit on the third duplicate ACK. Of several losses in a window each needs three
-/// duplicate ACKs of its own.
+/// Fast retransmit on the third duplicate ACK. If several segments of a window are lost, each needs
+/// three duplicate ACKs of its own.
 #[derive(Debug, Default)]
 pub struct Reno {
     dup_acks: DupAcks,

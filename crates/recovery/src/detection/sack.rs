@@ -1,4 +1,4 @@
-//! `sack`: the conservative SACK-based recovery of RFC 6675.
+//! `sack`: the conservative SACK-based loss recovery of RFC 6675.
 
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
@@ -20,16 +20,17 @@ pub(crate) const SACK: Entry<dyn LossDetection> = Entry {
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Sack::default()) as _),
 };
 
-/// IsLost, Pipe and NextSeg of RFC 6675 over the board.
+/// IsLost, Pipe and NextSeg of RFC 6675 on the board.
 ///
-/// A retransmission that is lost again is not noticed, as in the RFC: the timer repairs it.
+/// As in the RFC, the loss of a retransmission is not detected: the retransmission timer repairs
+/// it.
 #[derive(Debug, Default)]
 pub struct Sack {
     dup_acks: u32,
-    /// Everything below it has been examined by IsLost.
+    /// IsLost was evaluated for all data below.
     examined: ExtSeq,
     recovery: Option<LossRecovery>,
-    /// What was SACKed below it is no evidence of loss: it had misled once.
+    /// After an undo: SACKs of data below are no evidence of loss, because they were misleading.
     evidence_from: ExtSeq,
 }
 
@@ -38,16 +39,17 @@ struct LossRecovery {
     point: ExtSeq,
     /// HighRxt: the end of the highest retransmission.
     high_rxt: ExtSeq,
-    /// RescueRxt was used.
+    /// Whether RescueRxt was used.
     rescued: bool,
-    /// A loss was sent again since it began. A judge may put that off, and then the rules for what
-    /// follows it do not apply yet.
+    /// Whether a lost segment was retransmitted in this recovery. A judge may defer that, and until
+    /// then the later rules of NextSeg do not apply.
     repaired: bool,
 }
 
 impl Sack {
-    /// The number below which everything not SACKed IsLost: more than (DupThresh - 1) * SMSS bytes
-    /// or DupThresh separate ranges above it are SACKed (RFC 6675 section 4).
+    /// Returns the sequence number below which IsLost holds for all data not SACKed: above it, more
+    /// than (DupThresh - 1) * SMSS bytes or DupThresh separate ranges are SACKed (RFC 6675 section
+    /// 4).
     fn lost_below(&self, view: &View<'_>) -> Option<ExtSeq> {
         let mut bytes = ByteCount::ZERO;
         let fresh = |range: &SeqRange| range.end > self.evidence_from;
@@ -76,14 +78,14 @@ impl Sack {
                 rescued: false,
                 repaired: false,
             });
-            // RFC 6675 section 5 (4.3): the first retransmission leaves at once.
+            // RFC 6675 section 5 (4.3): the first retransmission is sent at once.
             out.lost_immediate(first.tx);
             self.examined = first.range.end;
         }
         self.report_below(below, view, out);
     }
 
-    /// Reports what IsLost has newly become true of.
+    /// Reports the segments for which IsLost newly holds.
     fn report_below(&mut self, below: Option<ExtSeq>, view: &View<'_>, out: &mut Findings) {
         let Some(below) = below.filter(|_| self.recovery.is_some()) else { return };
         let from = self.examined.max(view.board.snd_una());
@@ -93,8 +95,9 @@ impl Sack {
             }
             match segment.resent {
                 0 => out.lost(segment.tx),
-                // Sent again by rule 3 before IsLost held: only the original leaves the pipe. One that
-                // was judged before, as by a judge, tells nothing new.
+                // Retransmitted by rule 3 before IsLost held: only the original leaves the pipe, if
+                // it is still in flight. If it is not, for example because a judge ruled on it,
+                // there is nothing to report.
                 _ => {
                     let original = segment.previous().and_then(|tx| view.board.get(tx));
                     let waits = original.filter(|sent| sent.state == TxState::InFlight);
@@ -105,10 +108,10 @@ impl Sack {
         self.examined = from.max(below);
     }
 
-    /// NextSeg rule 3: the lowest segment above HighRxt and below the highest SACKed byte that
-    /// nobody has told anything of.
+    /// NextSeg rule 3: returns the lowest segment above HighRxt and below the highest SACKed byte
+    /// that is neither SACKed nor lost.
     ///
-    /// What a judge has put off is not sent by this rule either.
+    /// A segment whose response a judge has deferred is not retransmitted by this rule either.
     fn unknown_below_sacked(&self, view: &View<'_>) -> Option<Transmission> {
         let recovery = self.recovery.as_ref()?;
         let board = view.board;
@@ -134,7 +137,7 @@ impl LossDetection for Sack {
         if view.phase == Phase::Loss {
             return;
         }
-        // RFC 6675 section 2: with SACK, an ACK is duplicate if it SACKs something new.
+        // RFC 6675 section 2: with SACK, a duplicate ACK is one that SACKs new data.
         let sacks_new = ack.newly.iter().any(|delivered| !delivered.cumulative);
         if sacks_new && ack.acked == ByteCount::ZERO {
             self.dup_acks = self.dup_acks.saturating_add(1);
@@ -175,7 +178,7 @@ impl LossDetection for Sack {
         if let Some(lost) = board.first_lost() {
             return Some(Repair { tx: lost.tx, rule: SendRule::Repair });
         }
-        // Rule 2 is the sender's: new data.
+        // Rule 2, new data, is implemented by the sender.
         let recovery = self.recovery.as_ref().filter(|recovery| recovery.repaired && !new_data)?;
         if let Some(segment) = self.unknown_below_sacked(view) {
             return Some(Repair { tx: segment.tx, rule: SendRule::Unsacked });

@@ -1,9 +1,10 @@
-//! The detection of ns-2's SACK sender (`tcp-sack1.cc`), in place of RFC 6675's.
+//! The detection of ns-2's SACK sender (`tcp-sack1.cc`), which ns-2 profiles use instead of `sack`.
 //!
-//! It is older than that RFC, and its pipe is a count of events: what is outstanding less three when the third duplicate ACK
-//! comes; from then on one less for every ACK, two less for one that gets further, and one more for everything sent but the
-//! first repair. Lost segments never leave the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends
-//! what arrived again.
+//! It is older than RFC 6675, and its pipe counts events. On the third duplicate ACK, the pipe is
+//! the outstanding data minus three segments. From then on each ACK subtracts one segment, an ACK
+//! that advances SND.UNA subtracts two, and each transmission except the first retransmission adds
+//! one. Lost segments are never subtracted. The behaviour after a time-out is not ns-2's, which
+//! forgets all SACKs and retransmits data that has arrived.
 
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
@@ -13,7 +14,7 @@ use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase, View};
 
-/// ns-2's SACK sender, which the profiles of ns-2 put in the place of `sack`. It is not in the registry.
+/// ns-2's SACK sender, which the ns-2 profiles use instead of `sack`. It is not in the registry.
 pub const SACK1: Entry<dyn LossDetection> = Entry {
     name: "sack1",
     parameter: "",
@@ -34,9 +35,9 @@ struct Sack1 {
     dup_acks: u64,
     smss: ByteCount,
     recovery: Option<FastRecovery>,
-    /// Holes below it were reported, each once.
+    /// The holes below were reported, each once.
     examined: ExtSeq,
-    /// After a time-out nothing sent before it is in flight, arrived or not.
+    /// After a time-out, nothing sent before it is in flight, whether it arrived or not.
     going_back: bool,
 }
 
@@ -62,7 +63,7 @@ impl Sack1 {
         }
     }
 
-    /// Every hole below what is SACKed is to be sent again, once.
+    /// Reports every hole below the highest SACKed range, once.
     fn report_holes(&mut self, view: &View<'_>, out: &mut Findings) {
         let board = view.board;
         let Some(highest) = board.sacked_ranges().last() else { return };
@@ -124,7 +125,7 @@ impl LossDetection for Sack1 {
         match &self.recovery {
             Some(recovery) => recovery.pipe,
             None if self.going_back => board.in_flight(),
-            // Each duplicate ACK lets a segment out (RFC 3042), as ns-2's `singledup_` does.
+            // Each duplicate ACK permits one segment (RFC 3042), as with ns-2's `singledup_`.
             None => board.in_flight() + board.sacked() - self.smss * self.dup_acks,
         }
     }

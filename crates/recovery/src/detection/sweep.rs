@@ -1,5 +1,5 @@
-//! What `rack` and `le` have in common: they look at transmissions in the order sent, and what was
-//! sent before something that has arrived may be lost.
+//! Shared by `rack` and `le`: transmissions are examined in the order sent, and those sent before a
+//! delivered one may be lost.
 
 use airtcp_types::{Instant, TxNo};
 
@@ -8,24 +8,24 @@ use crate::board::Board;
 use crate::transmission::{Delivered, Transmission, TxState};
 use crate::view::{AckView, View};
 
-/// A walk over the board in the order sent that judges each transmission once, so that an ACK costs
-/// no more than what it tells.
+/// An iteration over the board in the order sent that judges each transmission once, so that the
+/// cost of an ACK is proportional to what it newly reports.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// All transmissions with smaller numbers are judged, or were no longer in flight.
+    /// All transmissions with smaller numbers were judged, or were no longer in flight.
     next: TxNo,
-    /// No transmission from here on has been suspected.
+    /// Transmissions from this number on have not been reported as suspect.
     suspected: TxNo,
 }
 
 impl Sweep {
-    /// From the oldest transmission on the board.
+    /// Starts at the oldest transmission on the board.
     pub(super) fn from_oldest(board: &Board) -> Self {
         Self { next: board.oldest_tx(), suspected: board.oldest_tx() }
     }
 
-    /// Reports those in flight below `passed` that `is_lost` holds of, up to the first that it does
-    /// not hold of; that one is a suspect, and given back.
+    /// Reports the transmissions in flight below `passed` as lost, up to the first for which
+    /// `is_lost` returns false. That one is reported as suspect and returned.
     pub(super) fn judge(
         &mut self,
         board: &Board,
@@ -52,12 +52,12 @@ impl Sweep {
     }
 }
 
-/// Whether of bytes that were sent more than once an earlier sending arrived, and not the latest
-/// (RFC 8985 section 6.2): the latest left less than the smallest round-trip time ago, or the echoed
-/// time stamp is older than it.
+/// Returns whether an earlier transmission of retransmitted bytes arrived, rather than the latest
+/// (RFC 8985 section 6.2): the latest was sent less than the smallest RTT ago, or it is newer than
+/// the echoed time stamp.
 ///
-/// Only what the ACK covers cumulatively has its time stamp echoed: above a hole a receiver goes on
-/// echoing that of the last segment in order (RFC 7323 section 4.3).
+/// The echoed time stamp applies only to cumulatively acknowledged data: above a hole, a receiver
+/// keeps echoing the time stamp of the last segment in order (RFC 7323 section 4.3).
 pub(crate) fn earlier_arrived(acked: &Delivered, ack: &AckView<'_>, view: &View<'_>) -> bool {
     let stamp = || Instant::from_millis(acked.sent_at.as_millis());
     let older_stamp = || acked.cumulative && ack.echo.is_some_and(|echo| echo < stamp());

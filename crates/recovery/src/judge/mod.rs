@@ -1,8 +1,8 @@
-//! Judges: they classify losses, for example as congestion or as random.
+//! Loss judges: decide what a loss means, for example congestion or a random loss.
 //!
-//! Without a judge every loss is congestion: repaired and answered by a reduction, both at once.
-//! Judges are asked in the registry's rank order, and the first with an opinion wins: one that
-//! knows a cause speaks before one that only waits.
+//! Without a judge every loss is congestion: the segment is retransmitted and the window reduced,
+//! both at once. Judges are asked in the order of the registry, and the first ruling applies.
+//! Judges that know a cause precede judges that only defer the response.
 
 mod dcr;
 mod hack;
@@ -31,24 +31,24 @@ pub use spike::Spike;
 /// The cause of a loss or of a reduction of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// A queue was full.
+    /// A queue overflowed.
     Congestion,
-    /// The link damaged the segment.
+    /// The link corrupted the segment.
     Corruption,
-    /// Nothing was lost; it is late.
+    /// The segment is not lost; it arrives late.
     Reordering,
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout,
-    /// The path takes no segment of that size.
+    /// The segment is too large for the path.
     TooBig,
-    /// Nothing was lost; a queue marked it (RFC 3168).
+    /// The segment is not lost; a queue marked it (RFC 3168).
     Mark,
-    /// The link lost the segment, and no queue was full.
+    /// The link lost the segment, and no queue overflowed.
     Random,
 }
 
 impl Cause {
-    /// The cause's name, as in traces.
+    /// Returns the cause's name, as in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Congestion => "congestion",
@@ -61,7 +61,7 @@ impl Cause {
         }
     }
 
-    /// Whether a loss of this cause is a sign of congestion and counts in
+    /// Returns whether a loss of this cause is a sign of congestion and counts in
     /// [`RateSample::lost`](crate::RateSample::lost) and
     /// [`Loss::lost_since_sent`](crate::control::Loss::lost_since_sent).
     pub const fn is_congestion(self) -> bool {
@@ -74,31 +74,31 @@ impl Cause {
 pub enum When {
     /// Now.
     Now,
-    /// After so long, and a millisecond at least, if the data is still missing then: it is judged
-    /// again.
+    /// After this time, but at least a millisecond. If the data is still missing then, the judges
+    /// rule again.
     After(Duration),
-    /// Not for this finding.
+    /// Never for this finding.
     Never,
 }
 
 /// The response to a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ruling {
-    /// When to send the data again.
+    /// When to retransmit the data.
     pub repair: When,
     /// When to reduce the congestion window.
     pub reduce: When,
-    /// What the loss is taken to come from.
+    /// The cause of the loss, for the control and for traces.
     pub cause: Cause,
 }
 
 impl Ruling {
-    /// The default: congestion, repaired and answered at once.
+    /// The default ruling: congestion; retransmit and reduce the window at once.
     pub const CONGESTION: Self =
         Self { repair: When::Now, reduce: When::Now, cause: Cause::Congestion };
 }
 
-/// Findings and requests that a judge adds on an ACK.
+/// Losses and requests that a judge adds on an ACK.
 #[derive(Debug, Default)]
 pub struct Raised {
     pub(crate) losses: Vec<(TxNo, Ruling)>,
@@ -108,7 +108,7 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Reports a loss that the ACK itself signals, with its cause.
+    /// Reports a loss that the ACK itself signals, and the ruling on it.
     pub fn loss(&mut self, tx: TxNo, ruling: Ruling) {
         self.losses.push((tx, ruling));
     }
@@ -123,34 +123,35 @@ impl Raised {
         self.restart_rto = true;
     }
 
-    /// Requests that deferred losses are judged again now.
+    /// Requests that the judges rule on deferred losses again now.
     pub fn judge_again(&mut self) {
         self.judge_again = true;
     }
 }
 
-/// Decides the response to a loss. The order of work is documented at
-/// [`LossDetection`](crate::LossDetection).
+/// Decides the response to a loss.
+///
+/// The order of processing an ACK is documented at [`LossDetection`](crate::LossDetection).
 pub trait LossJudge: Debug + Send {
-    /// Hears an ACK, before detection works it (step 4).
+    /// Handles an ACK, before detection (step 4).
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
         let _ = (ack, view, out);
     }
 
-    /// Hears that a transmission of the segment at `seq` arrived with a good header and corrupted
-    /// data (HACK 3.3).
+    /// Handles a special ACK: a transmission of the segment at `seq` arrived with an intact header
+    /// and corrupted data (HACK 3.3).
     ///
-    /// A special ACK acknowledges nothing, so that [`on_ack`](Self::on_ack) and the order of work do
-    /// not apply to it.
+    /// A special ACK acknowledges nothing, so [`on_ack`](Self::on_ack) and the order of processing
+    /// an ACK do not apply to it.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let _ = (seq, view, out);
     }
 
-    /// Rules on a suspect or a loss (steps 7 and 9); `None` leaves it to the next judge.
+    /// Rules on a suspect or a loss (steps 7 and 9); `None` leaves the decision to the next judge.
     ///
-    /// `lost` is the transmission that was found. If a tail loss probe has repaired it, it is no
-    /// longer on the board. `again` says that the time of an earlier [`When::After`] has come and
-    /// the data is still missing.
+    /// `lost` is the transmission in question. It is no longer on the board if a tail loss probe
+    /// has repaired it. `again` is true if the time of an earlier [`When::After`] has passed and
+    /// the data is still missing. The method can be called several times for one transmission.
     fn rule(
         &mut self,
         finding: &Finding,
@@ -159,48 +160,52 @@ pub trait LossJudge: Debug + Send {
         again: bool,
     ) -> Option<Ruling>;
 
-    /// Whether the peer reported the loss that `repair` repairs to this judge alone, by a special
-    /// ACK. At SND.UNA such a repair restarts the retransmission timer.
+    /// Returns whether a special ACK reported to this judge the loss that `repair` repairs. If so,
+    /// and if the segment is at SND.UNA, its retransmission restarts the retransmission timer.
     fn was_reported(&self, repair: &Transmission) -> bool {
         let _ = repair;
         false
     }
 
-    /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
+    /// Returns the multiple of RTTVAR that the retransmission time-out adds to SRTT, instead of the
+    /// four of RFC 6298; `None` for the default.
     ///
-    /// The parameter of a judge sets it (`rr:K`), so that no registry entry can state it.
+    /// A method rather than a field of the registry entry: the parameter of a judge sets it
+    /// (`rr:K`).
     fn rto_variances(&self) -> Option<u32> {
         None
     }
 
-    /// The share of transmissions that the link loses at random, from 0 to 1, by the losses that
-    /// this judge ruled [`Cause::Random`]; zero if it does not measure one.
+    /// Returns the share of transmissions that the link loses at random, from 0 to 1, based on the
+    /// losses that this judge ruled [`Cause::Random`]; zero if the judge does not measure it.
     fn random_share(&self) -> f64 {
         0.0
     }
 
-    /// Whether it asks for less in flight for a while, to measure the share of random losses. A control
-    /// that measures the smallest round-trip time in this way may do so sooner.
+    /// Returns whether the judge asks for less data in flight for a while, so that it can measure
+    /// the share of random losses. A control that drains the queue to measure the smallest RTT may
+    /// then do so sooner.
     fn wants_low_load(&self) -> bool {
         false
     }
 
-    /// Starts with what the judge of another connection to the same peer has counted.
+    /// Starts from the counts of a judge of another connection to the same peer.
     fn inherit(&mut self, known: &RandomLosses) {
         let _ = known;
     }
 
-    /// What it has counted of random losses, for [`inherit`](Self::inherit) of the next connection to the same peer. `None` if
-    /// it has counted nothing itself; [`RandomLosses::NONE`] if what it knew has proved wrong.
+    /// Returns the counts of random losses, for [`inherit`](Self::inherit) of the next connection
+    /// to the same peer. `None` if the judge has counted nothing itself; [`RandomLosses::NONE`] if
+    /// the counts that it inherited proved wrong.
     fn learned(&self) -> Option<RandomLosses> {
         None
     }
 
-    /// The retransmission timer ran out: what was waited for is overtaken.
+    /// Handles the expiry of the retransmission timer, which overtakes all deferred responses.
     fn on_timeout(&mut self, view: &View<'_>) {
         let _ = view;
     }
 
-    /// Gives memory back: nothing has been sent or received for long.
+    /// Frees memory; called when nothing has been sent or received for a long time.
     fn shrink(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! `rr`: only a time-out is congestion (the simplified TCP-RR of LE 5.2.2).
+//! `rr`: only a time-out is a sign of congestion (the simplified TCP-RR of LE 5.2.2).
 
 use super::{Cause, LossJudge, Ruling, When};
 use crate::detection::{Certainty, Finding};
@@ -25,7 +25,7 @@ pub(crate) const RR: Entry<dyn LossJudge> = Entry {
     },
 };
 
-/// The paper gives no value for its shorter time-out.
+/// The simplified TCP-RR. The paper gives no value for its shorter time-out.
 #[derive(Clone, Copy, Debug)]
 pub struct Rr {
     variances: u32,

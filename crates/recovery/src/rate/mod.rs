@@ -1,18 +1,18 @@
-//! Delivery rate, and the round trips it is counted in (draft-ietf-ccwg-bbr, "Delivery Rate Samples").
+//! Delivery rate samples and round trips (draft-ietf-ccwg-bbr, "Delivery Rate Samples").
 
 use std::time::Duration;
 
 use crate::transmission::Delivered;
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// The state of the connection when a transmission left.
+/// The state of the connection when a transmission was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Snapshot {
     /// P.delivered.
     pub(crate) delivered: ByteCount,
     /// P.lost.
     pub(crate) lost: ByteCount,
-    /// P.tx_in_flight: of the first of several that left together.
+    /// P.tx_in_flight; in a run, that of its first transmission.
     pub(crate) tx_in_flight: ByteCount,
     pub(crate) delivered_at: Instant,
     pub(crate) first_sent_at: Instant,
@@ -20,31 +20,31 @@ pub(crate) struct Snapshot {
     pub(crate) app_limited: bool,
 }
 
-/// The rate at which the network delivered, over about one round trip.
+/// A sample of the delivery rate, over about one round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RateSample {
     /// Bytes delivered in the interval (RS.delivered).
     pub delivered: ByteCount,
-    /// The interval: the longer of the time it took to send them and to hear of them. `None` if it
-    /// is shorter than the smallest round trip: the ACKs were compressed.
+    /// The longer of the time in which the data was sent and the time in which it was acknowledged.
+    /// `None` if it is shorter than the smallest RTT, because the ACKs were compressed.
     pub interval: Option<Duration>,
-    /// Whether the application, and not the network, may have limited the rate
+    /// Whether the application, rather than the network, may have limited the rate
     /// (RS.is_app_limited).
     pub app_limited: bool,
-    /// Bytes delivered when the newest acknowledged transmission left (RS.prior_delivered).
+    /// Bytes delivered when the newest acknowledged transmission was sent (RS.prior_delivered).
     pub prior_delivered: ByteCount,
-    /// Bytes in flight just after that transmission left (RS.tx_in_flight).
+    /// Bytes in flight just after that transmission was sent (RS.tx_in_flight).
     pub tx_in_flight: ByteCount,
-    /// Bytes lost to congestion since that transmission left (RS.lost); losses that this ACK
-    /// reveals count once detection has worked it.
+    /// Bytes lost to congestion since that transmission was sent (RS.lost). The losses found on
+    /// this ACK are included only after detection.
     pub lost: ByteCount,
     /// P.lost of that transmission.
     prior_lost: ByteCount,
 }
 
 impl RateSample {
-    /// Of a sender with nothing lost, whose application does not limit it.
+    /// A sample without losses and without a limit by the application.
     pub(crate) const fn new(
         delivered: ByteCount,
         interval: Option<Duration>,
@@ -61,20 +61,21 @@ impl RateSample {
         }
     }
 
-    /// The rate (RS.delivery_rate); `None` without an interval.
+    /// Returns the rate (RS.delivery_rate); `None` without an interval.
     pub fn rate(&self) -> Option<Rate> {
         self.interval.map(|interval| Rate::from_bytes_over(self.delivered, interval))
     }
 }
 
-/// Counts deliveries and losses, and turns them into samples and rounds.
+/// Counts deliveries and losses, and computes rate samples and round trips.
 #[derive(Clone, Debug)]
 pub(crate) struct RateSampler {
     delivered: ByteCount,
     lost: ByteCount,
     delivered_at: Instant,
     first_sent_at: Instant,
-    /// Until so much is delivered, samples are limited by the application.
+    /// Until this many bytes are delivered, samples are limited by the application; zero if they
+    /// are not.
     app_limited_until: ByteCount,
     round_ends_at: ByteCount,
     /// The last rate, and whether the application limited it.
@@ -82,7 +83,7 @@ pub(crate) struct RateSampler {
 }
 
 impl RateSampler {
-    /// Nothing sent, nothing delivered.
+    /// The state before anything is sent.
     pub(crate) const fn new(now: Instant) -> Self {
         Self {
             delivered: ByteCount::ZERO,
@@ -95,9 +96,9 @@ impl RateSampler {
         }
     }
 
-    /// A transmission leaves, and makes the bytes in flight `tx_in_flight`; `idle` says that
-    /// nothing was outstanding before it. As in Linux, data that was lost is outstanding: silence
-    /// after a timeout is no idle time.
+    /// Records a transmission and returns its snapshot. `tx_in_flight` includes it; `idle` is
+    /// whether nothing was outstanding before it. As in Linux, lost data is outstanding, so the
+    /// time after a time-out is not idle time.
     pub(crate) fn on_send(
         &mut self,
         now: Instant,
@@ -118,18 +119,18 @@ impl RateSampler {
         }
     }
 
-    /// `bytes` were lost to congestion.
+    /// Counts bytes lost to congestion.
     pub(crate) fn on_lost(&mut self, bytes: ByteCount) {
         self.lost += bytes;
     }
 
-    /// The application has nothing to send though the windows would let it.
+    /// Records that the application has no data although the windows permit sending.
     pub(crate) fn on_app_limited(&mut self, in_flight: ByteCount) {
         self.app_limited_until = (self.delivered + in_flight).max(ByteCount(1));
     }
 
-    /// Works what an ACK newly delivered. The second value says whether a new round began: whether
-    /// something sent after the last round's start was delivered.
+    /// Processes the data that an ACK newly delivers. The second value is whether a new round trip
+    /// starts: whether data sent since the start of the last one was delivered.
     ///
     /// A sample over less than `min_rtt` has no interval.
     pub(crate) fn on_ack(
@@ -169,27 +170,27 @@ impl RateSampler {
         (Some(sample), round_start)
     }
 
-    /// A sample of the ACK that is being worked, with the losses found since it was taken.
+    /// Updates the sample of the current ACK with the losses found since.
     pub(crate) fn with_losses(&self, sample: RateSample) -> RateSample {
         RateSample { lost: self.lost - sample.prior_lost, ..sample }
     }
 
-    /// Bytes lost to congestion since the connection began (C.lost).
+    /// Returns the bytes lost to congestion since the connection started (C.lost).
     pub(crate) const fn lost(&self) -> ByteCount {
         self.lost
     }
 
-    /// Bytes delivered since the connection began.
+    /// Returns the bytes delivered since the connection started (C.delivered).
     pub(crate) const fn delivered(&self) -> ByteCount {
         self.delivered
     }
 
-    /// The last delivery rate, and whether the application limited it.
+    /// Returns the last delivery rate, and whether the application limited it.
     pub(crate) const fn last(&self) -> Option<(Rate, bool)> {
         self.last
     }
 
-    /// Whether what is sent now is limited by the application.
+    /// Returns whether the application limits what is sent now.
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited_until > ByteCount::ZERO
     }

@@ -46,17 +46,17 @@ fn a_round_trip_of_data_is_the_rate() {
 #[test]
 fn compressed_acks_are_held_against_the_time_of_sending() {
     let mut flow = Flow::new();
-    // One segment each 10 ms; all ACKs come at once, much later.
+    // One segment every 10 ms; all ACKs arrive at once, much later.
     for step in 0..20 {
         flow.send(step * 10, 1);
     }
     let (sample, _) = flow.ack(300, 1, &[]);
     assert_eq!(sample.unwrap().interval.unwrap().as_millis(), 300);
     let (sample, _) = flow.ack(300, 20, &[]);
-    // 190 ms of sending, 300 of hearing: the longer counts.
+    // 190 ms of sending, 300 ms until the ACKs: the longer one counts.
     assert_eq!(sample.unwrap().interval.unwrap().as_millis(), 300);
     flow.send(300, 10);
-    // Less than the smallest round-trip time cannot be.
+    // An interval shorter than the smallest RTT is not valid.
     assert_eq!(flow.ack(350, 30, &[]).0.unwrap().interval, None);
 }
 
@@ -76,7 +76,7 @@ fn a_time_out_is_part_of_a_sample() {
     let mut flow = Flow::new();
     flow.send(0, 2);
     flow.ack(100, 1, &[]);
-    // The rest is lost: nothing is in flight, but the network is not idle by choice.
+    // The rest is lost: nothing is in flight, but the sender is not idle.
     flow.board.mark_all_lost(|_| false);
     let snapshot = flow.rate.on_send(ms(1_100), flow.board.is_empty(), ByteCount::ZERO);
     flow.board.send_again(ms(1_100), seq(1), ByteCount(SMSS), SendRule::Timeout, snapshot);

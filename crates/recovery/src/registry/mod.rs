@@ -1,8 +1,8 @@
-//! The registry: strategies by name.
+//! The registry of strategies by name.
 //!
-//! A new strategy is one file that implements one trait and describes itself in an [`Entry`], and one
-//! line here: then the command line, the property tests and the benches have it too. A strategy of
-//! another crate joins them at run time: see [`Registry`].
+//! To add a strategy to this crate, write one file that implements its trait and has an [`Entry`],
+//! and add one line here. The command line, the property tests and the benches then include it. A
+//! strategy of another crate is registered at run time: see [`Registry`].
 
 use std::fmt::{self, Debug};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::control::{self, CongestionControl, ControlParams};
 use crate::detection::{self, LossDetection};
 use crate::judge::{self, LossJudge};
 
-/// TCP options that a strategy needs. The connection negotiates them.
+/// The TCP options that a strategy needs; the connection negotiates them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WireNeeds {
     /// Selective acknowledgements (RFC 2018).
@@ -28,15 +28,15 @@ pub struct WireNeeds {
 }
 
 impl WireNeeds {
-    /// Nothing.
+    /// No options.
     pub const NONE: Self =
         Self { sack: false, timestamps: false, hack: false, txno_echo: false, ecn: false };
 
-    /// All of them.
+    /// All options.
     pub const ALL: Self =
         Self { sack: true, timestamps: true, hack: true, txno_echo: true, ecn: true };
 
-    /// The needs of both.
+    /// Returns the options that either of the two needs.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self {
@@ -48,7 +48,8 @@ impl WireNeeds {
         }
     }
 
-    /// The name of the first of these needs that was not `granted`; `None` if all are met.
+    /// Returns the name of the first needed option that was not `granted`; `None` if all were
+    /// granted.
     pub const fn missing(self, granted: Self) -> Option<&'static str> {
         match (self, granted) {
             (Self { sack: true, .. }, Self { sack: false, .. }) => Some("SACK"),
@@ -66,52 +67,53 @@ impl WireNeeds {
 /// Tasks of the sender that a congestion control takes over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TakesOver {
-    /// What leaves in fast recovery: its window and pacing rate bound it, and proportional rate
-    /// reduction (RFC 9937) does not.
+    /// The response in fast recovery: the control's window and pacing rate limit what is sent,
+    /// instead of proportional rate reduction (RFC 9937).
     pub recovery: bool,
-    /// The response to congestion marks: it hears of CE in the ACKs, and the sender makes no
-    /// reduction of its own (RFC 3168 section 6.1.2).
+    /// The response to congestion marks: the control sees them in the ACKs, and the sender does not
+    /// reduce the window itself (RFC 3168 section 6.1.2).
     pub marks: bool,
 }
 
 impl TakesOver {
-    /// Nothing.
+    /// Takes over nothing.
     pub const NONE: Self = Self { recovery: false, marks: false };
 }
 
-/// Makes a strategy from its parameter, which is what follows the colon in `fixed:32`, or says what
-/// is wrong with the parameter.
+/// Creates a strategy. The parameter is the text after the colon, as in `fixed:32`; the error says
+/// what is wrong with it.
 pub type Make<T> = fn(parameter: Option<&str>, params: &ControlParams) -> Result<Box<T>, String>;
 
-/// One strategy of a kind.
+/// The registry entry of a strategy.
 pub struct Entry<T: ?Sized> {
-    /// Its name, as in a combination. A variant with needs of its own has an entry of its own, with
-    /// a colon in its name, as `le:echo`.
+    /// The name in a combination. A variant that needs other options has its own entry, with a
+    /// colon in the name, such as `le:echo`.
     pub name: &'static str,
-    /// What may follow the name, as `:N`; empty if nothing may.
+    /// The syntax of the parameter after the name, such as `:N`; empty if there is none.
     pub parameter: &'static str,
-    /// A parameter that it takes, for whatever runs over all strategies.
+    /// A valid parameter, for programs that run all strategies.
     pub example: Option<&'static str>,
     /// A summary in one line.
     pub summary: &'static str,
-    /// Where it is specified.
+    /// The specification: an RFC, a paper or a page.
     pub source: &'static str,
-    /// TCP options that it needs.
+    /// The TCP options that it needs.
     pub needs: WireNeeds,
-    /// The strategy that replaces it if the peer does not grant these options; a judge is left out.
+    /// The strategy that replaces it if the peer does not grant these options. A judge is left out
+    /// instead.
     pub fallback: Option<&'static str>,
-    /// Which tasks of the sender it takes over; only a congestion control takes over any.
+    /// The tasks of the sender that it takes over; only for a congestion control.
     pub takes_over: TakesOver,
-    /// Whether it draws random numbers from [`ControlParams::seed`]: then runs with different seeds
-    /// differ, even over a link that draws none.
+    /// Whether it draws random numbers from [`ControlParams::seed`]. If so, runs with different
+    /// seeds differ even over a link without randomness.
     pub uses_seed: bool,
-    /// Makes one.
+    /// The constructor.
     pub make: Make<T>,
 }
 
 impl<T: ?Sized> Entry<T> {
-    /// Fields for a plain strategy: no parameter, no needs, no tasks taken over, no random numbers.
-    /// The registry refuses it as it is; name, summary, source and `make` have to be given:
+    /// The defaults: no parameter, no needs, no tasks taken over, no random numbers. The registry
+    /// rejects an entry without name, summary, source and `make`, so set these:
     ///
     /// ```
     /// use airtcp_recovery::{CongestionControl, Entry, control::Reno};
@@ -138,7 +140,7 @@ impl<T: ?Sized> Entry<T> {
     };
 }
 
-/// By name.
+/// Entries are equal if their names are equal.
 impl<T: ?Sized> PartialEq for Entry<T> {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -153,7 +155,7 @@ impl<T: ?Sized> Debug for Entry<T> {
     }
 }
 
-/// The built-in loss detectors.
+/// The built-in loss detections.
 static DETECTIONS: &[Entry<dyn LossDetection>] = &[
     detection::RENO,
     detection::NEWRENO,
@@ -177,19 +179,19 @@ static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::BBR3,
 ];
 
-/// The built-in judges, in the order in which they are asked: one that knows the cause speaks before
-/// one that only waits.
+/// The built-in judges, in the order in which they are asked: those that know a cause precede those
+/// that only defer the response.
 static JUDGES: &[Entry<dyn LossJudge>] =
     &[judge::HACK, judge::RR, judge::SPIKE, judge::DCR_TIMER, judge::DCR_COUNT];
 
-/// The one registry of this process, set once.
+/// The registry of the process, set once.
 static INSTALLED: OnceLock<Registry> = OnceLock::new();
 
 /// All strategies that a [`Combination`](crate::Combination) can name.
 ///
-/// A process has one registry, and it never changes once it was read: the same text always gives the
-/// same combination. It holds the built-in strategies, and those that the program adds before it
-/// parses the first name:
+/// A process has one registry. It does not change after its first use, so the same text always
+/// gives the same combination. It holds the built-in strategies, and those that the program
+/// registers before it parses the first combination:
 ///
 /// ```
 /// use airtcp_recovery::registry::{Entry, Registry, RegistryError};
@@ -229,7 +231,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in strategies.
+    /// A registry of the built-in strategies.
     #[expect(clippy::new_without_default, reason = "a default that is not empty would surprise")]
     pub fn new() -> Self {
         Self {
@@ -239,10 +241,10 @@ impl Registry {
         }
     }
 
-    /// The same with another loss detector, the last of the list.
+    /// Appends a loss detection.
     ///
     /// # Errors
-    /// The entry has no proper name, one that is taken, or does not describe itself.
+    /// The name is invalid or taken, or the entry is incomplete.
     pub fn with_detection(
         mut self,
         entry: &'static Entry<dyn LossDetection>,
@@ -252,7 +254,7 @@ impl Registry {
         Ok(self)
     }
 
-    /// The same with another congestion control, the last of the list.
+    /// Appends a congestion control.
     ///
     /// # Errors
     /// As [`with_detection`](Self::with_detection).
@@ -265,7 +267,7 @@ impl Registry {
         Ok(self)
     }
 
-    /// The same with another judge, which is asked after all others.
+    /// Appends a judge, which is asked after all others.
     ///
     /// # Errors
     /// As [`with_detection`](Self::with_detection).
@@ -278,48 +280,48 @@ impl Registry {
         Ok(self)
     }
 
-    /// Makes this the registry of the process. Call it first thing in `main`.
+    /// Makes this the registry of the process. Call it at the start of `main`.
     ///
     /// # Errors
-    /// A registry is in use: one was installed, or a combination was parsed or made before.
+    /// A registry is in use: one was installed, or a combination was parsed or created.
     pub fn install(self) -> Result<(), RegistryError> {
         INSTALLED.set(self).map_err(|_| RegistryError::InUse)
     }
 
-    /// The registry of the process: the one that was [installed](Self::install), else the built-in
-    /// strategies. It stays what it is at the first call.
+    /// Returns the registry of the process: the one that was [installed](Self::install), otherwise
+    /// the built-in strategies. The first call fixes it.
     pub fn installed() -> &'static Self {
         INSTALLED.get_or_init(Self::new)
     }
 
-    /// The loss detectors.
+    /// Returns the loss detections.
     pub fn detections(&self) -> &[&'static Entry<dyn LossDetection>] {
         &self.detections
     }
 
-    /// The congestion controls.
+    /// Returns the congestion controls.
     pub fn controls(&self) -> &[&'static Entry<dyn CongestionControl>] {
         &self.controls
     }
 
-    /// The judges, in the order in which they are asked.
+    /// Returns the judges, in the order in which they are asked.
     pub fn judges(&self) -> &[&'static Entry<dyn LossJudge>] {
         &self.judges
     }
 }
 
-/// The loss detectors of the [registry of the process](Registry::installed).
+/// Returns the loss detections of the [registry of the process](Registry::installed).
 pub fn detections() -> &'static [&'static Entry<dyn LossDetection>] {
     Registry::installed().detections()
 }
 
-/// The congestion controls of the [registry of the process](Registry::installed).
+/// Returns the congestion controls of the [registry of the process](Registry::installed).
 pub fn controls() -> &'static [&'static Entry<dyn CongestionControl>] {
     Registry::installed().controls()
 }
 
-/// The judges of the [registry of the process](Registry::installed), in the order in which they are
-/// asked.
+/// Returns the judges of the [registry of the process](Registry::installed), in the order in which
+/// they are asked.
 pub fn judges() -> &'static [&'static Entry<dyn LossJudge>] {
     Registry::installed().judges()
 }
@@ -328,7 +330,7 @@ pub fn judges() -> &'static [&'static Entry<dyn LossJudge>] {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The name could not be typed, or not be told from something else.
+    /// The name has invalid characters or is reserved.
     #[error(
         "`{name}` cannot be the name of a {kind}: use lower-case letters, digits and `-`, a colon before a variant, \
          as in `le:echo`, and none of {}", RESERVED.join(", ")
@@ -339,7 +341,7 @@ pub enum RegistryError {
         /// The name.
         name: &'static str,
     },
-    /// The name, or the name with a parameter, means a strategy that is there.
+    /// The name, or the name with a parameter, refers to an existing strategy.
     #[error("a {kind} `{name}` already exists: use another name")]
     Taken {
         /// `detection`, `control` or `judge`.
@@ -347,33 +349,33 @@ pub enum RegistryError {
         /// The name.
         name: &'static str,
     },
-    /// The entry does not describe its strategy.
+    /// The entry is incomplete or inconsistent.
     #[error("the {kind} `{name}` cannot be registered: {why}")]
     Entry {
         /// `detection`, `control` or `judge`.
         kind: &'static str,
         /// The name.
         name: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the entry.
         why: String,
     },
-    /// A registry was installed, or names were looked up, before.
+    /// A registry was already installed or used.
     #[error("a registry is already in use: install yours once, before a combination is parsed")]
     InUse,
 }
 
-/// The sentence, because that is what a `main` that fails prints.
+/// Prints the message, because `main` prints an error by `Debug`.
 impl Debug for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-/// Words that stand in the place of a combination on the command line and in scenarios.
+/// Words that the command line and scenarios accept instead of a combination.
 const RESERVED: [&str; 3] = ["all", "usual", "rrtp"];
 
-/// Whether `entry` can stand after `entries`. A strategy that is not left out where the peer does not
-/// grant what it `needs` has a fallback.
+/// Checks whether `entry` can be appended to `entries`. With `needs_fallback`, an entry that needs
+/// options must have a fallback.
 fn check<T: ?Sized>(
     kind: &'static str,
     entries: &[&'static Entry<T>],
@@ -389,7 +391,7 @@ fn check<T: ?Sized>(
     if !name.split(':').all(is_plain) || RESERVED.contains(&first) {
         return Err(RegistryError::Name { kind, name });
     }
-    // As a user would type it: `cubic:rfc` is cubic with a parameter.
+    // Parsed as a user would type it: `cubic:rfc` is cubic with a parameter.
     if Choice::find(kind, entries, name).is_ok() || entries.iter().any(|e| e.name == name) {
         return Err(RegistryError::Taken { kind, name });
     }

@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::Combination;
 
-/// What a user would type for each entry, after a look at what a listing shows of it.
+/// Returns the text of each entry as a user would type it, after checks of the fields that are
+/// listed.
 fn listed<T: ?Sized>(entries: &[&'static Entry<T>], needs_fallback: bool) -> Vec<String> {
     for (index, entry) in entries.iter().enumerate() {
         assert_eq!(check("strategy", &entries[..index], entry, needs_fallback), Ok(()));
@@ -81,7 +82,7 @@ fn a_name_that_cannot_be_typed_is_refused() {
 
 #[test]
 fn a_name_that_means_another_strategy_is_refused() {
-    // The last two are a parameter's.
+    // The last two are a name with a parameter.
     for name in ["cubic", "fixed", "westwood-plus", "cubic:rfc", "fixed:7"] {
         let error = added(Entry { name, ..OWN }).unwrap_err();
         assert_eq!(error, RegistryError::Taken { kind: "control", name });

@@ -9,23 +9,24 @@ use crate::transmission::Delivered;
 use crate::view::{AckView, Phase};
 
 impl Sender {
-    /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
-    /// that what is written in pieces does not stay behind what is written at once.
+    /// Returns whether slow start may continue although the window was not full. As in Linux, the
+    /// window may grow to twice the most that was outstanding; otherwise an application that writes
+    /// small pieces would fall behind one that writes everything at once.
     fn doubles(&self) -> bool {
         let control = self.strategies.control();
         control.window() < self.cwnd_use.most_out() * 2 && control.in_slow_start()
     }
 
-    /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored here;
-    /// one below SND.UNA comes late, and only its SACK blocks tell something.
+    /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored
+    /// here. Of an old ACK, below SND.UNA, the time stamp and congestion marks are ignored.
     ///
-    /// Gives the sign that shows the last reduction to be spurious, if this ACK takes it back.
+    /// Returns the sign that the last reduction was spurious, if this ACK undoes the reduction.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         let una = self.core.board.snd_una();
         if ack.ack > self.core.board.snd_nxt() {
             return None;
         }
-        // A stream that only comes in has nothing to tell the sender, segment by segment.
+        // The sender has no use for the ACKs of a connection that only receives.
         let echoes = ack.ece || ack.ce > ByteCount::ZERO;
         let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || echoes;
         if self.core.board.is_empty() && !tells {
@@ -66,7 +67,7 @@ impl Sender {
             && acked == ByteCount::ZERO
             && !ack.has_payload
             && !ack.window_changed;
-        // What was outstanding is what a mark can have been on.
+        // Only outstanding data can have carried a mark.
         let ece = echoes && outstanding && !late;
         let view = AckView {
             now,
@@ -108,7 +109,7 @@ impl Sender {
         self.refill();
         let undone = self.undo_if_spurious(now, &view);
 
-        // 4. The judges hear it.
+        // 4. The judges.
         self.strategies.judge_ack(&self.core, &view, raised);
         self.work_raised(now, raised);
 
@@ -121,7 +122,7 @@ impl Sender {
         self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
 
-        // 9 and 10. The probe's verdict, the end of the recovery.
+        // 9 and 10. Probe verdict, end of the recovery.
         self.on_probe_acked(&view);
         self.end_recovery(&view);
 
@@ -159,8 +160,9 @@ impl Sender {
         undone
     }
 
-    /// The ACK for the control: with what detection found and judges ruled. An ACK that starts a
-    /// recovery is one of its ACKs, as is the ACK that ends it: cwnd stays at ssthresh.
+    /// Returns the ACK as the control sees it, after detection and rulings. The phase is that of
+    /// the recovery for the ACK that starts it as well as for the ACK that ends it: cwnd stays at
+    /// ssthresh.
     fn after_detection<'a>(&self, ack: AckView<'a>, lost_before: ByteCount) -> AckView<'a> {
         let phase = match self.core.phase() {
             started @ (Phase::Recovery | Phase::Cwr) => started,
@@ -181,8 +183,8 @@ impl Sender {
         }
     }
 
-    /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
-    /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
+    /// Computes how much this ACK allows to be sent during a reduction (RFC 9937 section 6.2). The
+    /// ACK that ends the reduction is not part of it: from then on cwnd is ssthresh (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>) {
         if !self.core.recovery.is_on() {
             self.prr = None;
@@ -198,11 +200,11 @@ impl Sender {
         });
     }
 
-    /// Takes a sample for the time-out, by Karn's rule or by time stamps, and gives the one for
-    /// the control.
+    /// Takes an RTT sample for the time-out, by Karn's rule, a transmission number or the time
+    /// stamp, and returns the sample for the control.
     ///
-    /// The time-out wants the oldest segment that the ACK newly covers, so that it includes the
-    /// receiver's delay of ACKs (RFC 6298 section 3, RFC 7323 section 4.2); the control wants the
+    /// The time-out uses the oldest segment that the ACK newly covers, so that the sample includes
+    /// the receiver's delayed ACK (RFC 6298 section 3, RFC 7323 section 4.2); the control uses the
     /// newest.
     fn measure_rtt(
         &mut self,
@@ -211,11 +213,12 @@ impl Sender {
         acked: ByteCount,
         newly: &[Delivered],
     ) -> Option<std::time::Duration> {
-        // With a retransmission among what the ACK covers cumulatively, what arrived behind it may
-        // have waited for it long since.
+        // If the ACK cumulatively covers a retransmission, the data above it may have arrived long
+        // ago and only waited for it.
         let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
         let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
-        // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent again or not.
+        // LE 2.2.4: an ACK that echoes the number of a transmission that it newly covers gives a
+        // sample of that transmission, even of a retransmission.
         let echoed = newly.iter().find(|acked| acked.resent > 0 && ack.echoed == Some(acked.tx));
         let (oldest, newest) = if let Some(repair) = echoed {
             (Some(repair.sent_at), Some(repair.sent_at))
@@ -225,7 +228,7 @@ impl Sender {
                 sent_once().map(|delivered| delivered.sent_at).max(),
             )
         } else {
-            // RFC 7323 section 4.1: a sample only from an ACK that advances.
+            // RFC 7323 section 4.1: only an ACK that advances SND.UNA gives a sample.
             let echo = ack.echo.filter(|&echo| acked > ByteCount::ZERO && echo <= now);
             (echo, None)
         };

@@ -1,15 +1,16 @@
-//! Utilization of the congestion window. A control grows only while its window is used.
+//! Use of the congestion window. A control grows its window only if it was used.
 
 use airtcp_types::{ByteCount, ExtSeq};
 
-/// Where cwnd was last the limit, and the most that was outstanding in a round trip.
+/// Where cwnd was last the limit, and the most bytes outstanding in a round trip.
 #[derive(Debug)]
 pub(super) struct CwndUse {
-    /// Data up to here was sent while cwnd, or the pacer, was the limit.
+    /// Data up to here was sent while cwnd or the pacer was the limit.
     limited_to: ExtSeq,
-    /// Where this round ends.
+    /// The end of the current round.
     round_end: ExtSeq,
-    /// The most that was outstanding in it (bytes). Every connection has it, and is to be small.
+    /// The most bytes outstanding in the round. Not a [`ByteCount`], to keep every connection
+    /// small.
     most_out: u32,
 }
 
@@ -18,12 +19,12 @@ impl CwndUse {
         Self { limited_to: first, round_end: first, most_out: 0 }
     }
 
-    /// cwnd, or the pacer, keeps the data at `snd_nxt` back.
+    /// Records that cwnd or the pacer holds back the data at `snd_nxt`.
     pub(super) const fn on_limited(&mut self, snd_nxt: ExtSeq) {
         self.limited_to = snd_nxt;
     }
 
-    /// An ACK is about to be worked, with `flight_size` outstanding from `snd_una` on.
+    /// Handles an ACK before it is applied, with `flight_size` bytes outstanding from `snd_una`.
     pub(super) fn on_ack(&mut self, snd_una: ExtSeq, snd_nxt: ExtSeq, flight_size: ByteCount) {
         let out = u32::try_from(flight_size.0).unwrap_or(u32::MAX);
         if snd_una >= self.round_end || out > self.most_out {
@@ -31,7 +32,7 @@ impl CwndUse {
         }
     }
 
-    /// Whether cwnd was the limit of what an ACK above `snd_una` tells of.
+    /// Returns whether cwnd was the limit when the data above `snd_una` was sent.
     pub(super) fn was_limited(&self, snd_una: ExtSeq) -> bool {
         snd_una < self.limited_to
     }
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(most(1, 1_001, 1_000), ByteCount(1_000));
         assert_eq!(most(501, 1_201, 700), ByteCount(1_000));
         assert_eq!(most(601, 1_801, 1_200), ByteCount(1_200));
-        // Until what was sent when it was measured is acknowledged.
+        // The maximum holds until the data sent when it was measured is acknowledged.
         assert_eq!(most(1_801, 1_901, 100), ByteCount(100));
     }
 

@@ -6,16 +6,16 @@ use super::Sender;
 use super::recovery::Recovery;
 use crate::judge::Cause;
 
-/// The round trips in which a control that answers marks itself heard of one: the peer expects CWR
-/// all the same. Every connection has it, and is to be small.
+/// The round trips in which a control that responds to marks itself received one; the peer expects
+/// CWR for each. A [`SeqNumber`] keeps every connection small.
 #[derive(Debug, Default)]
 pub(super) struct MarkAnswers {
-    /// SND.NXT when the last of them began.
+    /// SND.NXT at the start of the last such round trip.
     point: Option<SeqNumber>,
 }
 
 impl MarkAnswers {
-    /// An ACK up to `una` echoes a mark; gives whether that begins such a round trip.
+    /// Handles an ACK up to `una` that echoes a mark; returns whether it starts such a round trip.
     fn on_echo(&mut self, una: ExtSeq, snd_nxt: ExtSeq) -> bool {
         let begins = self.point.is_none_or(|point| una.wire() > point);
         if begins {
@@ -26,14 +26,16 @@ impl MarkAnswers {
 }
 
 impl Sender {
-    /// One reduction for all that is outstanding, and none where a loss, or an earlier mark, has brought one. An ACK up to
-    /// `una` that ends a reduction for a mark is of what left after it.
+    /// Reduces the window once for all outstanding data, unless a loss or an earlier mark has
+    /// reduced it for that data. An ACK above the point of an earlier mark's reduction echoes a
+    /// mark of data sent after that reduction.
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
         if self.strategies.taken_over().marks {
             self.reduced |= self.mark_answers.on_echo(una, self.core.board.snd_nxt());
             return;
         }
-        // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
+        // The signs of a spurious reduction concern losses; they say nothing of a reduction for a
+        // mark.
         self.undo.stop();
         if !self.core.recovery.answers_mark(now, una, self.core.board.oldest_tx()) {
             let recovery = Recovery::of_mark(self.core.board.snd_nxt());

@@ -6,7 +6,7 @@ use airtcp_types::EventKind;
 
 use crate::transmission::Delivered;
 
-/// The events that nobody has taken yet, if they are on.
+/// The events that were not yet taken; `None` if events are off.
 #[derive(Debug)]
 #[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
 pub(super) struct Events(Option<Box<VecDeque<EventKind>>>);
@@ -26,7 +26,7 @@ impl Events {
         }
     }
 
-    /// Adds one event for each run of transmissions that left one after the other.
+    /// Adds one event for each run of consecutive transmission numbers.
     pub(super) fn acknowledged(&mut self, newly: &[Delivered]) {
         let Some(events) = &mut self.0 else { return };
         for delivered in newly {

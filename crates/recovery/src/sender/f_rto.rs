@@ -1,28 +1,29 @@
-//! F-RTO: whether a time-out was spurious, from the two ACKs that follow (RFC 5682 sections 2.1 and 3.1).
+//! F-RTO: decides from the two ACKs that follow a time-out whether it was spurious (RFC 5682
+//! sections 2.1 and 3.1).
 //!
-//! Where there are time stamps the first of them tells already (see [`undo`](super::undo)).
+//! With time stamps, the first of these ACKs already decides (see [`undo`](super::undo)).
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
 use crate::view::AckView;
 
-/// How far it has got. `recover` is SND.NXT at the time-out.
+/// The step of the algorithm. `recover` is SND.NXT at the time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FRto {
-    /// Step 1: the oldest segment is sent again, everything below `resent`.
+    /// Step 1: the oldest data, up to `resent`, was retransmitted.
     Resent { recover: ExtSeq, resent: ExtSeq },
-    /// Step 2 b: new data leaves, and no repair.
+    /// Step 2 b: new data is sent instead of retransmissions.
     Probing { recover: ExtSeq },
 }
 
-/// What an ACK makes of it.
+/// The effect of an ACK on the algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// The next one will tell.
+    /// The algorithm continues: a later ACK decides.
     Goes(FRto),
-    /// It shows nothing, and repairs leave.
+    /// The algorithm ends without a sign that the time-out was spurious; retransmissions continue.
     Ends,
-    /// What had been sent before the time-out, and not again, has arrived only now.
+    /// The time-out was spurious: data sent before it, and not retransmitted, arrives only now.
     Spurious,
 }
 
@@ -31,7 +32,7 @@ impl FRto {
         Self::Resent { recover, resent: una }
     }
 
-    /// Where it waits for the second ACK: SND.NXT at the time-out.
+    /// Returns SND.NXT at the time-out while the algorithm waits for the second ACK.
     pub(super) const fn probes_beyond(self) -> Option<ExtSeq> {
         match self {
             Self::Probing { recover } => Some(recover),
@@ -50,13 +51,14 @@ impl FRto {
         match self {
             _ if ack.echo.is_some() => Outcome::Ends,
             _ if !tells => Outcome::Goes(self),
-            // Step 2 a: a duplicate, all there was, or not even all that was sent again.
+            // Step 2 a: a duplicate ACK, an ACK of everything, or one that does not cover all that
+            // was retransmitted.
             Self::Resent { recover, resent } => {
                 let advances = ack.acked > ByteCount::ZERO;
                 let probes = advances && ack.ack >= resent && ack.ack < recover;
                 if probes { Outcome::Goes(Self::Probing { recover }) } else { Outcome::Ends }
             }
-            // Step 3 b, and by SACK section 3.1's.
+            // Step 3 b, and section 3.1 for SACK.
             Self::Probing { recover } => {
                 let original = |acked: &crate::transmission::Delivered| {
                     acked.resent == 0 && acked.range.start < recover

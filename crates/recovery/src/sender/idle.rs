@@ -1,23 +1,23 @@
-//! Idle time of a sender without outstanding data.
+//! The idle time of a sender without outstanding data.
 
 use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// When it last sent, and since when nothing is outstanding.
+/// The time of the last transmission, and since when nothing is outstanding.
 #[derive(Debug)]
 pub(super) struct Idle {
     last_sent: Instant,
-    /// Until the control was told.
+    /// Since when nothing is outstanding; `None` once the control was notified.
     since: Option<Instant>,
 }
 
-/// An idle time that is over.
+/// An idle time that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Silence {
-    /// Since the last ACK.
+    /// The time since the last ACK.
     pub(super) unacked: Duration,
-    /// Since the last transmission.
+    /// The time since the last transmission.
     pub(super) unsent: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Idle {
         self.last_sent = now;
     }
 
-    /// An ACK advances, and leaves nothing outstanding or not.
+    /// Handles an ACK that advances SND.UNA; `is_empty` is whether nothing is outstanding after it.
     pub(super) fn on_advance(&mut self, now: Instant, is_empty: bool) {
         self.since = is_empty.then_some(now);
     }
@@ -39,7 +39,7 @@ impl Idle {
         self.since.is_some()
     }
 
-    /// Ends it: there is new data.
+    /// Ends the idle time, because new data is about to be sent.
     pub(super) fn end(&mut self, now: Instant) -> Option<Silence> {
         let since = self.since.take()?;
         Some(Silence { unacked: now.since(since), unsent: now.since(self.last_sent) })

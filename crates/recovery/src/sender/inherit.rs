@@ -1,4 +1,4 @@
-//! What connections to one peer hand on to the next (RFC 9040).
+//! Path state that a connection passes to the next one to the same peer (RFC 9040).
 
 use airtcp_types::{ByteCount, Instant};
 
@@ -6,22 +6,23 @@ use super::{Sender, control_params};
 use crate::control::ControlParams;
 use crate::learned::Learned;
 
-/// A path whose round-trip time is this many times as long, ...
+/// A path whose RTT is more than this many times longer than the known one, ...
 const LONGER: u32 = 10;
-/// ... or this many times shorter is taken for another one (draft-ietf-tsvwg-careful-resume).
+/// ... or more than this many times shorter, is another path (draft-ietf-tsvwg-careful-resume).
 const SHORTER: u32 = 2;
 
 impl Sender {
-    /// What it has measured, for another connection to the same peer: of round-trip times what is new since the last call,
-    /// or nothing.
+    /// Exports the connection's measurements for other connections to the same peer. The RTT is
+    /// included only if it was sampled since the last call.
     pub fn hand_on(&mut self) -> Learned {
         Learned { rtt: self.core.rtt.hand_on(), rate: None, losses: self.strategies.learned() }
     }
 
-    /// Starts with what other connections to the same peer have measured. It does nothing once something was sent, or if
-    /// the round-trip time of the handshake shows another path.
+    /// Starts from the measurements of other connections to the same peer. Does nothing once data
+    /// was sent, or if the RTT of the handshake shows another path.
     ///
-    /// A rate is taken only by a control that paces, and not after a lost SYN (RFC 5681 section 3.1).
+    /// The rate is used only by a control that paces, and not after a lost SYN (RFC 5681 section
+    /// 3.1).
     pub fn inherit(&mut self, now: Instant, known: &Learned) {
         let was_used = !self.core.board.is_empty() || self.rate.delivered() > ByteCount::ZERO;
         if was_used || self.is_another_path(known) {

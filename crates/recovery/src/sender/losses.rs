@@ -1,4 +1,4 @@
-//! Response to losses: rulings, recoveries, the retransmission timer.
+//! Response to losses: rulings, recoveries and the retransmission timer.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::judge::{Cause, Raised, Ruling, When};
 use crate::transmission::{Delivered, Transmission, TxState};
 use crate::view::AckView;
 
-/// A judge that waits for no time at all would be asked for ever at one instant.
+/// The shortest deferral: with a deferral of zero, a judge would be asked endlessly at one instant.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 impl Sender {
-    /// Has the judges rule on each finding, and does what they say.
+    /// Asks the judges for a ruling on each finding, and applies it.
     pub(super) fn work_findings(&mut self, now: Instant, findings: &mut Findings) {
         for finding in findings.0.drain(..) {
             self.rule(now, &finding, false);
         }
     }
 
-    /// Does what judges raised of their own accord.
+    /// Applies the losses and requests that judges raised themselves.
     pub(super) fn work_raised(&mut self, now: Instant, raised: &mut Raised) {
         for (tx, ruling) in raised.losses.drain(..) {
             let finding = Finding { tx, certainty: Certainty::Lost, immediate: false };
@@ -43,36 +43,37 @@ impl Sender {
         }
     }
 
-    /// Judges again what an earlier ruling put off until now.
+    /// Asks the judges again about the deferred findings that are due.
     pub(super) fn rule_what_is_due(&mut self, now: Instant) {
         let due = self.core.deferred.take_due(now);
         self.rule_again(now, &due);
     }
 
-    /// Judges again what an earlier ruling put off, if it is still missing.
+    /// Asks the judges again about deferred findings whose data is still missing.
     fn rule_again(&mut self, now: Instant, deferred: &[Finding]) {
         let mut begins = false;
         for finding in deferred {
             begins |= self.rule(now, finding, true);
         }
         if begins {
-            // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
+            // DCR 2.2: if the host runs its timers late, the end of the wait must not cause a
+            // time-out.
             self.restart_rto(now);
-            // Further losses of the same window wait no longer.
+            // Further losses of the same window are no longer deferred.
             for finding in self.core.deferred.take() {
                 self.rule(now, &finding, true);
             }
         }
     }
 
-    /// Has judges that know nothing of it rule on what others put off.
+    /// Asks new judges about findings that the previous judges deferred.
     pub(super) fn judge_anew(&mut self, now: Instant, deferred: &[Finding]) {
         for finding in deferred {
             self.rule(now, finding, false);
         }
     }
 
-    /// Forgets what was put off and has arrived with this ACK.
+    /// Discards deferred findings whose data this ACK delivers.
     pub(super) fn forget_delivered(&mut self, newly: &[Delivered]) {
         let Core { board, deferred, .. } = &mut self.core;
         if deferred.is_empty() {
@@ -86,14 +87,14 @@ impl Sender {
         deferred.remove_below(board.oldest_tx());
     }
 
-    /// A hole was filled in time: what else is put off waits with the window of now. Where late
-    /// data never ends, the growth of every wait would be held back by the first one for ever.
+    /// Renews the bound of cwnd for the remaining deferred findings, because a hole was filled in
+    /// time. Otherwise, with continuous reordering, the first wait would limit the window forever.
     pub(super) fn renew_waits(&mut self) {
         let window = self.control_window();
         self.core.deferred.renew(window);
     }
 
-    /// Gives whether a recovery begins.
+    /// Asks the judges about a finding and applies the ruling; returns whether a recovery starts.
     fn rule(&mut self, now: Instant, finding: &Finding, again: bool) -> bool {
         if !is_missing(&self.core.board, finding.tx) {
             return false;
@@ -116,8 +117,8 @@ impl Sender {
         let begins =
             ruling.reduce == When::Now && self.reduce(now, ruling.cause, from, Some(finding.tx));
         if begins && lost.is_some_and(|(_, state)| state == TxState::Lost) {
-            // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): whatever the smaller window says, the
-            // first repair of a recovery leaves at once.
+            // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): the first retransmission of a
+            // recovery is sent at once, even if the reduced window does not permit it.
             self.immediate = Some((finding.tx, SendRule::FastRetransmit));
         }
         let later = [ruling.repair, ruling.reduce].into_iter().filter_map(|when| match when {
@@ -147,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// Counts a loss, and gives the control notice of it.
+    /// Counts a loss and notifies the control.
     pub(super) fn notify_lost(&mut self, now: Instant, lost: &Transmission, cause: Cause) {
         let (bytes, sent) = (lost.range.len(), lost.snapshot);
         self.lost += bytes;
@@ -167,9 +168,9 @@ impl Sender {
         self.notify(now, NoticeKind::Lost(loss));
     }
 
-    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this recovery; gives whether a
-    /// recovery begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
-    /// `tx` is the transmission that was lost, if one was.
+    /// Reduces the window for a loss at `lost`, unless it was already reduced in this recovery;
+    /// returns whether a recovery starts. After a reduction for a mark, losses of the same window
+    /// start a recovery without another reduction. `tx` is the lost transmission, if there is one.
     pub(super) fn reduce(
         &mut self,
         now: Instant,
@@ -184,8 +185,9 @@ impl Sender {
             Answer::Nothing => {}
         }
         if tx.is_some_and(|tx| self.core.recovery.answers(tx)) {
-            // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair still
-            // leaves at once: if the window is full of losses that are not found yet, nothing else would cause an ACK.
+            // LE 2.2: a transmission sent before the reduction belongs to that loss event, however
+            // late its loss is found. One segment is still retransmitted at once: if the window is
+            // full of losses that are not found yet, nothing else would trigger an ACK.
             let first = self.core.board.first_lost();
             self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
             return false;
@@ -195,13 +197,13 @@ impl Sender {
         true
     }
 
-    /// The recovery that a loss found now begins.
+    /// Returns the recovery that a loss found now would start.
     pub(super) fn recovery_of_loss(&self, now: Instant) -> Recovery {
         let end = self.strategies.recovery_end(&self.core, now);
         Recovery::of_loss(now, self.core.board.snd_nxt(), end)
     }
 
-    /// Reduces the window for all of a recovery, in the place of one that the clock has ended.
+    /// Reduces the window and starts `recovery`, which replaces a recovery whose time is over.
     pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, recovery: Recovery) {
         if self.core.recovery.begin(recovery, self.core.board.next_tx()) {
             self.notify(now, NoticeKind::RecoveryOver);
@@ -222,7 +224,7 @@ impl Sender {
         self.prr = proportional.then(|| Box::new(Prr::new(recover_fs)));
     }
 
-    /// Ends a recovery whose time is over, so that the control takes a loss found now for the first
+    /// Ends a recovery whose time is over, so that the control sees a loss found now as the first
     /// of a new recovery.
     fn end_expired_recovery(&mut self, now: Instant) {
         if self.core.recovery.is_over(now) {
@@ -236,7 +238,7 @@ impl Sender {
         self.notify(now, NoticeKind::RecoveryOver);
     }
 
-    /// Ends the recovery if this ACK does.
+    /// Ends the recovery if this ACK reaches its end.
     pub(super) fn end_recovery(&mut self, ack: &AckView<'_>) {
         let (advances, is_all_acked) = (ack.acked > ByteCount::ZERO, self.core.board.is_empty());
         if self.core.recovery.on_ack(ack.now, ack.ack, advances, is_all_acked) {
@@ -244,7 +246,8 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1). Gives whether something was outstanding.
+    /// Handles the expiry of the retransmission timer (RFC 6298 section 5, RFC 5681 section 3.1).
+    /// Returns whether data was outstanding.
     pub(super) fn on_rto(&mut self, now: Instant) -> bool {
         if self.core.board.is_empty() {
             self.core.rto.stop();
@@ -285,9 +288,10 @@ impl Sender {
         true
     }
 
-    /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was
-    /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
-    /// back-off again. Without a time-out since the last such word nothing happens.
+    /// Handles the opening of the peer's window after it was closed while time-outs retransmitted
+    /// the oldest segment. The peer dropped that segment for lack of room, which says nothing about
+    /// the path: it is retransmitted at once, and the back-off ends. Does nothing without a
+    /// time-out since SND.UNA last advanced, or without back-off.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
         if self.core.rto.timeouts() == 0 || self.core.rtt.backoff() == 0 {
             return;
@@ -302,7 +306,7 @@ impl Sender {
     }
 }
 
-/// Whether the bytes of a transmission have not arrived, as far as is known.
+/// Returns whether the bytes of a transmission are missing, as far as is known.
 fn is_missing(board: &Board, tx: TxNo) -> bool {
     let latest = board.get(tx).and_then(|t| board.at(t.range.start));
     latest.is_some_and(|latest| latest.state != TxState::Sacked)

@@ -1,4 +1,5 @@
-//! The sender: owns the board, the timers and the counters, queries the strategies and applies their decisions.
+//! The sender: owns the board, the timers and the counters, calls the strategies and applies their
+//! decisions.
 
 mod ack;
 mod cwnd_use;
@@ -61,63 +62,65 @@ use validation::WindowValidation;
 /// Configuration of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct SenderConfig {
-    /// Its strategies.
+    /// The strategies.
     pub combination: Combination,
-    /// Everything else.
+    /// All other settings.
     pub profile: Profile,
-    /// Whether it paces even where its control asks for no rate: at twice the window per
-    /// round trip in slow start and 1.2 times in congestion avoidance, as Linux does.
+    /// Whether to pace even if the control returns no pacing rate. The rate is then twice cwnd per
+    /// round trip while cwnd is below half of ssthresh, and 1.2 times cwnd per round trip
+    /// otherwise, as in Linux.
     pub pacing: bool,
-    /// Whether it makes events.
+    /// Whether to record events for [`Sender::poll_event`].
     pub events: bool,
 }
 
-/// State of the connection at the end of the handshake.
+/// The state of the connection at the end of the handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// The time.
+    /// The current time.
     pub now: Instant,
     /// The sequence number of the first byte: ISS + 1.
     pub first: ExtSeq,
     /// Payload bytes of a full segment.
     pub smss: ByteCount,
-    /// What the peer granted.
+    /// The TCP options that the peer granted.
     pub granted: WireNeeds,
-    /// The round-trip time of the handshake, where it was measured.
+    /// The RTT of the handshake; `None` if it was not measured.
     pub handshake_rtt: Option<Duration>,
-    /// Whether the SYN or the SYN-ACK had to be sent again, or arrived with a congestion mark.
+    /// Whether the SYN or the SYN-ACK was retransmitted, or arrived with a congestion mark.
     pub syn_retransmitted: bool,
-    /// Seeds the random choices of its strategies.
+    /// The seed for random choices of the strategies.
     pub seed: u64,
 }
 
-/// An acceptable ACK: `ack` <= SND.NXT. One below SND.UNA was overtaken.
+/// An acceptable ACK: `ack` <= SND.NXT. It is an old ACK if `ack` is below SND.UNA.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
-    /// What it acknowledges.
+    /// The cumulative acknowledgement number.
     pub ack: ExtSeq,
-    /// Whether it changed the peer's window.
+    /// Whether the ACK changed the peer's window.
     pub window_changed: bool,
-    /// Whether it opened a window that was closed when time-outs sent data into it.
+    /// Whether the ACK opened a window that was closed when time-outs sent data into it.
     pub window_opened: bool,
-    /// Whether its segment carried data, a SYN or a FIN: then it is no duplicate ACK.
+    /// Whether its segment carried data, a SYN or a FIN; if so, it is not a duplicate ACK.
     pub has_payload: bool,
-    /// Its SACK blocks above `ack` and SND.UNA, in their order; the DSACK, if any, taken out.
+    /// The SACK blocks above `ack` and SND.UNA, in the order received, without the DSACK.
     pub sack: &'a [SeqRange],
-    /// Its DSACK (RFC 2883).
+    /// The DSACK (RFC 2883).
     pub dsack: Option<SeqRange>,
-    /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
+    /// The time of the echoed time stamp (TSecr), in whole milliseconds.
     pub echo: Option<Instant>,
-    /// Whether it carries ECE, where ECN was agreed on (RFC 3168).
+    /// Whether the ACK carries ECE, if ECN was negotiated (RFC 3168).
     pub ece: bool,
-    /// Bytes newly known to have arrived with a congestion mark, where AccECN was agreed on (RFC 9768); else zero.
+    /// Newly delivered bytes that carried a congestion mark, if AccECN was negotiated (RFC 9768);
+    /// otherwise zero.
     pub ce: ByteCount,
-    /// The transmission whose number it echoes, where both ends number them: the one that made it
-    /// leave.
+    /// The number of the transmission that triggered the ACK, if transmission numbers were
+    /// negotiated.
     pub echoed: Option<TxNo>,
 }
 
-/// The part of the sender's state that strategies may see.
+/// The part of the sender's state that strategies can read.
 #[derive(Debug)]
 struct Core {
     board: Board,
@@ -125,14 +128,14 @@ struct Core {
     smss: ByteCount,
     recovery: RecoveryState,
     deferred: Deferred,
-    /// Whether the detection goes by SACK.
+    /// Whether the detection uses SACK.
     sack: bool,
     dup_thresh: u8,
     rto: RtoTimer,
 }
 
 impl Core {
-    /// Nothing is sent.
+    /// The state before anything is sent.
     fn new(first: ExtSeq, smss: ByteCount, rtt: RttEstimator, sack: bool, dup_thresh: u8) -> Self {
         Self {
             board: Board::new(first),
@@ -169,11 +172,11 @@ impl Core {
     }
 }
 
-/// Decides what is lost, what that means, and what to send when.
+/// Decides which segments are lost, what their loss means, and what to send when.
 ///
-/// Pure state: time and ACKs go in, decisions come out. See
-/// [`LossDetection`](crate::LossDetection) for the order in which an ACK is worked, and
-/// [`next_transmission`](Self::next_transmission) for the rules by which a transmission may leave.
+/// It does no I/O and reads no clock: the time and ACKs are inputs, decisions are outputs. The
+/// order of processing an ACK is documented at [`LossDetection`](crate::LossDetection), the rules
+/// that permit a transmission at [`next_transmission`](Self::next_transmission).
 #[derive(Debug)]
 pub struct Sender {
     strategies: Strategies,
@@ -191,25 +194,27 @@ pub struct Sender {
     idle: Idle,
     reordering: Reordering,
     mark_answers: MarkAnswers,
-    /// The window was reduced, or the control answered a mark, and [`take_reduced`](Sender::take_reduced) has not reported it.
+    /// The window was reduced, or the control responded to a mark, since the last
+    /// [`take_reduced`](Sender::take_reduced).
     reduced: bool,
-    /// A transmission whose repair leaves whatever the windows say, and the rule for it.
+    /// A transmission that is retransmitted at once, whatever the windows permit, and the rule for
+    /// it.
     immediate: Option<(TxNo, SendRule)>,
-    /// Bytes judged lost since the connection began, whatever the cause.
+    /// Bytes marked lost since the connection started, whatever the cause.
     lost: ByteCount,
-    /// Bytes that the ACK being worked newly told to have arrived.
+    /// Bytes that the current ACK newly delivers.
     newly_delivered: ByteCount,
-    /// A full segment has arrived since their size last changed.
+    /// A full segment was delivered since the segment size last changed.
     full_arrived: bool,
-    /// The peer's largest window.
+    /// The largest window that the peer has advertised.
     max_window: ByteCount,
     stats: Stats,
     events: Events,
-    /// Kept from ACK to ACK, so that working one allocates nothing.
+    /// Buffers that are reused, so that processing an ACK does not allocate.
     scratch: Option<Box<Scratch>>,
 }
 
-/// What is gathered while an ACK is worked.
+/// Buffers for one ACK.
 #[derive(Debug, Default)]
 struct Scratch {
     newly: Vec<Delivered>,
@@ -218,12 +223,13 @@ struct Scratch {
 }
 
 impl Sender {
-    /// A sender with nothing sent. Where the peer did not grant what the detection needs, its
-    /// fallback takes its place: [`combination`](Self::combination) tells.
+    /// Creates a sender that has sent nothing. If the peer did not grant what the detection needs,
+    /// the sender uses the detection's fallback: [`combination`](Self::combination) returns the
+    /// strategies in use.
     pub fn new(config: &SenderConfig, start: &Start) -> Self {
         let profile = config.profile.clone();
         let smss = start.smss.max(ByteCount(1));
-        // RFC 5681 section 3.1: a lost SYN leaves one segment.
+        // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
         let params = ControlParams {
             now: start.now,
@@ -270,35 +276,36 @@ impl Sender {
         sender
     }
 
-    /// The strategies in use.
+    /// Returns the strategies in use.
     pub const fn combination(&self) -> &Combination {
         self.strategies.combination()
     }
 
-    /// What was sent and what became of it.
+    /// Returns the board: all outstanding transmissions and their states.
     pub const fn board(&self) -> &Board {
         &self.core.board
     }
 
-    /// The oldest byte not cumulatively acknowledged: SND.UNA.
+    /// Returns SND.UNA, the oldest byte not cumulatively acknowledged.
     pub const fn snd_una(&self) -> ExtSeq {
         self.core.board.snd_una()
     }
 
-    /// The next byte to be sent for the first time: SND.NXT.
+    /// Returns SND.NXT, the next byte to be sent for the first time.
     pub const fn snd_nxt(&self) -> ExtSeq {
         self.core.board.snd_nxt()
     }
 
-    /// The window of the control, before other limits: [`cwnd`](Self::cwnd) is what may be in flight.
+    /// Returns the control's window, before the other limits of [`cwnd`](Self::cwnd).
     pub(crate) fn control_window(&self) -> ByteCount {
         self.strategies.control().window()
     }
 
-    /// What may be in flight: the control's window. While a reduction is spread over its round trip
-    /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
-    /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
-    /// 2.2). After an undo without pacing no ACK releases more than an initial window.
+    /// Returns how many bytes may be in flight: the control's window, with these exceptions. While
+    /// a reduction is spread over a round trip, it is the pipe plus what PRR allows to be sent (RFC
+    /// 9937). While a judge defers a response, it does not exceed its value at the start of the
+    /// wait, so that each duplicate ACK releases as many bytes as it delivers (DCR 2.2). After an
+    /// undo without pacing, no ACK releases more than an initial window.
     pub fn cwnd(&self) -> ByteCount {
         let waits = self.core.deferred.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
@@ -309,106 +316,108 @@ impl Sender {
         window.min(self.clamp()).max(self.core.smss)
     }
 
-    /// The most that cwnd may be.
+    /// The upper limit of cwnd.
     fn clamp(&self) -> ByteCount {
         let clamp = self.profile.cwnd_clamp;
         clamp.map_or(ByteCount::MAX, |segments| self.core.smss * u64::from(segments))
     }
 
-    /// Whether an ACK that advances SND.UNA restarts the retransmission timer.
+    /// Returns whether an ACK that advances SND.UNA restarts the retransmission timer.
     fn restarts_rto(&self) -> bool {
         self.profile.patient || self.strategies.detection().restarts_rto()
     }
 
-    /// Whether a judge has put something off, and nothing else goes on.
+    /// Returns whether a judge has deferred a response and no other response is in progress.
     fn waits(&self) -> bool {
         !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
     }
 
-    /// The state that the control reports.
+    /// Returns the control's state.
     pub fn control_state(&self) -> ControlState {
         self.strategies.control().state()
     }
 
-    /// The control's model of the path, if it has one.
+    /// Returns the control's model of the path, if it has one.
     pub fn path_model(&self) -> Option<PathModel> {
         self.strategies.control().path_model()
     }
 
-    /// Bytes the detection holds to be in the network.
+    /// Returns the bytes in flight, as the detection counts them.
     pub fn pipe(&self) -> ByteCount {
         self.strategies.detection().pipe(&self.core.board)
     }
 
-    /// Its phase: open, in recovery, or after a time-out.
+    /// Returns the response to congestion that is in progress.
     pub fn phase(&self) -> Phase {
         self.core.phase()
     }
 
-    /// Payload bytes of a full segment.
+    /// Returns the payload bytes of a full segment.
     pub const fn smss(&self) -> ByteCount {
         self.core.smss
     }
 
-    /// Round-trip time and time-out.
+    /// Returns the RTT estimates and the retransmission time-out.
     pub const fn rtt(&self) -> &RttEstimator {
         &self.core.rtt
     }
 
-    /// How often the retransmission timer ran out since SND.UNA last advanced.
+    /// Returns how often the retransmission timer expired since SND.UNA last advanced.
     pub const fn backoff(&self) -> u32 {
         self.core.rto.timeouts()
     }
 
-    /// The last delivery rate, and whether the application limited it.
+    /// Returns the last delivery rate, and whether the application limited it.
     pub const fn delivery_rate(&self) -> Option<(Rate, bool)> {
         self.rate.last()
     }
 
-    /// Whether the application is what limits the rate now.
+    /// Returns whether the application currently limits the rate.
     pub fn is_app_limited(&self) -> bool {
         self.rate.is_app_limited()
     }
 
-    /// Bytes known to have arrived.
+    /// Returns the bytes delivered to the peer, cumulatively or selectively acknowledged.
     pub const fn delivered(&self) -> ByteCount {
         self.rate.delivered()
     }
 
-    /// The rate at which data may leave, if it is paced.
+    /// Returns the pacing rate; `None` without pacing.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate()
     }
 
-    /// By how many segments something that was sent once was overtaken, at most, as sequence numbers tell; zero where that
-    /// was never seen. Linux's `tcpi_reordering` is the same, and no less than DupThresh.
+    /// Returns the largest reordering distance seen, in segments by sequence number, of segments
+    /// sent once; zero if none was seen. Linux's `tcpi_reordering` is the same, but at least
+    /// DupThresh.
     pub const fn reordering(&self) -> u32 {
         self.reordering.extent()
     }
 
-    /// On how many ACKs that was seen, 65,535 at most (`tcpi_reord_seen`).
+    /// Returns on how many ACKs reordering was seen, at most 65,535 (`tcpi_reord_seen`).
     pub const fn reord_seen(&self) -> u32 {
         self.reordering.seen()
     }
 
-    /// DupThresh.
+    /// Returns DupThresh.
     pub const fn dup_thresh(&self) -> u32 {
         self.core.dup_thresh as u32
     }
 
-    /// Whether the window was reduced since the last call, by whatever event: the peer gets CWR for it (RFC 3168
-    /// section 6.1.2). A round trip in which a control that answers congestion marks itself heard of one counts, too.
+    /// Returns whether the window was reduced since the last call, for any reason. The caller then
+    /// sends CWR to the peer (RFC 3168 section 6.1.2). If the control responds to congestion marks
+    /// itself, the first mark of each round trip counts, too.
     pub fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }
 
-    /// Its counters.
+    /// Returns the counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Its next deadline: the retransmission timer, the pacer, the probe, the detection, a deferred
-    /// ruling.
+    /// Returns the next deadline: of the retransmission timer, the pacer, the probe, the detection
+    /// or a deferred ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let detection = self.strategies.detection().next_timer();
         let deferred = self.core.deferred.next_at();
@@ -419,7 +428,8 @@ impl Sender {
             .min()
     }
 
-    /// Handles every deadline that is due; gives whether there was a retransmission time-out.
+    /// Handles every deadline that is due; returns whether the retransmission timer expired with
+    /// data outstanding.
     pub fn on_timeout(&mut self, now: Instant) -> bool {
         self.pacer.on_timeout(now);
         self.rule_what_is_due(now);
@@ -436,13 +446,13 @@ impl Sender {
         timed_out
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Returns whether [`shrink`](Self::shrink) can free memory.
     pub const fn can_shrink(&self) -> bool {
         self.scratch.is_some()
     }
 
-    /// Gives memory back that it keeps so as not to allocate while data flows. Without loss of anything but time: call
-    /// it where nothing may be sent for long.
+    /// Frees the buffers that avoid allocations while data flows; they are allocated again when
+    /// needed. Call it when nothing is expected to be sent for a long time.
     pub fn shrink(&mut self) {
         self.core.board.shrink();
         self.core.deferred.shrink();
@@ -451,7 +461,7 @@ impl Sender {
         self.scratch = None;
     }
 
-    /// The next event, if events are on.
+    /// Returns the next event, if events are recorded.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.next()
     }
@@ -461,7 +471,7 @@ impl Sender {
         self.strategies.notify(&Notice::new(now, ByteCount::ZERO, kind));
     }
 
-    /// Gives the control a notice.
+    /// Sends the control a notice.
     fn notify(&mut self, now: Instant, kind: NoticeKind) {
         let delivered = self.rate.delivered();
         let notice = Notice { delivered, ..Notice::new(now, self.pipe(), kind) };
@@ -495,7 +505,8 @@ impl Sender {
         self.pacer.set_rate(now, rate, control.send_quantum(), self.core.smss);
     }
 
-    /// Linux's sk_pacing_rate: the window per round trip, and some more so that it can grow.
+    /// The pacing rate of Linux (sk_pacing_rate): cwnd per round trip, times a gain that lets it
+    /// grow.
     fn window_rate(&self) -> Option<Rate> {
         let srtt = self.core.rtt.srtt()?;
         let slow_start = self
@@ -516,7 +527,7 @@ fn control_params(
     initial_window: u32,
 ) -> ControlParams {
     ControlParams {
-        // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
+        // The pacer spreads what a stretch ACK releases; without pacing, L limits the burst.
         byte_counting_limit: if pacing { u32::MAX } else { profile.byte_counting_limit },
         hystart: profile.hystart,
         whole_segments: profile.whole_segments,

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985 section 7): when nothing is heard of the last that was sent, one more
-//! segment is, so that its ACK tells what the retransmission timer would have to guess.
+//! Tail loss probes (RFC 8985 section 7): if no ACK arrives for the last data sent, send one more
+//! segment. Its ACK shows a loss before the retransmission timer expires.
 
 use std::time::Duration;
 
@@ -12,58 +12,59 @@ use crate::judge::{Cause, When};
 use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase};
 
-/// TLP.max_ack_delay: how long the receiver may hold the ACK of a single segment back.
+/// TLP.max_ack_delay: how long the receiver may delay the ACK of a single segment.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// The time-out before there is a round-trip time (RFC 8985 section 7.2).
+/// The probe time-out without an RTT sample (RFC 8985 section 7.2).
 const UNMEASURED: Duration = Duration::from_secs(1);
 
-/// Probes of the tail, where the detection has a use for them.
+/// The state of tail loss probes, if the detection uses them.
 #[derive(Debug)]
 pub(super) struct TailProbes {
     are_on: bool,
-    /// No RTT was measured since the last probe left, or ever: there may not be another.
+    /// Whether no RTT was sampled since the last probe, or ever. If so, no probe may be sent.
     unmeasured: bool,
     probe: Option<Box<Probe>>,
 }
 
-/// The probe time-out, and the probe that was sent.
+/// The probe timer, and the last probe sent.
 #[derive(Clone, Debug, Default)]
 struct Probe {
     at: Option<Instant>,
-    /// It ran out, and the probe is the next that leaves.
+    /// Whether the timer has expired and the probe is the next segment to send.
     due: bool,
     outstanding: Option<Outstanding>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
-    /// TLP.end_seq: SND.NXT when it left.
+    /// TLP.end_seq: SND.NXT when the probe was sent.
     end: ExtSeq,
-    /// TLP.is_retrans: the transmission that the probe repeats. When the verdict comes, the board
-    /// no longer has it.
+    /// TLP.is_retrans: the transmission that the probe repeats. A copy, because the board no longer
+    /// has it when the probe is acknowledged.
     repeats: Option<Transmission>,
 }
 
-/// A loss that nobody noticed, repaired by a probe.
+/// A loss that only the probe repaired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repaired {
     lost: Transmission,
-    /// SND.NXT when the probe left.
+    /// SND.NXT when the probe was sent.
     end: ExtSeq,
 }
 
 impl TailProbes {
-    /// `unmeasured`: the handshake gave no round-trip time.
+    /// `unmeasured` is whether the handshake gave no RTT sample.
     pub(super) const fn new(are_on: bool, unmeasured: bool) -> Self {
         Self { are_on, unmeasured, probe: None }
     }
 
-    /// Another detection has a use for them, or none.
+    /// Discards the state; `are_on` is whether the new detection uses probes.
     pub(super) fn restart(&mut self, are_on: bool) {
         (self.are_on, self.probe) = (are_on, None);
     }
 
-    /// What was outstanding is to be sent again, or is in flight again: its probe tells nothing.
+    /// Cancels the probe: the outstanding data is retransmitted, or is in flight again after an
+    /// undo.
     pub(super) fn cancel(&mut self) {
         self.probe = None;
     }
@@ -76,13 +77,14 @@ impl TailProbes {
         self.probe.as_ref()?.at
     }
 
-    /// Whether a probe is the next that leaves.
+    /// Returns whether a probe is the next segment to send.
     pub(super) fn is_due(&self) -> bool {
         self.probe.as_ref().is_some_and(|probe| probe.due)
     }
 
-    /// Sets or stops the probe time-out, after new data left or an ACK was worked (RFC 8985 section 7.2). One that is set
-    /// is set anew only if there was `news`: data that left, or of which the ACK told for the first time.
+    /// Sets or stops the probe timer after new data was sent or an ACK was processed (RFC 8985
+    /// section 7.2). A running timer is restarted only if there is `news`: new data was sent, or
+    /// the ACK delivered data.
     pub(super) fn schedule(&mut self, core: &Core, now: Instant, news: bool) {
         if !self.are_on {
             return;
@@ -93,7 +95,8 @@ impl TailProbes {
             && board.sacked() == ByteCount::ZERO
             && board.lost() == ByteCount::ZERO
             && matches!(core.phase(), Phase::Open | Phase::Cwr)
-            // RFC 8985 section 7.3: else probes would keep the time-out from following a path that grew longer.
+            // RFC 8985 section 7.3: otherwise probes would keep the time-out from adapting to a
+            // longer RTT.
             && !self.unmeasured
             && !outstanding;
         if !wanted {
@@ -105,7 +108,7 @@ impl TailProbes {
         if !news && self.probe.as_ref().is_some_and(|probe| probe.at.is_some() || probe.due) {
             return;
         }
-        // It may have a FIN, too.
+        // The segment may also carry a FIN.
         let single = board.flight_size() <= core.smss + ByteCount(1);
         let delay = if single { MAX_ACK_DELAY } else { Duration::ZERO };
         let timeout = core.rtt.srtt().map_or(UNMEASURED, |srtt| srtt * 2 + delay);
@@ -114,13 +117,14 @@ impl TailProbes {
         (probe.at, probe.due) = (Some(at), false);
     }
 
-    /// Works the probe time-out; gives whether it was due.
+    /// Handles the expiry of the probe timer; returns whether it was due.
     pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
         let due = self.probe.as_mut().filter(|probe| probe.at.is_some_and(|at| at <= now));
         due.map(|probe| (probe.at, probe.due) = (None, true)).is_some()
     }
 
-    /// The probe that is due: new data if there is any, else the last segment (RFC 8985 section 7.3).
+    /// Returns the probe that is due: new data if there is any, otherwise the last segment (RFC
+    /// 8985 section 7.3).
     fn take(&mut self, board: &Board, new_data: Option<SeqRange>) -> Option<(SeqRange, SendRule)> {
         let probe = self.probe.as_mut().filter(|probe| probe.due)?;
         probe.due = false;
@@ -137,8 +141,8 @@ impl TailProbes {
         Some((range, rule))
     }
 
-    /// RFC 8985 section 7.4.2: whether the ACK ends the probe, and whether the probe has repaired a
-    /// loss that nobody noticed.
+    /// RFC 8985 section 7.4.2: handles an ACK, which may end the probe; returns the loss that the
+    /// probe repaired, if it repaired one.
     fn on_ack(&mut self, ack: &AckView<'_>) -> Option<Repaired> {
         let probe = self.probe.as_mut()?;
         let sent = probe.outstanding.filter(|sent| ack.ack >= sent.end)?;
@@ -154,7 +158,7 @@ impl TailProbes {
         repaired_one.then_some(Repaired { lost, end: sent.end })
     }
 
-    /// Gives memory back that is not in use.
+    /// Frees memory that is not in use.
     pub(super) fn shrink(&mut self) {
         let is_in_use =
             |probe: &Probe| probe.at.is_some() || probe.due || probe.outstanding.is_some();
@@ -163,14 +167,14 @@ impl TailProbes {
 }
 
 impl Sender {
-    /// The probe time-out, if it is due, gives the retransmission timer another whole time-out.
+    /// Handles the expiry of the probe timer, which restarts the retransmission timer.
     pub(super) fn on_probe_timeout(&mut self, now: Instant) {
         if self.probes.on_timeout(now) {
             self.restart_rto(now);
         }
     }
 
-    /// The probe that is due.
+    /// Returns the probe that is due.
     pub(super) fn take_probe(&mut self, supply: &Supply) -> Option<(SeqRange, SendRule)> {
         if !self.probes.is_due() {
             return None;
@@ -181,12 +185,12 @@ impl Sender {
         probe
     }
 
-    /// Reduces the window for a loss that a probe has repaired, unless a judge says that it need not be.
+    /// Reduces the window for a loss that a probe has repaired, unless a judge rules against it.
     pub(super) fn on_probe_acked(&mut self, ack: &AckView<'_>) {
         let Some(Repaired { lost, end }) = self.probes.on_ack(ack) else { return };
         let found = Finding { tx: lost.tx, certainty: Certainty::Lost, immediate: false };
         let ruling = self.strategies.rule(&self.core, ack.now, (&found, &lost), false);
-        // A judge that would wait has had its time: two round trips have passed.
+        // A ruling that defers the reduction reduces it now: two round trips have already passed.
         if ruling.is_none_or(|ruling| ruling.reduce != When::Never) {
             let cause = ruling.map_or(Cause::Congestion, |ruling| ruling.cause);
             self.reduce(ack.now, cause, end - 1, None);
@@ -202,7 +206,7 @@ mod tests {
     use crate::rtt::RttEstimator;
     use crate::testkit::{FIRST, RTT, SMSS, ack_view, ms, segments, seq};
 
-    /// A sender that has `count` segments outstanding.
+    /// A core with `count` segments outstanding.
     fn core(count: u64) -> Core {
         let mut rtt = RttEstimator::new(Profile::modern().rto, false);
         rtt.on_sample(RTT);
@@ -241,7 +245,7 @@ mod tests {
         let probe = probes.take(&core.board, None);
         assert_eq!(probe, Some((segments(1, 2), SendRule::ProbeAgain)));
         assert_eq!(probes.take(&core.board, None), None);
-        // Not another one before a round-trip time was measured.
+        // No second probe without an RTT sample.
         probes.schedule(&core, ms(260), true);
         assert_eq!(probes.next_at(), None);
     }

@@ -1,36 +1,36 @@
-//! Proportional rate reduction (RFC 9937): how much may leave while the window falls.
+//! Proportional rate reduction (RFC 9937): how much may be sent while the window is reduced.
 
 use airtcp_types::ByteCount;
 
-/// One reduction on its way from what was in flight to ssthresh.
+/// A reduction in progress, from the bytes in flight to ssthresh.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// RecoverFS: the bytes that may arrive in the course of the reduction.
+    /// RecoverFS: the bytes that may be delivered during the reduction.
     recover_fs: ByteCount,
-    /// prr_delivered: the bytes that have arrived since.
+    /// prr_delivered: the bytes delivered since it started.
     delivered: ByteCount,
-    /// prr_out: the bytes that have left since.
+    /// prr_out: the bytes sent since it started.
     out: ByteCount,
-    /// SndCnt of the last ACK, less what has left since that ACK.
+    /// SndCnt of the last ACK, minus the bytes sent since that ACK.
     quota: ByteCount,
 }
 
-/// What PRR reads of one ACK.
+/// The inputs of PRR from one ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// DeliveredData: the bytes that it newly reports as received.
+    /// DeliveredData: the bytes that the ACK newly delivers.
     pub(super) delivered: ByteCount,
-    /// Bytes in flight after it.
+    /// Bytes in flight after the ACK.
     pub(super) pipe: ByteCount,
-    /// The window at the end of the reduction.
+    /// ssthresh: the window at the end of the reduction.
     pub(super) ssthresh: ByteCount,
-    /// SafeACK: it advances SND.UNA and indicates no further loss.
+    /// SafeACK: whether the ACK advances SND.UNA and indicates no further loss.
     pub(super) safe: bool,
     pub(super) smss: ByteCount,
 }
 
 impl Prr {
-    /// Begins a reduction (RFC 9937 section 6.1) with `recover_fs` as RecoverFS.
+    /// Starts a reduction (RFC 9937 section 6.1) with `recover_fs` as RecoverFS.
     pub(super) const fn new(recover_fs: ByteCount) -> Self {
         Self {
             recover_fs,
@@ -40,12 +40,12 @@ impl Prr {
         }
     }
 
-    /// The bytes that may leave now.
+    /// Returns the bytes that may be sent now.
     pub(super) const fn quota(&self) -> ByteCount {
         self.quota
     }
 
-    /// Works an ACK that starts or continues the reduction (RFC 9937 section 6.2).
+    /// Processes an ACK that starts or continues the reduction (RFC 9937 section 6.2).
     pub(super) fn on_ack(&mut self, ack: &Progress) {
         if ack.delivered == ByteCount::ZERO {
             return;
@@ -56,11 +56,11 @@ impl Prr {
             let share = u128::from(self.delivered.0) * u128::from(ack.ssthresh.0);
             let due = share.div_ceil(u128::from(self.recover_fs.0.max(1)));
             let due = ByteCount(u64::try_from(due).unwrap_or(u64::MAX)) - self.out;
-            // RFC 9937 section 3: data may leave while inflight is below cwnd, so a part of a
-            // segment releases a whole one. prr_out counts it in full.
+            // RFC 9937 section 3: data may be sent while inflight is below cwnd, so a fraction of a
+            // segment permits a whole one. prr_out counts it in full.
             ack.smss * due.0.div_ceil(ack.smss.0.max(1))
         } else {
-            // PRR-CRB: no more than has arrived. PRR-SSRB on a SafeACK: one segment more.
+            // PRR-CRB: no more than was delivered. PRR-SSRB on a SafeACK: one segment more.
             let bound = (self.delivered - self.out).max(ack.delivered);
             let extra = if ack.safe { ack.smss } else { ByteCount::ZERO };
             (bound + extra).min(ack.ssthresh - ack.pipe)
@@ -72,7 +72,7 @@ impl Prr {
         self.quota = quota;
     }
 
-    /// Counts bytes that left (RFC 9937 section 6.3).
+    /// Counts bytes that were sent (RFC 9937 section 6.3).
     pub(super) fn on_sent(&mut self, bytes: ByteCount) {
         self.out += bytes;
         self.quota -= bytes;
@@ -89,7 +89,7 @@ mod tests {
         SMSS * count
     }
 
-    /// An ACK that tells of one segment more.
+    /// An ACK that delivers one more segment.
     fn progress(pipe: u64, ssthresh: u64, safe: bool) -> Progress {
         Progress {
             delivered: SMSS,
@@ -152,7 +152,7 @@ mod tests {
         let mut prr = Prr::new(segments(20));
         let mut sent = 0;
         for delivered in 1..=40 {
-            // Half segments arrive: a quarter of a segment is due for each.
+            // Half segments are delivered: each permits a quarter of a segment.
             prr.on_ack(&Progress { delivered: ByteCount(500), ..progress(15, 10, false) });
             while prr.quota() >= SMSS {
                 prr.on_sent(SMSS);

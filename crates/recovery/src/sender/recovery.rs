@@ -1,24 +1,24 @@
-//! Recovery: the time in which the window is reduced only once.
+//! Recovery: the period in which the window is reduced only once.
 
 use airtcp_types::{ExtSeq, Instant, TxNo};
 
 use crate::detection::RecoveryEnd;
 use crate::view::Phase;
 
-/// The time in which the window is reduced only once.
+/// A period in which the window is reduced only once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Recovery {
-    /// SND.NXT when it began.
+    /// The recovery point: SND.NXT at the start.
     point: ExtSeq,
-    /// The last instant at which it is on, where it ends by the clock instead.
+    /// The last instant of the recovery, if it ends by time instead of at the recovery point.
     until: Option<Instant>,
     phase: Phase,
-    /// Whether the window may grow again from the first ACK that advances.
+    /// Whether the window may grow again from the first ACK that advances SND.UNA.
     opens_early: bool,
 }
 
 impl Recovery {
-    /// What lies below `point` may be missing, and it ends as the detection says.
+    /// A recovery from losses below `point`; `end` is the detection's choice.
     pub(super) fn of_loss(now: Instant, point: ExtSeq, end: RecoveryEnd) -> Self {
         let (until, phase) = match end {
             RecoveryEnd::After(time) => (Some(now + time), Phase::Open),
@@ -27,50 +27,51 @@ impl Recovery {
         Self { point, until, phase, opens_early: end == RecoveryEnd::FirstAdvance }
     }
 
-    /// Everything below `point` is sent again, and it ends when that is acknowledged.
+    /// A recovery in which everything below `point` is retransmitted; it ends when that is
+    /// acknowledged.
     pub(super) const fn of_repeating(point: ExtSeq) -> Self {
         Self { point, until: None, phase: Phase::Loss, opens_early: false }
     }
 
-    /// Nothing is missing, and the window was reduced for a mark in what lies below `point`.
+    /// A reduction for a mark on data below `point`; no data is missing.
     pub(super) const fn of_mark(point: ExtSeq) -> Self {
         Self { point, until: None, phase: Phase::Cwr, opens_early: false }
     }
 
-    /// Whether the clock has ended it.
+    /// Returns whether the time of the recovery is over.
     fn is_over(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until < now)
     }
 
-    /// Whether it goes on with everything below `una` acknowledged.
+    /// Returns whether the recovery continues when everything below `una` is acknowledged.
     fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
         match (self.until, self.phase) {
             (Some(until), _) => now <= until,
-            // As Linux: until the peer has received CWR, which leaves with the first data after the reduction. ECE on what
-            // came before is an old echo.
+            // As in Linux: until the peer has received CWR, which is sent with the first data after
+            // the reduction. ECE on an ACK of earlier data is an old echo.
             (None, Phase::Cwr) => una <= self.point,
             (None, _) => una < self.point,
         }
     }
 }
 
-/// The recovery that is on, if one is, and which transmissions the last reduction answers.
+/// The current recovery, if there is one, and the transmissions that the last reduction covers.
 #[derive(Debug, Default)]
 pub(super) struct RecoveryState {
     current: Option<Recovery>,
-    /// The first transmission after the last reduction or time-out, which answers losses of all before it; that of the one
-    /// before, once the last is taken back.
+    /// The first transmission after the last reduction or time-out, which covers the losses of all
+    /// earlier transmissions. An undo restores the value of the previous reduction.
     answered: TxNo,
 }
 
-/// What a recovery that is on makes of a loss.
+/// The effect of the current recovery on a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
-    /// The loss begins the recovery; the window was reduced for a mark already.
+    /// The loss starts a recovery; the window was already reduced for a mark.
     Begins,
-    /// The loss is repaired in the recovery that is on.
+    /// The loss belongs to the current recovery.
     Continues,
-    /// No recovery answers it.
+    /// No recovery covers the loss.
     Nothing,
 }
 
@@ -79,38 +80,38 @@ impl RecoveryState {
         self.current.map_or(Phase::Open, |recovery| recovery.phase)
     }
 
-    /// Whether there is one, even if the clock has ended it.
+    /// Returns whether there is a recovery, even if its time is over.
     pub(super) const fn is_on(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Whether there is one, and the clock has not ended it.
+    /// Returns whether there is a recovery whose time is not over.
     pub(super) fn is_running(&self, now: Instant) -> bool {
         self.current.is_some_and(|recovery| !recovery.is_over(now))
     }
 
-    /// Whether there is one, and the clock has ended it.
+    /// Returns whether there is a recovery whose time is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.current.is_some_and(|recovery| recovery.is_over(now))
     }
 
-    /// Whether the last reduction answers the loss of `tx`.
+    /// Returns whether the last reduction or time-out covers the loss of `tx`.
     pub(super) fn answers(&self, tx: TxNo) -> bool {
         tx < self.answered
     }
 
-    /// What an undo of the next reduction restores.
+    /// Returns the value that an undo of the next reduction restores.
     pub(super) const fn answered(&self) -> TxNo {
         self.answered
     }
 
-    /// The recovery that a time-out interrupts: none, if it was a time-out's.
+    /// Returns the recovery that a time-out interrupts; `None` if that is itself one of a time-out.
     pub(super) fn interrupted(&self) -> Option<Recovery> {
         self.current.filter(|recovery| recovery.phase != Phase::Loss)
     }
 
-    /// What the recovery that is on makes of the loss of what begins at `lost`. If the window was reduced for a mark in the same
-    /// window, `next` takes its place.
+    /// Returns the effect of the current recovery on a loss at `lost`. If the window was reduced
+    /// for a mark in the same window of data, `next` replaces the current recovery.
     pub(super) fn on_loss(&mut self, now: Instant, lost: ExtSeq, next: Recovery) -> Answer {
         match &mut self.current {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
@@ -122,28 +123,30 @@ impl RecoveryState {
         }
     }
 
-    /// Whether the last reduction answers the echo of a mark on an ACK of `una`; `oldest` is the oldest transmission on the
-    /// board. A recovery that ends by the clock may be over before the peer has received anything sent after the reduction.
+    /// Returns whether the last reduction covers the mark echoed by an ACK of `una`; `oldest` is
+    /// the oldest transmission on the board. A recovery that ends by time may be over before the
+    /// peer has received anything sent after the reduction, so the transmissions count as well.
     pub(super) fn answers_mark(&self, now: Instant, una: ExtSeq, oldest: TxNo) -> bool {
         let is_old_mark = |before: Recovery| before.phase == Phase::Cwr && before.point < una;
         let goes_on = |before: Recovery| !before.is_over(now) && !is_old_mark(before);
         self.answers(oldest) || self.current.is_some_and(goes_on)
     }
 
-    /// The window is reduced, and `next` is the first transmission after it; gives whether there was a recovery.
+    /// Starts a recovery; `next` is the first transmission after the reduction. Returns whether it
+    /// replaces another recovery.
     pub(super) fn begin(&mut self, recovery: Recovery, next: TxNo) -> bool {
         self.answered = next;
         self.current.replace(recovery).is_some()
     }
 
-    /// What lies below `point` is sent again, without a reduction.
+    /// Starts the retransmission of everything below `point`, without a reduction.
     pub(super) fn repeat(&mut self, point: ExtSeq) {
         if self.phase() != Phase::Loss {
             self.current = Some(Recovery::of_repeating(point));
         }
     }
 
-    /// The last reduction is taken back: `before` and `answered` were before it.
+    /// Restores the state before the last reduction: `before` and `answered`.
     pub(super) fn restore(
         &mut self,
         now: Instant,
@@ -155,8 +158,8 @@ impl RecoveryState {
         self.answered = answered;
     }
 
-    /// An ACK of `ack`, which advances SND.UNA or not, and leaves something outstanding or not; gives whether it ends the
-    /// recovery.
+    /// Processes an ACK of `ack`; `advances` is whether it advances SND.UNA, and `is_all_acked`
+    /// whether nothing is outstanding after it. Returns whether it ends the recovery.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -165,7 +168,7 @@ impl RecoveryState {
         is_all_acked: bool,
     ) -> bool {
         let Some(recovery) = &mut self.current else { return false };
-        // With nothing outstanding there is nothing that old echoes could come for.
+        // With nothing outstanding, no old echoes can follow.
         let marked_and_done = recovery.phase == Phase::Cwr && is_all_acked;
         if marked_and_done || !recovery.lasts(now, ack) {
             return true;
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
     use crate::testkit::{ms, seq};
 
-    /// A recovery of what lies below segment 10, which began at 100 ms.
+    /// A recovery from losses below segment 10, which started at 100 ms.
     fn after(end: RecoveryEnd) -> RecoveryState {
         let mut state = RecoveryState::default();
         assert!(!state.begin(Recovery::of_loss(ms(100), seq(10), end), TxNo(20)));

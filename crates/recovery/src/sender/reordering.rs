@@ -4,18 +4,18 @@ use airtcp_types::{ByteCount, ExtSeq};
 
 use crate::transmission::Delivered;
 
-/// What was seen of reordering.
+/// The reordering seen on the connection.
 #[derive(Debug, Default)]
 pub(super) struct Reordering {
-    /// By how many segments something was overtaken, at most.
+    /// The largest reordering distance, in segments.
     extent: u16,
-    /// On how many ACKs that was seen.
+    /// The number of ACKs that showed reordering.
     seen: u16,
 }
 
 impl Reordering {
-    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was
-    /// overtaken.
+    /// Processes the newly delivered segments of an ACK. Reordered segments are those sent once
+    /// that fill a hole below `fack`, the end of the highest data delivered before this ACK.
     pub(super) fn on_ack(&mut self, fack: ExtSeq, newly: &[Delivered], smss: ByteCount) {
         let late = newly.iter().filter(|acked| acked.resent == 0 && acked.first_end() < fack);
         let Some(first) = late.map(|acked| acked.range.start).min() else { return };
@@ -56,7 +56,7 @@ mod tests {
         reordering.on_ack(seq(4), &newly, ByteCount(SMSS));
         assert_eq!((reordering.extent(), reordering.seen()), (4, 1));
         newly.clear();
-        // Behind all that had arrived: in order.
+        // Above all delivered data: in order.
         board.acknowledge(seq(1), &[segments(4, 5)], &mut newly);
         reordering.on_ack(seq(4), &newly, ByteCount(SMSS));
         assert_eq!((reordering.extent(), reordering.seen()), (4, 1));

@@ -1,4 +1,4 @@
-//! Segments that are too large for the path, or were assumed to be.
+//! Changes of the segment size, for segments that are too large for the path.
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
@@ -8,12 +8,13 @@ use crate::judge::Cause;
 use crate::transmission::Transmission;
 
 impl Sender {
-    /// Has no segment be larger than `smss` from now on; never makes them larger.
+    /// Lowers the segment size to `smss`; never raises it.
     ///
-    /// What is outstanding and larger was dropped on the way, and is sent again in smaller segments, as
-    /// the window allows. That is no congestion, and the window stays (RFC 1191 section 6.5). What the
-    /// receiver tells until all of it is acknowledged is no sign of congestion either: as Linux's
-    /// `tcp_simple_retransmit` it is a recovery without a reduction.
+    /// Larger outstanding segments were dropped on the path, and are retransmitted in smaller
+    /// segments as the windows permit. This is not congestion, and the window does not change (RFC
+    /// 1191 section 6.5). Until all of them are acknowledged, duplicate ACKs and SACK blocks are no
+    /// sign of congestion either: as in Linux's `tcp_simple_retransmit`, the sender is in a
+    /// recovery without a reduction.
     pub fn shrink_segments(&mut self, now: Instant, smss: ByteCount) {
         let smss = smss.max(ByteCount(1));
         if smss >= self.core.smss {
@@ -36,7 +37,7 @@ impl Sender {
     /// Raises the segment size to `smss`; never lowers it.
     pub fn grow_segments(&mut self, now: Instant, smss: ByteCount) {
         if smss > self.core.smss {
-            // The windows before a reduction are below the floors of now.
+            // The windows before a reduction are below the new minimums.
             self.undo.stop();
             self.resize(now, smss);
             self.update_pacing(now);
@@ -44,7 +45,7 @@ impl Sender {
         }
     }
 
-    /// Whether a segment of the current size has arrived.
+    /// Returns whether a segment of the current size was delivered.
     pub const fn full_segment_arrived(&self) -> bool {
         self.full_arrived
     }

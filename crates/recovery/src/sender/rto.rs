@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// When the retransmission timer expires, and how often it has. The time-out and its back-off are those of the
-/// [`RttEstimator`](crate::RttEstimator).
+/// The time at which the retransmission timer expires, and the number of expiries. The time-out and
+/// its back-off are in the [`RttEstimator`](crate::RttEstimator).
 #[derive(Debug, Default)]
 pub(super) struct RtoTimer {
     at: Option<Instant>,
-    /// Expiries since SND.UNA last advanced. The back-off lasts longer: until there is a sample.
+    /// Expiries since SND.UNA last advanced. The back-off lasts longer: until the next RTT sample.
     timeouts: u32,
 }
 
 impl RtoTimer {
-    /// When it expires, if it is running.
+    /// Returns when the timer expires, if it is running.
     pub(super) const fn expires_at(&self) -> Option<Instant> {
         self.at
     }
@@ -23,17 +23,17 @@ impl RtoTimer {
         self.at.is_some()
     }
 
-    /// Whether it has expired.
+    /// Returns whether the timer has expired.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.at.is_some_and(|at| at <= now)
     }
 
-    /// How often it expired since SND.UNA last advanced.
+    /// Returns the number of expiries since SND.UNA last advanced.
     pub(super) const fn timeouts(&self) -> u32 {
         self.timeouts
     }
 
-    /// Starts or restarts it: it expires after `rto`.
+    /// Starts or restarts the timer: it expires after `rto`.
     pub(super) fn restart(&mut self, now: Instant, rto: Duration) {
         self.at = Some(now + rto);
     }
@@ -42,19 +42,19 @@ impl RtoTimer {
         self.at = None;
     }
 
-    /// The time-out was `before` and is `after`: it expires as if it had started with that. One that began anew could be
-    /// kept from expiring for ever.
+    /// Adjusts the running timer to a time-out that changed from `before` to `after`, without a
+    /// restart: with repeated restarts it might never expire.
     pub(super) fn change(&mut self, before: Duration, after: Duration) {
         self.at = self.at.map(|at| at - before + after);
     }
 
-    /// Counts an expiry; gives how often it expired since SND.UNA last advanced.
+    /// Counts an expiry; returns the number of expiries since SND.UNA last advanced.
     pub(super) fn on_timeout(&mut self) -> u32 {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timeouts
     }
 
-    /// SND.UNA has advanced.
+    /// Handles an advance of SND.UNA.
     pub(super) fn on_advance(&mut self) {
         self.timeouts = 0;
     }

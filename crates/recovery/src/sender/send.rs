@@ -7,28 +7,28 @@ use crate::control::NoticeKind;
 use crate::rate::Snapshot;
 use crate::transmission::TxState;
 
-/// Data that is ready to send, and the limit of the peer's window.
+/// Data that is ready to send, and the peer's window.
 #[derive(Clone, Copy, Debug)]
 pub struct Supply {
-    /// One past the last byte queued; a queued FIN counts as one byte.
+    /// The end of the queued data; a queued FIN counts as one byte.
     pub end: ExtSeq,
     /// Whether a FIN is queued, at `end - 1`.
     pub fin: bool,
-    /// SND.UNA + SND.WND. Where it moves left new data waits, and repairs go on up to it (RFC 9293
-    /// section 3.8.6).
+    /// SND.UNA + SND.WND. If it has moved left, new data waits, and retransmissions continue up to
+    /// it (RFC 9293 section 3.8.6).
     pub window_edge: ExtSeq,
-    /// Whether small segments leave at once (TCP_NODELAY).
+    /// Whether Nagle's algorithm is off (TCP_NODELAY).
     pub nodelay: bool,
 }
 
 /// A transmission that the sender has decided on and recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// Its number.
+    /// Its transmission number.
     pub tx: TxNo,
-    /// Its bytes; a FIN is the last of them.
+    /// Its bytes; the last of them may be a FIN.
     pub range: SeqRange,
-    /// Why it leaves.
+    /// The rule that permits it.
     pub rule: SendRule,
 }
 
@@ -37,42 +37,46 @@ pub struct Transmit {
 pub enum Limit {
     /// The congestion window is full.
     Cwnd,
-    /// The peer's window is full, or so small that filling it would be silly (RFC 9293 section
-    /// 3.8.6.2.1).
+    /// The peer's window is full, or so small that sending would cause silly window syndrome (RFC
+    /// 9293 section 3.8.6.2.1).
     Rwnd,
-    /// There is nothing to send.
+    /// No data is queued.
     App,
-    /// A small segment waits for an ACK (RFC 9293 section 3.7.4).
+    /// Nagle's algorithm: a small segment waits for an ACK (RFC 9293 section 3.7.4).
     Nagle,
-    /// The pacer holds it back until [`Sender::poll_timeout`].
+    /// The pacer delays the data until [`Sender::poll_timeout`].
     Pacing,
 }
 
 /// The result of [`Sender::next_transmission`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// This leaves now.
+    /// Send this segment now.
     Send(Transmit),
-    /// Nothing leaves now.
+    /// Send nothing now.
     Blocked(Limit),
 }
 
 impl Sender {
-    /// Decides what leaves next, and records it as sent. Call it until it is blocked.
+    /// Selects the next segment to send and records it as sent. Call it until it returns
+    /// [`Decision::Blocked`].
     ///
-    /// No transmission starts with pipe plus its data above min(cwnd, the peer's window), except
-    /// by these rules, which send whatever the congestion window says:
-    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), a partial
-    ///   ACK's repair, RFC 6582 section 3.2 step 3, and the first repair after an undo;
+    /// A segment is sent only if pipe plus its data does not exceed min(cwnd, the peer's window).
+    /// The exceptions are these rules, which ignore the congestion window:
+    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), the
+    ///   retransmission on a partial ACK, RFC 6582 section 3.2 step 3, and the first retransmission
+    ///   after an undo;
     /// - [`SendRule::Probe`] and [`SendRule::ProbeAgain`]: the one segment that a probe time-out
     ///   sends, RFC 8985 section 7.3;
-    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first repair once F-RTO has
-    ///   shown that it was needed, RFC 5682 section 2.1 step 3 a.
+    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first
+    ///   retransmission once F-RTO has shown that the time-out was not spurious, RFC 5682 section
+    ///   2.1 step 3 a.
     ///
-    /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
-    /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
+    /// [`SendRule::LimitedTransmit`] is the rule of new data sent on the first duplicate ACKs. It
+    /// obeys the limit above, because the pipe has shrunk, but FlightSize then exceeds cwnd.
     ///
-    /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last data, full segment or not.
+    /// A FIN needs room in the peer's window, but not in cwnd: as in Linux it is sent with the last
+    /// data, even if that is a full segment.
     pub fn next_transmission(&mut self, now: Instant, supply: &Supply) -> Decision {
         let decision = self.decide(now, supply);
         if matches!(decision, Decision::Blocked(limit) if limit != Limit::Pacing) {
@@ -95,7 +99,7 @@ impl Sender {
             };
         }
         if self.core.board.is_empty() && supply.end <= self.snd_nxt() {
-            // What most connections are when they are asked: at rest.
+            // The common case: an idle connection.
             self.rate.on_app_limited(ByteCount::ZERO);
             return Decision::Blocked(Limit::App);
         }
@@ -104,8 +108,9 @@ impl Sender {
         if self.pacer.holds_back(now) {
             let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
             if sendable >= room && self.strategies.control().pacing_rate().is_none() {
-                // In time cwnd would be the limit: pacing by the window must not keep it from
-                // growing. A control with a rate of its own knows what limits it.
+                // Without pacing, cwnd would soon be the limit; pacing by the window must not keep
+                // the window from growing. A control with a pacing rate of its own knows what
+                // limits it.
                 self.cwnd_use.on_limited(self.snd_nxt());
             }
             return Decision::Blocked(Limit::Pacing);
@@ -128,7 +133,7 @@ impl Sender {
             Ok(range) => self.send_new(now, range, room, supply),
             Err(limit) => {
                 if room < self.core.smss {
-                    // The last of the data has filled the window just so.
+                    // The last of the data has exactly filled the window.
                     self.cwnd_use.on_limited(self.snd_nxt());
                 }
                 if limit != Limit::Rwnd && room > ByteCount::ZERO {
@@ -139,12 +144,13 @@ impl Sender {
         }
     }
 
-    /// Decides on full segments of new data that follow one of their kind that has just left, up to `until`, records them
-    /// as sent, and gives where they end. They are those that [`next_transmission`](Self::next_transmission) would decide on one by one, at
-    /// a fraction of the cost; where anything but the windows and the pacer has a say there are none.
+    /// Sends full segments of new data up to `until`, directly after a full segment of new data,
+    /// and records them as sent; returns the end of the last one. The result is that of repeated
+    /// calls of [`next_transmission`](Self::next_transmission), at a fraction of the cost. Sends
+    /// nothing if anything other than the windows and the pacer matters.
     pub fn next_full_segments(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
         let smss = self.core.smss;
-        // The last of the data is left for the FIN to ride on.
+        // Leave the last of the data, which is sent with the FIN.
         let bulk_end = supply.end - u64::from(supply.fin) * 2;
         let end = until.min(bulk_end).min(supply.window_edge);
         if self.snd_nxt() + smss > end || !self.has_only_windows_to_heed() {
@@ -171,7 +177,8 @@ impl Sender {
         self.snd_nxt()
     }
 
-    /// Whether something has just left, nothing is missing, and nobody waits to be told.
+    /// Returns whether new data was just sent, nothing is missing, no response is in progress and
+    /// no events are recorded.
     fn has_only_windows_to_heed(&self) -> bool {
         let board = &self.core.board;
         !self.core.recovery.is_on()
@@ -187,7 +194,8 @@ impl Sender {
             && board.last().is_some_and(|last| last.rule == SendRule::NewData)
     }
 
-    /// RFC 5681 section 4.1: after a time-out's worth of silence no ACK clocks the window out.
+    /// RFC 5681 section 4.1: after nothing was sent for a retransmission time-out, there are no
+    /// ACKs to clock out a whole window.
     fn end_idle(&mut self, now: Instant, supply: &Supply) {
         if !self.idle.is_on() || self.new_data(supply).is_err() {
             return;
@@ -195,7 +203,7 @@ impl Sender {
         let Some(silence) = self.idle.end(now) else { return };
         let restart = self.profile.idle_restart && silence.unsent > self.core.rtt.rto();
         if restart {
-            // What happened before the silence is not to bring the old window back.
+            // A later undo must not restore the window from before the idle time.
             self.undo.stop();
         }
         let app_limited = self.rate.is_app_limited();
@@ -234,7 +242,7 @@ impl Sender {
         self.sent(now, Transmit { tx, range, rule }, before, supply)
     }
 
-    /// The state of the connection as `bytes` leave.
+    /// Returns the snapshot for a transmission of `bytes` that is sent now.
     fn snapshot(&mut self, now: Instant, bytes: ByteCount) -> Snapshot {
         let board = &self.core.board;
         self.rate.on_send(now, board.is_empty(), board.in_flight() + bytes)
@@ -257,7 +265,7 @@ impl Sender {
         self.sent(now, Transmit { tx, range, rule }, before, supply)
     }
 
-    /// Works a transmission that left with this pipe and this window.
+    /// Processes a transmission; `pipe` and `cwnd` are the values before it was sent.
     fn sent(
         &mut self,
         now: Instant,
@@ -282,15 +290,16 @@ impl Sender {
             is_late = !self.core.recovery.is_on()
                 && transmission.previous().is_some_and(|tx| self.core.recovery.answers(tx));
         }
-        // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
-        // path the one that runs since the last advance is over before its ACK can be here. As in Linux, the repair of each
-        // later hole at SND.UNA that SACK reports restarts the timer, too. Repairs on later partial ACKs of NewReno do not
-        // (or the impatient variant would be patient), nor does that of a loss found after the clock has ended its recovery.
+        // RFC 6298 section 5 (5.1). The first retransmission of a recovery restarts the timer: on a
+        // stable path, the running timer would expire before its ACK arrives. As in Linux, so does
+        // the retransmission of each later hole at SND.UNA that SACK reports. Retransmissions on
+        // NewReno's later partial ACKs do not (otherwise the impatient variant would not be
+        // impatient), nor does that of a loss found after its recovery ended by time.
         let has_its_own = transmit.rule == SendRule::FastRetransmit
             || (is_head && transmit.rule == SendRule::Repair);
         let restarts = has_its_own && self.restarts_rto() && !is_late;
-        // As does that of a segment at SND.UNA that the peer reported (HACK 3.3): it may report
-        // others for ever.
+        // So does the retransmission of a segment at SND.UNA that the peer reported (HACK 3.3): the
+        // peer may keep reporting further segments.
         if !self.core.rto.is_running() || restarts || reported_head {
             self.restart_rto(now);
         }
@@ -303,7 +312,7 @@ impl Sender {
         Decision::Send(transmit)
     }
 
-    /// The next segment of data never sent, or why there is none.
+    /// Returns the next segment of unsent data, or the limit that prevents it.
     pub(super) fn new_data(&self, supply: &Supply) -> Result<SeqRange, Limit> {
         let next = self.snd_nxt();
         if next >= supply.end {
@@ -317,7 +326,7 @@ impl Sender {
         let full = range.len() >= self.core.smss;
         let cut_by_window = range.end < whole.end;
         let waits = !supply.nodelay && !self.core.board.is_empty();
-        // RFC 9293 section 3.8.6.2.1, with Nagle's conditions.
+        // RFC 9293 section 3.8.6.2.1, with the conditions of Nagle's algorithm.
         if cut_by_window && !full && (waits || range.len() < self.max_window.half()) {
             return Err(Limit::Rwnd);
         }
@@ -328,21 +337,21 @@ impl Sender {
         Ok(range)
     }
 
-    /// Whether the peer, whose window has shrunk, cannot take any of it. The first that is outstanding
-    /// leaves all the same: it probes a window that has closed.
+    /// Returns whether `range` lies outside the peer's window, which has shrunk. The first
+    /// outstanding segment is sent anyway, because it probes a closed window.
     fn is_beyond(&self, range: SeqRange, supply: &Supply) -> bool {
         range.start >= supply.window_edge && range.start > self.snd_una()
     }
 
-    /// What leaves at once of bytes that are to be sent again: a window that shrank may end in them (RFC
-    /// 9293 section 3.8.6, SHLD-16).
+    /// Returns the part of a range to retransmit now: a segment of it, up to the edge of a window
+    /// that has shrunk (RFC 9293 section 3.8.6, SHLD-16).
     fn repair(&self, range: SeqRange, supply: &Supply) -> SeqRange {
         let whole = self.fitted(range, supply);
         let cut = SeqRange::new(whole.start, whole.end.min(supply.window_edge));
         if cut.is_empty() { whole } else { cut }
     }
 
-    /// Cuts a range to one segment: SMSS bytes at most, and the FIN if it follows them.
+    /// Cuts a range to one segment: at most SMSS bytes, plus the FIN if it follows them.
     fn fitted(&self, range: SeqRange, supply: &Supply) -> SeqRange {
         let full = SeqRange::new(range.start, range.end.min(range.start + self.core.smss));
         let ends_with_fin = supply.fin && range.end == supply.end;
@@ -350,7 +359,7 @@ impl Sender {
     }
 }
 
-/// How much of a range is data, and no FIN.
+/// Returns the number of bytes in a range without the FIN.
 fn data(range: SeqRange, supply: &Supply) -> ByteCount {
     range.len() - ByteCount(u64::from(supply.fin && range.end == supply.end))
 }

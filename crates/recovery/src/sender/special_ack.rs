@@ -1,4 +1,4 @@
-//! Special ACKs: the peer received a segment with a good header and corrupted data (HACK 3.3).
+//! Special ACKs: the peer received a segment with an intact header and corrupted data (HACK 3.3).
 
 use airtcp_types::{ExtSeq, Instant};
 
@@ -6,9 +6,9 @@ use super::Sender;
 use crate::judge::Raised;
 
 impl Sender {
-    /// Takes the number of a corrupted segment from a special ACK, whose other fields tell nothing:
-    /// it is no duplicate ACK, and does not restart the retransmission timer. Gives whether a judge
-    /// believed it.
+    /// Processes a special ACK, which reports the corrupted segment at `seq`. Its other fields have
+    /// no meaning: it is not a duplicate ACK and does not restart the retransmission timer. Returns
+    /// whether a judge accepted the report.
     pub fn on_special_ack(&mut self, now: Instant, seq: ExtSeq) -> bool {
         let mut raised = Raised::default();
         self.strategies.judge_special_ack(&self.core, now, seq, &mut raised);

@@ -1,4 +1,4 @@
-//! The strategies in use, each called with the current view.
+//! The strategies in use; each is called with the current view.
 
 use airtcp_types::{ExtSeq, Instant};
 
@@ -13,11 +13,11 @@ use crate::run::Run;
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
-/// A detection, judges and a control, made as their combination says.
+/// The detection, judges and control of a combination.
 #[derive(Debug)]
 pub(super) struct Strategies {
     combination: Combination,
-    /// What the peer granted; what is put in their place may need no more.
+    /// The TCP options that the peer granted. Replacements may need only these.
     granted: WireNeeds,
     detection: Box<dyn LossDetection>,
     judges: Vec<Box<dyn LossJudge>>,
@@ -25,17 +25,18 @@ pub(super) struct Strategies {
 }
 
 impl Strategies {
-    /// Those of `wanted`, or their fallbacks where the peer did not grant what they need.
+    /// Creates the strategies of `wanted`, or their fallbacks if the peer did not grant their
+    /// needs.
     pub(super) fn new(wanted: &Combination, granted: WireNeeds, params: ControlParams) -> Self {
         let combination = wanted.granted(granted);
         let Parts { detection, judges, control } = make(&combination, params);
         Self { combination, granted, detection, judges, control }
     }
 
-    /// Puts others in their place.
+    /// Replaces the strategies.
     ///
     /// # Errors
-    /// `combination` needs what the peer did not grant. Then nothing changes.
+    /// `combination` needs an option that the peer did not grant. Nothing changes then.
     pub(super) fn replace(
         &mut self,
         combination: &Combination,
@@ -68,42 +69,42 @@ impl Strategies {
         &*self.control
     }
 
-    /// Whether the detection goes by SACK.
+    /// Returns whether the detection uses SACK.
     pub(super) fn uses_sack(&self) -> bool {
         uses_sack(&self.combination)
     }
 
-    /// The tasks of the sender that the control has taken over.
+    /// Returns the tasks of the sender that the control takes over.
     pub(super) fn taken_over(&self) -> TakesOver {
         self.combination.control().entry().takes_over
     }
 
-    /// Whether the peer reported to a judge the loss that `repair` repairs.
+    /// Returns whether a special ACK reported to a judge the loss that `repair` repairs.
     pub(super) fn was_reported(&self, repair: &Transmission) -> bool {
         self.judges.iter().any(|judge| judge.was_reported(repair))
     }
 
-    /// What the retransmission time-out is to be above SRTT, where a judge has a say.
+    /// Returns the multiple of RTTVAR in the retransmission time-out, if a judge sets it.
     pub(super) fn rto_variances(&self) -> Option<u32> {
         self.judges.iter().find_map(|judge| judge.rto_variances())
     }
 
-    /// The share of transmissions that are lost at random, as far as a judge has measured it.
+    /// Returns the largest share of random losses that the judges measure.
     pub(super) fn random_share(&self) -> f64 {
         self.judges.iter().map(|judge| judge.random_share()).fold(0.0, f64::max)
     }
 
-    /// Whether a judge would measure that share if less were in flight.
+    /// Returns whether a judge asks for less data in flight, to measure that share.
     pub(super) fn want_low_load(&self) -> bool {
         self.judges.iter().any(|judge| judge.wants_low_load())
     }
 
-    /// What the first judge that knows anything hands on.
+    /// Returns the counts of the first judge that has any.
     pub(super) fn learned(&self) -> Option<RandomLosses> {
         self.judges.iter().find_map(|judge| judge.learned())
     }
 
-    /// Makes them anew, with what is known of the path.
+    /// Creates the strategies again, with what is known of the path.
     pub(super) fn restart(&mut self, params: ControlParams, losses: Option<&RandomLosses>) {
         let Parts { detection, mut judges, control } = make(&self.combination, params);
         losses.iter().for_each(|known| judges.iter_mut().for_each(|judge| judge.inherit(known)));
@@ -114,14 +115,12 @@ impl Strategies {
         core.view(now, &*self.control)
     }
 
-    /// The judges hear an ACK.
     pub(super) fn judge_ack(&mut self, core: &Core, ack: &AckView<'_>, raised: &mut Raised) {
         for judge in &mut self.judges {
             judge.on_ack(ack, &core.view(ack.now, &*self.control), raised);
         }
     }
 
-    /// The judges hear a special ACK.
     pub(super) fn judge_special_ack(
         &mut self,
         core: &Core,
@@ -134,7 +133,7 @@ impl Strategies {
         }
     }
 
-    /// The ruling of the first judge that has an opinion.
+    /// Returns the ruling of the first judge that makes one.
     pub(super) fn rule(
         &mut self,
         core: &Core,
@@ -143,7 +142,8 @@ impl Strategies {
         again: bool,
     ) -> Option<Ruling> {
         let mut view = core.view(now, &*self.control);
-        // What left before the last reduction is of its event of losses, also where the clock has ended that recovery.
+        // A transmission sent before the last reduction belongs to that loss event, even if the
+        // recovery has ended by time.
         view.in_recovery |= core.recovery.answers(lost.tx);
         self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
@@ -152,7 +152,6 @@ impl Strategies {
         self.detection.on_ack(ack, &core.view(ack.now, &*self.control), findings);
     }
 
-    /// The detection works its deadline.
     pub(super) fn detect_by_time(&mut self, core: &Core, now: Instant, findings: &mut Findings) {
         self.detection.on_timer(&core.view(now, &*self.control), findings);
     }
@@ -165,44 +164,40 @@ impl Strategies {
         self.detection.on_sent_together(sent);
     }
 
-    /// What is to be sent again next.
     pub(super) fn pick(&self, core: &Core, now: Instant, new_data: bool) -> Option<Repair> {
         self.detection.pick(&self.view(core, now), new_data)
     }
 
-    /// How long a recovery that begins now lasts.
     pub(super) fn recovery_end(&self, core: &Core, now: Instant) -> RecoveryEnd {
         self.detection.recovery_end(&self.view(core, now))
     }
 
-    /// The retransmission timer ran out.
+    /// Handles the expiry of the retransmission timer.
     pub(super) fn on_timeout(&mut self, core: &Core, now: Instant) {
         self.on_repeat(core, now);
         let view = core.view(now, &*self.control);
         self.judges.iter_mut().for_each(|judge| judge.on_timeout(&view));
     }
 
-    /// What is outstanding is to be sent again, and no time-out said so.
+    /// Handles the retransmission of outstanding data without a time-out.
     pub(super) fn on_repeat(&mut self, core: &Core, now: Instant) {
         self.detection.on_timeout(&core.view(now, &*self.control));
     }
 
-    /// What was judged lost and not yet sent again is in flight, and no recovery is on.
+    /// Handles an undo: transmissions marked lost and not yet retransmitted are in flight again.
     pub(super) fn on_undo(&mut self, core: &Core, now: Instant) {
         self.detection.on_undo(&core.view(now, &*self.control));
     }
 
-    /// The control hears an ACK.
     pub(super) fn control_ack(&mut self, ack: &AckView<'_>) {
         self.control.on_ack(ack);
     }
 
-    /// The control gets a notice.
     pub(super) fn notify(&mut self, notice: &Notice) {
         self.control.on_notice(notice);
     }
 
-    /// Gives memory back.
+    /// Frees memory.
     pub(super) fn shrink(&mut self) {
         self.judges.iter_mut().for_each(|judge| judge.shrink());
     }

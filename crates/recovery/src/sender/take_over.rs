@@ -7,13 +7,14 @@ use crate::combination::{Combination, CombinationError};
 use crate::control::{ControlParams, NoticeKind};
 
 impl Sender {
-    /// Puts the strategies of `combination` in the place of those in use. The board, the round-trip
-    /// time, the windows and the timer stay, and so does a recovery that is on: what was lost in it
-    /// reduces the window no second time. What judges put off is for the new ones to rule on; what
-    /// the old strategies knew besides is forgotten.
+    /// Replaces the strategies in use by those of `combination`. The board, the RTT estimates, the
+    /// windows and the retransmission timer stay, and so does a recovery in progress: its losses do
+    /// not reduce the window again. The new judges rule on findings that the old judges deferred.
+    /// All other state of the old strategies is discarded.
     ///
     /// # Errors
-    /// It needs what was not negotiated when the connection began. Then nothing changes.
+    /// `combination` needs an option that was not negotiated in the handshake. Nothing changes
+    /// then.
     pub fn set_combination(
         &mut self,
         now: Instant,

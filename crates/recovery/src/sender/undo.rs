@@ -1,13 +1,14 @@
-//! Takes back a reduction that was spurious.
+//! Undo of a spurious reduction.
 //!
-//! Four signs show one:
+//! Four signs show that a reduction was spurious:
 //! - the segment to be retransmitted is acknowledged before it is retransmitted;
-//! - the ACK that covers a retransmission echoes a time stamp from before it: the original had arrived (Eifel
-//!   detection, RFC 3522);
-//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708);
-//! - without time stamps, F-RTO finds a time-out spurious (RFC 5682).
+//! - the ACK that covers a retransmission echoes a time stamp from before the retransmission, so
+//!   the original had arrived (Eifel detection, RFC 3522);
+//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883
+//!   and RFC 3708);
+//! - without time stamps, F-RTO finds that a time-out was spurious (RFC 5682).
 //!
-//! The response is that of RFC 4015: the windows are restored, and no burst follows.
+//! The response is that of RFC 4015: the windows are restored without a burst.
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxNo};
 
@@ -17,83 +18,86 @@ use super::recovery::Recovery;
 use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
-/// The sign that showed a reduction to be spurious.
+/// The sign that showed that a reduction was spurious.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UndoSign {
-    /// What was to be sent again is acknowledged before it was.
+    /// The segment to be retransmitted was acknowledged before its retransmission.
     Overtaken,
-    /// The ACK of a retransmission echoes a time stamp from before it left (Eifel detection, RFC 3522).
+    /// The ACK of a retransmission echoes a time stamp from before the retransmission (Eifel
+    /// detection, RFC 3522).
     TimeStamp,
-    /// Every retransmission came twice (RFC 3708).
+    /// The receiver reported every retransmission as a duplicate (RFC 3708).
     Duplicates,
-    /// After a time-out, what was never sent again arrives (F-RTO, RFC 5682).
+    /// After a time-out, data that was not retransmitted arrived (F-RTO, RFC 5682).
     NewData,
 }
 
-/// Watches for the signs, from a reduction on until it can no longer be taken back.
+/// Watches for the signs, from a reduction until it can no longer be undone.
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     watch: Option<Box<Watch>>,
-    /// The first transmission after the last undo, until one of those before it is found lost.
+    /// The first transmission after the last undo, until a loss of an earlier transmission is
+    /// found.
     undone_at: TxNo,
 }
 
-/// What would show the last reduction to be spurious.
+/// What is known about the last reduction.
 #[derive(Clone, Debug, Default)]
 struct Watch {
-    /// When the first retransmission since left, until the ACK that decides by time stamp.
+    /// When the first retransmission was sent, until an ACK has decided by time stamp.
     first_retransmission: Option<Instant>,
-    /// What was sent again since; its size is bounded by the windows.
+    /// The retransmitted data; the windows bound its size.
     sent_again: RangeSet,
     retransmissions: u64,
     duplicates: u64,
-    /// SND.NXT when the recovery ended: once it is acknowledged, a report of a duplicate is late by
-    /// more than a round trip, and about something else.
+    /// SND.NXT when the recovery ended. Once it is acknowledged, a DSACK is late by more than a
+    /// round trip and reports something else.
     ends_at: Option<ExtSeq>,
-    /// The recovery that a time-out broke into: its own reduction was not spurious.
+    /// The recovery that a time-out interrupted: its own reduction was not spurious.
     interrupted: Option<Recovery>,
-    /// The first transmission after the reduction before.
+    /// The first transmission after the previous reduction.
     answered: TxNo,
     f_rto: Option<FRto>,
 }
 
-/// What an ACK shows of the last reduction.
+/// What an ACK shows about the last reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shown {
     Nothing,
-    /// It was spurious, by this sign.
+    /// It was spurious, according to this sign.
     Spurious(UndoSign),
-    /// The time-out was needed: repairs leave that F-RTO had withheld.
+    /// The time-out was not spurious: send the retransmissions that F-RTO withheld.
     Needed,
 }
 
 impl Undo {
-    /// A reduction begins; `is_on` as the profile has it. The one before had its first transmission at `answered`.
+    /// Starts the watch at a reduction; `is_on` is the profile's setting, and `answered` is the
+    /// first transmission after the previous reduction.
     fn begin(&mut self, is_on: bool, answered: TxNo) {
         self.watch = is_on.then(|| Box::new(Watch { answered, ..Watch::default() }));
     }
 
-    /// The reduction that begins is a time-out's: `f_rto`, if its two ACKs are to show something, in the place of the recovery
-    /// `interrupted`, if one was on.
+    /// Records that the reduction is that of a time-out: `f_rto`, if F-RTO applies, and the
+    /// recovery that it interrupts, if there is one.
     fn is_of_timeout(&mut self, f_rto: Option<FRto>, interrupted: Option<Recovery>) {
         if let Some(watch) = &mut self.watch {
             (watch.f_rto, watch.interrupted) = (f_rto, interrupted);
         }
     }
 
-    /// The reduction is not to be taken back, or says nothing of what comes.
+    /// Ends the watch: the reduction must not be undone.
     pub(super) fn stop(&mut self) {
         self.watch = None;
     }
 
-    /// Nothing more is to be learnt of the time-out by F-RTO.
+    /// Stops F-RTO for this time-out.
     pub(super) fn stop_f_rto(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.f_rto = None;
         }
     }
 
-    /// The recovery is over, but reports of its duplicates may still be on their way.
+    /// The recovery is over; DSACKs of its retransmissions may still arrive.
     pub(super) fn end_later(&mut self, snd_nxt: ExtSeq) {
         if let Some(watch) = &mut self.watch {
             watch.ends_at = Some(snd_nxt);
@@ -111,8 +115,8 @@ impl Undo {
         }
     }
 
-    /// Whether repairs wait for the second ACK of F-RTO. Without new data there is nothing to wait for,
-    /// and they leave (RFC 5682 section 2.1 step 2 b).
+    /// Returns whether retransmissions wait for the second ACK of F-RTO. Without new data to send
+    /// they do not wait (RFC 5682 section 2.1 step 2 b).
     pub(super) fn withholds_repairs(&mut self, has_new_data: bool, snd_nxt: ExtSeq) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         let Some(recover) = watch.f_rto.and_then(FRto::probes_beyond) else { return false };
@@ -123,10 +127,11 @@ impl Undo {
         waits
     }
 
-    /// `overtaken`: what is to be sent again is acknowledged before it was.
+    /// `overtaken` is whether the segment to be retransmitted is acknowledged before its
+    /// retransmission.
     fn on_ack(&mut self, ack: &AckView<'_>, overtaken: bool) -> Shown {
         let Some(watch) = &mut self.watch else { return Shown::Nothing };
-        // A duplicate of what was sent once is the network's own.
+        // A duplicate of data that was sent once is the network's own.
         let reported =
             ack.dsack.is_some_and(|dsack| !dsack.is_empty() && watch.sent_again.covers(dsack));
         watch.duplicates += u64::from(reported);
@@ -134,16 +139,17 @@ impl Undo {
             .then_some(UndoSign::Duplicates)
             .or((overtaken && watch.retransmissions == 0).then_some(UndoSign::Overtaken));
         let mut is_needed = false;
-        // RFC 7323 section 4.3: an ACK that advances echoes the time stamp of what arrived at SND.UNA. Where that was
-        // not sent again since the reduction, it says nothing of those that were.
+        // RFC 7323 section 4.3: an ACK that advances SND.UNA echoes the time stamp of the segment
+        // that arrived at SND.UNA. If that segment was not retransmitted since the reduction, the
+        // echo says nothing about the segments that were.
         let una = ack.ack - ack.acked.0;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
             && watch.sent_again.range_at(una).is_some()
             && let Some(first) = watch.first_retransmission.take()
         {
-            // RFC 3522 section 3.2 step 5. Time stamps tick in milliseconds: within the same one
-            // nothing can be told.
+            // RFC 3522 section 3.2 step 5. Time stamps have a resolution of a millisecond: within
+            // the same one they decide nothing.
             let earlier = echo < Instant::from_millis(first.as_millis());
             sign = sign.or(earlier.then_some(UndoSign::TimeStamp));
         }
@@ -163,9 +169,9 @@ impl Undo {
         if is_needed { Shown::Needed } else { Shown::Nothing }
     }
 
-    /// Whether the repair of this transmission leaves whatever the window says, as that of a new recovery: the first of
-    /// those that an undo counts as in flight again. After an outage all of them may be lost, and without this
-    /// repair nothing would cause an ACK.
+    /// Returns whether this transmission is retransmitted at once, whatever the window permits: it
+    /// is the first loss of those that an undo counted as in flight again. After an outage all of
+    /// them may be lost, and without this retransmission nothing would trigger an ACK.
     pub(super) fn repairs_at_once(&mut self, lost: TxNo) -> bool {
         let first = lost < self.undone_at;
         if first {
@@ -174,22 +180,22 @@ impl Undo {
         first
     }
 
-    /// Ends the watch; gives what was before the reduction: the recovery that a time-out broke into, and the first transmission
-    /// after the reduction before.
+    /// Ends the watch; returns the state before the reduction: the recovery that a time-out
+    /// interrupted, and the first transmission after the previous reduction.
     fn take_before(&mut self) -> (Option<Recovery>, TxNo) {
         self.watch.take().map_or_else(Default::default, |watch| (watch.interrupted, watch.answered))
     }
 }
 
-/// After an undo, what may be in flight until ACKs have filled the restored window again (bytes);
-/// [`u32::MAX`] at any other time. Every connection has it, and is to be small.
+/// The upper bound of cwnd, in bytes, from an undo until ACKs have filled the restored window
+/// again; [`u32::MAX`] at any other time. A `u32` keeps every connection small.
 #[derive(Debug)]
 pub(super) struct Refill(u32);
 
 impl Refill {
     pub(super) const OFF: Self = Self(u32::MAX);
 
-    /// Whether cwnd is still below the window that an undo restored.
+    /// Returns whether cwnd is still below the window that an undo restored.
     pub(super) const fn is_on(&self) -> bool {
         self.0 < u32::MAX
     }
@@ -210,10 +216,10 @@ impl Sender {
         self.undo.begin(self.profile.undo, self.core.recovery.answered());
     }
 
-    /// A time-out is about to take the place of the recovery that is on, if one is.
+    /// Starts the watch at a time-out, before the time-out replaces the current recovery.
     pub(super) fn watch_for_spurious_timeout(&mut self) {
         self.refill = Refill::OFF;
-        // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
+        // RFC 5682 section 2.1 step 1: not during the recovery of an earlier time-out.
         let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
         let (una, recover) = (self.snd_una(), self.snd_nxt());
         let interrupted = self.core.recovery.interrupted();
@@ -222,24 +228,26 @@ impl Sender {
         self.undo.is_of_timeout(f_rto, interrupted);
     }
 
-    /// Takes the last reduction back if the ACK shows that it was spurious; gives the sign that shows it.
+    /// Undoes the last reduction if the ACK shows that it was spurious; returns the sign.
     pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) -> Option<UndoSign> {
-        // Acknowledged before its repair has left: a host that is late sees to its timers before
-        // the ACKs that wait for it.
+        // Acknowledged before its retransmission was sent: a host that is late runs its timers
+        // before it reads the ACKs that wait for it.
         let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
         match self.undo.on_ack(ack, overtaken) {
             Shown::Nothing => None,
             Shown::Spurious(sign) => {
                 let before = self.cwnd();
                 self.take_back(now);
-                // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
+                // RFC 4015 section 3.4: the restored window must not cause a burst. With pacing,
+                // the pacer spreads the data.
                 if self.pacer.rate().is_none() {
                     self.refill_to(before);
                 }
                 Some(sign)
             }
             Shown::Needed => {
-                // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
+                // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may now
+                // be three segments.
                 let lost = self.core.board.first_lost().map(|lost| lost.tx);
                 self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
                 None
@@ -265,7 +273,8 @@ impl Sender {
         self.events.add(|| EventKind::Undo);
     }
 
-    /// Lets at most an initial window leave on each ACK until the window that an undo restored is full.
+    /// Limits each ACK to an initial window of data, until the window that an undo restored is
+    /// full.
     pub(super) fn refill(&mut self) {
         if self.refill.is_on() {
             self.refill_to(self.refill.limit());
@@ -284,7 +293,7 @@ mod tests {
     use super::*;
     use crate::testkit::{SMSS, ack_view, ms, segments, seq};
 
-    /// A watch that has seen segments 0 and 1 sent again, at 100 and 101 ms.
+    /// A watch that has seen the retransmission of segments 0 and 1, at 100 and 101 ms.
     fn watch() -> Undo {
         let mut undo = Undo::default();
         undo.begin(true, TxNo(0));

@@ -1,8 +1,9 @@
 //! Window validation (RFC 7661): an unused window does not persist.
 //!
-//! pipeACK is how much was acknowledged within a round trip, lately. While it is less than half the window, the window
-//! is not validated: a loss is answered from what was in fact in use, and after five minutes the window is halved. That
-//! it does not grow meanwhile is the controls' part: they grow by ACKs of what cwnd was the limit of.
+//! pipeACK is the amount of data recently acknowledged per round trip. While it is less than half
+//! of the window, the window is not validated: a loss reduces from the data actually in use, and
+//! after five minutes the window is halved. The controls themselves do not grow such a window: they
+//! grow only when cwnd was the limit.
 
 use std::time::Duration;
 
@@ -12,22 +13,23 @@ use super::Sender;
 use crate::control::NoticeKind;
 use crate::view::AckView;
 
-/// RFC 7661 section 4.4: for so long a window that is not validated is kept.
+/// RFC 7661 section 4.4: the time for which a window that is not validated is kept.
 const NON_VALIDATED_PERIOD: Duration = Duration::from_secs(300);
-/// RFC 7661 section 4.2: pipeACK is the largest sample of at least so long, or of three round trips.
+/// RFC 7661 section 4.2: pipeACK is the largest sample of at least this period, or of three round
+/// trips.
 const SHORTEST_SAMPLING_PERIOD: Duration = Duration::from_secs(1);
 
-/// Watches whether the window is made use of; nothing while it is filled.
+/// The use of the window; `None` while the sender fills it.
 #[derive(Debug, Default)]
 pub(super) struct WindowValidation(Option<Box<PipeAck>>);
 
-/// pipeACK, of a sender whose window is not the limit. Before the first sample it is undefined.
+/// pipeACK of a sender whose window is not the limit. It is undefined before the first sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct PipeAck {
-    /// The largest sample of this period, and of the one before.
+    /// The largest sample of this period, and that of the previous period.
     largest: [ByteCount; 2],
     period_began: Option<Instant>,
-    /// Since when the window is not validated.
+    /// Since when the window has not been validated.
     since: Option<Instant>,
 }
 
@@ -48,13 +50,13 @@ impl PipeAck {
 }
 
 impl WindowValidation {
-    /// Takes an ACK's sample of a sender with this `window`; gives whether nothing needed half of it for
-    /// long, for the first time or once more.
+    /// Processes an ACK of a sender with this `window`; returns whether less than half of the
+    /// window was used for the non-validated period. Each further period returns true again.
     fn is_unused(&mut self, ack: &AckView<'_>, window: ByteCount) -> bool {
         let Some(rate) = ack.rate.filter(|rate| rate.interval.is_some()) else { return false };
         let pipe_ack = match &mut self.0 {
             Some(pipe_ack) => pipe_ack,
-            // What fills its window is validated, and has nothing to keep.
+            // A full window is validated; no state is needed.
             None if ack.cwnd_limited => return false,
             none => none.insert(Box::default()),
         };
@@ -75,8 +77,8 @@ impl WindowValidation {
         is_unused
     }
 
-    /// From where a reduction starts, with this much outstanding (RFC 7661 section 4.4.1): where the
-    /// window is not validated, no less than what was acknowledged in a round trip lately.
+    /// Returns the FlightSize to reduce from (RFC 7661 section 4.4.1): `flight_size`, or pipeACK if
+    /// that is larger and the window is not validated.
     pub(super) fn loss_flight_size(&self, flight_size: ByteCount) -> ByteCount {
         let unvalidated = self.0.as_ref().filter(|pipe_ack| pipe_ack.since.is_some());
         unvalidated.map_or(flight_size, |pipe_ack| flight_size.max(pipe_ack.value()))
@@ -84,11 +86,11 @@ impl WindowValidation {
 }
 
 impl Sender {
-    /// Takes an ACK's sample, and has the control give up half of a window that nothing needed for long.
+    /// Processes an ACK, and has the control halve a window that was not used for long.
     pub(super) fn validate_window(&mut self, ack: &AckView<'_>) {
         let window = self.control_window();
         if self.profile.window_validation && self.validation.is_unused(ack, window) {
-            // What happened before is not to bring the old window back.
+            // A later undo must not restore the window.
             self.undo.stop();
             self.notify(ack.now, NoticeKind::Unused);
         }
@@ -102,7 +104,7 @@ mod tests {
 
     const WINDOW: ByteCount = ByteCount(40_000);
 
-    /// An ACK after `seconds` of a sender that had `pipe_ack` bytes acknowledged in a round trip.
+    /// An ACK after `seconds`, of a sender with `pipe_ack` bytes acknowledged per round trip.
     fn ack(seconds: u64, pipe_ack: u64, cwnd_limited: bool) -> AckView<'static> {
         let rate = Some(rate_sample(ByteCount(pipe_ack), ByteCount::ZERO));
         let now = Instant::from_millis(seconds * 1_000);
@@ -127,7 +129,7 @@ mod tests {
             assert!(!validation.is_unused(&ack(second, 20_000, false), WINDOW));
         }
         assert_eq!(validation.loss_flight_size(ByteCount(3_000)), ByteCount(3_000));
-        // What fills its window keeps nothing.
+        // A sender that fills its window keeps no state.
         assert!(!validation.is_unused(&ack(701, 40_000, true), WINDOW));
         assert!(validation.0.is_none());
     }

@@ -1,4 +1,5 @@
-//! What holds for every combination of strategies, on a [`Net`]. Each function panics where it does not.
+//! Properties of every combination of strategies, on a [`Net`]. Each function panics if its
+//! property is violated.
 //!
 //! ```
 //! use airtcp_recovery::{Combination, Profile, testkit::laws};
@@ -17,8 +18,8 @@ use airtcp_types::{ByteCount, SendRule, rng::Stream};
 use super::{Net, SMSS, sender_of};
 use crate::{Combination, Profile};
 
-/// Without losses, the bytes in flight come to a segment less than the smaller of the congestion window
-/// and the peer's, and never exceed it; nothing is sent twice.
+/// Without losses, the bytes in flight reach min(cwnd, the peer's window) to within a segment and
+/// never exceed it, and nothing is retransmitted.
 pub fn fills_the_window(combination: &Combination, profile: &Profile) {
     for rwnd in [20, 64] {
         let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 3_000, rwnd);
@@ -41,14 +42,14 @@ pub fn fills_the_window(combination: &Combination, profile: &Profile) {
     }
 }
 
-/// One loss is repaired once, and without a time-out, and reduces the window once. A judge may have it
-/// otherwise.
+/// One loss is retransmitted once, without a time-out, and reduces the window once. Combinations
+/// with judges may differ.
 pub fn repairs_one_loss(combination: &Combination, profile: &Profile) {
     let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 1_000, 64);
     net.losses.insert((200, 0));
     net.run();
     let stats = net.sender.stats();
-    // Where only the peer's window stops new data, RFC 6675's rule 4 rescues the last segment.
+    // If only the peer's window stops new data, rule 4 of RFC 6675 retransmits the last segment.
     let rescues = net.sent.iter().filter(|(_, t)| t.rule == SendRule::Rescue).count() as u64;
     assert!(rescues <= 1, "{combination} {profile}");
     assert_eq!(
@@ -58,8 +59,8 @@ pub fn repairs_one_loss(combination: &Combination, profile: &Profile) {
     );
 }
 
-/// Whatever is lost and delayed, the stream arrives. The seed draws the losses, the delays, and
-/// whether the receiver takes part in SACK.
+/// All data arrives, whatever is lost and delayed. The seed selects the losses, the delays, and
+/// whether the receiver supports SACK.
 pub fn delivers_everything(combination: &Combination, profile: &Profile, seed: u64) {
     let mut stream = Stream::new(7, seed);
     let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 300, 40);

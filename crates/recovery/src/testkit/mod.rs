@@ -1,12 +1,13 @@
-//! For tests of strategies, without a connection, a socket or a clock.
+//! Test tools for strategies, without a connection, a socket or a clock.
 //!
-//! - A **control** hears an [`ack_view`] and [notices](crate::Notice), and shows its window.
-//! - A **detector** and a **judge** are tested on a [`Scene`]: segments leave and are acknowledged, and
-//!   the scene gives the views.
-//! - A whole [`Sender`] runs over a [`Net`]: a pipe that loses and delays what it is told to.
-//! - [`laws`] hold for all strategies: call them with a combination of your own.
+//! - A **control** is tested with an [`ack_view`] and [notices](crate::Notice).
+//! - A **detection** or a **judge** is tested on a [`Scene`]: the test sends and acknowledges
+//!   segments, and the scene provides the views.
+//! - A whole [`Sender`] runs over a [`Net`], which loses and delays selected segments.
+//! - [`laws`] are properties of all strategies: call them with a combination of your own.
 //!
-//! Segments are counted from zero and have [`SMSS`] bytes each. A rule that is broken panics.
+//! Segments are numbered from zero and have [`SMSS`] bytes each. A violated property causes a
+//! panic.
 //!
 //! ```
 //! use airtcp_recovery::testkit::{SMSS, ack_view, ms};
@@ -41,40 +42,40 @@ use crate::{
 pub use net::{Bottleneck, Net};
 pub use scene::Scene;
 
-/// Bytes of a full segment in all tests.
+/// The bytes of a full segment in all tests.
 pub const SMSS: u64 = 1000;
 /// The first sequence number in all tests.
 pub const FIRST: ExtSeq = ExtSeq(1);
-/// The round-trip time in all tests.
+/// The RTT in all tests.
 pub const RTT: Duration = Duration::from_millis(100);
 
-/// So many milliseconds after the begin.
+/// Returns the instant `millis` milliseconds after the start.
 pub const fn ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Where segment `index` starts.
+/// Returns the sequence number at which segment `index` starts.
 pub fn seq(index: u64) -> ExtSeq {
     FIRST + index * SMSS
 }
 
-/// Segments `from..to`.
+/// Returns the byte range of segments `from..to`.
 pub fn segments(from: u64, to: u64) -> SeqRange {
     SeqRange::new(seq(from), seq(to))
 }
 
-/// The number of the segment that starts at `seq`.
+/// Returns the number of the segment that starts at `seq`.
 pub fn index(seq: ExtSeq) -> u64 {
     seq.since(FIRST).0 / SMSS
 }
 
-/// A sender of `combination` at a peer that grants everything.
+/// Returns a sender with `combination` whose peer grants all options.
 pub fn sender_of(combination: Combination, profile: Profile) -> Sender {
     let config = SenderConfig { combination, profile, ..SenderConfig::default() };
     sender_with(&config)
 }
 
-/// A sender at a peer that grants everything.
+/// Returns a sender whose peer grants all options.
 pub(crate) fn sender_with(config: &SenderConfig) -> Sender {
     let start = Start {
         now: Instant::ZERO,
@@ -88,17 +89,18 @@ pub(crate) fn sender_with(config: &SenderConfig) -> Sender {
     Sender::new(config, &start)
 }
 
-/// As [`sender_of`], by name, in the modern profile.
+/// Returns a sender with the named combination and the modern profile, whose peer grants all
+/// options.
 pub fn sender(combination: &str) -> Sender {
     sender_of(combination.parse().expect("a known combination"), Profile::modern())
 }
 
-/// Everything to `index` is there to be sent, and the peer's window takes it.
+/// Returns a supply of all segments below `index`; the peer's window ends there, too.
 pub fn supply(index: u64) -> Supply {
     Supply { end: seq(index), fin: false, window_edge: seq(index), nodelay: false }
 }
 
-/// A pure ACK of everything below segment `index`, with SACK blocks.
+/// Returns a pure ACK of all segments below `index`, with SACK blocks.
 pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
     Ack {
         ack: seq(index),
@@ -114,7 +116,7 @@ pub fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
     }
 }
 
-/// Sends all that may leave.
+/// Sends all that the windows permit; returns the transmissions and the limit that stopped them.
 pub fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit>, Limit) {
     let mut sent = Vec::new();
     loop {
@@ -126,17 +128,17 @@ pub fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit
     }
 }
 
-/// What left, as segment number and rule.
+/// Returns the transmissions as segment numbers and rules.
 pub fn named(sent: &[Transmit]) -> Vec<(u64, SendRule)> {
     sent.iter().map(|transmit| (index(transmit.range.start), transmit.rule)).collect()
 }
 
-/// A valid sample of `delivered` bytes over [`RTT`].
+/// Returns a valid sample of `delivered` bytes over [`RTT`].
 pub fn rate_sample(delivered: ByteCount, prior_delivered: ByteCount) -> RateSample {
     RateSample::new(delivered, Some(RTT), prior_delivered)
 }
 
-/// An ACK that acknowledges `bytes` of a flow whose window is its limit.
+/// Returns an ACK of `bytes` of a sender that is limited by its window.
 pub fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
     AckView {
         now,

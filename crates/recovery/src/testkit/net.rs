@@ -1,4 +1,4 @@
-//! A whole sender, and a pipe to an ideal receiver.
+//! A whole sender, a pipe and an ideal receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,24 +14,24 @@ enum Event {
     Ack { ack: ExtSeq, sack: Vec<SeqRange>, dsack: Option<SeqRange>, echo: Instant },
 }
 
-/// The slowest part of a path, with a drop-tail queue before it.
+/// The bottleneck of a path, with a drop-tail queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
-    /// How fast bytes leave.
+    /// The rate at which bytes leave.
     pub rate: Rate,
-    /// The most bytes that the queue holds.
+    /// The size of the queue in bytes.
     pub limit: ByteCount,
-    /// When what it holds has left.
+    /// When the queue will be empty.
     free_at: Instant,
 }
 
 impl Bottleneck {
-    /// With an empty queue.
+    /// A bottleneck with an empty queue.
     pub const fn new(rate: Rate, limit: ByteCount) -> Self {
         Self { rate, limit, free_at: Instant::ZERO }
     }
 
-    /// When `bytes` that come now have left it; `None` if the queue has no room.
+    /// Returns when `bytes` that arrive now have left the bottleneck; `None` if the queue is full.
     fn pass(&mut self, now: Instant, bytes: ByteCount) -> Option<Instant> {
         let queued = self.rate.bytes_in(self.free_at.since(now));
         if queued + bytes > self.limit {
@@ -42,31 +42,33 @@ impl Bottleneck {
     }
 }
 
-/// A network of a sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
-/// every segment at once. After each step it checks what holds for every combination.
+/// A network of a sender, a pipe of fixed delay that loses and delays selected segments, and a
+/// receiver that acknowledges every segment at once. After each step it checks the properties of
+/// all combinations.
 #[derive(Debug)]
 pub struct Net {
-    /// The time.
+    /// The current time.
     pub now: Instant,
-    /// What is tested.
+    /// The sender under test.
     pub sender: Sender,
-    /// What there is to be sent, and the edge of the peer's window.
+    /// The data to send, and the edge of the peer's window.
     pub supply: Supply,
-    /// The peer's window.
+    /// The size of the peer's window.
     pub rwnd: ByteCount,
-    /// Which sending of which segment is lost: (segment, sendings before).
+    /// The transmissions to lose, as segment number and number of earlier transmissions of the
+    /// segment.
     pub losses: BTreeSet<(u64, u32)>,
-    /// How much longer the first sending of a segment takes.
+    /// The additional delay of the first transmission of a segment.
     pub delays: BTreeMap<u64, Duration>,
-    /// What limits the pipe's rate, if anything does.
+    /// The bottleneck of the pipe, if it has one.
     pub bottleneck: Option<Bottleneck>,
-    /// Whether the receiver takes part in SACK and time stamps.
+    /// Whether the receiver supports SACK and time stamps.
     pub options: bool,
-    /// What left, and when.
+    /// All transmissions and their times.
     pub sent: Vec<(Instant, Transmit)>,
-    /// The largest pipe just after something left by leave of the windows.
+    /// The largest pipe just after a transmission that the windows permitted.
     pub most_in_flight: ByteCount,
-    /// The largest of min(cwnd, the peer's window).
+    /// The largest value of min(cwnd, the peer's window).
     pub most_allowed: ByteCount,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
@@ -77,7 +79,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// A network over which `sender` sends so many `segments` to a peer with a window of so many.
+    /// A network over which `sender` sends `segments` to a peer with a window of `rwnd_segments`.
     pub fn new(sender: Sender, segments: u64, rwnd_segments: u64) -> Self {
         let rwnd = ByteCount(rwnd_segments * SMSS);
         let supply =
@@ -103,7 +105,7 @@ impl Net {
         }
     }
 
-    /// Runs until everything is acknowledged; gives the time that took.
+    /// Runs until everything is acknowledged; returns the time that took.
     #[track_caller]
     pub fn run(&mut self) -> Duration {
         let start = self.now;
@@ -117,7 +119,7 @@ impl Net {
         self.now.since(start)
     }
 
-    /// Works the next event or deadline; `false` if there is none.
+    /// Processes the next event or deadline; returns `false` if there is none.
     pub fn step(&mut self) -> bool {
         let event = self.events.first_key_value().map(|(&(at, _), _)| at);
         let Some(at) = event.into_iter().chain(self.sender.poll_timeout()).min() else {
@@ -145,7 +147,7 @@ impl Net {
         true
     }
 
-    /// Sends all that may leave.
+    /// Sends all that the windows permit.
     #[track_caller]
     pub fn pump(&mut self) {
         loop {
@@ -158,7 +160,7 @@ impl Net {
                     let cwnd = self.sender.cwnd().max(cwnd);
                     let Transmit { range, rule, .. } = transmit;
                     if !rule.exceeds_cwnd() {
-                        // A FIN takes no room.
+                        // A FIN needs no room in cwnd.
                         let fin = self.supply.fin && range.end == self.supply.end;
                         let used = pipe + (range.len() - ByteCount(fin.into()));
                         assert!(used <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
@@ -196,7 +198,7 @@ impl Net {
         self.post(arrival, Event::Data { range: transmit.range, stamp });
     }
 
-    /// How often a segment has left.
+    /// Returns the number of transmissions of a segment.
     pub fn sendings(&self, segment: u64) -> u32 {
         let same = |sent: &&(Instant, Transmit)| index(sent.1.range.start) == segment;
         self.sent.iter().filter(same).count() as u32
@@ -204,7 +206,8 @@ impl Net {
 
     fn receive(&mut self, range: SeqRange, stamp: Instant) {
         let duplicate = range.end <= self.rcv_nxt || self.received.covers(range);
-        // RFC 7323 section 5.3: what lies outside the window, as old duplicates do, is left out.
+        // RFC 7323 section 5.3: ignore the time stamps of old duplicates, which lie outside the
+        // window.
         if range.start <= self.rcv_nxt && !duplicate {
             self.ts_recent = self.ts_recent.max(stamp);
         }

@@ -13,7 +13,7 @@ use crate::{
     Ruling, View,
 };
 
-/// A [`Board`] that a test fills segment by segment, and what else a [`View`] shows.
+/// A [`Board`] that a test fills segment by segment, and the other fields of a [`View`].
 ///
 /// ```
 /// use airtcp_recovery::testkit::{RTT, Scene, segments};
@@ -28,17 +28,17 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Scene {
-    /// The time.
+    /// The current time.
     pub now: Instant,
-    /// The response to congestion that is in progress.
+    /// The sender's response to congestion.
     pub phase: Phase,
-    /// Whether another loss reduces the window no second time.
+    /// Whether a recovery is in progress: another loss does not reduce the window again.
     pub in_recovery: bool,
     /// The congestion window.
     pub cwnd: ByteCount,
     /// The slow-start threshold; `None` while it is not set.
     pub ssthresh: Option<ByteCount>,
-    /// Round-trip time estimates, with one sample of [`RTT`]; each ACK adds one.
+    /// RTT estimates, with one sample of [`RTT`]; each ACK of data sent once adds one.
     pub rtt: RttEstimator,
     board: Board,
     deferred: Deferred,
@@ -52,7 +52,7 @@ impl Default for Scene {
 }
 
 impl Scene {
-    /// Nothing was sent. The window has 100 segments, in slow start.
+    /// A scene with nothing sent, in slow start with a window of 100 segments.
     pub fn new() -> Self {
         let mut rtt = RttEstimator::new(RtoForm::LINUX, false);
         rtt.on_sample(RTT);
@@ -69,12 +69,12 @@ impl Scene {
         }
     }
 
-    /// What was sent and what became of it.
+    /// Returns the board: all outstanding transmissions and their states.
     pub const fn board(&self) -> &Board {
         &self.board
     }
 
-    /// What a detector or a judge sees now. Its fields can be changed before it is handed on.
+    /// Returns the view of a detection or a judge. The test can change its fields.
     pub fn view(&self) -> View<'_> {
         View {
             now: self.now,
@@ -93,13 +93,13 @@ impl Scene {
         }
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn pass(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// The next `count` new segments leave. A detector that goes by
-    /// [`on_sent`](LossDetection::on_sent) has to be told.
+    /// Sends the next `count` new segments. If the detection uses
+    /// [`on_sent`](LossDetection::on_sent), the test has to call it.
     pub fn send(&mut self, count: u64) {
         for _ in 0..count {
             let next = index(self.board.snd_nxt());
@@ -108,22 +108,22 @@ impl Scene {
         }
     }
 
-    /// A segment leaves again.
+    /// Retransmits a segment.
     pub fn send_again(&mut self, segment: u64) {
         let (size, snapshot) = (ByteCount(SMSS), self.snapshot());
         let sent = self.board.send_again(self.now, seq(segment), size, SendRule::Repair, snapshot);
         assert!(sent.is_some(), "segment {segment} is not on the board");
     }
 
-    /// The latest transmission of a segment is judged lost.
+    /// Marks the latest transmission of a segment lost.
     pub fn lose(&mut self, segment: u64) {
         let latest = self.board.at(seq(segment));
         let is_lost = latest.is_some_and(|latest| self.board.mark_lost(latest.tx));
         assert!(is_lost, "segment {segment} is not in flight");
     }
 
-    /// An ACK of everything below segment `upto` comes, with SACK blocks: the board is brought up to
-    /// date, and `hear` gets the views of it.
+    /// Processes an ACK of all segments below `upto`, with SACK blocks: updates the board, and
+    /// calls `hear` with the views.
     pub fn ack<R>(
         &mut self,
         upto: u64,
@@ -135,7 +135,7 @@ impl Scene {
         let mut newly = Vec::new();
         self.board.acknowledge(seq(upto), sack, &mut newly);
         let acked = self.board.snd_una().since(una);
-        // Karn: of what was sent twice, which sending arrived is not known.
+        // Karn: an ACK of data sent twice does not show which transmission arrived.
         let originals = newly.iter().filter(|acked| acked.resent == 0);
         let newest = originals.map(|acked| acked.sent_at).max();
         let rtt = newest.map(|sent_at| self.now.since(sent_at));
@@ -160,7 +160,8 @@ impl Scene {
         hear(&ack, &self.view())
     }
 
-    /// What a detector finds on an [ACK](Self::ack): which segments, and how sure it is.
+    /// Returns the findings of a detection on an [ACK](Self::ack), as segment numbers and
+    /// certainties.
     pub fn detect(
         &mut self,
         detector: &mut dyn LossDetection,
@@ -176,7 +177,7 @@ impl Scene {
         found.as_slice().iter().map(segment).collect()
     }
 
-    /// How a judge rules when the latest transmission of a segment was found lost, or suspect.
+    /// Returns the ruling of a judge on the latest transmission of a segment.
     pub fn rule(
         &self,
         judge: &mut dyn LossJudge,
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!((state(&scene, 1), scene.board().lost()), (TxState::Lost, ByteCount(SMSS)));
         scene.send_again(1);
         assert_eq!(state(&scene, 1), TxState::InFlight);
-        // Which sending of segment 1 arrived is not known.
+        // It is not known which transmission of segment 1 arrived.
         scene.ack(2, &[], |ack, _| assert_eq!(ack.rtt, None));
         scene.ack(2, &[], |ack, _| assert!(ack.duplicate));
         scene.board().audit().unwrap();

@@ -1,34 +1,35 @@
-//! Maps the receiver's epochs to transmissions and their fate.
+//! Maps the receiver's epochs to transmissions, and extracts the new counts.
 
 use crate::wire::{Counts, Feedback, expand};
 
-/// An epoch that the receiver measured.
+/// An epoch measured by the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Epoch {
-    /// The first transmission of it.
+    /// The first transmission of the epoch.
     pub(super) since: u64,
-    /// The first transmission that is counted.
+    /// The first transmission included in the counts.
     pub(super) first_counted: u64,
-    /// What has been counted since the epoch before.
+    /// The counts since the previous epoch.
     pub(super) counts: Counts,
-    /// All of it was sent at the present rate.
+    /// Whether the whole epoch was sent at the current rate.
     pub(super) fresh: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The first transmission at the present rate.
+    /// The first transmission at the current rate.
     rate_start: u64,
-    /// What data packets tell of it.
+    /// The current value of the rate bit in data packets.
     rate_bit: bool,
-    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
+    /// The counts of the last FEEDBACK, the first transmission included in them, and the end of the
+    /// transmissions that it knew of: a repeated FEEDBACK contains no news.
     counts: Counts,
     first_counted: u64,
     reported_end: u64,
 }
 
 impl Epochs {
-    /// A data packet leaves; what it tells of the rate. `restart`: it is the first at a new one.
+    /// Returns the rate bit of a data packet to send; `restart`: it is the first at a new rate.
     pub(super) const fn on_data_sent(&mut self, transmission: u64, restart: bool) -> bool {
         if restart {
             (self.rate_start, self.rate_bit) = (transmission, !self.rate_bit);
@@ -36,12 +37,13 @@ impl Epochs {
         self.rate_bit
     }
 
-    /// The rate has changed, and `next` will be the next transmission.
+    /// Marks a new rate, which applies from the transmission `next`.
     pub(super) const fn on_rate(&mut self, next: u64) {
         self.rate_start = next;
     }
 
-    /// A FEEDBACK came from a receiver that knew of the `newest` transmission; whether that is news.
+    /// Handles a FEEDBACK from a receiver that had seen the transmission `newest`; returns whether
+    /// it is newer than all before.
     pub(super) const fn on_report(&mut self, newest: u64) -> bool {
         let known = newest + 1;
         if known > self.reported_end {
@@ -51,7 +53,7 @@ impl Epochs {
         false
     }
 
-    /// Takes what is new of an epoch; `None` if it cannot be.
+    /// Extracts the news of an epoch; `None` if it is implausible.
     pub(super) fn on_feedback(&mut self, next: u64, feedback: &Feedback) -> Option<Epoch> {
         let since = expand(next, feedback.since);
         let first_counted =
@@ -66,13 +68,14 @@ impl Epochs {
 }
 
 impl Counts {
-    /// The first one's number, `next` being the next transmission's. The `last` one heard of, and in full, may be longer ago
-    /// than 32 bits tell.
+    /// Returns the full number of the first counted transmission; `next` is the next transmission.
+    /// `last` is the previous one, on the wire and in full, which may be older than 32 bits can
+    /// express.
     fn first_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
         if self.first_counted == last.0 { last.1 } else { expand(next, self.first_counted) }
     }
 
-    /// What has come to it since `before`; `None` if something was taken back.
+    /// Returns the increase since `before`; `None` if a count decreased.
     fn since(&self, before: &Self) -> Option<Self> {
         let before =
             if self.first_counted == before.first_counted { *before } else { Self::default() };
@@ -103,7 +106,8 @@ mod tests {
         assert_eq!(counts(7, 5, 1, 30).since(&before), Some(counts(7, 3, 2, 20)));
         assert_eq!(counts(9, 5, 1, 30).since(&before), Some(counts(9, 5, 1, 30)));
         assert_eq!(counts(7, 2, u32::MAX, 9).since(&before), None);
-        // 0 is where it all began, whatever has left since; 7 is of this turn of the numbers.
+        // 0 is the start of the connection, however many transmissions followed; 7 is in this
+        // cycle.
         let next = 3 << 30;
         assert_eq!(counts(0, 0, 0, 1).first_in_full(next, (0, 0)), 0);
         assert_eq!(counts(next as u32 - 7, 0, 0, 1).first_in_full(next, (0, 0)), next - 7);

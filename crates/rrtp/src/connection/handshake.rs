@@ -1,4 +1,5 @@
-//! SYN, SYN-ECHO, START, START-ECHO (thesis 3.2), from the client's side: a server keeps nothing before the START.
+//! SYN, SYN-ECHO, START, START-ECHO (thesis 3.2), the client's side: a server has no state before
+//! the START.
 
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use airtcp_types::Instant;
 use crate::cookie;
 use crate::wire::{Body, Cookie, Params};
 
-/// The first SYN is repeated after this, where no round-trip time is seeded.
+/// The time-out of the first SYN, without a round-trip time from the profile.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LEAST_RETRY: Duration = Duration::from_millis(100);
 const MOST_RETRY: Duration = Duration::from_secs(2);
 
-/// A handshake that is under way.
+/// A handshake in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Handshake {
-    /// The cookie, and when it came; SYNs are sent until then.
+    /// The cookie and the time of its arrival; SYNs are sent until then.
     cookie: Option<(Cookie, Instant)>,
     attempts: u8,
     retry_at: Instant,
@@ -28,7 +29,7 @@ impl Handshake {
         Self { cookie: None, attempts: 0, retry_at: now, deadline: now + timeout }
     }
 
-    /// Gives the round-trip time of the SYN, if this is the first answer to one.
+    /// Takes the cookie; returns the round-trip time of the SYN, if this is the first response.
     pub(super) fn on_syn_echo(
         &mut self,
         now: Instant,
@@ -43,12 +44,12 @@ impl Handshake {
         Some(Duration::from_micros(trip.into()))
     }
 
-    /// Whether a START-ECHO can come.
+    /// Whether a START was sent, so that a START-ECHO is expected.
     pub(super) const fn is_start_sent(&self) -> bool {
         self.cookie.is_some()
     }
 
-    /// The packet that is due.
+    /// Returns the next packet, if it is due.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -58,7 +59,7 @@ impl Handshake {
         if self.retry_at > now {
             return None;
         }
-        // Another cookie before this one expires.
+        // Requests a new cookie before this one expires.
         if self.cookie.is_some_and(|(_, came)| now.since(came) > cookie::LIFETIME / 2) {
             (self.cookie, self.attempts) = (None, 0);
         }

@@ -1,4 +1,4 @@
-//! Processes a received packet.
+//! Processing of received packets.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::send::BadReport;
 use crate::wire::{Body, Cookie, Data, Feedback, Packet, Params, Report, expand};
 
 impl Connection {
-    /// Takes a packet of this connection that came from its peer.
+    /// Processes a packet of this connection from its peer.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -49,7 +49,7 @@ impl Connection {
         if !expected {
             around.counters.unexpected += 1;
             if talks && matches!(self.state, State::Closed(Some(_))) {
-                // It has not heard yet.
+                // The peer has not received the CLOSE yet.
                 self.owe_close = Some(super::CLOSE_ABORTED);
             }
         }
@@ -74,7 +74,7 @@ impl Connection {
 
     fn on_close(&mut self, code: u8) -> bool {
         let error = match (self.state, code) {
-            // Whoever lingers has everything, and so has the peer.
+            // A lingering connection has sent and received everything, and so has its peer.
             (State::Lingering(_), _) => None,
             (State::Closed(_), _) => return false,
             (_, CLOSE_REFUSED) => Some(ConnectionError::Refused),
@@ -85,7 +85,7 @@ impl Connection {
         true
     }
 
-    /// The peer's answer is in another version.
+    /// Handles a response in another version.
     pub(crate) fn on_version(&mut self, theirs: u8) {
         if matches!(self.state, State::Connecting(_)) {
             self.close(Some(ConnectionError::Version { theirs }));
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// `false` if it cannot be.
+    /// Processes the measurements of a report; returns `false` if they are implausible.
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
         let bits = self.packet_bits();
         if let Some(gap) = feedback.train_gap {
@@ -147,7 +147,7 @@ impl Connection {
                 self.rate.on_train(rate, bits);
             }
         }
-        // Without an epoch its losses are still to come.
+        // Without an epoch there are no losses to judge yet.
         if feedback.send_gap == 0 || feedback.receive_gap == 0 {
             return true;
         }

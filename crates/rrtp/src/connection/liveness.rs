@@ -1,4 +1,4 @@
-//! Ends connections on which nothing happens, so that no application waits for ever.
+//! Ends connections without progress, so that no application waits forever.
 
 use std::time::Duration;
 
@@ -8,45 +8,48 @@ use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::send::Awaits;
 
-/// The longest time between two PINGs of a sender that waits for reports, unless the probe time-out is longer.
+/// The longest interval between PINGs of a sender that waits for reports, unless the probe time-out
+/// is longer.
 const MAX_PING_INTERVAL: Duration = Duration::from_secs(2);
-/// A peer with a closed window is asked this often.
+/// The interval of PINGs to a peer with a closed window.
 const PERSIST: Duration = Duration::from_secs(1);
-/// So many progress time-outs a connection that nobody holds has in all: what was left of it when it was let go of is some
-/// round trips' worth.
+/// The maximum lifetime of a released connection, in progress time-outs: at its release it holds at
+/// most a few round trips' worth of data.
 const ORPHAN_LIMIT: u32 = 10;
-/// PINGs that a dead path alone leaves unanswered, with a probability of 999 in 1000.
+/// The probability with which a working path leaves all PINGs unanswered before the path counts as
+/// dead.
 const FALSE_STALL: f64 = 1e-3;
 
-/// What the times to wait depend on.
+/// The inputs of the time-outs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) awaits: Awaits,
-    /// The probe time-out (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    /// The probe time-out (RFC 9002 section 6.2): a sender that receives nothing for this long
+    /// sends a PING.
     pub(super) pto: Duration,
-    /// The share of packets that is lost.
+    /// The loss rate.
     pub(super) loss_rate: f64,
 }
 
-/// Whether the peer is there, and the path.
+/// The liveness of the peer and the path.
 #[derive(Clone, Debug)]
 pub(super) struct Liveness {
     keepalive: Duration,
     idle_timeout: Duration,
     progress_timeout: Duration,
-    /// When anything, and when a report, last came.
+    /// The times at which any packet, and a report, last arrived.
     last_received: Instant,
     last_report: Instant,
     last_sent: Instant,
-    /// Since when packets are under way, and when one was last known to have come.
+    /// The time since when packets are in flight, and the last time at which one was acknowledged.
     in_flight_since: Instant,
     last_progress: Instant,
     last_ping: Instant,
-    /// PINGs that nothing answered.
+    /// The number of PINGs without an answer.
     unanswered_pings: u32,
     ping_owed: bool,
     stalled: bool,
-    /// Since when nobody holds the connection.
+    /// The time at which the application released the connection.
     orphaned: Option<Instant>,
 }
 
@@ -73,12 +76,12 @@ impl Liveness {
         (self.last_received, self.last_report, self.last_sent) = (now, now, now);
     }
 
-    /// A packet of an established connection came.
+    /// Handles a packet of an established connection.
     pub(super) const fn on_packet(&mut self, now: Instant) {
         self.last_received = now;
     }
 
-    /// A report came; whether it ends a stall. `progress`: packets that were not known to have come have.
+    /// Handles a report; returns whether it ends a stall. `progress`: it acknowledges new packets.
     pub(super) const fn on_report(&mut self, now: Instant, progress: bool) -> bool {
         self.last_report = now;
         if progress {
@@ -88,7 +91,7 @@ impl Liveness {
         std::mem::replace(&mut self.stalled, false)
     }
 
-    /// A packet left; `alone` if it is a data packet and no other one is under way or lost.
+    /// Handles a sent packet; `alone`: it is a data packet, and no other is in flight or lost.
     pub(super) const fn on_sent(&mut self, now: Instant, alone: bool) {
         self.last_sent = now;
         if alone {
@@ -96,7 +99,7 @@ impl Liveness {
         }
     }
 
-    /// The application lets go of the connection.
+    /// Handles the release by the application.
     pub(super) const fn on_release(&mut self, now: Instant) {
         self.orphaned = Some(now);
     }
@@ -105,12 +108,12 @@ impl Liveness {
         self.orphaned.is_some()
     }
 
-    /// The path seems dead: data waits until a PING is answered.
+    /// Whether the path seems dead: data waits until a PING is answered.
     pub(super) const fn is_stalled(&self) -> bool {
         self.stalled
     }
 
-    /// Whether a PING is to leave now.
+    /// Whether a PING has to be sent now.
     pub(super) const fn poll_ping(&mut self, now: Instant) -> bool {
         if self.ping_owed {
             (self.ping_owed, self.last_ping) = (false, now);
@@ -123,7 +126,7 @@ impl Liveness {
         self.ping_owed
     }
 
-    /// Gives why the connection has to be given up, if it has to be.
+    /// Runs the timers; returns the error that ends the connection, if any.
     pub(super) fn handle_timeout(&mut self, now: Instant, view: View) -> Option<ConnectionError> {
         if now >= self.last_received + self.idle_timeout {
             return Some(ConnectionError::TimedOut);
@@ -146,7 +149,7 @@ impl Liveness {
         self.given_up_at(view).map_or(ends, |at| at.min(ends))
     }
 
-    /// When the peer is asked what it has, or whether it is there.
+    /// Returns when the next PING is due.
     fn ping_at(&self, view: View) -> Instant {
         let last = self.last_received.max(self.last_sent);
         match view.awaits {
@@ -161,14 +164,15 @@ impl Liveness {
         }
     }
 
-    /// When packets that do not get through, or a connection that nobody holds, are given up.
+    /// Returns when a connection without progress, or a released one, has to end.
     fn given_up_at(&self, view: View) -> Option<Instant> {
         let progress = self.last_progress.max(self.in_flight_since);
         let stuck = (view.awaits == Awaits::Reports).then(|| progress + self.progress_timeout);
         let orphan = self.orphaned.map(|since| {
             let done = view.awaits == Awaits::Nothing;
             let wait = if done { self.idle_timeout } else { self.progress_timeout };
-            // A peer that takes a packet now and then would hold it for hours.
+            // Otherwise a peer that accepts a packet now and then would hold the connection for
+            // hours.
             let last = since + self.progress_timeout.saturating_mul(ORPHAN_LIMIT);
             last.min(since.max(self.last_progress) + wait)
         });
@@ -176,7 +180,7 @@ impl Liveness {
     }
 }
 
-/// So many unanswered PINGs are a dead path: more where much is lost anyway.
+/// Returns the number of unanswered PINGs that mean a dead path: more at a higher loss rate.
 fn pings_until_stall(loss_rate: f64) -> u32 {
     let answered = (1.0 - loss_rate.clamp(0.0, 0.9)).powi(2);
     let unanswered = (1.0 - answered).max(1e-6);
@@ -199,7 +203,7 @@ mod tests {
         Liveness::new(at(0), &Config::default())
     }
 
-    /// Works the next deadline, and sends the PING that it is for.
+    /// Runs the next deadline and sends its PING.
     fn ping(liveness: &mut Liveness, view: View) -> Instant {
         let now = liveness.poll_timeout(view);
         assert_eq!(liveness.handle_timeout(now, view), None);

@@ -6,40 +6,41 @@ use crate::rate::SEVERE;
 
 use super::epochs::Epoch;
 
-/// The share that an epoch has in the measured loss rate.
+/// The weight of an epoch in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
-/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many standard deviations above
-/// it, that was no congestion.
+/// The number of standard deviations by which losses must exceed the link's own to count as
+/// congestion; they must also exceed twice the link's own losses.
 const DEVIATIONS: f64 = 2.0;
-/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
-/// losses for the link's.
+/// The maximum loss rate attributed to the link itself: a flow that meets a full queue from its
+/// first packet on classifies all losses as the link's.
 const LINK_LOSS: f64 = 0.05;
 
-/// What an epoch's losses mean.
+/// The judgement of an epoch's losses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Verdict {
-    /// The share of it that was lost to congestion.
+    /// The share of the epoch that was lost to congestion.
     pub(super) congestive: f64,
-    /// The rate is to be reduced.
+    /// Whether the rate has to be reduced.
     pub(super) reduces: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
-    /// Losses of transmissions before this one are what the last reduction of the rate was for.
+    /// The first transmission after the last reduction of the rate, which covers all losses before
+    /// it.
     recovery_start: u64,
-    /// What data packets tell of it.
+    /// The current value of the recovery bit in data packets.
     recovery_bit: bool,
-    /// Losses since the last epoch were judged congestive.
+    /// Whether losses since the last epoch were classified as congestive.
     congestion_reported: bool,
-    /// The share of packets that is lost where nothing is congested.
+    /// The loss rate without congestion.
     link_loss: f64,
-    /// The share of packets that is lost.
+    /// The loss rate.
     loss_rate: f64,
 }
 
 impl Losses {
-    /// `seed`: the share of packets that is lost, as far as the user knows.
+    /// `seed`: the loss rate of the profile.
     pub(super) fn new(seed: Option<f64>) -> Self {
         let loss_rate = seed.unwrap_or(0.0);
         Self {
@@ -51,7 +52,7 @@ impl Losses {
         }
     }
 
-    /// A new seed takes the place of what was measured.
+    /// Replaces the measured loss rate by `seed`, if there is one.
     pub(super) const fn reconfigure(&mut self, seed: Option<f64>) {
         if let Some(loss_rate) = seed {
             let loss_rate = loss_rate.clamp(0.0, 1.0);
@@ -63,28 +64,30 @@ impl Losses {
         self.loss_rate
     }
 
-    /// A data packet leaves; what it tells of reductions.
+    /// Returns the recovery bit of a data packet to send.
     pub(super) const fn on_data_sent(&mut self, transmission: u64) -> bool {
-        // It turns once, however many reductions there were since the last packet left.
+        // The bit toggles once, however many reductions there were since the last packet.
         self.recovery_bit ^= transmission == self.recovery_start;
         self.recovery_bit
     }
 
-    /// The newest transmission that a report tells lost to congestion, if any.
+    /// `congestive` is the newest transmission that a report classifies as lost to congestion, if
+    /// any.
     pub(super) fn on_report(&mut self, congestive: Option<u64>) {
         self.congestion_reported |=
             congestive.is_some_and(|transmission| transmission >= self.recovery_start);
     }
 
-    /// Losses of what was sent before the `next` transmission are no reason to reduce the rate any more.
+    /// Starts a recovery: losses of transmissions before `next` no longer reduce the rate.
     pub(super) const fn start_recovery(&mut self, next: u64) {
         (self.congestion_reported, self.recovery_start) = (false, next);
     }
 
-    /// Works an epoch, `next` being the next transmission.
+    /// Judges an epoch; `next` is the next transmission.
     pub(super) fn on_epoch(&mut self, epoch: &Epoch, kind: NetworkKind, next: u64) -> Verdict {
         if epoch.since >= self.recovery_start && epoch.first_counted < self.recovery_start {
-            // Of two turns of the bit it has seen none, and counts from before a reduction: it is to turn again.
+            // The receiver missed two toggles of the bit and counts from before a reduction: toggle
+            // again.
             self.start_recovery(next);
             return Verdict { congestive: 0.0, reduces: false };
         }
@@ -95,8 +98,8 @@ impl Losses {
         self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
         let is_severe = kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
         if is_severe && epoch.since >= self.recovery_start {
-            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
-            // and takes all losses for the link's.
+            // Congestion regardless of the classification: a flow that meets a full queue from its
+            // first packet on knows no shorter trip time, so all losses look like the link's.
             (congestive, self.congestion_reported) = (lost, true);
         }
         if congestive == 0 && !is_severe {
@@ -111,7 +114,7 @@ impl Losses {
     }
 }
 
-/// Whether so many of `count` packets are more than a link that loses such a share, and chance, make of it.
+/// Whether `lost` of `count` packets are more than the loss rate of the link and chance explain.
 fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
     let usual = f64::from(count) * link_loss.min(LINK_LOSS);
     f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())
@@ -125,22 +128,22 @@ mod tests {
     fn what_chance_makes_of_a_link_that_loses_is_no_congestion() {
         for (lost, count, link_loss, expected) in [
             (0, 32, 0.0, false),
-            // A link that never lost anything.
+            // A link that never lost a packet.
             (1, 32, 0.0, true),
-            // One or two of 32 come by chance where one of 50 is lost, and three hardly.
+            // With 1 loss in 50, one or two in 32 occur by chance, three hardly ever.
             (2, 32, 0.02, false),
             (3, 32, 0.02, true),
-            // Twice the usual, where chance makes less.
+            // Up to twice the usual number, where chance explains less.
             (40, 1_000, 0.02, false),
             (41, 1_000, 0.02, true),
-            // No link is believed to lose half.
+            // A loss rate of one half is not attributed to the link.
             (16, 32, 0.5, true),
         ] {
             assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
         }
     }
 
-    /// An epoch of 32 transmissions from `since` on, counted from `first_counted` on.
+    /// An epoch of 32 transmissions from `since`, counted from `first_counted`.
     fn epoch(since: u64, first_counted: u64, congestive: u32, wireless: u32) -> Epoch {
         let counts = crate::wire::Counts {
             first_counted: first_counted as u32,
@@ -176,7 +179,7 @@ mod tests {
         losses.start_recovery(7);
         losses.start_recovery(7);
         assert_eq!([7, 8].map(|sent| losses.on_data_sent(sent)), [false, false]);
-        // The receiver has not seen it turn: its counts are from before.
+        // The receiver missed the toggle: its counts are from before.
         losses.on_report(Some(9));
         let verdict = losses.on_epoch(&epoch(9, 5, 16, 0), NetworkKind::General, 30);
         assert_eq!(verdict, Verdict { congestive: 0.0, reduces: false });

@@ -1,18 +1,19 @@
-//! One connection: routes calls, packets and the time to its parts, and what they answer to each other.
+//! One connection: passes calls, packets and the time to its parts, and exchanges their results.
 //!
 //! ```text
-//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: a client's, while it is under way
-//! rtt.rs        round-trip times: measured, seeded, the peer's
-//! probing.rs    trains that measure what the path carries
-//! pacing.rs     when the next data packet may leave
-//! epochs.rs     which transmissions a FEEDBACK is of, and what is new of it
-//! losses.rs     which losses are a reason to reduce the rate
+//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: the client's side
+//! rtt.rs        round-trip times: measured, from a profile, reported by the peer
+//! probing.rs    trains that measure the path's capacity
+//! pacing.rs     the time of the next data packet
+//! epochs.rs     the transmissions of a FEEDBACK's epoch, and its new counts
+//! losses.rs     the losses that reduce the rate
 //! liveness.rs   keep-alive, stalls, idle and progress time-outs
-//! notices.rs    what the application is told
+//! notices.rs    events for the application, and readiness
 //! ```
 //!
-//! Each part has the only code that reads and writes its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`] are
-//! parts, too. `input.rs`, `output.rs` and `timers.rs` are the routing of packets that come, packets that leave, and deadlines.
+//! Only the code of a part accesses its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`]
+//! are parts, too. `input.rs`, `output.rs` and `timers.rs` handle received packets, packets to
+//! send, and deadlines.
 
 mod epochs;
 mod handshake;
@@ -50,24 +51,24 @@ use pacing::Pacing;
 use probing::Probing;
 use rtt::RoundTrip;
 
-/// Codes of a CLOSE.
+/// The codes of a CLOSE.
 pub(crate) const CLOSE_ABORTED: u8 = 0;
 pub(crate) const CLOSE_UNKNOWN: u8 = 1;
 pub(crate) const CLOSE_REFUSED: u8 = 2;
 
-/// Without a seed and until a train is measured: packets in a round-trip time.
+/// The initial rate without a profile, until a train is measured: packets in a round-trip time.
 const FIRST_RATE: f64 = 4.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Connecting(Handshake),
     Established,
-    /// Everything has come both ways; the peer may not know it yet.
+    /// Everything was sent and received; the peer may not know it yet.
     Lingering(Instant),
     Closed(Option<ConnectionError>),
 }
 
-/// What a connection is called with.
+/// The endpoint's state that a connection uses.
 pub(crate) struct Around<'a> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) pool: &'a mut Pool,
@@ -93,12 +94,12 @@ pub(crate) struct Connection {
     losses: Losses,
     liveness: Liveness,
     notices: Notices,
-    /// Bytes that the endpoint has counted for it.
+    /// The bytes that the endpoint has counted for this connection.
     counted: u64,
 }
 
 impl Connection {
-    /// One opened from here.
+    /// Opens a connection.
     pub(crate) fn open(
         now: Instant,
         id: (u64, Nonces),
@@ -109,7 +110,7 @@ impl Connection {
         Self::new(now, id, remote, config, State::Connecting(handshake))
     }
 
-    /// One that a START with a good cookie makes.
+    /// Accepts a connection by a START with a valid cookie.
     pub(crate) fn accept(
         now: Instant,
         id: (u64, Nonces),
@@ -121,7 +122,7 @@ impl Connection {
         connection.accepted_by = Some(cookie.made);
         connection.owe_start_echo = true;
         if attempt == 0 {
-            // The cookie is also the time at which it was sent.
+            // The cookie contains the time at which it was sent.
             connection.rtt.on_handshake(now.since(Instant::from_nanos(cookie.made)));
         }
         connection.establish(now, params);
@@ -179,7 +180,7 @@ impl Connection {
         self.liveness.on_established(now);
     }
 
-    /// What the peer was told at first; it does not depend on what the peer said.
+    /// The receive window announced at the start; it does not depend on the peer's parameters.
     fn window(&self) -> u64 {
         self.config.window(self.config.packet_size())
     }
@@ -188,33 +189,34 @@ impl Connection {
         Params { packet_size: self.packet_size as u16, window: self.window() as u32 }
     }
 
-    /// The START came again: its answer was lost.
+    /// Handles a repeated START: the START-ECHO was lost.
     pub(crate) fn on_repeated_start(&mut self) {
         self.owe_start_echo = true;
     }
 
-    /// The bytes that an IP packet has beside the datagram's payload.
+    /// The length of the IP and UDP headers in bytes.
     const fn overhead(&self) -> usize {
         if self.remote.is_ipv4() { 28 } else { 48 }
     }
 
-    /// What tells its packets from those of others: the peer's address, and the id.
+    /// The key of the connection: the peer's address and the wire id.
     pub(crate) const fn key(&self) -> (SocketAddr, u64) {
         (self.remote, self.id)
     }
 
-    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
+    /// The time of the cookie with which the connection was accepted; `None` if it was opened by
+    /// this endpoint.
     pub(crate) const fn accepted_by(&self) -> Option<u64> {
         self.accepted_by
     }
 
-    /// What of the peer's profile holds: a send rate up to the cap.
+    /// Limits the send rate of a profile that the peer requested.
     pub(crate) fn cap(&self, asked: NetworkProfile) -> NetworkProfile {
         let send_rate = asked.send_rate.map(|rate| rate.min(self.config.asked_rate_cap));
         NetworkProfile { send_rate, ..asked }
     }
 
-    /// A full packet, in bits on the path.
+    /// The length of a full packet with headers, in bits.
     fn packet_bits(&self) -> f64 {
         ((self.packet_size + self.overhead()) * 8) as f64
     }
@@ -223,18 +225,18 @@ impl Connection {
         matches!(self.state, State::Established | State::Lingering(_))
     }
 
-    /// The application has let go of it.
+    /// Whether the application has released the connection.
     pub(crate) const fn is_orphaned(&self) -> bool {
         self.liveness.is_orphaned()
     }
 
-    /// Nobody holds it and nothing is left to do.
+    /// Whether the connection can be removed: closed, released, and with no CLOSE to send.
     pub(crate) fn is_over(&self) -> bool {
         let closed = matches!(self.state, State::Closed(_));
         closed && self.is_orphaned() && self.owe_close.is_none()
     }
 
-    /// The bytes it holds, as they were counted before and as they are.
+    /// Returns the bytes held, as counted before and as of now.
     pub(crate) fn recount(&mut self) -> (u64, u64) {
         let now = self.receive.held() + self.send.cost() as u64;
         (std::mem::replace(&mut self.counted, now), now)
@@ -242,17 +244,18 @@ impl Connection {
 
     pub(crate) fn take_news(&mut self, pool: &Pool) -> News {
         let (capacity, send) = (self.send_capacity(), &self.send);
-        // So much room is worth waking a writer for.
+        // The free space that is worth waking a writer for.
         let mark = (capacity / 4).clamp(1, FLOOR as usize / 4);
         let is_writable = || send.room(capacity, pool) >= mark;
         self.notices.take(self.receive.is_readable(), is_writable)
     }
 
-    /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
+    /// Returns how much data can be written ahead: a few round trips' worth, so that a connection
+    /// to a slow peer holds little.
     fn send_capacity(&self) -> usize {
         let trip = self.rate.rate() / 8.0 * self.rtt.of_sender().as_secs_f64();
         let most = self.config.send_buffer.as_usize();
-        // A packet at least, whatever the buffer.
+        // At least one packet, regardless of the buffer size.
         (trip as usize).saturating_mul(4).max(4 * FLOOR as usize).min(most).max(self.packet_size)
     }
 
@@ -281,7 +284,7 @@ impl Connection {
         Ok(())
     }
 
-    /// `None` where there is nothing yet, and `Some(0)` at the end.
+    /// Reads into `out`; returns `None` if no data is available, and `Some(0)` at the end.
     pub(crate) fn read(
         &mut self,
         out: &mut [u8],
@@ -296,8 +299,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// The application lets go of it. What was written is still sent; what it has not read is lost, and the peer
-    /// hears of that.
+    /// Releases the connection. Data already written is still sent; unread data is lost, which
+    /// aborts the connection.
     pub(crate) fn release(&mut self, now: Instant, pool: &mut Pool) {
         self.liveness.on_release(now);
         let unread = self.receive.is_readable() && !self.receive.is_at_end();
@@ -312,7 +315,7 @@ impl Connection {
         self.receive.discard(pool);
     }
 
-    /// Ends it at once; the peer is told.
+    /// Aborts the connection and notifies the peer.
     pub(crate) fn abort(&mut self) {
         if self.is_established() {
             self.owe_close = Some(CLOSE_ABORTED);
@@ -322,7 +325,7 @@ impl Connection {
         }
     }
 
-    /// Gives up, and tells the peer, which may hear it.
+    /// Ends the connection with an error and notifies the peer.
     fn give_up(&mut self, error: ConnectionError) {
         self.owe_close = Some(CLOSE_ABORTED);
         self.close(Some(error));
@@ -351,7 +354,7 @@ impl Connection {
         self.config.profile = profile;
     }
 
-    /// The rate was set anew: nothing that has been sent so far tells of it.
+    /// Marks a new rate that is not based on feedback: earlier transmissions say nothing about it.
     fn on_rate(&mut self) {
         let next = self.send.next_transmission();
         self.epochs.on_rate(next);

@@ -1,18 +1,18 @@
-//! Events for the application, and its readiness.
+//! Events for the application, and the readiness that it waits for.
 
 use crate::error::ConnectionError;
 
-/// News for the application.
+/// New events for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct News {
     pub(crate) connected: bool,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// It has ended, and why if not gracefully.
+    /// The connection has ended, with its error if it did not end gracefully.
     pub(crate) closed: Option<Option<ConnectionError>>,
 }
 
-/// News that are not taken yet, and which are wanted.
+/// Events that were not taken yet, and the readiness that the application waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notices {
     news: News,
@@ -29,12 +29,12 @@ impl Notices {
         self.news.closed = Some(error);
     }
 
-    /// Not all was taken of what the application wrote: it waits for room.
+    /// Records that a write was not accepted completely: the application waits for room.
     pub(super) const fn on_write_refused(&mut self) {
         self.write_refused = true;
     }
 
-    /// There was nothing to read: the application waits for that.
+    /// Records that a read found nothing: the application waits for data.
     pub(super) const fn on_nothing_to_read(&mut self) {
         self.readable_reported = false;
     }

@@ -1,4 +1,4 @@
-//! Sends packets when they are allowed to leave.
+//! Sending of packets.
 
 use airtcp_types::Instant;
 
@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use crate::wire::{Body, Data, Packet, Train};
 
 impl Connection {
-    /// Writes the next datagram to `out`, if one may leave.
+    /// Appends the next datagram to `out`, if one may leave; returns whether it did.
     pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>, pool: &Pool) -> bool {
         let (connection, rtt) = (self.id, self.rtt.to_send());
         let body = if let Some(code) = self.owe_close.take() {
@@ -49,7 +49,7 @@ impl Connection {
         Some(Body::Ping { next, sent })
     }
 
-    /// When a data packet may leave; `None` while there is none, or none may.
+    /// Returns when a data packet may leave; `None` if there is none, or none is allowed.
     pub(super) fn data_at(&self) -> Option<Instant> {
         if !self.is_established() || self.liveness.is_stalled() || !self.send.has_packet() {
             return None;

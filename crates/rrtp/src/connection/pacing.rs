@@ -1,19 +1,20 @@
-//! Paces data packets.
+//! The pacing of data packets.
 
 use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// A sender may make up for so much time at once; one that slept and wakes late, for so many packets.
+/// The time for which a late sender may catch up; if it slept until its wake-up, the number of
+/// packets, if that is more.
 const SLACK: Duration = Duration::from_millis(2);
 const OWED: u32 = 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct Pacing {
     next: Instant,
-    /// The last of these that there was a packet for before it came.
+    /// The paced time for which the sender last waited with a packet to send.
     awaited: Instant,
-    /// There was nothing to send, or it might not be.
+    /// There was nothing to send, or sending was not allowed.
     idle: bool,
 }
 
@@ -26,7 +27,7 @@ impl Pacing {
         self.next
     }
 
-    /// Nothing may leave before `at`, if at all.
+    /// Records that no data packet can leave before `at`; `None` if there is none.
     pub(super) fn on_wait(&mut self, now: Instant, at: Option<Instant>) {
         if at == Some(self.next) {
             self.awaited = self.next;
@@ -34,14 +35,15 @@ impl Pacing {
         self.idle |= self.next <= now;
     }
 
-    /// Whether a packet that leaves now leaves after a pause, `gap` being the time that a full one takes.
+    /// Whether a packet that leaves now follows a pause; `gap` is the time that a full packet
+    /// takes.
     pub(super) fn is_pause(&self, now: Instant, gap: Duration) -> bool {
         let slept = self.awaited == self.next;
         let slack = if slept { SLACK.max(gap * OWED) } else { SLACK };
         self.idle || now.since(self.next) > slack
     }
 
-    /// A packet left that takes `gap` at the present rate.
+    /// Records a sent packet that takes `gap` at the current rate.
     pub(super) fn on_data_sent(&mut self, now: Instant, gap: Duration, pause: bool) {
         let base = if pause { now.max(self.next) } else { self.next };
         (self.next, self.idle) = (base + gap, false);
@@ -61,7 +63,7 @@ mod tests {
         pacing.on_data_sent(at(0), gap, true);
         assert_eq!(pacing.next(), at(10));
         assert!(!pacing.is_pause(at(12), gap) && pacing.is_pause(at(13), gap));
-        // There was a packet, which waited for its time: the sender slept.
+        // A packet waited for its time: the sender slept.
         pacing.on_wait(at(1), Some(at(10)));
         assert!(!pacing.is_pause(at(50), gap) && pacing.is_pause(at(51), gap));
         pacing.on_data_sent(at(13), gap, false);

@@ -1,4 +1,5 @@
-//! Trains, from which the receiver measures what the path carries: before there is a rate, and now and then after that.
+//! Trains, from which the receiver measures the path's capacity: before the rate is known, and
+//! periodically after that.
 
 use std::time::Duration;
 
@@ -6,24 +7,24 @@ use airtcp_types::Instant;
 
 use crate::wire::Train;
 
-/// After so many packets, some leave as a train.
+/// The number of packets between two trains.
 const TRAIN_EVERY: u64 = 32;
-/// A train takes this long at the present rate, and has 2 to 16 packets.
+/// The duration of a train at the current rate; a train has 2 to 16 packets.
 const TRAIN_TIME: f64 = 1e-3;
 const LONGEST_TRAIN: u64 = 16;
-/// Trains that told nothing, until there is no further one.
+/// The number of failed trains after which probing stops.
 const FAILURES: u32 = 3;
-/// A train whose packets come closer than this is too short to tell (11 Mbit/s).
+/// The gap below which a pair is too short to measure (11 Mbit/s): a longer train follows.
 const COARSE: Duration = Duration::from_millis(1);
 
-/// The measurement of what the path carries, before there is a rate.
+/// The state of the initial measurement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Probe {
-    /// A pair is to be sent, after so many that told nothing.
+    /// A pair has to be sent, after this number of failures.
     Wanted(u32),
-    /// The pair came so fast, as a rate, that only a longer train can tell.
+    /// The pair measured this rate, so high that a longer train has to confirm it.
     Longer(f64),
-    /// A train is under way; the time to wait for what it tells, and the failures before it.
+    /// A train is in flight: the time to wait for its result, and the failures before it.
     Sent {
         until: Instant,
         failures: u32,
@@ -32,19 +33,19 @@ enum Probe {
     Done,
 }
 
-/// How a probe ended without a train that could be measured.
+/// The end of probing without a confirmed measurement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Outcome {
-    /// None was measured.
+    /// Nothing was measured.
     GivenUp,
-    /// The pair was, and has to do: its rate.
+    /// Only the pair was measured: its rate.
     Pair(f64),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Probing {
     probe: Probe,
-    /// Packets of a train that are still to leave, of so many.
+    /// The remaining packets of a train, and its length.
     train: (u64, u64),
     since_train: u64,
 }
@@ -54,12 +55,12 @@ impl Probing {
         Self { probe: Probe::Wanted(0), train: (0, 0), since_train: 0 }
     }
 
-    /// The rate is known without a probe.
+    /// Ends probing because the rate is known.
     pub(super) const fn end(&mut self) {
         self.probe = Probe::Done;
     }
 
-    /// When a data packet may leave that is due at `paced`.
+    /// Returns the time at which a data packet may leave whose paced time is `paced`.
     pub(super) const fn data_at(&self, paced: Instant) -> Instant {
         match self.probe {
             _ if self.train.0 > 0 => Instant::ZERO,
@@ -68,13 +69,14 @@ impl Probing {
         }
     }
 
-    /// There is no packet for the rest of a train.
+    /// Ends a train early, because there is no packet to send.
     pub(super) const fn end_train(&mut self) {
         self.train.0 = 0;
     }
 
-    /// A data packet may leave: begins a train where one is due and there is enough to send. One that the receiver tells
-    /// nothing of `until` then has failed. The rate and a full packet are in bits.
+    /// Starts a train when a data packet may leave, if a train is due and there is enough to send.
+    /// It fails if the receiver has not reported it by `until`. The rate and the length of a full
+    /// packet are in bits.
     pub(super) fn begin_train(
         &mut self,
         until: Instant,
@@ -119,7 +121,7 @@ impl Probing {
         outcome
     }
 
-    /// A data packet leaves; its place in a train.
+    /// Returns the position of a data packet to send in its train.
     pub(super) const fn on_data_sent(&mut self) -> Train {
         let (left, count) = self.train;
         self.train.0 = left.saturating_sub(1);
@@ -132,7 +134,8 @@ impl Probing {
         }
     }
 
-    /// A train came at a rate, with such a gap between its packets; whether the rate counts.
+    /// Handles the measured rate of a train and the gap between its packets; returns whether the
+    /// rate is valid.
     pub(super) fn on_train(&mut self, rate: f64, gap: Duration) -> bool {
         match self.probe {
             Probe::Sent { longer: false, .. } if gap < COARSE => {
@@ -158,7 +161,7 @@ mod tests {
         probing.begin_train(UNTIL, (2e7, 11_200.0), |count| count <= written)
     }
 
-    /// Sends the rest of a train; how many packets it had.
+    /// Sends the rest of a train; returns its number of packets.
     fn send(probing: &mut Probing) -> usize {
         let mut places = Vec::new();
         while probing.data_at(PACED) == Instant::ZERO {

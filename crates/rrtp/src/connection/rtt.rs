@@ -1,24 +1,24 @@
-//! The round-trip time: what this end measures, and what the peer says of its own.
+//! Round-trip times: measured by this end, and reported by the peer.
 
 use std::time::Duration;
 
 use airtcp_recovery::{RtoForm, RttEstimator};
 use airtcp_types::Instant;
 
-/// The least that is added to the round-trip time for a time-out.
+/// The minimum of the variance term of a time-out.
 const RTO_FLOOR: Duration = Duration::from_millis(50);
-/// Before anything is known, and without a seed.
+/// The initial round-trip time, without a profile.
 const FIRST_RTT: Duration = Duration::from_millis(250);
-/// No path is longer; a seed beyond it is this.
+/// The maximum round-trip time taken from a profile.
 const LONGEST_SEED: Duration = Duration::from_secs(60);
-/// The receiver tells what has come within this.
+/// The longest time by which the receiver delays an acknowledgement.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrip {
     measured: RttEstimator,
     is_seeded: bool,
-    /// The peer's round-trip time, as it says.
+    /// The peer's round-trip time, as reported in its packets.
     peer: Option<Duration>,
 }
 
@@ -31,7 +31,7 @@ impl RoundTrip {
         Self { measured, is_seeded: seed.is_some(), peer: None }
     }
 
-    /// A new seed takes the place of what was measured.
+    /// Replaces the measured round-trip time by `seed`, if there is one.
     pub(super) fn reconfigure(&mut self, seed: Option<Duration>) {
         if seed.is_some() {
             self.measured = Self::new(seed).measured;
@@ -39,30 +39,30 @@ impl RoundTrip {
         self.is_seeded = seed.is_some();
     }
 
-    /// A seed stands until there is data to measure.
+    /// Takes the sample of the handshake, unless a profile gave the round-trip time.
     pub(super) fn on_handshake(&mut self, sample: Duration) {
         if !self.is_seeded {
             self.measured.on_sample(sample);
         }
     }
 
-    /// A report echoes the sending time of a packet that was held for so many microseconds.
+    /// Takes the echo of a packet's sending time; the receiver held it for `held` microseconds.
     pub(super) fn on_echo(&mut self, now: Instant, echo: u32, held: u32) {
         let since = ((now.as_nanos() / 1_000) as u32).wrapping_sub(echo);
-        // The clock turns every 71 minutes; what seems older than half of that is no echo of ours.
+        // The clock wraps every 71 minutes; an echo that seems older than half of that is invalid.
         if let Some(trip) = since.checked_sub(held).filter(|_| since < 1 << 31) {
             self.measured.on_sample(Duration::from_micros(trip.into()));
         }
     }
 
-    /// What a packet of the peer tells, in microseconds; zero where it knows none.
+    /// Takes the round-trip time in a packet of the peer, in microseconds; zero if unknown.
     pub(super) fn on_packet(&mut self, micros: u64) {
         if micros > 0 {
             self.peer = Some(Duration::from_micros(micros));
         }
     }
 
-    /// What every packet tells the peer, in microseconds.
+    /// The round-trip time to send in every packet, in microseconds; zero if unknown.
     pub(super) fn to_send(&self) -> u64 {
         let srtt = self.measured.srtt();
         srtt.map_or(0, |srtt| u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX))
@@ -72,17 +72,18 @@ impl RoundTrip {
         &self.measured
     }
 
-    /// The round-trip time that the send half goes by.
+    /// The round-trip time for the send half.
     pub(super) fn of_sender(&self) -> Duration {
         self.measured.srtt().or(self.peer).unwrap_or(FIRST_RTT)
     }
 
-    /// The round-trip time that the receive half goes by: the sender's own measure where it has one.
+    /// The round-trip time for the receive half: the peer's own measurement if known.
     pub(super) fn of_receiver(&self) -> Duration {
         self.peer.unwrap_or_else(|| self.of_sender())
     }
 
-    /// The probe time-out (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    /// The probe time-out (RFC 9002 section 6.2): a sender that receives nothing for this long
+    /// sends a PING.
     pub(super) fn pto(&self) -> Duration {
         self.measured.rto() + MAX_ACK_DELAY
     }
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(rtt.measured().min(), Some(MILLIS(100)));
         let measured = rtt.of_sender();
         assert!(measured < MILLIS(300));
-        // It says that it was held for longer than it was away, and that it will be sent.
+        // Invalid echoes: held for longer than the round trip; sent in the future.
         rtt.on_echo(Instant::from_millis(1_105), 1_000_000, 106_000);
         rtt.on_echo(Instant::from_millis(1_105), 1_106_000, 0);
         assert_eq!(rtt.of_sender(), measured);

@@ -1,4 +1,4 @@
-//! Deadlines: what is due, and when the next thing is.
+//! Timers of a connection.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::liveness::View;
 use super::{Connection, State};
 use crate::error::ConnectionError;
 
-/// Whoever has everything answers for at least this, and at most ten times as long.
+/// The minimum time for which a complete connection still responds; the maximum is ten times this.
 const LEAST_LINGER: Duration = Duration::from_secs(1);
 
 impl Connection {

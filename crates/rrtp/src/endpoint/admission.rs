@@ -1,4 +1,4 @@
-//! Admits clients: no state before a client has returned a valid cookie, and no cookie is valid twice.
+//! Admission of clients: a connection needs a valid cookie, and each cookie is valid once.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use crate::connection::{CLOSE_REFUSED, Connection};
 use crate::cookie::{Bad, LIFETIME};
 use crate::wire::{Body, Cookie, Params};
 
-/// So many cookies of ended connections are remembered one by one.
+/// The number of cookies of ended connections that are remembered individually.
 const REMEMBERED: usize = 16_384;
 
-/// Cookies of connections that have ended, until they expire.
+/// The cookies of ended connections, until they expire.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spent {
     cookies: BTreeSet<(u64, SocketAddr, u64)>,
-    /// Of those that there was no room for: what was made before this is spent.
+    /// Cookies made before this time count as used: those that were evicted.
     all_before: u64,
 }
 

@@ -20,45 +20,47 @@ use crate::wire::{Body, Malformed, Packet};
 use admission::Spent;
 use schedule::Schedule;
 
-/// So many answers to strangers wait to leave; beyond that they are dropped.
+/// The maximum number of queued responses to unknown peers; further ones are dropped.
 const REPLIES: usize = 1_024;
 
-/// A connection of an [`Endpoint`]. Never used again for another one.
+/// The handle of a connection of an [`Endpoint`]. It is never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(u64);
 
-/// What the application may want to act on.
+/// An event for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// [`Endpoint::accept`] has a connection.
     Incoming,
-    /// A connection opened from here is there.
+    /// A connection opened by this endpoint is established.
     Connected(ConnectionId),
-    /// There is something to read, or the end, after [`Endpoint::recv`] found nothing.
+    /// Data or the end of the stream can be read, after [`Endpoint::recv`] returned nothing.
     Readable(ConnectionId),
-    /// There is room to write, after [`Endpoint::send`] took less than it was given.
+    /// There is room to write, after [`Endpoint::send`] accepted less than all data.
     Writable(ConnectionId),
-    /// It has ended: gracefully, or with an error that calls tell too from now on. What came before can still be
-    /// read.
+    /// The connection has ended: gracefully, or with an error that calls return from now on. Data
+    /// received before can still be read.
     Closed(ConnectionId, Option<ConnectionError>),
 }
 
 /// A state machine for all connections of a UDP socket, in both directions.
 ///
-/// The caller owns the socket and the clock. It hands in datagrams ([`handle_datagram`](Self::handle_datagram)) and
-/// the passing of time ([`handle_timeout`](Self::handle_timeout)), and after any call takes what is to be sent
-/// ([`poll_transmit`](Self::poll_transmit)) and asks for the next deadline ([`poll_timeout`](Self::poll_timeout)).
-/// `now` never runs backwards, but for a datagram, which may be handed in with the earlier time at which it came: gaps
-/// between packets are measured.
+/// The caller owns the socket and the clock. It passes in datagrams
+/// ([`handle_datagram`](Self::handle_datagram)) and the time
+/// ([`handle_timeout`](Self::handle_timeout)). After any call it takes the datagrams to send
+/// ([`poll_transmit`](Self::poll_transmit)) and the next deadline
+/// ([`poll_timeout`](Self::poll_timeout)). `now` never decreases, except for a datagram, which may
+/// be passed in with the earlier time of its arrival: gaps between packets are measured.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     secret: Secret,
     limits: Limits,
-    /// What accepted connections are made with; `None` if nobody listens.
+    /// The settings of accepted connections; `None` without a listener.
     listening: Option<Config>,
     connections: BTreeMap<ConnectionId, Connection>,
     by_peer: BTreeMap<(SocketAddr, u64), ConnectionId>,
-    /// The ids alone, by which a packet from a wrong address is told from one of no connection.
+    /// The wire ids alone, to distinguish a packet from a wrong address from one of an unknown
+    /// connection.
     ids: BTreeMap<u64, u32>,
     accepted: BTreeMap<IpAddr, usize>,
     incoming: VecDeque<ConnectionId>,
@@ -73,8 +75,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that nothing has happened to. `key` is what nobody must guess: from the operating system, but
-    /// for runs that are to be repeated.
+    /// Creates an endpoint without connections. `key` must be secret: take it from the operating
+    /// system, except for reproducible runs.
     pub fn new(limits: Limits, key: [u8; 16]) -> Self {
         Self {
             secret: Secret::new(key),
@@ -96,22 +98,22 @@ impl Endpoint {
         }
     }
 
-    /// From now on connections are accepted, and made with `config`; `None` ends that, and leaves those there are.
+    /// Starts accepting connections with `config`, or stops with `None`; existing connections stay.
     pub fn listen(&mut self, config: Option<Config>) {
         self.listening = config;
     }
 
-    /// Connections are accepted.
+    /// Whether the endpoint accepts connections.
     pub const fn is_listening(&self) -> bool {
         self.listening.is_some()
     }
 
-    /// Opens a connection. [`Event::Connected`] or [`Event::Closed`] tells what became of it; until then nothing is
-    /// read, and what is written waits.
+    /// Opens a connection. [`Event::Connected`] or [`Event::Closed`] reports the result; until then
+    /// nothing can be read, and written data waits.
     ///
     /// # Errors
     ///
-    /// [`CallError::TooMany`].
+    /// [`CallError::TooMany`]: the limit of connections is reached.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -126,16 +128,16 @@ impl Endpoint {
         Ok(self.add(Connection::open(now, ids, remote, config)))
     }
 
-    /// The next connection that a peer has opened.
+    /// Returns the next connection opened by a peer.
     pub fn accept(&mut self) -> Option<ConnectionId> {
         self.incoming.pop_front()
     }
 
-    /// Takes what of `data` there is room for; how many bytes.
+    /// Accepts as much of `data` as there is room for; returns the number of bytes.
     ///
     /// # Errors
     ///
-    /// Why the connection ended, or that its stream was finished.
+    /// The error that ended the connection; [`CallError::Finished`] after [`finish`](Self::finish).
     pub fn send(
         &mut self,
         now: Instant,
@@ -148,12 +150,12 @@ impl Endpoint {
         taken
     }
 
-    /// Reads into `out`: `None` where there is nothing yet, and `Some(0)` at the end of the stream. What came before
-    /// an error can still be read.
+    /// Reads into `out`; returns `None` if no data is available, and `Some(0)` at the end of the
+    /// stream. Data received before an error can still be read.
     ///
     /// # Errors
     ///
-    /// Why the connection ended.
+    /// The error that ended the connection.
     pub fn recv(
         &mut self,
         now: Instant,
@@ -166,11 +168,12 @@ impl Endpoint {
         read
     }
 
-    /// Nothing more will be sent: the peer reads the end after what was written. It may go on sending.
+    /// Finishes the sending direction: the peer reads the end of the stream after the data already
+    /// written. The peer can continue to send.
     ///
     /// # Errors
     ///
-    /// Why the connection ended.
+    /// The error that ended the connection.
     pub fn finish(&mut self, now: Instant, id: ConnectionId) -> Result<(), CallError> {
         let connection = self.connections.get_mut(&id).ok_or(CallError::NoConnection)?;
         let done = connection.finish();
@@ -178,7 +181,8 @@ impl Endpoint {
         done
     }
 
-    /// Ends a connection at once and tells the peer. It is still to be [released](Self::release).
+    /// Aborts a connection at once and notifies the peer. It still has to be
+    /// [released](Self::release).
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.abort();
@@ -186,20 +190,20 @@ impl Endpoint {
         }
     }
 
-    /// As [`abort`](Self::abort), for all connections there are.
+    /// Like [`abort`](Self::abort), for all connections.
     pub fn abort_all(&mut self, now: Instant) {
         let all: Vec<_> = self.connections.keys().copied().collect();
         all.into_iter().for_each(|id| self.abort(now, id));
     }
 
-    /// Every connection has ended, or all has come both ways and it only answers for its peer's sake.
+    /// Whether every connection has ended, or lingers only to respond to its peer.
     pub fn is_quiet(&self) -> bool {
         let mut all = self.connections.values();
         all.all(|one| matches!(one.info().phase, Phase::Lingering | Phase::Closed))
     }
 
-    /// Lets go of a connection: its id is no longer good. What was written is still delivered; data that nobody has
-    /// read or will read aborts it.
+    /// Releases a connection: its id becomes invalid. Data already written is still delivered;
+    /// unread or further received data aborts the connection.
     pub fn release(&mut self, now: Instant, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.release(now, &mut self.pool);
@@ -207,12 +211,12 @@ impl Endpoint {
         }
     }
 
-    /// Says anew what the network of a connection is like, while it runs: what of `profile` is there takes the place
-    /// of what was measured.
+    /// Replaces the network parameters of a live connection: the values set in `profile` replace
+    /// the measured ones.
     ///
     /// # Errors
     ///
-    /// [`CallError::NoConnection`].
+    /// [`CallError::NoConnection`]: the connection no longer exists.
     pub fn reconfigure(
         &mut self,
         now: Instant,
@@ -226,12 +230,12 @@ impl Endpoint {
         Ok(())
     }
 
-    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate is at most
-    /// [`Config::asked_rate_cap`].
+    /// Like [`reconfigure`](Self::reconfigure), for a profile that the peer requested: its send
+    /// rate is limited to [`Config::asked_rate_cap`].
     ///
     /// # Errors
     ///
-    /// [`CallError::NoConnection`].
+    /// [`CallError::NoConnection`]: the connection no longer exists.
     pub fn reconfigure_as_asked(
         &mut self,
         now: Instant,
@@ -245,27 +249,28 @@ impl Endpoint {
         self.reconfigure(now, id, kind, capped)
     }
 
-    /// A connection as it is now.
+    /// Returns a snapshot of a connection; `None` if it no longer exists.
     pub fn info(&self, id: ConnectionId) -> Option<Info> {
         self.connections.get(&id).map(Connection::info)
     }
 
-    /// What was counted so far.
+    /// The counters of the endpoint.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Connections that there are, those that nobody holds any more included.
+    /// The number of connections, including released ones that have not ended yet.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Bytes that wait in all connections.
+    /// The number of bytes buffered in all connections.
     pub const fn memory(&self) -> u64 {
         self.pool.held()
     }
 
-    /// Takes a datagram that came from `remote`, at the time at which it came, and not before that of the one before.
+    /// Processes a datagram from `remote` that arrived at `now`, which is not before the previous
+    /// one.
     pub fn handle_datagram(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) {
         self.counters.received += 1;
         let packet = match Packet::decode(datagram) {
@@ -310,7 +315,8 @@ impl Endpoint {
         self.settle(now, id);
     }
 
-    /// A packet of no connection: whoever talks is told so, with less than it sent.
+    /// Responds to a packet of an unknown connection with a CLOSE, which is shorter than the
+    /// packet.
     fn on_stranger(&mut self, remote: SocketAddr, packet: &Packet<'_>) {
         if self.ids.contains_key(&packet.connection) {
             self.counters.wrong_address += 1;
@@ -374,7 +380,7 @@ impl Endpoint {
         }
     }
 
-    /// After anything that may have changed a connection: its memory, its news, its turn to send.
+    /// Updates memory count, events and schedule after any change of a connection.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let (before, after) = connection.recount();

@@ -1,4 +1,4 @@
-//! Schedules connections: by deadline, and by data to send.
+//! The schedule of connections: by deadline, and by data to send.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use airtcp_types::Instant;
 
 use super::{ConnectionId, Endpoint, Event};
 
-/// The place of one connection.
+/// The schedule entry of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     deadline: Option<Instant>,
@@ -18,9 +18,9 @@ struct Place {
 pub(super) struct Schedule {
     places: BTreeMap<ConnectionId, Place>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
-    /// They send in turns, a datagram each.
+    /// The connections that take turns to send, one datagram each.
     ready: VecDeque<ConnectionId>,
-    /// Those whose deadline has come, while they are worked.
+    /// The connections whose deadline has passed, while they are processed.
     due: Vec<ConnectionId>,
 }
 
@@ -36,7 +36,7 @@ impl Schedule {
         }
     }
 
-    /// Sets the next deadline; one that has come is a turn to send.
+    /// Sets the next deadline. If it has passed, the connection also gets a turn to send.
     pub(super) fn set(&mut self, now: Instant, id: ConnectionId, at: Option<Instant>) {
         let Some(place) = self.places.get_mut(&id) else { return };
         if place.deadline != at {
@@ -54,7 +54,7 @@ impl Schedule {
         }
     }
 
-    /// The next to send; it is to be told whether it did.
+    /// Takes the connection whose turn it is; [`end_turn`](Self::end_turn) has to follow.
     fn turn(&mut self) -> Option<ConnectionId> {
         self.ready.pop_front()
     }
@@ -69,7 +69,7 @@ impl Schedule {
 }
 
 impl Endpoint {
-    /// Takes the passing of time: everything due at `now` or before is worked.
+    /// Runs all timers that are due at `now` or before.
     pub fn handle_timeout(&mut self, now: Instant) {
         let mut due = std::mem::take(&mut self.schedule.due);
         while let Some((_, id)) =
@@ -90,7 +90,7 @@ impl Endpoint {
         self.schedule.due = due;
     }
 
-    /// Appends the next datagram to `out` and says where it goes, until there is none.
+    /// Appends the next datagram to `out` and returns its destination; `None` if there is none.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
         if let Some((remote, bytes)) = self.replies.pop_front() {
             out.extend_from_slice(&bytes);
@@ -102,7 +102,8 @@ impl Endpoint {
             let (remote, _) = connection.key();
             let sent = connection.poll_transmit(now, out, &self.pool);
             if !sent {
-                // Before its turn ends: what has come due since waits for `handle_timeout`, and is no turn to send.
+                // Settles before the turn ends: work that has become due meanwhile waits for
+                // `handle_timeout` and does not start another turn to send.
                 self.settle(now, id);
             }
             self.schedule.end_turn(id, sent);
@@ -114,7 +115,7 @@ impl Endpoint {
         None
     }
 
-    /// Gives the next deadline, if there is one. It may lie in the past.
+    /// Returns the next deadline, if there is one. It may be in the past.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if !self.replies.is_empty() || !self.schedule.ready.is_empty() {
             return Some(Instant::ZERO);
@@ -122,7 +123,7 @@ impl Endpoint {
         self.schedule.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Gives the next thing the application may want to act on, until there is none.
+    /// Returns the next event for the application; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

@@ -1,25 +1,29 @@
-//! Several flows on the path: linear increase, multiplicative decrease, before anything is lost (thesis 3.4.1).
+//! Rules for a path shared by several flows: linear increase, multiplicative decrease, before
+//! losses occur (thesis 3.4.1).
 
 use std::time::Duration;
 
 use super::{DRAINING, EpochView, RATIO_HIGH, RATIO_LOW, RateControl};
 use crate::gaps::{EPOCH, SHORTEST};
 
-/// The first decrease; it doubles with each one that follows.
+/// The first decrease; each consecutive one is twice the previous one.
 pub(super) const BETA: f64 = 0.05;
-/// SendRate_max: this times the highest receive rate seen in the last epochs.
+/// SendRate_max in terms of the highest receive rate of the last epochs.
 pub(super) const HEADROOM: f64 = 1.25;
-/// SendRate_min: this times the receive rate of the last epoch.
+/// SendRate_min in terms of the receive rate of the last epoch.
 pub(super) const LEAST_SHARE: f64 = 0.7;
-/// Of what the link carries, a flow that knows nothing begins with so much.
+/// The initial rate of an unseeded flow, in terms of the capacity of the link.
 pub(super) const START: f64 = 0.25;
-/// Alpha: so much of what the link carries is gained in a second. It is the same for all flows of a link, however fast
-/// each is: with decreases in proportion to the rate that is what makes them equal (Chiu and Jain 1989).
+/// Alpha: the increase in a second, in terms of the capacity of the link. It is the same for all
+/// flows of a link, whatever their rates: together with proportional decreases, that makes their
+/// rates converge (Chiu and Jain 1989).
 const ALPHA: f64 = 0.005;
-/// Without congestion for this long alpha is doubled, and grows with the square of the time: rate that others have left
-/// is found in seconds. A time, as it is the same for all flows, where their epochs are not.
+/// The time without congestion, in seconds, after which alpha has doubled. It grows with the square
+/// of the time, so that a rate given up by others is found in seconds. It is a time because that is
+/// the same for all flows, whereas their epochs differ.
 const QUIET: f64 = 4.0;
-/// Feedback that takes more than this many times as long as an epoch and a round trip came after a pause.
+/// The longest interval of feedback in terms of an epoch and a round trip; longer ones contain a
+/// pause.
 const PAUSED: u32 = 3;
 
 impl RateControl {
@@ -28,7 +32,7 @@ impl RateControl {
         let ratio = epoch.ratio();
         if ratio > RATIO_HIGH || (epoch.congested && ratio > DRAINING) {
             if self.slow_start.is_some() {
-                // It met others: this is what they leave.
+                // The flow met other flows: the receive rate is its share.
                 self.rate = self.rate.min(epoch.receive_rate);
             }
             self.decrease();
@@ -39,7 +43,8 @@ impl RateControl {
             } else {
                 self.on_steady(epoch.send_rate);
             }
-            // The thesis grows below 0.95 only; on an idle path the ratio is 1 whatever is sent.
+            // The thesis increases the rate only below 0.95, but on an idle path the ratio is
+            // always 1.
             if full {
                 self.increase(epoch);
             }
@@ -71,8 +76,8 @@ impl RateControl {
         self.rate = (self.rate + self.alpha).min(most).max(self.rate);
     }
 
-    /// What the link carries: the middle one of the last three trains. Others' packets between its own make a train
-    /// too slow.
+    /// Returns the capacity of the link: the median of the last three trains. Packets of other
+    /// flows within a train make it too slow.
     fn link(&self) -> f64 {
         let mut trains = self.trains;
         trains.sort_by(f64::total_cmp);

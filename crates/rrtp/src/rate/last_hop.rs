@@ -1,24 +1,25 @@
-//! A wireless link at the end, for this flow alone: the rate is the link's (thesis 3.4.2).
+//! Rules for a dedicated wireless link at the end: the rate is that of the link (thesis 3.4.2).
 
 use super::{EpochView, RATIO_HIGH, RATIO_LOW, RateControl};
 
-/// To empty a queue, so much of what the link carries is sent.
+/// The rate while a queue drains, in terms of the rate of the link.
 const DRAIN: f64 = 0.9;
-/// Three trains agree where the fastest is no faster than this times the slowest.
+/// The ratio of the fastest to the slowest of three trains up to which they agree.
 const AGREE: f64 = 1.2;
 
 impl RateControl {
     pub(super) fn last_hop(&mut self, epoch: &EpochView, full: bool) {
         let ratio = epoch.ratio();
         if ratio > RATIO_HIGH || (epoch.congested && ratio > RATIO_LOW) {
-            // The bandwidth moved: rate / r is the receive rate. One that is matched leaves the queue as it is.
+            // The bandwidth changed: rate / r is the receive rate. A rate equal to it would keep
+            // the queue.
             let share = if epoch.congested { DRAIN } else { 1.0 };
             (self.bottleneck, self.slow_start) =
                 (epoch.congested.then_some(epoch.receive_rate), None);
             self.rate = epoch.receive_rate * share;
             self.steady = 0;
         } else if epoch.congested {
-            // It drains.
+            // The queue drains.
         } else if let Some(bottleneck) = self.bottleneck.take() {
             self.rate = bottleneck;
         } else if let Some(until) = self.slow_start.filter(|_| full) {
@@ -31,7 +32,7 @@ impl RateControl {
         }
     }
 
-    /// There is no additive probing: that the link has become faster shows in how trains come.
+    /// A faster link shows in the rate of trains, because there is no additive probing.
     pub(super) fn on_trains(&mut self) {
         let least = self.trains.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.trains.iter().copied().fold(0.0, f64::max);

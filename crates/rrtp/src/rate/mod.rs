@@ -1,8 +1,8 @@
-//! Sending rate (thesis 3.4), by the rules of the two kinds of network.
+//! The send rate (thesis 3.4), by the rules of the two kinds of network.
 //!
-//! The receiver tells once per epoch how far apart packets left and how far apart they came. A rule is applied
-//! only to an epoch that was sent wholly at the rate it is to change: whoever judges older packets corrects the
-//! same fault again and again. Rates are in bits per second of IP packets.
+//! Once in an epoch the receiver reports the gaps between packets, as sent and as received. A rule
+//! is applied only to an epoch that was sent completely at the current rate: with older packets, it
+//! would correct the same error again and again. Rates are in bits per second of IP packets.
 
 mod general;
 mod last_hop;
@@ -13,36 +13,37 @@ use airtcp_types::Instant;
 
 use crate::config::NetworkKind;
 
-/// Between these the path takes what is sent.
+/// The ratios of send rate to receive rate between which the path carries what is sent.
 const RATIO_HIGH: f64 = 1.05;
 const RATIO_LOW: f64 = 0.95;
-/// A queue that drains at least this fast needs no further reduction.
+/// The ratio below which a queue drains fast enough without a further reduction.
 const DRAINING: f64 = 0.98;
-/// After congestion the rate goes back at once to this share of what the path carried.
+/// The share of the carried rate to which the rate returns after a reduction.
 const RECOVERY: f64 = 0.85;
-/// Where more of an epoch was lost to congestion, it is severe, and what follows is slow start.
+/// The share of an epoch lost to congestion above which congestion is severe, and slow start
+/// follows.
 pub(crate) const SEVERE: f64 = 0.3;
-/// A new rate is announced to the receiver where it differs by more than this share.
+/// The relative change of the rate above which it is announced to the receiver.
 const ANNOUNCED: f64 = 0.02;
-/// Receive rates that `peak` remembers, half of them at least.
+/// The number of receive rates that `peak` covers: from this number to twice as many.
 const REMEMBERED: u32 = 32;
 
-/// An epoch that the receiver reported.
+/// An epoch reported by the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EpochView {
-    /// When it was reported.
+    /// The time of the report.
     pub(crate) at: Instant,
-    /// Rates of the packets of the epoch, as they left and as they came.
+    /// The rates at which the packets of the epoch were sent and received.
     pub(crate) send_rate: f64,
     pub(crate) receive_rate: f64,
-    /// Packets waited in a queue all the time.
+    /// A queue was present during the whole epoch.
     pub(crate) congested: bool,
     /// The share of the epoch that was lost to congestion.
     pub(crate) congestive: f64,
-    /// All of it was sent at the present rate.
+    /// The whole epoch was sent at the current rate.
     pub(crate) fresh: bool,
     pub(crate) rtt: Duration,
-    /// A full packet, in bits.
+    /// The length of a full packet in bits.
     pub(crate) packet: f64,
 }
 
@@ -52,44 +53,45 @@ impl EpochView {
     }
 }
 
-/// The rate of a connection.
+/// The rate control of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct RateControl {
     kind: NetworkKind,
     cap: f64,
     rate: f64,
-    /// Without a seed, until the first train has been measured.
+    /// Whether the rate is neither seeded nor measured yet.
     guessed: bool,
-    /// The decrease of the next step.
+    /// The share by which the next step decreases the rate.
     beta: f64,
-    /// How long it has grown without congestion.
+    /// The time of growth since the last congestion.
     quiet: Duration,
-    /// Epochs at an unchanged rate that the path took, one after the other.
+    /// The number of consecutive epochs that the path carried at an unchanged rate.
     steady: u32,
     steady_mean: f64,
     characteristic: Option<f64>,
-    /// The highest receive rates, of the turn before and of this one, and how many this one has.
+    /// The highest receive rates of the previous and the current period, and the number of rates in
+    /// the current one.
     peak: [f64; 2],
     peak_count: u32,
     rate_min: f64,
-    /// Doubling, up to this.
+    /// The target of slow start, which doubles the rate.
     slow_start: Option<f64>,
-    /// Where a reduction ends, after one epoch.
+    /// The rate after the epoch that follows a reduction.
     resume: Option<f64>,
-    /// The last three trains.
+    /// The rates of the last three trains.
     trains: [f64; 3],
-    /// What the link carried when a queue began to be drained.
+    /// The rate of the link when the draining of a queue started.
     bottleneck: Option<f64>,
-    /// The rate that the receiver was told to average anew for.
+    /// The rate for which the receiver was asked to restart its averages.
     announced: f64,
-    /// When the last epoch was reported that a rule was applied to.
+    /// The time of the last epoch to which a rule was applied.
     applied: Option<Instant>,
-    /// The last step of growth.
+    /// The last additive increase.
     alpha: f64,
 }
 
 impl RateControl {
-    /// `seed` is the rate to begin with, `guess` what stands in for it.
+    /// `seed` is the rate of the profile, `guess` the initial rate without it.
     pub(crate) fn new(kind: NetworkKind, cap: f64, seed: Option<f64>, guess: f64) -> Self {
         let cap = cap.max(1.0);
         let rate = seed.unwrap_or(guess).max(1.0).min(cap);
@@ -120,12 +122,12 @@ impl RateControl {
         self.rate
     }
 
-    /// How long so many bits take.
+    /// Returns the time that `bits` take.
     pub(crate) fn gap(&self, bits: f64) -> Duration {
         Duration::from_secs_f64(bits / self.rate)
     }
 
-    /// Whether the rate is still neither seeded nor measured.
+    /// Whether the rate is neither seeded nor measured yet.
     pub(crate) const fn is_guessed(&self) -> bool {
         self.guessed
     }
@@ -134,7 +136,7 @@ impl RateControl {
         self.characteristic
     }
 
-    /// SendRate_min and SendRate_max; the latter is the cap until a receive rate is known.
+    /// Returns SendRate_min and SendRate_max; the latter is the cap until a receive rate is known.
     pub(crate) fn bounds(&self) -> (f64, f64) {
         let peak = self.peak[0].max(self.peak[1]);
         let most = if peak > 0.0 {
@@ -145,7 +147,8 @@ impl RateControl {
         (self.rate_min.min(most), most)
     }
 
-    /// Whether the next packet is the first at a rate that the averages are to begin anew for.
+    /// Whether the next packet is the first at a new rate, for which the receiver restarts its
+    /// averages.
     pub(crate) fn take_restart(&mut self) -> bool {
         let new = (self.rate - self.announced).abs() > ANNOUNCED * self.announced;
         if new {
@@ -154,7 +157,7 @@ impl RateControl {
         new
     }
 
-    /// The user says how fast the path is.
+    /// Replaces the kind, and the rate by `seed` if there is one.
     pub(crate) fn reconfigure(&mut self, kind: NetworkKind, seed: Option<f64>) {
         *self = match seed {
             Some(_) => {
@@ -164,13 +167,13 @@ impl RateControl {
         };
     }
 
-    /// A train of packets came at this rate; `packet` is a full one, in bits.
+    /// Handles the rate measured by a train; `packet` is the length of a full packet in bits.
     pub(crate) fn on_train(&mut self, rate: f64, packet: f64) {
         if self.guessed {
             self.guessed = false;
             match self.kind {
                 NetworkKind::General => {
-                    // What the link carries is not what is left of it for one more flow.
+                    // The capacity of the link is not the share that is free for one more flow.
                     (self.rate, self.slow_start) =
                         (rate * general::START, Some(rate.min(self.cap)));
                 }
@@ -185,7 +188,7 @@ impl RateControl {
         }
     }
 
-    /// No train could be measured: the rate is what it was guessed to be, and grows from there.
+    /// Handles the failure of all trains: the rate grows from the guess.
     pub(crate) fn give_up_probing(&mut self) {
         self.guessed = false;
         self.slow_start = Some(self.cap);
@@ -195,7 +198,7 @@ impl RateControl {
         if !epoch.fresh || epoch.receive_rate <= 0.0 || epoch.send_rate <= 0.0 {
             return;
         }
-        // A sender that did not use its rate learns nothing of a higher one.
+        // A sender that did not use its rate learns nothing about a higher one.
         let full = epoch.send_rate > 0.8 * self.rate;
         if full || epoch.receive_rate > self.peak[1] {
             self.remember(epoch.receive_rate);
@@ -218,7 +221,8 @@ impl RateControl {
         self.limit(epoch.packet);
     }
 
-    /// Losses were judged congestive: like Reno, half, and back to most of what the path carried after an epoch.
+    /// Handles congestive losses: halves the rate like Reno, and after an epoch returns to most of
+    /// the rate that the path carried.
     pub(crate) fn on_congestive_losses(&mut self, packet: f64) {
         let carried = self.peak[1].max(self.characteristic.unwrap_or(0.0)).min(self.rate);
         let carried = if carried > 0.0 { carried } else { self.rate };
@@ -229,7 +233,7 @@ impl RateControl {
         self.limit(packet);
     }
 
-    /// Nothing was heard for a while, and now something is.
+    /// Handles the first report after a stall.
     pub(crate) fn on_stall_over(&mut self, packet: f64) {
         self.slow_start = Some(self.rate.max(self.characteristic.unwrap_or(0.0)) * RECOVERY);
         (self.resume, self.quiet, self.steady) = (None, Duration::ZERO, 0);
@@ -246,12 +250,13 @@ impl RateControl {
         self.peak[1] = self.peak[1].max(rate);
     }
 
-    /// Never above the cap, and never below a packet a second.
+    /// Limits the rate to the cap, and to at least one packet a second.
     pub(crate) fn limit(&mut self, packet: f64) {
         self.rate = self.rate.min(self.cap).max(packet.min(self.cap)).max(1.0);
     }
 
-    /// Another epoch at this rate: from the second one on it is the characteristic rate (thesis 3.4.1).
+    /// Handles an epoch carried at an unchanged rate: from the second one on, their mean is the
+    /// characteristic rate (thesis 3.4.1).
     fn on_steady(&mut self, rate: f64) {
         self.steady += 1;
         self.steady_mean += (rate - self.steady_mean) / f64::from(self.steady.min(8));

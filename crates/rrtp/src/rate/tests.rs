@@ -1,10 +1,10 @@
-//! The rules against paths that are a formula.
+//! The rules on paths that are given by formulas.
 
 use super::*;
 
 const PACKET: f64 = 11_200.0;
 
-/// An epoch at the present rate on a path that carries `carries`, with a queue or without.
+/// Returns an epoch at the current rate on a path with capacity `carries`, with a queue or without.
 fn epoch(control: &RateControl, carries: f64, congested: bool) -> EpochView {
     EpochView {
         at: Instant::ZERO,
@@ -39,7 +39,8 @@ fn a_decrease_doubles_and_never_passes_half() {
 fn an_idle_path_is_found_out_and_a_full_one_is_not_overrun() {
     let mut control = control(NetworkKind::General, 1e6);
     let mut most = 0.0f64;
-    // A queue shows once more is sent than the path carries, and is gone an epoch after less is.
+    // A queue appears when more is sent than the path carries, and disappears an epoch after less
+    // is sent.
     for step in 0..400 {
         let at = Instant::from_millis(step * 100);
         let view = EpochView { at, ..epoch(&control, 1e7, control.rate() > 1e7) };
@@ -81,7 +82,7 @@ fn all_flows_of_a_link_gain_alike_whatever_their_rates() {
         (0..3).for_each(|_| flow.on_train(link, PACKET));
         let before = flow.rate();
         let mut at = Instant::ZERO;
-        // An epoch is ten packets of its own.
+        // An epoch is ten packets of the flow.
         while at < Instant::from_millis(10_000) {
             at += Duration::from_secs_f64(10.0 * PACKET / flow.rate());
             let view = EpochView { at, ..epoch(flow, link, false) };
@@ -89,7 +90,7 @@ fn all_flows_of_a_link_gain_alike_whatever_their_rates() {
         }
         (flow.rate() - before) / at.since(Instant::ZERO).as_secs_f64()
     });
-    // One is thirty times as fast as the other.
+    // One flow is thirty times as fast as the other.
     assert!((0.7..1.4).contains(&(gained[0] / gained[1])), "{gained:?}");
 }
 
@@ -120,7 +121,7 @@ fn on_a_last_hop_the_rate_is_the_links_and_the_queue_is_emptied() {
     let view = epoch(&control, 144_000.0, true);
     control.on_epoch(&view);
     assert!((control.rate() - 129_600.0).abs() < 1.0, "{}", control.rate());
-    // It drains: the receive rate is the link's, above what is sent.
+    // The queue drains: the receive rate is that of the link, above the send rate.
     let view = EpochView { receive_rate: 144_000.0, ..epoch(&control, 144_000.0, true) };
     control.on_epoch(&view);
     assert!((control.rate() - 129_600.0).abs() < 1.0);
@@ -168,7 +169,7 @@ fn the_cap_and_a_packet_a_second_are_the_bounds_of_everything() {
         capped.on_congestive_losses(PACKET);
     }
     assert_eq!(capped.rate(), PACKET);
-    // A train whose second packet came late makes nobody wait for minutes.
+    // A train whose second packet was late does not cause a wait of minutes.
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
         let mut slow = RateControl::new(kind, 1e9, None, 1e5);
         slow.on_train(PACKET / 4.0, PACKET);

@@ -1,15 +1,16 @@
-//! Counts the fate of the packets sent after the sender's last reduction, and of all packets.
+//! Counts of received and lost packets: since the sender's last reduction, and in total.
 
 use crate::differentiation::Loss;
 use crate::wire::Counts;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
-    /// Of what left after the sender's last reduction.
+    /// The counts since the sender's last reduction.
     counts: Counts,
-    /// The first transmission of that: in full, as that may be longer ago than 32 bits tell.
+    /// The full number of the first transmission counted, which may be older than 32 bits can
+    /// express.
     first_counted: u64,
-    /// Of the newest packet.
+    /// The recovery bit of the newest packet.
     recovery_bit: bool,
     congestive: u64,
     wireless: u64,
@@ -17,17 +18,17 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Since the sender's last reduction.
+    /// The counts since the sender's last reduction.
     pub(super) const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Packets that came, and losses judged to be of congestion and of the link.
+    /// Returns the numbers of packets received, of congestive losses, and of losses of the link.
     pub(super) const fn totals(&self) -> [u64; 3] {
         [self.received, self.congestive, self.wireless]
     }
 
-    /// The newest transmission so far has this bit: where it has turned, the counts begin anew.
+    /// Handles the newest transmission so far: if its recovery bit has toggled, the counts restart.
     pub(super) fn on_newest(&mut self, transmission: u64, recovery_bit: bool) {
         if recovery_bit != self.recovery_bit {
             (self.recovery_bit, self.first_counted) = (recovery_bit, transmission);
@@ -35,14 +36,14 @@ impl Evidence {
         }
     }
 
-    /// A packet has come that had not.
+    /// Counts a packet received for the first time.
     pub(super) fn on_received(&mut self, transmission: u64) {
         self.received += 1;
         let since_recovery = transmission >= self.first_counted;
         self.counts.received = self.counts.received.wrapping_add(since_recovery.into());
     }
 
-    /// A packet that left after the transmission `after` is lost.
+    /// Counts a lost packet that was sent after the transmission `after`.
     pub(super) fn on_lost(&mut self, loss: Loss, after: u64) {
         let counts = &mut self.counts;
         let (all, since_recovery) = match loss {
@@ -51,7 +52,7 @@ impl Evidence {
             Loss::Stalled => return,
         };
         *all += 1;
-        // What may have left before the reduction is no evidence.
+        // A packet that may have been sent before the reduction does not count.
         *since_recovery = since_recovery.wrapping_add((after >= self.first_counted).into());
     }
 }
@@ -70,7 +71,7 @@ mod tests {
         evidence.on_lost(Loss::Wireless, 2);
         evidence.on_newest(7, true);
         assert_eq!(evidence.counts(), Counts { first_counted: 7, ..Counts::default() });
-        // Of what left before the turn, and after it.
+        // Packets sent before the toggle, and after it.
         evidence.on_received(5);
         evidence.on_received(7);
         evidence.on_lost(Loss::Congestive, 6);

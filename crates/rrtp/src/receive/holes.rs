@@ -1,4 +1,5 @@
-//! Packets that have not come though later ones have: when they are lost, and when the sender is told.
+//! Missing packets behind which later ones have arrived: when they count as lost, and when they are
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,21 +9,21 @@ use airtcp_types::Instant;
 use crate::differentiation::Loss;
 use crate::wire::{Lost, LostWriter, RANGE_MAX};
 
-/// A packet is lost once so many later transmissions have come, on a path that has not reordered any (RFC 9002 section
-/// 6.1.1).
+/// The number of later transmissions after which a packet is lost, on a path without reordering
+/// (RFC 9002 section 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
-/// The most that a request for a packet is put off: eight times as long as the first one.
+/// The maximum number of doublings of the time between two reports of a packet.
 const MOST_REPEATS: u32 = 3;
 
-/// A packet that has not come, though a later one has.
+/// A missing packet behind which a later one has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hole {
-    /// The transmission that showed it; one before that is the packet itself, late.
+    /// The transmission that revealed it; if an earlier one arrives, the packet itself was late.
     shown_by: u64,
-    /// It left after this one.
+    /// The packet was sent after this transmission.
     pub(super) after: u64,
     pub(super) loss: Loss,
-    /// How often it was asked for.
+    /// The number of reports of the packet.
     requests: u32,
     due: Instant,
 }
@@ -31,28 +32,29 @@ pub(super) struct Hole {
 pub(super) struct Holes {
     by_number: BTreeMap<u64, Hole>,
     due: BTreeSet<(Instant, u64)>,
-    /// Those that are not told yet, as they were found.
+    /// The holes that were not reported yet, in order of detection.
     unreported: VecDeque<(u64, u64)>,
-    /// How long a packet may be late (RFC 8985 section 6.2); grows where some are.
+    /// The time by which a packet may be late (RFC 8985 section 6.2); grows if packets are late.
     reordering_window: Option<Duration>,
-    /// The transmission that last showed a packet later than all before.
+    /// The last transmission that contained a packet beyond all before.
     ended_by: u64,
     scratch: Vec<u64>,
     lost: LostWriter,
 }
 
 impl Holes {
-    /// How many there are.
+    /// The number of holes.
     pub(super) fn count(&self) -> u64 {
         self.by_number.len() as u64
     }
 
-    /// How long a packet may be late.
+    /// Returns the time by which a packet may be late.
     pub(super) fn patience(&self, rtt: Duration) -> Duration {
         self.reordering_window.unwrap_or(rtt / 4)
     }
 
-    /// Adds a packet, which the transmission `shown_by` showed to be missing; the maximum stands for one that is not known.
+    /// Adds a missing packet revealed by the transmission `shown_by`; `u64::MAX` if that is
+    /// unknown.
     pub(super) fn add(&mut self, number: u64, shown_by: u64, loss: Loss, due: Instant) {
         let hole = Hole { shown_by, after: self.ended_by, loss, requests: 0, due };
         self.by_number.insert(number, hole);
@@ -62,23 +64,24 @@ impl Holes {
         }
     }
 
-    /// `transmission` is of a packet later than all before.
+    /// Handles a packet beyond all before, in the transmission `transmission`.
     pub(super) fn on_end(&mut self, transmission: u64) {
         self.ended_by = transmission;
     }
 
-    /// A packet has come.
+    /// Handles the arrival of a packet.
     pub(super) fn fill(&mut self, number: u64, transmission: u64, rtt: Duration) {
         let Some(hole) = self.by_number.remove(&number) else { return };
         self.due.remove(&(hole.due, number));
         if hole.requests > 0 && transmission < hole.shown_by {
-            // It was late and not lost: from now on packets may be later.
+            // The packet was late and not lost: allow more time from now on.
             let before = self.reordering_window.unwrap_or(rtt / 8);
             self.reordering_window = Some((before * 2).min(rtt).max(Duration::from_millis(1)));
         }
     }
 
-    /// Those that enough later transmissions have passed, of which `newest` is the last, are due at once.
+    /// Makes holes due at once that enough later transmissions have passed; `newest` is the last
+    /// transmission.
     pub(super) fn detect(&mut self, now: Instant, newest: u64) {
         if self.reordering_window.is_some() {
             self.unreported.clear();
@@ -105,13 +108,13 @@ impl Holes {
         self.unreported.clear();
     }
 
-    /// When the next one is to be told.
+    /// Returns when the next hole has to be reported.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Writes those that are due, `most` of them, and puts them off; gives how many. Those told for the first time go to
-    /// `lost`.
+    /// Writes at most `most` holes that are due, and schedules their next report; returns their
+    /// number. Calls `lost` for those reported for the first time.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -158,7 +161,7 @@ impl Holes {
         count
     }
 
-    /// What [`report`](Self::report) wrote last.
+    /// Returns the ranges written by the last [`report`](Self::report).
     pub(super) fn written(&self) -> Lost<'_> {
         self.lost.lost()
     }
@@ -175,7 +178,8 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// The packets that are told at a time, with their causes, and how many are so for the first time.
+    /// Returns the ranges reported at a time, and the number of packets reported for the first
+    /// time.
     fn reported(holes: &mut Holes, millis: u64) -> (Vec<(u32, u16, bool)>, u32) {
         let mut first = 0;
         holes.report(ms(millis), 10, REPEAT, |_| first += 1);
@@ -207,7 +211,7 @@ mod tests {
         assert_eq!(holes.next_due(), Some(ms(25)));
         holes.detect(ms(1), 5);
         assert_eq!(reported(&mut holes, 1), (vec![(1, 1, false)], 1));
-        // It comes, and left before what showed that it was missing.
+        // The packet arrives, sent before the one that revealed it.
         holes.fill(1, 2, RTT);
         assert_eq!((holes.count(), holes.patience(RTT)), (0, RTT / 4));
         holes.add(6, 8, Loss::Wireless, ms(30));

@@ -1,7 +1,8 @@
-//! The receive half: puts packets in order, finds what is missing, and tells the sender (thesis 3.5).
+//! The receive half: orders packets, detects losses, and reports to the sender (thesis 3.5).
 //!
-//! [`Stream`] has the packets and the window, [`Holes`] what is missing, [`Path`] what the times of packets tell, and
-//! [`Evidence`] what became of them; here is when the sender is told of all that.
+//! [`Stream`] has the packets and the window, [`Holes`] the missing packets, [`Path`] the
+//! measurements of packet times, and [`Evidence`] the counts of received and lost packets. This
+//! module decides when to report.
 
 mod evidence;
 mod holes;
@@ -24,22 +25,23 @@ use holes::Holes;
 use path::Path;
 use stream::Stream;
 
-/// A CACK is for so many packets in order.
+/// The number of packets received in order after which a CACK is sent.
 const CACK_EVERY: u64 = 32;
-/// What has come is told after a gap without packets, and in any case after this.
+/// The bounds of the time after which received packets are acknowledged: after a gap without
+/// packets, and at the latest after this.
 const LATEST_ACK: Duration = Duration::from_millis(200);
 const EARLIEST_ACK: Duration = Duration::from_millis(10);
-/// How many bytes of loss reports a byte that comes pays for.
+/// The bytes of loss reports allowed for each byte received.
 const AMPLIFICATION: u64 = 3;
-/// A PING makes known at most so many packets that have not come.
+/// The maximum number of missing packets that a PING can reveal.
 const TAIL: u64 = 1_024;
 
-/// What became of a data packet.
+/// The result of a data packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     New,
     Duplicate,
-    /// It is beyond the window or larger than the peer's packets are.
+    /// Beyond the window, or larger than the peer's packet size.
     OverWindow,
     NoMemory,
 }
@@ -52,17 +54,17 @@ pub(crate) struct ReceiveHalf {
     evidence: Evidence,
     newest: u64,
     echo: Option<(u32, Instant)>,
-    /// The first packet not received, as the last CACK told.
+    /// The first missing packet, as reported by the last CACK.
     last_cack: u64,
     ack_now: bool,
-    /// Since when there is something to tell.
+    /// The time since when there is something to report.
     unreported_since: Option<Instant>,
-    /// Bytes of loss reports that what has come pays for.
+    /// The bytes of loss reports allowed by the bytes received.
     credit: u64,
 }
 
 impl ReceiveHalf {
-    /// `payload`: the largest that the peer sends.
+    /// `payload`: the maximum payload of the peer's packets.
     pub(crate) fn new(config: &Config, payload: usize, window: u64) -> Self {
         Self {
             stream: Stream::new(payload, window),
@@ -78,47 +80,47 @@ impl ReceiveHalf {
         }
     }
 
-    /// From now on the network is of another kind.
+    /// Sets the kind of network.
     pub(crate) const fn reconfigure(&mut self, kind: NetworkKind) {
         self.path.reconfigure(kind);
     }
 
-    /// Packets that came, and losses judged to be of congestion and of the link.
+    /// Returns the numbers of packets received, of congestive losses, and of losses of the link.
     pub(crate) const fn totals(&self) -> [u64; 3] {
         self.evidence.totals()
     }
 
-    /// A packet that was asked for is asked for again after this.
+    /// Returns the time after which a missing packet is reported again.
     pub(crate) fn repeat(&self, rtt: Duration) -> Duration {
         rtt * 5 / 4 + self.path.shortest_gap() * 2 + Duration::from_millis(10)
     }
 
-    /// Bytes that it takes from the endpoint's memory.
+    /// The memory held, in bytes.
     pub(crate) fn held(&self) -> u64 {
         self.stream.held(self.holes.count())
     }
 
-    /// Bytes of the stream that have come and are not read, those behind a hole too.
+    /// The bytes received and not read, including those behind a hole.
     pub(crate) fn unread(&self) -> u64 {
         self.stream.unread()
     }
 
-    /// Everything up to the peer's end has come, read or not.
+    /// Whether everything up to the end of the stream was received, read or not.
     pub(crate) fn is_complete(&self) -> bool {
         self.stream.is_complete()
     }
 
-    /// The application has read everything there ever will be.
+    /// Whether the application has read the whole stream.
     pub(crate) fn is_at_end(&self) -> bool {
         self.stream.is_at_end()
     }
 
-    /// Something can be read, be it the end.
+    /// Whether data or the end of the stream can be read.
     pub(crate) fn is_readable(&self) -> bool {
         self.stream.is_readable()
     }
 
-    /// Takes a data packet.
+    /// Processes a data packet.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -132,7 +134,7 @@ impl ReceiveHalf {
             return Taken::OverWindow;
         }
         self.add_credit(data.len());
-        // With it come the places of all that are missing before it.
+        // A packet also needs memory for all missing packets before it.
         let end = self.stream.end();
         let beyond = (number + 1).saturating_sub(end);
         if beyond > 0 && pool.room(self.held()) < beyond * self.stream.place() {
@@ -146,7 +148,7 @@ impl ReceiveHalf {
             self.newest = transmission;
         }
         if self.stream.has(number) {
-            // What told the sender that it came was lost.
+            // The acknowledgement was lost.
             self.ack_now = true;
             return Taken::Duplicate;
         }
@@ -166,7 +168,8 @@ impl ReceiveHalf {
         Taken::New
     }
 
-    /// The sender asks what has come, and says that it has sent everything before `next`. `false` if it cannot have.
+    /// Handles a PING: the sender requests a report and has sent everything before `next`. Returns
+    /// `false` if it cannot have.
     pub(crate) fn on_ping(
         &mut self,
         now: Instant,
@@ -186,39 +189,39 @@ impl ReceiveHalf {
         let due = now + self.holes.patience(rtt);
         let until = next.min(end + TAIL.min(afford));
         for number in end..until {
-            // Nothing that was sent after them has come, so that nothing is known of why.
+            // No later packet has arrived, so the cause of the loss is unknown.
             self.holes.add(number, u64::MAX, Loss::Wireless, due);
         }
         self.stream.extend(until);
         true
     }
 
-    /// Reads into `out`; how much. Nothing at the end, and while nothing is there.
+    /// Reads into `out`; returns the number of bytes: zero at the end, or if no data is available.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut Pool) -> usize {
         let count = self.stream.read(out, pool);
-        // A window that has opened by a quarter is worth telling.
+        // A window that opens by a quarter is announced.
         self.ack_now |= self.stream.opens(self.room(pool));
         count
     }
 
-    /// Throws away everything that waits. Packets behind a hole count as not received from now on.
+    /// Drops all buffered data. Packets behind a hole count as not received from now on.
     pub(crate) fn discard(&mut self, pool: &mut Pool) {
         self.stream.discard(pool);
         self.holes.clear();
     }
 
-    /// Up to where there is room, as things are.
+    /// Returns the end of the window for the current memory.
     fn room(&self, pool: &Pool) -> u64 {
         self.stream.room(self.holes.count(), pool)
     }
 
-    /// A packet of so many bytes has come: it pays for loss reports, so that one packet cannot ask
-    /// for a flood of them (as RFC 9000 section 8.1 bounds what an unknown peer is sent).
+    /// Adds the loss reports allowed for a received packet of `len` bytes. The limit keeps one
+    /// packet from causing a flood of reports (compare RFC 9000 section 8.1 for unknown peers).
     fn add_credit(&mut self, len: usize) {
         self.credit += AMPLIFICATION * len as u64;
     }
 
-    /// How many packets the next loss report may name.
+    /// The number of packets that the next loss report may name.
     const fn affordable(&self) -> u64 {
         self.credit.saturating_sub(LEAST_REPORT as u64) / RANGE as u64
     }
@@ -228,7 +231,7 @@ impl ReceiveHalf {
         self.stream.next() - self.last_cack >= CACK_EVERY
     }
 
-    /// When there is something to tell.
+    /// Returns when a report is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         if self.ack_now || self.path.has_feedback() || self.has_cack() {
             return Some(Instant::ZERO);
@@ -237,7 +240,7 @@ impl ReceiveHalf {
         hole.into_iter().chain(self.ack_at()).min()
     }
 
-    /// Once nothing has come for longer than usual.
+    /// Returns when received packets are acknowledged: after a longer gap than usual.
     fn ack_at(&self) -> Option<Instant> {
         let since = self.unreported_since?;
         let (_, last) = self.echo?;
@@ -245,7 +248,7 @@ impl ReceiveHalf {
         Some((last + usual.max(EARLIEST_ACK)).min(since + LATEST_ACK))
     }
 
-    /// The next report that is due, if any.
+    /// Returns the next report, if one is due.
     pub(crate) fn poll_report(
         &mut self,
         now: Instant,
@@ -287,7 +290,7 @@ impl ReceiveHalf {
         })
     }
 
-    /// Writes the holes that are due, as many as fit, and puts them off.
+    /// Writes the holes that are due, as many as fit, and schedules their next report.
     fn report_holes(&mut self, now: Instant, size: usize, repeat: Duration) -> ReportKind {
         let most = usize::try_from(self.affordable()).unwrap_or(usize::MAX).min(most_lost(size));
         let Self { holes, evidence, .. } = self;

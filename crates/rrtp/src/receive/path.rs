@@ -1,4 +1,4 @@
-//! Estimates the path from the times of packets: their rate, and the causes of missing packets.
+//! Measurement of the path from packet times: rates, and the causes of losses.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) struct Path {
     gaps: Gaps,
     trains: Trains,
     arrivals: Arrivals,
-    /// Measured, and not told yet.
+    /// Measured and not reported yet.
     feedback: Option<Feedback>,
 }
 
@@ -28,18 +28,18 @@ impl Path {
         }
     }
 
-    /// From now on the network is of another kind.
+    /// Sets the kind of network.
     pub(super) const fn reconfigure(&mut self, kind: NetworkKind) {
         self.arrivals.set_kind(kind);
     }
 
-    /// The shortest time between packets of late.
+    /// The shortest recent gap between packets.
     pub(super) fn shortest_gap(&self) -> Duration {
         self.arrivals.shortest_gap().unwrap_or(Duration::ZERO)
     }
 
-    /// Takes a packet, `transmission` being its number in full; gives what packets that are missing before it are lost to.
-    /// An epoch that it ends is told with `counts`.
+    /// Handles a packet with the full number `transmission`; returns the cause of losing packets
+    /// missing directly before it. An epoch that it completes is reported with `counts`.
     pub(super) fn on_data(
         &mut self,
         now: Instant,
@@ -83,13 +83,13 @@ impl Path {
         self.feedback = Some(feedback);
     }
 
-    /// Whether something was measured and not told.
+    /// Whether there is a measurement to report.
     pub(super) const fn has_feedback(&self) -> bool {
         self.feedback.is_some()
     }
 
-    /// What was measured, to be told with the counts of now: what was told missing meanwhile is of the epoch, too. Counts
-    /// that have begun anew are of another one.
+    /// Takes the measurement to report, with the current counts: losses reported meanwhile belong
+    /// to the epoch, too. Counts that have restarted belong to another epoch.
     pub(super) fn take_feedback(&mut self, counts: Counts) -> Option<Feedback> {
         let measured = self.feedback.take()?;
         let same = measured.counts.first_counted == counts.first_counted;

@@ -1,16 +1,16 @@
-//! The packets of the stream: in order, to be read, and how much more has room.
+//! The packets of the stream: received in order, to be read, and the window.
 
 use std::collections::VecDeque;
 
 use crate::pool::Pool;
 use crate::wire::{Data, expand};
 
-/// What a place for a packet costs beside the packet.
+/// The memory of a slot without the packet.
 const SLOT: u64 = size_of::<Option<Arrived>>() as u64;
-/// What a hole costs beside the packet that is not there.
+/// The memory of a hole beside the packet that is missing.
 pub(super) const HOLE_COST: u64 = 128;
 
-/// A packet that has come.
+/// A received packet.
 #[derive(Clone, Debug)]
 struct Arrived {
     payload: Vec<u8>,
@@ -19,26 +19,26 @@ struct Arrived {
 
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
-    /// The largest payload of a packet.
+    /// The maximum payload of a packet.
     payload: usize,
     window: u64,
     /// The number of the first slot: the packet that the application reads next.
     read: u64,
-    /// How much of it is read.
+    /// The number of bytes of it that were read.
     offset: usize,
     slots: VecDeque<Option<Arrived>>,
     full_slots: u64,
-    /// All packets before it have come, and the sum of their nonces.
+    /// The first missing packet, and the sum of the nonces of all before it.
     next: u64,
     nonce_sum: bool,
-    /// All packets from here on are unknown.
+    /// The end of the known packets, received or missing.
     end: u64,
     fin: Option<u64>,
     limit: u64,
 }
 
 impl Stream {
-    /// `payload`: the largest that the peer sends.
+    /// `payload`: the maximum payload of the peer's packets.
     pub(super) const fn new(payload: usize, window: u64) -> Self {
         Self {
             payload,
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    /// All packets before it have come.
+    /// The first missing packet.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
@@ -65,83 +65,84 @@ impl Stream {
         self.nonce_sum
     }
 
-    /// All packets from here on are unknown.
+    /// The end of the known packets, received or missing.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// The peer may send the packets before it.
+    /// The end of the announced window.
     pub(super) const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// A packet's number in full.
+    /// Returns the full number of a packet.
     pub(super) fn expand(&self, number: u32) -> u64 {
         expand(self.next, number)
     }
 
-    /// Bytes that it takes from the endpoint's memory, with so many holes. A hole has what its packet will need: that is
-    /// taken whenever it comes.
+    /// The memory held with `holes` holes, in bytes. A hole includes the memory of its packet,
+    /// which is always accepted when it arrives.
     pub(super) const fn held(&self, holes: u64) -> u64 {
         (self.full_slots + holes) * self.payload as u64
             + (self.end - self.read) * SLOT
             + holes * HOLE_COST
     }
 
-    /// What a packet beyond `end` may take.
+    /// The maximum memory of a packet beyond `end`.
     pub(super) const fn place(&self) -> u64 {
         self.payload as u64 + SLOT + HOLE_COST
     }
 
-    /// Bytes that have come and are not read, those behind a hole too.
+    /// The bytes received and not read, including those behind a hole.
     pub(super) fn unread(&self) -> u64 {
         let bytes: usize = self.slots.iter().flatten().map(|packet| packet.payload.len()).sum();
         (bytes - self.offset) as u64
     }
 
-    /// Everything up to the peer's end has come, read or not.
+    /// Whether everything up to the end of the stream was received, read or not.
     pub(super) fn is_complete(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The application has read everything there ever will be.
+    /// Whether the application has read the whole stream.
     pub(super) fn is_at_end(&self) -> bool {
         self.fin.is_some_and(|fin| self.read > fin)
     }
 
-    /// Something can be read, be it the end.
+    /// Whether data or the end of the stream can be read.
     pub(super) fn is_readable(&self) -> bool {
         self.is_at_end() || self.read < self.next
     }
 
-    /// Whether a packet lies in the window, is no larger than the peer's packets are, and not behind the end.
+    /// Whether a packet is in the window, not larger than the peer's packet size, and not beyond
+    /// the end of the stream.
     pub(super) fn admits(&self, number: u64, data: &Data<'_>) -> bool {
         let after_end =
             self.fin.is_some_and(|fin| number > fin) || (data.fin && number + 1 < self.end);
         number < self.limit && data.payload.len() <= self.payload && !after_end
     }
 
-    /// Whether the peer can have sent everything before `next`.
+    /// Whether the peer can have sent all packets before `next`.
     pub(super) fn may_reach(&self, next: u64) -> bool {
         next <= self.limit && self.fin.is_none_or(|fin| next <= fin + 1)
     }
 
-    /// Whether a packet has come.
+    /// Whether a packet was received.
     pub(super) fn has(&self, number: u64) -> bool {
         number < self.next || self.arrived(number).is_some()
     }
 
-    /// A packet that is not read.
+    /// Returns a packet that was received and not read completely.
     fn arrived(&self, number: u64) -> Option<&Arrived> {
         self.slots.get((number.checked_sub(self.read)?) as usize)?.as_ref()
     }
 
-    /// The packets before `end` are known of, come or not.
+    /// Makes the packets before `end` known, received or missing.
     pub(super) fn extend(&mut self, end: u64) {
         self.end = self.end.max(end);
     }
 
-    /// Takes a packet that has not come yet.
+    /// Stores a packet that was not received before.
     pub(super) fn fill(&mut self, number: u64, data: &Data<'_>, pool: &mut Pool) {
         let index = (number - self.read) as usize;
         if self.slots.len() <= index {
@@ -158,7 +159,7 @@ impl Stream {
         }
     }
 
-    /// Reads into `out`; how much. Nothing at the end, and while nothing is there.
+    /// Reads into `out`; returns the number of bytes: zero at the end, or if no data is available.
     pub(super) fn read(&mut self, out: &mut [u8], pool: &mut Pool) -> usize {
         let mut count = 0;
         while self.read < self.next {
@@ -175,7 +176,7 @@ impl Stream {
         count
     }
 
-    /// Throws away everything that waits. Packets behind a hole count as not received from now on.
+    /// Drops all buffered data. Packets behind a hole count as not received from now on.
     pub(super) fn discard(&mut self, pool: &mut Pool) {
         while !self.slots.is_empty() {
             self.pop_front(pool);
@@ -191,18 +192,18 @@ impl Stream {
         (self.read, self.offset) = (self.read + 1, 0);
     }
 
-    /// Up to where there is room, as things are, with so many holes.
+    /// Returns the end of the window for the current memory and `holes` holes.
     pub(super) fn room(&self, holes: u64, pool: &Pool) -> u64 {
         let memory = self.end + pool.room(self.held(holes)) / self.place();
         (self.read + self.window).min(memory)
     }
 
-    /// Whether a limit of `room` would be a quarter of the window further: that is worth telling.
+    /// Whether a limit of `room` would extend the window by a quarter, which is worth a report.
     pub(super) fn opens(&self, room: u64) -> bool {
         room >= self.limit + (self.window / 4).max(1)
     }
 
-    /// The peer may send the packets before `room`. What it was allowed stays so.
+    /// Extends the window to `room`; never reduces it.
     pub(super) fn open(&mut self, room: u64) {
         self.limit = self.limit.max(room);
     }

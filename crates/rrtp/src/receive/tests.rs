@@ -1,4 +1,4 @@
-//! The receive half by itself.
+//! The receive half alone.
 
 use airtcp_types::ByteCount;
 
@@ -54,7 +54,7 @@ impl Bench {
         self.half.on_data(Instant::from_millis(millis), data, RTT, &mut self.pool)
     }
 
-    /// The next report and the packets that it tells lost.
+    /// Returns the next report, and the packets that it reports lost.
     fn report(&mut self, millis: u64) -> Option<(ReportKind, u32, Vec<u32>)> {
         let now = Instant::from_millis(millis);
         let report = self.half.poll_report(now, 1_400, REPEAT, &self.pool)?;
@@ -110,7 +110,7 @@ fn one_loss_is_a_nack_and_several_are_a_sack() {
     }
     assert_eq!(bench.report(2), Some((ReportKind::Sack, 1, vec![5, 6, 8])));
     assert_eq!(bench.half.totals()[2], 4);
-    // Until they come they are asked for again, less and less often.
+    // Missing packets are reported again at increasing intervals.
     assert_eq!(bench.report(151), Some((ReportKind::Nack, 1, vec![1])));
     assert_eq!(bench.half.totals()[2], 4, "counted once");
     assert_eq!(bench.data(160, 1, 13), Taken::New);
@@ -163,7 +163,7 @@ fn a_ping_shows_that_the_last_packets_are_missing() {
 fn what_is_not_read_is_told_in_bytes_of_the_stream() {
     let mut bench = bench(100);
     bench.packet(1, 0, 1, b"abc", false);
-    // Nine packets are missing, which take memory and are no bytes.
+    // Nine packets are missing, which take memory, but are not unread bytes.
     bench.packet(1, 10, 11, b"de", false);
     assert_eq!(bench.half.unread(), 5);
     assert!(bench.half.held() > 9 * HOLE_COST);
@@ -197,7 +197,7 @@ fn memory_that_is_short_refuses_what_is_new_and_closes_the_window() {
             Taken::NoMemory => break,
             other => panic!("{other:?}"),
         }
-        // As the endpoint does after each packet.
+        // The endpoint recounts after each packet, too.
         let before = bench.pool.held();
         bench.pool.recount(before, bench.half.held());
     }
@@ -233,7 +233,7 @@ fn what_left_before_a_reduction_is_not_counted_after_it() {
     let mut told = Vec::new();
     for number in (0..60u32).filter(|number| number % 10 != 9) {
         let millis = u64::from(number) * 10;
-        // The reduction is before 30, which is lost, and so is 29.
+        // The reduction is before packet 30, which is lost, as is 29.
         let recovery_bit = number >= 30;
         if number != 30 {
             bench.take(millis, &Data { recovery_bit, ..data(millis, number, number) });
@@ -249,7 +249,7 @@ fn what_left_before_a_reduction_is_not_counted_after_it() {
         wireless,
         received,
     };
-    // An epoch is ten gaps, and a loss is told once it is three packets old.
+    // An epoch is ten gaps, and a loss is reported after three later packets.
     let after = [counts(31, 4, 0), counts(31, 14, 1), counts(31, 24, 2)];
     assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
     assert_eq!(bench.half.totals()[2], 6);
@@ -258,7 +258,7 @@ fn what_left_before_a_reduction_is_not_counted_after_it() {
 #[test]
 fn a_connection_without_a_reduction_counts_for_longer_than_numbers_last() {
     let mut bench = bench(1_000);
-    // Transmissions have 32 bits on the wire; half of those have passed since the first, and more.
+    // Transmissions have 32 bits on the wire; more than half of those have passed since the first.
     for (number, transmission) in [(0, 1), (1, 1 << 30), (2, 1 << 31), (3, 3 << 30)] {
         bench.data(1, number, transmission);
     }
@@ -278,7 +278,7 @@ fn what_a_retransmission_after_a_reduction_does_not_show_may_have_left_before_it
     for number in (0..17).filter(|number| *number != 5) {
         bench.data(10, number, number + 1);
     }
-    // 17, 18 and 19 are lost, and then there is a reduction. What was lost first leaves first.
+    // 17, 18 and 19 are lost, then the rate is reduced. Retransmissions are sent first.
     for (number, transmission) in [(5, 21), (20, 22), (21, 23), (22, 24), (23, 25)] {
         bench.take(20, &Data { recovery_bit: true, ..data(20, number, transmission) });
     }
@@ -287,7 +287,7 @@ fn what_a_retransmission_after_a_reduction_does_not_show_may_have_left_before_it
         bench.half.evidence.counts(),
         Counts { first_counted: 21, congestive: 0, wireless: 0, received: 5 }
     );
-    // One from before the turn is late: it turns nothing back, and counts for nothing.
+    // A late packet from before the toggle does not toggle back, and is not counted.
     bench.data(21, 17, 18);
     assert_eq!(bench.half.evidence.counts().received, 5);
     for (number, transmission) in [(25, 27), (26, 28), (27, 29)] {

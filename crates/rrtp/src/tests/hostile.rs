@@ -1,4 +1,4 @@
-//! Strangers who forge, replay and flood.
+//! Attacks by unknown peers: forgery, replay and floods.
 
 use airtcp_types::rng::Stream;
 
@@ -34,7 +34,7 @@ fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
     all
 }
 
-/// How many SYNs a flood has: a million where `RRTP_FLOOD` says so.
+/// Returns the number of SYNs in a flood; `RRTP_FLOOD` overrides it.
 #[expect(clippy::disallowed_methods, reason = "how long a test runs")]
 fn flood() -> u32 {
     std::env::var("RRTP_FLOOD").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
@@ -54,7 +54,7 @@ fn spoofed_syns_leave_nothing_and_no_reply_is_larger() {
             assert!(reply.len() <= syn.len());
         }
     }
-    // Nobody takes the answers for a while: they do not pile up.
+    // Responses are not sent for a while: the queue stays bounded.
     for number in 0..flood() {
         server.handle_datagram(now, address(number), &encode(1, Body::Syn { sent: 0 }));
     }
@@ -77,10 +77,10 @@ fn legitimate_clients_connect_in_a_flood() {
     world.finish_within(Duration::from_secs(5));
 }
 
-/// A cookie that the server made for this address and id.
+/// Returns a cookie that the server made for this address and id.
 fn cookie_of(server: &mut Endpoint, now: Instant, from: SocketAddr, id: u64) -> Cookie {
     server.handle_datagram(now, from, &encode(id, Body::Syn { sent: 0 }));
-    // Answers to strangers go first.
+    // Responses to unknown peers are sent first.
     let reply = drain(server, now).swap_remove(0);
     match wire::Packet::decode(&reply).unwrap().body {
         Body::SynEcho { cookie, .. } => cookie,
@@ -106,7 +106,7 @@ fn a_replayed_start_makes_no_second_connection() {
     for reply in drain(&mut server, now) {
         assert!(reply.len() <= start.len());
     }
-    // It ends, and the START comes again while its cookie is good, and then.
+    // The connection ends; the START is replayed while its cookie is valid, and after that.
     let id = server.accept().unwrap();
     server.abort(now, id);
     server.release(now, id);
@@ -153,7 +153,7 @@ fn however_many_connections_end_their_starts_are_not_good_again() {
     assert_eq!((server.connections(), server.counters().replayed_start), (0, 1));
 }
 
-/// A world in mid-transfer, and the id that its packets carry.
+/// Returns a world in mid-transfer, and the wire id of the connection.
 fn running() -> (World, u64) {
     let mut world = world("delay 5ms", "rate 2mbit delay 5ms", [0, 500_000], with(|_| {}));
     world.run_for(Duration::from_secs(1));
@@ -288,20 +288,21 @@ fn another_version_is_one_clear_error() {
     let now = Instant::ZERO;
     let id = client.connect(now, address(2), Config::default()).unwrap();
     let syn = drain(&mut client, now).pop().unwrap();
-    // The client's SYN as one of version 2: the server answers with its own version, and with less.
+    // The client's SYN in the next version: the server responds with its own version, and fewer
+    // bytes.
     let other = with_version(syn.clone(), VERSION + 1);
     let mut server = server();
     server.handle_datagram(now, address(1), &other);
     let reply = drain(&mut server, now).pop().unwrap();
     assert!(reply.len() <= other.len());
     assert_eq!(server.counters().bad_version, 1);
-    // To the client it is as if the server spoke version 2.
+    // For the client it is as if the server supported only the next version.
     client.handle_datagram(now, address(2), &with_version(reply, VERSION + 1));
     let theirs = VERSION + 1;
     assert_eq!(client.send(now, id, b"x"), Err(ConnectionError::Version { theirs }.into()));
 }
 
-/// A packet as one of another version.
+/// Changes the version of a packet.
 pub(crate) fn with_version(mut bytes: Vec<u8>, version: u8) -> Vec<u8> {
     bytes[0] = version << 4 | bytes[0] & 15;
     let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..]);
@@ -344,7 +345,7 @@ fn a_peer_that_fills_its_holes_late_gets_no_more_memory_than_there_is() {
             assert!(server.memory() <= memory.0, "{} at {number}", server.memory());
         }
         assert!(server.counters().no_memory > 0);
-        // What there was room for is whole: it can be read.
+        // The data that was accepted is complete and can be read.
         let (id, mut buffer) = (server.accept().unwrap(), vec![0; 1 << 16]);
         let read = server.recv(now, id, &mut buffer).unwrap().unwrap();
         assert!(read >= 40 * len, "{read}");
@@ -400,7 +401,7 @@ fn a_packet_far_ahead_draws_no_flood_of_loss_reports() {
     assert!(reports > 0 && bytes <= 4 * ahead.len(), "{reports} reports of {bytes} bytes");
 }
 
-/// A SACK that acknowledges nothing, with these ranges of first packet and count.
+/// Returns a SACK that acknowledges nothing, with ranges of first packet and count.
 fn sack(connection: u64, newest: u32, ranges: &[(u64, u64)]) -> Vec<u8> {
     let mut lost = LostWriter::default();
     ranges.iter().for_each(|(first, count)| lost.push(*first, *count, false));
@@ -426,19 +427,19 @@ fn a_report_names_each_lost_packet_once_and_no_more_than_have_room_for_a_range_e
         refused += u64::from(is_refused);
         assert_eq!(server.counters().implausible, refused, "{:?} ...", ranges[0]);
     };
-    // One datagram of 64 kB that names the same packets 10,900 times.
+    // A datagram of 64 kB that names the same packets 10,900 times.
     report(&[(first, 300); 10_900], true);
     report(&[(first, 1), (first, 1)], true);
     report(&[(first, 3), (first + 2, 1)], true);
     report(&[(first + 1, 1), (first, 1)], true);
-    // A short one that names more packets than a packet of 1,400 bytes has room for ranges: 227.
+    // A short datagram that names more packets than the 227 ranges that fit into 1,400 bytes.
     report(&[(first, 228)], true);
     report(&[(first, 200), (first + 200, 27)], false);
     world.finish_within(Duration::from_secs(10));
 }
 
-/// Nothing that the server sends gets through any more, and its peer acknowledges all of it; how often before the
-/// connection ends.
+/// Drops all that the server sends while its peer acknowledges all of it; returns the number of
+/// false acknowledgements before the connection ends.
 fn lie(world: &mut World, id: u64) -> u32 {
     let (from, mut now) = (world.ends[0].at, world.now);
     let server = &mut world.ends[1];
@@ -479,7 +480,7 @@ fn who_acknowledges_what_has_not_come_is_found_out() {
         assert_eq!(world.error(1), Some(ConnectionError::FalseAck.into()));
         assert_eq!(world.ends[1].endpoint.counters().optimistic_acks, 1);
     }
-    // Each is believed with a probability of one half: two for each run.
+    // Each is accepted with a probability of one half, so two are expected in each run.
     assert!((20..80).contains(&all), "{all} lies in 20 runs");
 }
 
@@ -519,7 +520,7 @@ fn a_measurement_of_what_was_never_sent_is_refused() {
             counts: Counts { first_counted: sent + 1_000, ..counts },
             ..Feedback::default()
         },
-        // Fewer have come than it said before.
+        // Fewer packets received than reported before.
         Feedback { counts: Counts { received: 1, ..counts }, ..Feedback::default() },
     ];
     for (newest, feedback) in (sent - 3..).zip(forged) {

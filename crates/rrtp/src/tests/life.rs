@@ -1,4 +1,4 @@
-//! From the handshake to the end.
+//! Connections from the handshake to the end.
 
 use super::*;
 use crate::{ConnectionError, Phase};
@@ -45,7 +45,7 @@ fn polling_ends_though_a_timer_has_come_due_since_the_last_one_was_run() {
     world.run_for(Duration::from_secs(1));
     let (now, id) = (world.now + Duration::from_secs(10), world.ends[0].id.unwrap());
     let client = &mut world.ends[0].endpoint;
-    // A call gives the connection a turn to send, while its PING waits for the timers.
+    // A call gives the connection a turn to send, but its PING waits for `handle_timeout`.
     assert_eq!(client.send(now, id, b""), Ok(0));
     assert_eq!(client.poll_transmit(now, &mut Vec::new()), None);
     assert!(client.poll_timeout().is_some_and(|at| at <= now));
@@ -55,7 +55,7 @@ fn polling_ends_though_a_timer_has_come_due_since_the_last_one_was_run() {
 
 #[test]
 fn lost_packets_of_the_handshake_are_sent_again() {
-    // Each of the four kinds is lost once at least.
+    // Each of the four packet types is lost at least once.
     let mut world =
         world("delay 10ms drop 1,3,5", "delay 10ms drop 1,3", [5_000, 5_000], with(|_| {}));
     world.finish_within(Duration::from_secs(20));
@@ -192,19 +192,19 @@ fn a_connection_that_nobody_holds_and_whose_peer_takes_a_packet_now_and_then_end
     let (now, [ours, theirs]) = (world.now, [0, 1].map(|end| world.ends[end].id.unwrap()));
     world.ends[1].endpoint.release(now, theirs);
     world.ends[1].released = true;
-    // Never as long as the progress time-out without any.
+    // Steps are shorter than the progress time-out.
     let step = Duration::from_secs(100);
     let mut lasted = 0;
     while world.ends[1].endpoint.connections() > 0 && lasted < 60 {
         world.run_for(step);
         let now = world.now;
-        // What came is read also after the end.
+        // Received data can be read even after the end.
         let _ = world.ends[0].endpoint.recv(now, ours, &mut [0; 1_400]);
         lasted += 1;
     }
     let most = Config::default().progress_timeout * 10;
     assert!((most..most + 2 * step).contains(&(lasted * step)), "{:?}", lasted * step);
-    // The peer hears of it a moment later.
+    // The peer receives the CLOSE a moment later.
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.error(0), Some(ConnectionError::Aborted.into()));
 }

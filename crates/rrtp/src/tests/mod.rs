@@ -15,17 +15,17 @@ use airtcp_types::{Instant, Node, Packet, PortId};
 
 use crate::{CallError, Config, ConnectionId, Endpoint, Event, Limits};
 
-/// Bytes of an IP and a UDP header, which the link's rate is for too.
+/// The length of IP and UDP headers, which the link's rate includes.
 const HEADERS: usize = 28;
-/// What is read at once.
+/// The size of each read.
 const READ: usize = 16_384;
 
-/// The byte of a stream at an offset.
+/// Returns the byte of a stream at an offset.
 fn byte(offset: u64) -> u8 {
     ((offset % 8_191).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }
 
-/// What an application does at one end: writes so much, reads all there is, and verifies it.
+/// An application at one end: writes a number of bytes, reads everything, and verifies it.
 #[derive(Debug)]
 struct App {
     endpoint: Endpoint,
@@ -33,7 +33,7 @@ struct App {
     id: Option<ConnectionId>,
     to_write: u64,
     written: u64,
-    /// There is no room to write.
+    /// The last write was not accepted completely.
     blocked: bool,
     finished: bool,
     read: u64,
@@ -61,7 +61,7 @@ impl App {
         }
     }
 
-    /// Acts on events, writes what there is room for, and reads what is there.
+    /// Handles events, writes as much as there is room for, and reads the available data.
     fn act(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
@@ -74,7 +74,7 @@ impl App {
             }
         }
         let Some(id) = self.id.filter(|_| !self.released) else { return };
-        // Why it ended is what the event tells.
+        // Errors are reported by the event.
         let _ = self.write(now, id);
         if self.reads {
             let _ = self.read(now, id);
@@ -118,25 +118,26 @@ struct World {
     link: Link,
     ends: [App; 2],
     acts: u64,
-    /// The ends send, and see what is due, so often; what comes is stamped when it does.
+    /// The interval at which the ends send and run timers; datagrams keep their time of arrival.
     turn: Duration,
     stalls: Stalls,
 }
 
-/// A machine without enough cores: the ends and the link are each left waiting now and then.
+/// A machine without enough cores: each end and the link are stalled now and then.
 struct Stalls {
-    /// The state of a generator of random numbers.
+    /// The state of the random number generator.
     state: u64,
-    /// The mean time between two; none where it is zero.
+    /// The mean time between two stalls; zero for none.
     every: Duration,
-    /// Of both ends and the link: when the next one begins, and when it is over.
+    /// The start and the end of the next stall of each end and of the link.
     at: [(Instant, Instant); 3],
-    /// What has come at an end meanwhile, and when; what waits for the link, and from where.
+    /// Packets that arrived at an end during a stall, with their times; packets that wait for the
+    /// link, with their ports.
     came: [VecDeque<(Instant, Packet)>; 2],
     leaves: VecDeque<(PortId, Packet)>,
 }
 
-/// Where the link is among them.
+/// The index of the link in `at`.
 const LINK: usize = 2;
 const SHORTEST_STALL: Duration = Duration::from_millis(5);
 
@@ -151,13 +152,13 @@ impl Stalls {
         }
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     fn random(&mut self) -> f64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Whether one of them is stalled; 5 to 40 ms each time.
+    /// Whether `who` is stalled; a stall takes 5 to 40 ms.
     fn stalled(&mut self, who: usize, now: Instant) -> bool {
         if self.every.is_zero() {
             return false;
@@ -170,20 +171,21 @@ impl Stalls {
         now >= self.at[who].0
     }
 
-    /// From `at` on, the first time that it is not.
+    /// Returns the first time from `at` on at which `who` is not stalled.
     fn awake_at(&self, who: usize, at: Instant) -> Instant {
         let (begins, ends) = self.at[who];
         if !self.every.is_zero() && (begins..ends).contains(&at) { ends } else { at }
     }
 }
 
-/// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the client sends.
+/// Creates a world in which the client writes `up` bytes and the server `down`; `forth` describes
+/// the link's direction to the server.
 fn world(forth: &str, back: &str, [up, down]: [u64; 2], configs: [Config; 2]) -> World {
     let [forth, back]: [LinkSpec; 2] = [forth, back].map(|spec| spec.parse().unwrap());
     let client = App::new("10.0.0.1:1000", 1, up, Limits::default());
     let server = App::new("10.0.0.2:2000", 2, down, Limits::default());
     let link = Link::new(&forth, &back).unwrap();
-    // A clock that has run for a while, and soon turns in 32 bits of microseconds.
+    // The clock has run for a while, and will soon wrap in 32 bits of microseconds.
     let now = Instant::from_nanos((u64::from(u32::MAX) - 500_000) * 1_000);
     let mut world = World {
         now,
@@ -207,7 +209,7 @@ fn with(change: impl Fn(&mut Config)) -> [Config; 2] {
 }
 
 impl World {
-    /// Lets everything happen that happens now.
+    /// Processes everything that happens at the current time.
     fn settle(&mut self) {
         loop {
             let mut quiet = true;
@@ -245,7 +247,7 @@ impl World {
         }
     }
 
-    /// The first turn of the ends from `at` on.
+    /// Returns the first turn of the ends from `at` on.
     fn turn_at(&self, at: Instant) -> Instant {
         Instant::from_nanos(at.as_nanos().next_multiple_of(self.turn.as_nanos() as u64))
     }
@@ -262,7 +264,7 @@ impl World {
         ends.chain(link.map(|at| stalls.awake_at(LINK, at.max(self.now)))).min()
     }
 
-    /// Runs until `done`, or for `limit`; whether it was done.
+    /// Runs while `busy` holds, for at most `limit`; returns whether it ended before.
     fn run_while(&mut self, limit: Duration, busy: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + limit;
         let mut stands = 0;
@@ -293,7 +295,7 @@ impl World {
         assert!(!done);
     }
 
-    /// Both ends have read everything and the end, and each has seen it end well.
+    /// Runs until both ends have read everything up to the end of the stream; returns the time.
     #[track_caller]
     fn finish_within(&mut self, limit: Duration) -> Duration {
         let began = self.now;

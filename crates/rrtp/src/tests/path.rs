@@ -6,7 +6,7 @@ use super::*;
 use crate::wire::{self, Body};
 use crate::{NetworkKind, NetworkProfile};
 
-/// CDMA 1x of the thesis's Table 4.3, with a queue of twenty packets.
+/// CDMA 1x as in the thesis, Table 4.3, with a queue of twenty packets.
 const CDMA: &str = "rate 144kbit delay 75ms limit 20";
 const SATELLITE: &str = "rate 20kbit delay 300ms limit 20";
 
@@ -17,7 +17,8 @@ fn last_hop(seed: Option<u64>) -> [Config; 2] {
     })
 }
 
-/// What of the link's rate was payload that arrived, from the first packet to the last.
+/// Returns the delivered payload as a share of the rate of the link, from the first packet to the
+/// last.
 fn share(world: &mut World, rate: f64, bytes: u64) -> f64 {
     let took = world.finish_within(Duration::from_secs(10_000));
     bytes as f64 * 8.0 / took.as_secs_f64() / rate
@@ -41,7 +42,8 @@ fn a_last_hop_is_filled_from_the_first_pair_on() {
 
 #[test]
 fn a_sender_that_wakes_late_keeps_its_rate() {
-    // EDGE, a packet in 48 ms, and EVDO, one in 11 ms, on a machine that has other things to do meanwhile.
+    // EDGE, a packet in 48 ms, and EVDO, a packet in 11 ms, on a machine that wakes the sender
+    // late.
     let edge = ("rate 240kbit delay 400ms limit 20", "rate 200kbit delay 440ms", 240_000, 20);
     let evdo = ("rate 1mbit delay 75ms limit 50", "rate 1mbit delay 75ms", 1_000_000, 20);
     for (link, back, rate, turn) in [edge, evdo] {
@@ -58,7 +60,8 @@ fn a_sender_that_wakes_late_keeps_its_rate() {
 fn what_stands_still_now_and_then_is_no_congestion() {
     let link = "rate 100mbit delay 1ms limit 100 loss 2% seed 1";
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
-        // The link alone for a sixth of the time; both ends, too, for a fifteenth each.
+        // The link alone is stalled for a sixth of the time; or link and both ends for a fifteenth
+        // each.
         for (ends, every, least) in [(false, 100, 0.3), (true, 300, 0.4)] {
             let mut world = world(
                 "delay 1ms",
@@ -115,7 +118,7 @@ fn a_link_that_becomes_slower_or_faster_is_followed() {
     for rate in [1_000_000, 500_000, 1_000_000, 3_000_000] {
         let [forth, back]: [LinkSpec; 2] =
             ["delay 20ms", link(rate).as_str()].map(|spec| spec.parse().unwrap());
-        // What is under way is lost with the old link.
+        // Packets in flight are lost with the old link.
         world.link = Link::new(&forth, &back).unwrap();
         world.run_for(Duration::from_secs(20));
         let found = world.info(1).unwrap().rate.bits_per_sec() as f64;
@@ -166,7 +169,7 @@ fn losses_of_the_link_do_not_slow_a_general_path_down() {
 
 #[test]
 fn a_queue_that_overflows_is_congestion() {
-    // A seed three times too high, into a queue of ten packets.
+    // A profile with three times the rate of the link, and a queue of ten packets.
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
         let configs = with(|config| {
             config.kind = kind;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{NetworkKind, NetworkProfile};
 
-/// Parts of descriptions of a link, in groups of which at most one is taken.
+/// Parts of link descriptions, in groups from which at most one part is taken.
 const PARTS: &[&[&str]] = &[
     &["rate 50kbit", "rate 1mbit", "rate 20mbit"],
     &["limit 3", "limit 20", "codel target 5ms interval 100ms"],
@@ -56,7 +56,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         })
 }
 
-/// Longer than every time-out there is, one after the other, with what a slow link needs.
+/// Longer than the sum of all time-outs, and the time that a slow link needs.
 const BOUND: Duration = Duration::from_secs(4_000);
 
 proptest! {
@@ -79,13 +79,13 @@ proptest! {
         prop_assert!(done, "{:?} {:?}", world.info(0), world.info(1));
         for (end, other) in [(0, 1), (1, 0)] {
             let (here, there) = (&world.ends[end], &world.ends[other]);
-            // What is read was verified, byte for byte, as it was read.
+            // The application verifies every byte that it reads.
             prop_assert!(here.read <= there.to_write);
             if here.ended == Some(Ok(())) {
                 prop_assert!(here.at_end && here.read == there.to_write, "{:?}", here.read);
             }
         }
-        // Nothing is left once the applications let go.
+        // Nothing is left after the applications have released the connections.
         for end in 0..2 {
             let (now, id) = (world.now, world.ends[end].id);
             if let Some(id) = id {

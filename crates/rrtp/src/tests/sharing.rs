@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Payload bits per second of so many flows from one endpoint to the other, in the second half of `seconds`.
+/// Returns the payload rates in bit/s of `count` flows from one endpoint to the other, in the
+/// second half of `seconds`.
 pub(super) fn flows(count: usize, forth: &str, seconds: u64) -> Vec<f64> {
     let [forth, back]: [LinkSpec; 2] = [forth, "delay 10ms"].map(|spec| spec.parse().unwrap());
     let mut link = Link::new(&forth, &back).unwrap();
@@ -16,7 +17,7 @@ pub(super) fn flows(count: usize, forth: &str, seconds: u64) -> Vec<f64> {
     let mut buffer = vec![0; READ];
     let end = Instant::ZERO + Duration::from_secs(seconds);
     while now < end {
-        // One more flow each tenth of a second.
+        // A further flow starts every 100 ms.
         while opened < count && now >= Instant::from_millis(100 * opened as u64) {
             ends[0].connect(now, at[1], Config::default()).unwrap();
             opened += 1;
@@ -67,7 +68,7 @@ pub(super) fn jain(shares: &[f64]) -> f64 {
 
 #[test]
 fn flows_come_to_share_a_path_evenly() {
-    // A path's first seconds are the flows' own starts: it is the second half that counts.
+    // Only the second half counts: in the first seconds the flows start.
     for (count, link, rate, seconds) in [
         (4, "rate 11mbit delay 5ms limit 50", 11e6, 60),
         (10, "rate 11mbit delay 5ms limit 50", 11e6, 60),

@@ -1,4 +1,4 @@
-//! Packets as they stand on the wire: version 1. All numbers are big-endian.
+//! The wire format, version 2. All numbers are big-endian.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -11,30 +11,30 @@
 //! +---------------------------------------------------------------+
 //! |        CRC-32C of everything before and after this field      |
 //! +---------------------------------------------------------------+
-//! |                     what the type asks for                    |
+//! |                 fields that depend on the type                |
 //! ```
 //!
 //! `docs/rrtp.md` has a diagram of each type.
 
 pub(crate) const VERSION: u8 = 2;
-/// What every packet begins with.
+/// The length of the common header in bytes.
 pub(crate) const HEADER: usize = 16;
-/// Header bytes of a data packet.
+/// The length of the header of a data packet in bytes.
 pub(crate) const DATA_HEADER: usize = HEADER + 12;
-/// No end may ask for smaller packets than this: each costs memory and headers.
+/// The minimum packet size that an end can request: small packets cost memory and headers.
 pub(crate) const LEAST_PACKET: u16 = 64;
-/// A SYN is padded to this, so that no reply to it is larger.
+/// The length to which a SYN is padded, so that no response to it is longer.
 pub(crate) const SYN_LEN: usize = 40;
-/// Bytes of a report without losses and without feedback.
+/// The length of the fields of a report without losses and feedback.
 const REPORT: usize = 20;
 const FEEDBACK: usize = 32;
-/// Bytes of a range of losses.
+/// The length of a range of losses in bytes.
 pub(crate) const RANGE: usize = 6;
-/// Bytes of a report without losses and without feedback, with its header.
+/// The length of a report without losses and feedback, with its header.
 pub(crate) const LEAST_REPORT: usize = HEADER + REPORT;
-/// Bytes of a PING.
+/// The length of a PING in bytes.
 pub(crate) const PING_LEN: usize = HEADER + 8;
-/// The most packets in one range of losses.
+/// The maximum number of packets in a range of losses.
 pub(crate) const RANGE_MAX: u64 = 0x7fff;
 
 const SYN: u8 = 0;
@@ -62,24 +62,24 @@ const CONGESTED: u8 = 2;
 const HAS_TRAIN: u8 = 4;
 const NONCE_SUM: u8 = 8;
 
-/// What a server gave a client to bring back.
+/// A cookie that a server gives to a client, which returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
-    /// When it was made, in nanoseconds of the server's clock.
+    /// The time at which it was made, in nanoseconds of the server's clock.
     pub(crate) made: u64,
     pub(crate) mac: u64,
 }
 
-/// What one end tells the other of itself at the start.
+/// The parameters that each end announces at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Params {
-    /// Its packets are no larger, UDP payload in bytes.
+    /// The maximum packet size that this end sends and accepts, in bytes of UDP payload.
     pub(crate) packet_size: u16,
-    /// So many packets may be sent to it before it says more.
+    /// The number of packets that may be sent to this end before it extends the window.
     pub(crate) window: u32,
 }
 
-/// The place of a packet in a train that leaves at once, to be measured.
+/// The position of a packet in a train, which leaves back to back to be measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Train {
     No,
@@ -90,34 +90,36 @@ pub(crate) enum Train {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Data<'a> {
-    /// Its place in the stream.
+    /// The position in the stream.
     pub(crate) number: u32,
-    /// Rises with every transmission, the first or another.
+    /// The transmission number, which increases with every transmission.
     pub(crate) transmission: u32,
-    /// When it left, in microseconds of the sender's clock.
+    /// The sending time, in microseconds of the sender's clock.
     pub(crate) sent: u32,
-    /// The stream ends with it.
+    /// The last packet of the stream.
     pub(crate) fin: bool,
-    /// The sender had nothing to send before it: the gap to the packet before says nothing.
+    /// The sender paused before this packet, so that the gap before it is not measured.
     pub(crate) pause: bool,
-    /// It turns with each new rate, and averages begin anew.
+    /// Toggles with each new rate, for which averages restart.
     pub(crate) rate_bit: bool,
-    /// Turns with each reduction of the rate for losses: what left before it is no evidence against the rate after it.
+    /// Toggles with each reduction of the rate because of losses: packets sent before say nothing
+    /// about the rate after it.
     pub(crate) recovery_bit: bool,
     pub(crate) train: Train,
-    /// A bit of the packet's number that only its receiver learns, the same in all its transmissions.
+    /// A random bit of the packet number, the same in all its transmissions, which only a receiver
+    /// of the packet knows.
     pub(crate) nonce: bool,
     pub(crate) payload: &'a [u8],
 }
 
 impl Data<'_> {
-    /// Bytes of its packet.
+    /// The length of the packet in bytes.
     pub(crate) const fn len(&self) -> usize {
         DATA_HEADER + self.payload.len()
     }
 }
 
-/// Why a report was sent.
+/// The reason for a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReportKind {
     Ack,
@@ -127,56 +129,57 @@ pub(crate) enum ReportKind {
     Feedback,
 }
 
-/// What a receiver knows.
+/// The state of a receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) kind: ReportKind,
-    /// All packets before it have come.
+    /// All packets before this number have been received.
     pub(crate) next: u32,
-    /// The sum, modulo two, of the nonces of all these packets (as in RFC 3540): proof that they have.
+    /// The sum modulo two of the nonces of all these packets (as in RFC 3540), which proves their
+    /// receipt.
     pub(crate) nonce_sum: bool,
-    /// There is room for the packets before it.
+    /// The end of the window: there is room for the packets before this number.
     pub(crate) limit: u32,
-    /// The newest transmission that has come.
+    /// The newest transmission received.
     pub(crate) newest: u32,
-    /// The sending time of the last packet that came, and for how many microseconds the report has waited since.
+    /// The sending time of the last packet received, and the time in microseconds since then.
     pub(crate) echo: Option<(u32, u32)>,
     pub(crate) lost: Lost<'a>,
     pub(crate) feedback: Option<Feedback>,
 }
 
-/// What a receiver measured over an epoch.
+/// The measurements of an epoch by a receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Feedback {
     /// The first transmission of the epoch.
     pub(crate) since: u32,
-    /// Time from one transmission to the next, in nanoseconds: as they left, and as they came.
+    /// The time between consecutive transmissions in nanoseconds, as sent and as received.
     pub(crate) send_gap: u32,
     pub(crate) receive_gap: u32,
-    /// Nanoseconds between packets of the last train, the larger of both ends'.
+    /// The gap between packets of the last train in nanoseconds, the larger of both ends'.
     pub(crate) train_gap: Option<u32>,
-    /// Packets waited in a queue all through the epoch, a sign of incipient congestion.
+    /// Packets were queued during the whole epoch, a sign of incipient congestion.
     pub(crate) congested: bool,
     pub(crate) counts: Counts,
 }
 
-/// What became of the packets that left after a reduction of the rate, counted from the first of them that came.
+/// The fate of the packets sent since a reduction of the rate, from the first one received on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
-    /// The transmission of that one.
+    /// The transmission number of the first one received.
     pub(crate) first_counted: u32,
-    /// Losses, and what they were judged to be.
+    /// The numbers of losses by cause.
     pub(crate) congestive: u32,
     pub(crate) wireless: u32,
-    /// Those that have come.
+    /// The number of packets received.
     pub(crate) received: u32,
 }
 
-/// Packets that are lost, as ranges.
+/// Ranges of lost packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Lost<'a>(&'a [u8]);
 
-/// A range of lost packets, of one cause.
+/// A range of packets lost for the same cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LostRange {
     pub(crate) first: u32,
@@ -216,7 +219,7 @@ pub(crate) enum Body<'a> {
     },
     Data(Data<'a>),
     Report(Report<'a>),
-    /// Asks for a report: everything before `next` was sent, and `sent` is to be echoed.
+    /// Requests a report: everything before `next` was sent, and `sent` has to be echoed.
     Ping {
         next: u32,
         sent: u32,
@@ -224,30 +227,30 @@ pub(crate) enum Body<'a> {
     Close {
         code: u8,
     },
-    /// The sender of this speaks only the version in the header.
+    /// The sender supports only the version in the header.
     Versions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Packet<'a> {
     pub(crate) connection: u64,
-    /// The round-trip time that the sender knows of, in microseconds; zero if none.
+    /// The sender's round-trip time in microseconds; zero if unknown.
     pub(crate) rtt: u64,
     pub(crate) body: Body<'a>,
 }
 
-/// A packet that is not taken.
+/// The reason for rejecting a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Malformed {
-    /// The CRC is not that of its bytes.
+    /// The CRC is wrong.
     Checksum,
-    /// A sound packet of another version.
+    /// The CRC is correct, but the version is another one.
     Version { version: u8, syn: bool, connection: u64 },
-    /// Too short, of an unknown type, or with values that there cannot be.
+    /// The packet is too short, of unknown type, or has invalid values.
     Format,
 }
 
-/// Where a packet's fields end.
+/// The fields of a packet that have not been read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -284,7 +287,7 @@ impl<'a> Packet<'a> {
         if reader.u32()? != checksum(bytes) {
             return Err(Malformed::Checksum);
         }
-        // What stands up to here, and what SYN and VERSION mean, is the same in all versions.
+        // The header up to here, and the types SYN and VERSION, are the same in all versions.
         if version != VERSION && kind != VERSIONS {
             let syn = kind == SYN && bytes.len() >= SYN_LEN;
             return Err(Malformed::Version { version, syn, connection });
@@ -337,7 +340,7 @@ impl<'a> Packet<'a> {
         Ok(Self { connection, rtt, body })
     }
 
-    /// Appends the packet to `out`; how many bytes it has.
+    /// Appends the packet to `out`; returns its length in bytes.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> usize {
         let from = out.len();
         let (kind, flags) = self.kind_and_flags();
@@ -495,7 +498,7 @@ impl Cookie {
     }
 }
 
-/// Whether a packet is of a train, from which the receiver measures the path.
+/// Whether a datagram belongs to a train, from which the receiver measures the path.
 pub fn is_probe(datagram: &[u8]) -> bool {
     matches!(datagram, [kind, flags, ..] if kind & 15 == DATA && flags >> TRAIN_SHIFT & 3 != 0)
 }
@@ -507,7 +510,7 @@ impl Params {
     }
 }
 
-/// Ranges of losses, being written.
+/// A writer of ranges of lost packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LostWriter(Vec<u8>);
 
@@ -528,22 +531,23 @@ impl LostWriter {
     }
 }
 
-/// Bytes of the largest report that has no losses.
+/// The length in bytes of the longest report without losses.
 const LARGEST_REPORT: usize = LEAST_REPORT + FEEDBACK;
 
-/// How many lost packets a report names at most where packets have `size` bytes: as many as have room for a range each.
+/// Returns the maximum number of lost packets in a report if packets have `size` bytes: the number
+/// of ranges that fit.
 pub(crate) const fn most_lost(size: usize) -> usize {
     let size = if size < LARGEST_REPORT { LARGEST_REPORT } else { size };
     (size - LEAST_REPORT) / RANGE
 }
 
-/// The number nearest to `near` whose low 32 bits are `wire`.
+/// Returns the number nearest to `near` whose low 32 bits are `wire`.
 pub(crate) const fn expand(near: u64, wire: u32) -> u64 {
     let distance = wire.wrapping_sub(near as u32) as i32;
     near.saturating_add_signed(distance as i64)
 }
 
-/// Five bits of exponent, eleven of mantissa: to a thousandth, up to 2^42 microseconds.
+/// Encodes with five bits of exponent and eleven of mantissa: a precision of 1/1000, up to 2^42 us.
 fn encode_rtt(micros: u64) -> u16 {
     let exponent = (64 - micros.leading_zeros()).saturating_sub(11).min(31);
     let mantissa = (micros >> exponent).min(0x7ff);

@@ -1,4 +1,4 @@
-//! Packets by themselves.
+//! Encoding and decoding of packets.
 
 use proptest::prelude::*;
 

@@ -9,19 +9,20 @@ use airtcp_stack::tcp::{Readiness, TcpConfig, TcpError};
 use super::end_host::Desk;
 use super::{Meter, pattern};
 
-/// So much is read at once.
+/// The size of the read buffer.
 const READ: usize = 2048;
-/// Connections that may wait.
+/// The backlog of the listener.
 const BACKLOG: usize = 4096;
 
-/// Takes connections, reads everything, answers each request, and closes when the other end has.
+/// A server that reads everything, responds to each request, and closes a connection after the
+/// other end has.
 #[derive(Debug)]
 pub(crate) struct Answerer {
     address: SocketAddr,
     config: TcpConfig,
-    /// The size of a request and of its answer; `None` without answers.
+    /// The sizes of a request and of its response; `None` without responses.
     answers: Option<(u64, u64)>,
-    /// All that will come, on all connections; `None` if there is no end.
+    /// The total of expected bytes on all connections; `None` without a limit.
     expected: Option<u64>,
     listener: Option<SocketId>,
     connections: BTreeMap<SocketId, Stream>,
@@ -33,9 +34,9 @@ pub(crate) struct Answerer {
 struct Stream {
     read: u64,
     written: u64,
-    /// What is to be written, as an offset of its stream.
+    /// The stream offset up to which data is to be written.
     owed: u64,
-    /// The other end has closed.
+    /// Whether the other end has closed.
     over: bool,
 }
 
@@ -51,7 +52,7 @@ impl Answerer {
         Self { address, config, answers, expected, listener: None, connections, meter }
     }
 
-    /// Begins to take connections.
+    /// Starts to listen.
     pub(super) fn listen(&mut self, desk: &mut Desk<'_>) {
         match desk.host.tcp_listen_with(self.address, BACKLOG, self.config.clone()) {
             Ok(listener) => {
@@ -77,7 +78,7 @@ impl Answerer {
         }
     }
 
-    /// Reads what there is; whether the connection is still good.
+    /// Reads the available data; returns whether the connection is still usable.
     fn read(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
         let Some(stream) = self.connections.get_mut(&socket) else { return false };
         let mut buffer = [0; READ];
@@ -110,7 +111,7 @@ impl Answerer {
         true
     }
 
-    /// Writes what is owed; whether nothing more will be.
+    /// Writes the pending responses; returns whether the connection can be closed.
     fn write(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
         let Some(stream) = self.connections.get_mut(&socket) else { return true };
         while stream.written < stream.owed {

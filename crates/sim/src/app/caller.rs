@@ -11,25 +11,25 @@ use airtcp_types::rng::Stream;
 use super::end_host::Desk;
 use super::{Meter, pattern};
 
-/// So much is read at once.
+/// The size of the read buffer.
 const READ: usize = 2048;
 
-/// What a caller does: it sends a request, reads the response, thinks, and begins again.
+/// The behaviour of a caller: it sends a request, reads the response, pauses, and repeats this.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// The size of a request; `None` for one without end.
+    /// The size of a request; `None` for an unlimited one.
     pub(crate) request: Option<u64>,
     /// The size of the response; zero for none.
     pub(crate) response: u64,
-    /// The mean pause, exponentially distributed.
+    /// The mean of the exponentially distributed pause.
     pub(crate) think: Duration,
-    /// How many requests; `None` for as many as there is time for.
+    /// The number of requests; `None` for requests until the end of the run.
     pub(crate) count: Option<u64>,
-    /// When it writes no more, and begins no request.
+    /// The time after which it writes no more data and starts no more requests.
     pub(crate) stop: Option<Instant>,
 }
 
-/// Opens a connection and follows its script.
+/// An application that opens a connection and follows its script.
 #[derive(Debug)]
 pub(crate) struct Caller {
     remote: SocketAddr,
@@ -37,12 +37,12 @@ pub(crate) struct Caller {
     script: Script,
     random: Stream,
     socket: Option<SocketId>,
-    /// When it wants to act of its own accord.
+    /// The time of its next action.
     wake_at: Option<Instant>,
-    /// When the present request began.
+    /// The start of the current request.
     began: Instant,
     requests: u64,
-    /// What is to be written, as an offset of its stream.
+    /// The stream offset up to which data is to be written.
     owed: u64,
     written: u64,
     read: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// It opens its connection at `start`.
+    /// Creates a caller that opens its connection at `start`.
     pub(crate) const fn new(
         start: Instant,
         remote: SocketAddr,
@@ -118,7 +118,7 @@ impl Caller {
         self.write(desk, socket);
     }
 
-    /// The present request is the last; one without end ends here.
+    /// Makes the current request the last one; an unlimited one ends here.
     fn stop(&mut self, desk: &mut Desk<'_>) {
         self.script.stop = None;
         self.script.count = Some(self.requests);
@@ -141,12 +141,12 @@ impl Caller {
             self.written += len as u64;
         }
         if self.is_last() {
-            // What it cannot shut down is over already.
+            // A connection that cannot be shut down is closed already.
             let _ = desk.host.tcp_shutdown(desk.now, socket);
         }
     }
 
-    /// Reads what there is; whether that was the last.
+    /// Reads the available data; returns whether the stream has ended.
     fn read(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
         let mut buffer = [0; READ];
         loop {
@@ -182,9 +182,9 @@ impl Caller {
     }
 }
 
-/// An exponentially distributed time of this mean.
+/// Draws an exponentially distributed time with this mean.
 fn exponential(random: &mut Stream, mean: Duration) -> Duration {
-    // One minus it is in (0, 1], which has a logarithm; at most 37 means come of it.
+    // The argument is in (0, 1], so its logarithm exists; the result is at most 37 means.
     mean.mul_f64(-libm::log(1.0 - random.next_f64()))
 }
 

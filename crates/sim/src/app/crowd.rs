@@ -13,19 +13,19 @@ use super::end_host::Desk;
 use super::{Meter, pattern};
 use crate::agenda::Agenda;
 
-/// The shape of Pareto pauses: of a finite mean, and without a variance, as of web users.
+/// The shape of Pareto pauses, with a finite mean and an infinite variance, as for web users.
 const SHAPE: f64 = 1.5;
 
-/// What each user does.
+/// The behaviour of each user.
 #[derive(Clone, Debug)]
 pub(crate) struct Habits {
-    /// The smallest and the largest transfer.
+    /// The smallest and the largest transfer in bytes.
     pub(crate) size: (u64, u64),
     /// The mean pause.
     pub(crate) gap: Duration,
     /// Whether pauses are Pareto-distributed.
     pub(crate) pareto: bool,
-    /// From when on no transfer begins.
+    /// The time after which no transfer starts.
     pub(crate) stop: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Crowd {
     config: TcpConfig,
     habits: Habits,
     random: Stream,
-    /// When each user next begins.
+    /// When each user starts the next transfer.
     agenda: Agenda,
     transfers: BTreeMap<SocketId, Transfer>,
     pub(crate) meter: Meter,
@@ -51,7 +51,7 @@ struct Transfer {
 }
 
 impl Crowd {
-    /// Its users begin within a mean pause of `start`.
+    /// Creates the users; each starts at a random time within a mean pause after `start`.
     pub(crate) fn new(
         start: Instant,
         users: u32,
@@ -88,7 +88,7 @@ impl Crowd {
                 let transfer = Transfer { user, began: desk.now, size, written: 0 };
                 self.transfers.insert(socket, transfer);
             }
-            // A user who finds no port or no memory comes again later.
+            // The user tries again later.
             Err(HostError::NoPorts | HostError::NoMemory) => {
                 self.meter.broken += 1;
                 self.pause(desk.now, user);
@@ -106,13 +106,13 @@ impl Crowd {
                 transfer.written += len as u64;
             }
             if transfer.written == transfer.size {
-                // What it cannot shut down is over already.
+                // A connection that cannot be shut down is closed already.
                 let _ = desk.host.tcp_shutdown(desk.now, socket);
             }
         }
         if ready.readable {
             match desk.host.tcp_recv(desk.now, socket, &mut [0; 64]) {
-                // The other end has closed: it has everything.
+                // The other end closes after it has received everything.
                 Ok(0) => self.meter.on_exchange(transfer.began, desk.now),
                 Ok(_) | Err(HostError::Tcp(TcpError::WouldBlock)) => return,
                 Err(_) => self.meter.broken += 1,
@@ -125,7 +125,7 @@ impl Crowd {
     }
 
     fn pause(&mut self, now: Instant, user: u32) {
-        // Two users of no patience must not stop the time.
+        // Without a minimum pause, users without pauses could prevent time from advancing.
         let gap = self.gap().max(Duration::from_micros(1));
         self.agenda.set(user, Some(now + gap));
     }
@@ -134,7 +134,7 @@ impl Crowd {
         if !self.habits.pareto {
             return self.habits.gap;
         }
-        // The mean of a Pareto distribution from x on is x * SHAPE / (SHAPE - 1).
+        // The mean of a Pareto distribution with minimum x is x * SHAPE / (SHAPE - 1).
         let draw = libm::pow(1.0 - self.random.next_f64(), -1.0 / SHAPE);
         let gap = self.habits.gap.as_secs_f64() * draw * (SHAPE - 1.0) / SHAPE;
         Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX)

@@ -12,7 +12,7 @@ use super::{Answerer, Caller, Crowd, Meter, RrtpEnd, UdpEnd};
 use crate::Change;
 use crate::agenda::Agenda;
 
-/// One of a host's applications.
+/// An application of a host.
 #[derive(Debug)]
 pub(crate) enum Application {
     Answerer(Answerer),
@@ -22,37 +22,37 @@ pub(crate) enum Application {
     Udp(Box<UdpEnd>),
 }
 
-/// What an application is called with.
+/// The context of a call to an application.
 pub(super) struct Desk<'a> {
     pub(super) now: Instant,
     pub(super) host: &'a mut Host,
     /// The application's number.
     me: u32,
-    /// Whose each socket is.
+    /// The application that owns each socket.
     holders: &'a mut BTreeMap<SocketId, u32>,
     waiting: &'a mut Vec<u32>,
 }
 
 impl Desk<'_> {
-    /// The application is called again once all that waits to leave has left.
+    /// Schedules a call of the application's `on_room` after the queued packets have left.
     pub(super) fn wait(&mut self) {
         self.waiting.push(self.me);
     }
 
-    /// From now on the application hears of `socket`.
+    /// Registers the application for the readiness of `socket`.
     pub(super) fn hold(&mut self, socket: SocketId) {
         self.holders.insert(socket, self.me);
     }
 
-    /// Whether more can be read at once, be it the end.
+    /// Whether the socket is readable now, which includes the end of the stream.
     pub(super) fn is_readable(&self, socket: SocketId) -> bool {
         self.host.readiness(socket).is_ok_and(|ready| ready.readable)
     }
 
-    /// Lets go of a connection.
+    /// Closes a socket and ends its registration.
     pub(super) fn close(&mut self, socket: SocketId) {
         self.holders.remove(&socket);
-        // It can only be stale, and then it is closed already.
+        // The only possible error is an unknown socket, which is closed already.
         let _ = self.host.tcp_close(self.now, socket);
     }
 }
@@ -63,18 +63,18 @@ pub(crate) struct EndHost {
     host: Host,
     applications: Vec<Application>,
     holders: BTreeMap<SocketId, u32>,
-    /// When applications want to act of their own accord.
+    /// Deadlines of applications.
     agenda: Agenda,
-    /// What the connections of applications change to, the latest first.
+    /// Pending changes of the strategies of applications' connections, the latest first.
     changes: Vec<(Instant, usize, Combination)>,
-    /// Applications that found no room for a datagram.
+    /// Applications that wait for room for a datagram.
     waiting: Vec<u32>,
-    /// How late it wakes.
+    /// The wake-up latency.
     wake_up_delay: Duration,
-    /// Packets that came while it was asleep, and when it wakes for the first of them.
+    /// Packets that arrived while the host was asleep, and the wake-up time of the first of them.
     inbox: Vec<(PortId, Packet)>,
     wake_at: Option<Instant>,
-    /// When it was awake last.
+    /// When the host was last awake.
     awake_at: Instant,
 }
 
@@ -95,13 +95,14 @@ impl EndHost {
         }
     }
 
-    /// Sets how late it wakes; the longest delay that was set counts.
+    /// Sets the wake-up latency; the longest one applies.
     pub(crate) fn delay_wake_ups(&mut self, delay: Duration) {
         self.wake_up_delay = self.wake_up_delay.max(delay);
     }
 
-    /// Puts an application on the host, and gives its number. It begins at the deadline it has, and who
-    /// answers listens at once: the first packets of a link without delay arrive before anybody's turn.
+    /// Adds an application to the host, and returns its index. The application starts at its first
+    /// deadline. A passive end listens at once, because on a link without delay the first packets
+    /// arrive before the host is called.
     pub(crate) fn add(&mut self, application: Application) -> usize {
         let me = self.applications.len();
         self.applications.push(application);
@@ -114,7 +115,7 @@ impl EndHost {
         me
     }
 
-    /// Has an application's connections change their strategies.
+    /// Schedules a change of the strategies of an application's connections.
     pub(crate) fn change(&mut self, application: usize, change: &Change) {
         let at = Instant::ZERO + change.at;
         let place = self.changes.partition_point(|(other, ..)| *other > at);
@@ -126,7 +127,7 @@ impl EndHost {
             let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == me);
             for socket in mine.map(|(socket, _)| *socket).collect::<Vec<_>>() {
                 let option = SocketOption::Combination(combination.clone());
-                // A listener has no sender, and a connection that has ended needs none.
+                // A listener has no sender, and a closed connection is not changed.
                 if let Err(error @ HostError::NotNegotiated(_)) =
                     self.host.tcp_set(now, socket, option)
                 {
@@ -140,7 +141,7 @@ impl EndHost {
         self.applications.get(application).map(Application::meter)
     }
 
-    /// An end of an RRTP connection.
+    /// Returns the RRTP end with this index.
     pub(crate) fn rrtp(&self, application: usize) -> Option<&RrtpEnd> {
         match self.applications.get(application)? {
             Application::Rrtp(end) => Some(end),
@@ -148,7 +149,7 @@ impl EndHost {
         }
     }
 
-    /// An end of a flow of UDP.
+    /// Returns the UDP end with this index.
     pub(crate) fn udp(&self, application: usize) -> Option<&UdpEnd> {
         match self.applications.get(application)? {
             Application::Udp(end) => Some(end),
@@ -156,7 +157,8 @@ impl EndHost {
         }
     }
 
-    /// Bytes that have arrived for an application, and that it cannot read yet because of a hole before them.
+    /// The number of bytes that have arrived for an application behind a hole, so that it cannot
+    /// read them yet.
     pub(crate) fn unread(&self, application: usize) -> u64 {
         if let Some(end) = self.rrtp(application) {
             return end.info().map_or(0, |info| info.unread.0);
@@ -170,7 +172,7 @@ impl EndHost {
         mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok())
     }
 
-    /// Tells applications of their sockets; whether there was something to tell.
+    /// Notifies applications of ready sockets; returns whether there were any.
     fn serve(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((socket, readiness)) = self.host.poll_ready() {
@@ -259,7 +261,8 @@ impl Node for EndHost {
             return;
         }
         self.host.handle_packet(now, port, packet);
-        // Applications hear of it before anything leaves: an ACK tells of the room that reading makes.
+        // Applications are notified before anything is sent, so that an ACK advertises the window
+        // after their reads.
         self.host.settle(now);
         self.serve(now);
     }
@@ -280,7 +283,7 @@ impl Node for EndHost {
         self.serve(now);
     }
 
-    /// That connections have sent something, or ended with it, may be news to applications.
+    /// Transmission can make sockets ready or close them, so applications are notified in between.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         if !self.wake_up_delay.is_zero() && now > self.awake_at {
             return None;

@@ -6,26 +6,26 @@ use airtcp_types::Instant;
 use super::pattern;
 use crate::summary::Running;
 
-/// What an application counts.
+/// The counters of an application.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    /// From when on bytes count for the goodput.
+    /// The start of the interval in which bytes count for the goodput.
     counts_from: Instant,
     /// Bytes read.
     pub(crate) bytes: u64,
-    /// Of these, those that count for the goodput.
+    /// The number of these that count for the goodput.
     pub(crate) counted: u64,
-    /// How long exchanges took, in seconds.
+    /// The duration of exchanges in seconds.
     pub(crate) exchanges: Running,
-    /// When each began, and how long it took, if that is to be kept.
+    /// The start and the duration of each exchange, if samples are kept.
     pub(crate) samples: Option<Vec<(f64, f64)>>,
-    /// When everything was done.
+    /// When the application finished.
     pub(crate) finished: Option<Instant>,
     /// Connections that ended abnormally.
     pub(crate) broken: u64,
-    /// Where a byte was wrong.
+    /// The stream offset of the first wrong byte.
     pub(crate) wrong: Option<u64>,
-    /// What the host refused.
+    /// The error of a failed socket call.
     pub(crate) refused: Option<HostError>,
 }
 
@@ -44,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// Takes what was read from `offset` of its stream on.
+    /// Counts and verifies data that was read from `offset` of its stream on.
     pub(super) fn on_read(&mut self, now: Instant, offset: u64, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         if now >= self.counts_from {

@@ -1,13 +1,13 @@
-//! The data that applications send: a pattern that reveals the position in the stream.
+//! The data that applications send: a pattern that depends on the position in the stream.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use airtcp_types::{ByteCount, SharedBytes};
 
-/// A prime, so that no number of equal segments is a whole number of periods.
+/// A prime, so that equal segments do not repeat the same content.
 const PERIOD: usize = 8_191;
-/// The longest piece.
+/// The maximum length of a piece.
 pub(crate) const PIECE: usize = 16 * 1024;
 
 static BYTES: LazyLock<Arc<Vec<u8>>> = LazyLock::new(|| {
@@ -15,12 +15,12 @@ static BYTES: LazyLock<Arc<Vec<u8>>> = LazyLock::new(|| {
     Arc::new((0..PERIOD + PIECE).map(byte).collect())
 });
 
-/// Up to [`PIECE`] bytes of the stream, from `offset` on.
+/// Returns up to [`PIECE`] bytes of the stream, from `offset` on.
 pub(crate) fn piece(offset: u64, len: u64) -> &'static [u8] {
     &BYTES[place(offset, len)]
 }
 
-/// As [`piece`], for a send buffer that holds it without a copy: full buffers of many flows share this memory.
+/// Returns a piece like [`piece`], for a send buffer that shares this memory without a copy.
 pub(crate) fn shared(offset: u64, len: u64) -> SharedBytes {
     SharedBytes::new(&BYTES, place(offset, len))
 }
@@ -30,7 +30,7 @@ fn place(offset: u64, len: u64) -> Range<usize> {
     from..from + ByteCount(len).as_usize().min(PIECE)
 }
 
-/// Where `bytes`, which were read from `offset` on, first differ from the stream.
+/// Returns the first position at which `bytes`, read from `offset` on, differ from the stream.
 pub(crate) fn mismatch(offset: u64, bytes: &[u8]) -> Option<u64> {
     let mut offset = offset;
     for part in bytes.chunks(PIECE) {

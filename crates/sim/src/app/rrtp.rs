@@ -1,4 +1,4 @@
-//! Either end of an RRTP connection, over a UDP socket of the host.
+//! One end of an RRTP connection, over a UDP socket of the host.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,16 +11,17 @@ use super::end_host::Desk;
 use super::{Meter, pattern};
 use crate::summary::Running;
 
-/// So much is read at once: what a datagram has at most.
+/// The size of the read buffer: the maximum of a datagram.
 const READ: usize = u16::MAX as usize;
-/// What connections hold is bounded by their own buffers.
+/// The memory limit. It has no effect, because each connection's buffers are bounded.
 const UNLIMITED: ByteCount = ByteCount::from_mib(1 << 20);
 
-/// Where docs/rrtp.md, packets of version 1, has their type and the number of a data packet's transmission.
+/// Offsets in packets of version 1 (docs/rrtp.md): the type is in the first byte, the number of a
+/// data packet's transmission at `TRANSMISSION`.
 const DATA: u8 = 4;
 const TRANSMISSION: usize = 20;
 
-/// The transmission that a datagram with data is.
+/// The transmission number of a datagram, if it is a data packet.
 fn transmission(datagram: &[u8]) -> Option<SeqRange> {
     datagram.first().filter(|first| *first & 0xf == DATA)?;
     let number = u32::from_be_bytes(*datagram.get(TRANSMISSION..)?.first_chunk()?);
@@ -28,12 +29,14 @@ fn transmission(datagram: &[u8]) -> Option<SeqRange> {
     Some(SeqRange::new(first, first + 1))
 }
 
-/// What an end does.
+/// The role of an end.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// It opens the connection at `start`, and sends `size` bytes, or as many as there is time for until `stop`.
+    /// Opens the connection at `start`, and sends `size` bytes, or without a size as many as
+    /// possible until `stop`.
     Sends { start: Instant, stop: Option<Instant>, remote: SocketAddr, size: Option<u64> },
-    /// It takes one connection at `port`, and reads everything: so many bytes, if there is an end.
+    /// Accepts one connection at `port`, and reads everything: `expected` bytes, if the sender has
+    /// a size.
     Takes { port: u16, expected: Option<u64> },
 }
 
@@ -47,25 +50,25 @@ pub(crate) struct RrtpEnd {
     stream: Option<ConnectionId>,
     written: u64,
     read: u64,
-    /// The smoothed round-trip time as it was last.
+    /// The last smoothed round-trip time.
     round_trip_time: Option<Duration>,
-    /// All its values.
+    /// Statistics of all values of the smoothed round-trip time.
     pub(crate) rtt: Running,
-    /// The transmissions that came: a second copy of one is the network's.
+    /// The transmissions that arrived. The network made further copies of the same transmission.
     came: RangeSet,
-    /// Whether it waits for room to send.
+    /// Whether the end waits for room to send.
     waits: bool,
-    /// Data packets that were sent again, and came although they had come before.
+    /// Retransmitted data packets whose data had already arrived.
     pub(crate) spurious: u64,
-    /// What is read into.
+    /// The read buffer.
     buffer: Vec<u8>,
-    /// The datagram that leaves.
+    /// The datagram that is being sent.
     datagram: Vec<u8>,
     pub(crate) meter: Meter,
 }
 
 impl RrtpEnd {
-    /// `key` is what its connection ids and cookies come from.
+    /// Creates an end. Its connection IDs and cookies are derived from `key`.
     pub(crate) fn new(role: Role, config: Config, key: [u8; 16], meter: Meter) -> Self {
         let limits = Limits { memory: UNLIMITED, ..Limits::default() };
         let mut endpoint = Endpoint::new(limits, key);
@@ -91,7 +94,7 @@ impl RrtpEnd {
         }
     }
 
-    /// Takes its socket.
+    /// Binds the socket.
     pub(super) fn bind(&mut self, desk: &mut Desk<'_>) {
         let port = match self.role {
             Role::Sends { .. } => 0,
@@ -126,14 +129,14 @@ impl RrtpEnd {
         {
             (*stop, *size) = (None, Some(self.written));
             if let Some(id) = self.stream {
-                // Why it has ended is told by an event of its own.
+                // The error is reported by an event.
                 let _ = self.write(desk.now, id);
             }
         }
         self.work(desk);
     }
 
-    /// Datagrams have come.
+    /// Processes received datagrams.
     pub(super) fn on_ready(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         while let Ok(Some((len, from))) = desk.host.udp_recv_from(socket, &mut self.buffer) {
@@ -147,7 +150,7 @@ impl RrtpEnd {
         self.work(desk);
     }
 
-    /// The first `len` bytes of the buffer are one.
+    /// Processes a datagram, the first `len` bytes of the buffer.
     fn on_datagram(&mut self, now: Instant, from: SocketAddr, len: usize) {
         let before = *self.endpoint.counters();
         self.endpoint.handle_datagram(now, from, &self.buffer[..len]);
@@ -161,23 +164,23 @@ impl RrtpEnd {
         self.came.insert(transmission);
     }
 
-    /// What the connection was like at the end; it is never let go of.
+    /// The state of the connection; it is kept to the end of the run.
     pub(crate) fn info(&self) -> Option<Info> {
         self.endpoint.info(self.stream?)
     }
 
-    /// There is room again.
+    /// Resumes sending, as there is room again.
     pub(super) fn on_room(&mut self, desk: &mut Desk<'_>) {
-        // Others may have taken it: then it waits anew.
+        // If other applications have used the room, the end waits again.
         self.waits = false;
         self.work(desk);
     }
 
-    /// Acts on what there is to act on, and lets everything leave that leaves now.
+    /// Processes all events, and sends all datagrams that are due.
     fn work(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         loop {
-            // It goes on at the same moment, when the host has let its packets leave.
+            // Resumed in the same instant, after the host has sent its packets.
             let waits = !desk.host.udp_has_room();
             let waited = std::mem::replace(&mut self.waits, waits);
             if waits {
@@ -203,7 +206,7 @@ impl RrtpEnd {
         match event {
             Event::Incoming => self.stream = self.endpoint.accept(),
             Event::Connected(id) | Event::Writable(id) => {
-                // Why it has ended is told by an event of its own.
+                // The error is reported by an event.
                 let _ = self.write(now, id);
             }
             Event::Readable(id) => {
@@ -230,7 +233,7 @@ impl RrtpEnd {
     fn read(&mut self, now: Instant, id: ConnectionId) -> Result<(), CallError> {
         while let Some(len) = self.endpoint.recv(now, id, &mut self.buffer)? {
             if len == 0 {
-                // Who takes has nothing to send.
+                // A receiving end has nothing to send.
                 return match self.role {
                     Role::Takes { .. } => self.endpoint.finish(now, id),
                     Role::Sends { .. } => Ok(()),
@@ -256,7 +259,7 @@ mod tests {
         let role = Role::Takes { port: 80, expected: None };
         let mut end =
             RrtpEnd::new(role, Config::default(), [1; 16], Meter::new(Instant::ZERO, false));
-        // As long as a data packet is, and its type; the sum is wrong.
+        // The length and type of a data packet, with a wrong checksum.
         end.buffer[0] = 1 << 4 | DATA;
         end.on_datagram(Instant::ZERO, (Ipv4Addr::LOCALHOST, 1).into(), 100);
         assert_eq!(end.endpoint.counters().bad_checksum, 1);

@@ -1,4 +1,4 @@
-//! Either end of a flow of UDP datagrams at a constant rate.
+//! One end of a flow of UDP datagrams at a constant rate.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,31 +9,32 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, Rate, SeqRange};
 use super::end_host::Desk;
 use super::{Meter, Role, pattern};
 
-/// Every datagram begins with its number.
+/// The length of the number at the start of every datagram.
 const NUMBER: usize = 4;
 
 /// One end.
 #[derive(Debug)]
 pub(crate) struct UdpEnd {
     role: Role,
-    /// The rate of IP packets, and the length of one.
+    /// The rate of IP packets, and the length of a packet.
     rate: Rate,
     packet: u16,
-    /// Bytes of a datagram.
+    /// The length of a datagram in bytes.
     len: usize,
     socket: Option<SocketId>,
-    /// Datagrams that it sent.
+    /// The number of datagrams sent.
     pub(crate) sent: u64,
-    /// The numbers of those that came: the network may copy one.
+    /// The numbers of received datagrams, to ignore copies that the network made.
     came: RangeSet,
-    /// One more than the highest of them.
+    /// One more than the highest number received.
     highest: ExtSeq,
     buffer: Vec<u8>,
     pub(crate) meter: Meter,
 }
 
 impl UdpEnd {
-    /// Packets of `packet` bytes with `headers` bytes of IP and UDP.
+    /// Creates an end with packets of `packet` bytes, of which `headers` bytes are IP and UDP
+    /// headers.
     pub(crate) fn new(role: Role, rate: Rate, packet: u16, headers: u16, meter: Meter) -> Self {
         let len = usize::from(packet - headers);
         let (came, highest) = (RangeSet::default(), ExtSeq(0));
@@ -41,7 +42,7 @@ impl UdpEnd {
         Self { role, rate, packet, len, socket: None, sent: 0, came, highest, buffer, meter }
     }
 
-    /// Takes its socket.
+    /// Binds the socket.
     pub(super) fn bind(&mut self, desk: &mut Desk<'_>) {
         let port = match self.role {
             Role::Sends { .. } => 0,
@@ -56,7 +57,8 @@ impl UdpEnd {
         }
     }
 
-    /// When the next datagram leaves. Times are multiples of a packet's, from the start: roundings do not add up.
+    /// When the next datagram is due. Times are calculated from the start, so that rounding errors
+    /// do not accumulate.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let Role::Sends { start, stop, size, .. } = self.role else { return None };
         let is_all = size.is_some_and(|size| self.sent * self.payload() >= size);
@@ -83,7 +85,7 @@ impl UdpEnd {
         }
     }
 
-    /// Datagrams have come.
+    /// Processes received datagrams.
     pub(super) fn on_ready(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         let payload = self.payload();
@@ -105,7 +107,7 @@ impl UdpEnd {
         }
     }
 
-    /// Datagrams that did not come, and that a later one overtook.
+    /// The number of datagrams that did not arrive although a later one did.
     pub(crate) fn missed(&self) -> u64 {
         self.highest.0 - self.came.bytes().0
     }

@@ -1,4 +1,4 @@
-//! Building a network: routers, links, base stations and hosts, and what connects them.
+//! Construction of a network: routers, links, base stations, hosts and their connections.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::{NodeKind, Radios, Scenario, SimError, Wire};
 use super::ends::Bench;
 use super::{Element, LINKS, Network, RADIOS};
 
-/// Hosts on the left have the addresses from here on, and those on the right from there.
+/// The base addresses of the hosts on the left and on the right.
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 
@@ -29,7 +29,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// With a station the hosts on the right are mobiles behind it.
+    /// Builds a dumbbell. With a station, the hosts on the right are mobiles behind it.
     pub(super) fn dumbbell(
         mut self,
         access: &Wire,
@@ -82,10 +82,11 @@ impl Builder<'_> {
         Ok(self.network)
     }
 
-    /// Wires in a row, with a host at each end, and one at a router where flows enter or leave between two wires.
+    /// Builds a chain: wires in a row with a host at each end, and a host with a router wherever
+    /// flows start or end between two wires.
     pub(super) fn chain(mut self, wires: &[Wire]) -> Result<Network, SimError> {
         let copies: Vec<_> = self.copies().collect();
-        // Places are counted by the wires before them.
+        // A position in the chain is the number of wires before it.
         let ends: Vec<[usize; 2]> =
             self.scenario.flows.iter().map(|flow| flow.ends(wires.len())).collect();
         let inner: BTreeSet<usize> = ends
@@ -143,7 +144,7 @@ impl Builder<'_> {
         Ok(self.network)
     }
 
-    /// Every flow's copies, in the scenario's order.
+    /// Returns every flow's copies, in the scenario's order.
     fn copies(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
         let flows = self.scenario.flows.iter().enumerate();
         flows.flat_map(|(spec, flow)| (0..flow.count).map(move |copy| (spec, copy)))
@@ -166,7 +167,7 @@ impl Builder<'_> {
         self.add(name, NodeKind::Host, element, Some(first_flow))
     }
 
-    /// Connects a host and a router; by a link, unless it would do nothing.
+    /// Connects a host and a router, by a link if it has any effect.
     fn wire(
         &mut self,
         name: String,
@@ -223,7 +224,8 @@ impl Builder<'_> {
     }
 }
 
-/// The port of a router in a chain for hosts at a place: 0 to the left, 1 its own host, 2 to the right.
+/// The port of a router in a chain towards hosts at a position: 0 to the left, 1 its own host, 2 to
+/// the right.
 fn toward(place: usize, router: usize) -> PortId {
     match place.cmp(&router) {
         Ordering::Less => PortId(0),

@@ -19,12 +19,13 @@ use super::{FLOWS, HOSTS, KEYS, Placed};
 
 /// The bytes of an IPv4 and a UDP header.
 pub(crate) const UDP_HEADERS: u16 = 28;
-/// What a flow that stops has written and not sent, at most: more than a quantum of the pacer.
+/// The maximum of data that a flow with a stop time has written and not sent: more than a quantum
+/// of the pacer.
 const NOT_SENT: ByteCount = ByteCount(128 * 1024);
-/// A flow of RRTP is to be held back by its path, and not by what its user allows.
+/// So high that the path limits an RRTP flow, not the configured cap.
 const RRTP_CAP: Rate = Rate::from_bits_per_sec(10_000_000_000);
 
-/// A host that is not in the world yet.
+/// A host that has not been added to the world.
 pub(super) struct Bench {
     pub(super) host: EndHost,
     address: Ipv4Addr,
@@ -39,7 +40,7 @@ impl Builder<'_> {
         let host = Host::new(HostConfig {
             secret: key(&mut random),
             mtu: ByteCount(u16::MAX.into()),
-            // What connections hold is bounded by their own buffers.
+            // No limit is needed: each connection's buffers are bounded.
             quota: Quota::UNLIMITED,
             peer_quota: Quota::UNLIMITED,
             events: true,
@@ -48,7 +49,8 @@ impl Builder<'_> {
         Bench { host: EndHost::new(host), address }
     }
 
-    /// Puts both ends of a flow on the left and the right, and gives their numbers there, the caller's first.
+    /// Installs both ends of a flow on the hosts on the left and the right; returns the indices of
+    /// the applications, the caller's first.
     pub(super) fn install(
         &self,
         sides: [&mut Bench; 2],
@@ -193,7 +195,7 @@ fn rrtp_config(flow: &FlowSpec, rrtp: &Rrtp) -> Config {
         handshake_timeout: patience(default.handshake_timeout),
         idle_timeout: patience(default.idle_timeout),
         progress_timeout: patience(default.progress_timeout),
-        // Who has nothing to send is to be heard of in time.
+        // An idle connection must send keepalives before the idle time-out.
         keepalive: default.keepalive.min(patience(default.idle_timeout) / 3),
     }
 }
@@ -208,18 +210,18 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
             events: true,
         },
         mtu: flow.mtu,
-        // As with SO_RCVBUF, a size that is asked for is there from the start, and stays.
+        // As with SO_RCVBUF, an explicit size applies from the start and does not change.
         initial_window: flow.receive_buffer.unwrap_or(default.initial_window),
         receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
         user_timeout: flow.user_timeout.or(default.user_timeout),
-        // No link here drops by size: what times out again and again is no black hole.
+        // Links do not drop packets by size, so repeated time-outs do not mean an MTU black hole.
         black_holes: false,
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,
         path_memory: flow.path_memory,
-        // What a flow has written when it stops is still sent: it is to be little.
+        // Data written before a flow stops is still sent, so it must be limited.
         not_sent_low_water: flow.stop.map(|_| NOT_SENT).or(default.not_sent_low_water),
         ..default
     }

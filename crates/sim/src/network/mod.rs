@@ -15,7 +15,7 @@ use build::Builder;
 pub(crate) use element::Element;
 pub(crate) use ends::UDP_HEADERS;
 
-/// What streams are drawn for; the low half of a stream's number says for which of them.
+/// Kinds of random streams; the low 32 bits of a stream's number are an index.
 const LINKS: u64 = 1 << 32;
 const FLOWS: u64 = 2 << 32;
 const HOSTS: u64 = 3 << 32;
@@ -25,17 +25,17 @@ const KEYS: u64 = 5 << 32;
 /// One copy of a flow.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    /// Which of the scenario's flows it is.
+    /// The index of the flow in the scenario.
     pub(crate) spec: usize,
     pub(crate) copy: u32,
     pub(crate) start: Instant,
-    /// The host of the end that opens connections, and its application there.
+    /// The host of the end that opens connections, and the index of its application.
     pub(crate) caller: (NodeId, usize),
-    /// The same of the other end.
+    /// The host of the other end, and the index of its application.
     pub(crate) answerer: (NodeId, usize),
 }
 
-/// A scenario, built.
+/// The network of a scenario.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) world: World<Element>,
@@ -45,7 +45,7 @@ pub(crate) struct Network {
     pub(crate) links: Vec<(NodeId, [bool; 2])>,
     /// The base stations: none, one, or one for each mobile.
     pub(crate) bases: Vec<NodeId>,
-    /// For each node the first flow it has an end of, if it is a host.
+    /// For each host its first flow; `None` for other nodes.
     pub(crate) first_flows: Vec<Option<u32>>,
 }
 
@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// Has links and base stations make events.
+    /// Enables the events of links and base stations.
     pub(crate) fn make_events(&mut self) {
         let links = self.links.iter().map(|(link, _)| *link);
         for node in links.chain(self.bases.iter().copied()) {
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// An end of an RRTP flow.
+    /// Returns an end of an RRTP flow.
     pub(crate) fn rrtp(&self, (node, application): (NodeId, usize)) -> Option<&RrtpEnd> {
         match self.world.node(node)? {
             Element::Host(host) => host.rrtp(application),
@@ -99,7 +99,7 @@ impl Network {
         }
     }
 
-    /// An end of a flow of UDP.
+    /// Returns an end of a UDP flow.
     pub(crate) fn udp(&self, (node, application): (NodeId, usize)) -> Option<&UdpEnd> {
         match self.world.node(node)? {
             Element::Host(host) => host.udp(application),
@@ -107,7 +107,7 @@ impl Network {
         }
     }
 
-    /// Bytes that have arrived at either end of a flow, behind a hole.
+    /// The number of bytes that have arrived at either end of a flow behind a hole.
     pub(crate) fn unread(&self, flow: &Placed) -> u64 {
         let ends = [flow.caller, flow.answerer].into_iter();
         let of = |(node, application)| match self.world.node(node)? {

@@ -28,7 +28,7 @@ fn a_flow_shares_only_the_wires_that_it_crosses() {
     assert_eq!(names, expected);
     let result = run(&scenario, None).unwrap();
     let goodput: Vec<f64> = result.flows.iter().map(|flow| flow.goodput / 1e6).collect();
-    // The rest of wire 2 is for one flow, and the other way is free.
+    // One flow has the rest of wire 2, and one the reverse direction to itself.
     assert!((5.5..5.9).contains(&goodput[0]) && (2.9..3.0).contains(&goodput[1]), "{goodput:?}");
     assert!(goodput[2] > 8.0 && (3.3..3.9).contains(&goodput[3]), "{goodput:?}");
     assert!((0.9..1.0).contains(&goodput[4]), "{goodput:?}");

@@ -1,8 +1,8 @@
-//! Policers, bursts and changes of links under whole connections.
+//! Whole connections over links with policers, bursts and changes.
 
 use super::*;
 
-/// What of an IP packet of 1,500 bytes is payload, with timestamps.
+/// The share of payload in an IP packet of 1,500 bytes, with timestamps.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 
 fn chain(forth: &str, back: &str) -> Topology {
@@ -43,8 +43,8 @@ fn a_delay_that_changes_shows_in_every_exchange_from_then_on() {
     };
     let result = run(&scenario, None).unwrap();
     let exchanges = result.flows[0].samples.clone().unwrap().exchanges;
-    // The first exchange waits for the handshake, and one that began before a change may end after
-    // it.
+    // The first exchange waits for the handshake, and an exchange that starts before a change may
+    // end after it.
     for (begin, expected) in [(0.1, 0.020), (1.0, 0.050), (2.0, 0.015)] {
         let within = |(at, _): &&(f64, f64)| *at >= begin && *at < begin + 0.8;
         let took: Vec<f64> = exchanges.iter().filter(within).map(|(_, took)| *took).collect();
@@ -73,12 +73,12 @@ fn a_policed_flow_gets_the_policed_rate_and_what_is_dropped_is_told_apart() {
     let link = "police rate 4mbit burst 60kb rate 40mbit delay 10ms limit 400";
     let result = run(&over(chain(link, "delay 10ms"), 5, 20), None).unwrap();
     let (own, link) = (&result.flows[0], &result.links[0]);
-    // The burst may have been saved up before, and 15 s are counted.
+    // The bucket may be full at the start of the 15 s that count.
     let most = PAYLOAD * (4e6 + 60.0 * 1024.0 * 8.0 / 15.0);
     assert!((0.5 * most..=most).contains(&own.goodput), "{}", own.goodput / most);
     assert!(link.counters.policed > 10, "{:?}", link.counters);
     assert_eq!(link.drops.iter().collect::<Vec<_>>(), [(&"policed", &link.counters.policed)]);
-    // Nobody waits at a policer: what waits does so for the rate behind it, ten times as fast.
+    // A policer has no queue: packets wait only for the rate behind it, which is ten times as fast.
     assert!(own.rtt.min >= 0.02 && own.rtt.max < 0.05, "{:?}", own.rtt);
     let json = serde_json::to_value(&result.links).unwrap();
     assert_eq!(json[0]["counters"]["policed"], link.counters.policed);
@@ -98,7 +98,7 @@ fn what_a_policer_drops_is_what_a_transfer_that_ends_has_lost() {
     assert_eq!(result.flows[0].lost, result.links[0].counters.policed, "nothing else is lost");
 }
 
-/// Counts the packets that come to a node, and the instants at which any do.
+/// Counts the packets that arrive at a node, and the instants of arrival.
 struct Arrivals {
     node: NodeId,
     packets: u64,

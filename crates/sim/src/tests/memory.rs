@@ -1,8 +1,8 @@
-//! Connections that inherit the measurements of earlier ones (RFC 9040).
+//! Connections that start with the cached path state of earlier ones (RFC 9040).
 
 use super::*;
 
-/// Transfers of 20 kB from six users after a long one has ended, over 20 Mbit/s, 100 ms and 2 % of loss.
+/// Transfers of 20 kB by six users after a long transfer, over 20 Mbit/s, 100 ms and 2 % of loss.
 fn page(path_memory: bool, seed: u64) -> FlowResult {
     let size = ByteCount(20_000);
     let users =

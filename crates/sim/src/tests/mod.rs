@@ -62,12 +62,14 @@ fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
             .finished
             .unwrap()
     };
-    // A round trip for the handshake, then windows of 1, 2, 4 and the rest; or all at once.
+    // A round trip for the handshake, then windows of 1, 2, 4 and the rest; or all data in one
+    // window.
     let window = |initial_window| Profile { initial_window, ..Profile::paper() };
     let link = "rate 100mbit delay 50ms";
     assert_eq!((finished(window(8), link) * 10.0) as u32, 1);
     assert_eq!((finished(window(1), link) * 10.0) as u32, 4);
-    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first segment.
+    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first
+    // segment.
     let floor = |secs| {
         let floor = Duration::from_secs(secs);
         Profile { rto: RtoForm::Rfc { floor }, ..window(8) }
@@ -80,7 +82,7 @@ fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
 #[test]
 fn a_flow_that_stops_leaves_the_link_to_the_other() {
     let stop = Some(Duration::from_secs(4));
-    // CUBIC leaves RRTP little: it would take seconds to send what it has written.
+    // CUBIC leaves RRTP so little that sending the written data would take seconds.
     let beside = Duration::from_secs(5);
     for (sender, start) in [("rack/cubic", Duration::ZERO), ("rrtp", beside)] {
         let stops = FlowSpec { stop, ..flow(sender, BULK) };
@@ -148,7 +150,7 @@ fn strategies_change_at_both_ends_while_a_flow_runs() {
         };
         let stays = goodput(Vec::new());
         assert!(goodput(vec![to(5, "rack/fixed:16")]) > 3.0 * stays, "{app:?}");
-        // The last one counts, in whatever order they stand.
+        // The last change in time applies, whatever the order in the list.
         let back = goodput(vec![to(4, "sack/fixed:4"), to(2, "rack/fixed:16")]);
         assert!((0.9..1.1).contains(&(back / stays)), "{app:?}: {back} {stays}");
     }
@@ -167,16 +169,16 @@ fn a_change_that_cannot_be_is_an_error() {
     assert!(error.contains("change before its last copy starts"), "{error}");
 }
 
-/// What has crossed the link before the time that counts does not count because a hole held it up until then.
+/// Bytes that crossed the link before the measured interval and waited behind a hole do not count.
 #[test]
 fn goodput_is_never_more_than_the_link_carries() {
-    // A queue of fifteen seconds, and a loss in it shortly before the time that counts.
+    // A queue of fifteen seconds, with a loss shortly before the measured interval.
     let link = "rate 780kbit delay 100ms limit 1000 drop 300";
     for warm_up in [3, 4, 5, 6, 8] {
         let scenario = one(dumbbell(link), flow("rack/cubic", BULK));
         let (warm_up, end) = (Duration::from_secs(warm_up), Duration::from_secs(warm_up + 20));
         let result = run(&Scenario { warm_up, duration: end, ..scenario }, None).unwrap();
-        // A packet may have begun before.
+        // Part of a packet may have been sent before the interval.
         let limit = (780e3 * 20.0 / 8.0 / 1500.0 + 1.0) * 1448.0 * 8.0 / 20.0;
         let goodput = result.flows[0].goodput;
         assert!((0.9 * limit..=limit).contains(&goodput), "{warm_up:?}: {goodput} of {limit}");
@@ -240,7 +242,7 @@ fn a_transfer_of_a_size_finishes_with_every_byte() {
 
 #[test]
 fn exchanges_take_their_round_trips() {
-    // 20 ms there and back; a request and its response are a packet each.
+    // 20 ms for both directions; a request and its response are one packet each.
     let wire = || Wire::both("delay 10ms".parse().unwrap());
     let asks = App::RequestResponse {
         request: ByteCount(300),
@@ -254,7 +256,7 @@ fn exchanges_take_their_round_trips() {
             run(&one(Topology::Chain { wires: vec![wire()] }, flow("sack/reno", app)), None);
         let flow = result.unwrap().flows.remove(0);
         assert_eq!((flow.bytes, flow.exchanges.count), (bytes, 20));
-        // The first has the handshake before it.
+        // The first exchange includes the handshake.
         assert!((flow.exchanges.min - 0.020).abs() < 1e-6, "{:?}", flow.exchanges);
         assert!((flow.exchanges.max - 0.040).abs() < 1e-6, "{:?}", flow.exchanges);
         assert!(flow.finished.is_some());
@@ -264,12 +266,12 @@ fn exchanges_take_their_round_trips() {
 #[test]
 fn a_host_that_wakes_late_adds_its_delay_at_both_ends() {
     let wire = || Wire::both("delay 10ms".parse().unwrap());
-    // After the handshake. Later ones may find a host that a timer has woken.
+    // One exchange after the handshake; in later ones a timer may already have woken the host.
     let pings = App::PingPong { size: ByteCount(1), count: Some(1) };
     let spec =
         FlowSpec { wake_up_delay: Duration::from_millis(2), ..flow("sack/reno", pings.clone()) };
     for topology in [Topology::Chain { wires: vec![wire()] }, dumbbell("delay 10ms")] {
-        // In a chain the hosts are those of a flow that does not ask for it, too.
+        // In a chain, a flow without a wake-up delay shares the hosts.
         let flows = vec![spec.clone(), flow("sack/reno", pings.clone())];
         let is_shared = matches!(topology, Topology::Chain { .. });
         let result = run(&Scenario { flows, ..Scenario::new("late", topology) }, None).unwrap();
@@ -286,7 +288,7 @@ fn a_host_that_wakes_late_sends_at_its_wake_ups_alone() {
     struct Sent([Vec<Instant>; 2]);
     impl Observer for Sent {
         fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, _: &Packet) {
-            // The link is between them.
+            // Node 1 is the link between them.
             if crossing == Crossing::Out && node != NodeId(1) {
                 self.0[node.0 as usize / 2].push(now);
             }
@@ -332,14 +334,14 @@ fn a_connection_that_is_given_up_is_counted_as_broken() {
     assert_eq!(Aggregate::of(&[result]).flows[0].broken.mean, 1.0);
 }
 
-/// One that is asked for does not have to grow first: all of it is offered once windows are scaled, which they
-/// are not in a SYN.
+/// An explicit receive buffer does not have to grow: all of it is advertised as soon as windows are
+/// scaled, which they are not in a SYN.
 #[test]
 fn a_receive_buffer_is_there_from_the_start() {
     let received = |receive_buffer| {
         let spec = FlowSpec { receive_buffer, ..flow("sack/fixed:600", BULK) };
         let scenario = one(dumbbell("rate 100mbit delay 100ms limit 1000"), spec);
-        // The handshake, and two windows, each half a round trip later.
+        // The handshake and two windows, each half a round trip later.
         let scenario = Scenario { duration: Duration::from_millis(690), ..scenario };
         run(&scenario, None).unwrap().flows[0].bytes
     };
@@ -348,7 +350,7 @@ fn a_receive_buffer_is_there_from_the_start() {
     assert!(fixed > 600_000, "{fixed}");
 }
 
-/// An application reads what an ACK tells of before the ACK leaves.
+/// An application reads the data that an ACK acknowledges before the ACK is sent.
 #[test]
 fn whoever_reads_at_once_always_offers_the_whole_buffer() {
     #[derive(Debug, Default)]
@@ -366,13 +368,13 @@ fn whoever_reads_at_once_always_offers_the_whole_buffer() {
     let link = "rate 10mbit delay 10ms limit 1000 drop every 97 only forth only payload";
     let mut windows = Windows::default();
     run(&one(dumbbell(link), spec), Some(&mut windows)).unwrap();
-    // But for what lies above a hole.
+    // Except for the data above a hole.
     let (least, _) = windows.0.first_key_value().unwrap();
     assert!(*least >= 60 * 1024 - 1448, "{windows:?}");
     assert!(windows.0[&(60 * 1024)] > 1000, "{windows:?}");
 }
 
-/// Packets that are held back look lost: what is sent for them was not needed, and nothing else was.
+/// Delayed packets look lost: their retransmissions are spurious, and no others are.
 #[test]
 fn spurious_retransmissions_are_told_from_needed_ones() {
     let result_of = |errors: &str| {
@@ -386,11 +388,12 @@ fn spurious_retransmissions_are_told_from_needed_ones() {
     assert_eq!(reordered.spurious, reordered.retransmissions);
     let lossy = result_of("drop every 97 only forth only payload");
     assert!(lossy.retransmissions > 20, "{lossy:?}");
-    // The rescue of RFC 6675 section 5 (4), which is sent on no evidence of a loss.
+    // The rescue retransmission of RFC 6675 section 5 (4), which is sent without evidence of a
+    // loss.
     assert_eq!(lossy.spurious, 1);
 }
 
-/// Ten flows that are silent, or ten thousand: no node is touched for them.
+/// The number of idle flows, ten or ten thousand, does not change the number of calls.
 #[test]
 fn idle_flows_cost_nothing() {
     let touches = |idle: u32, seconds| {
@@ -406,7 +409,7 @@ fn idle_flows_cost_nothing() {
             ..flow("sack/reno", app)
         };
         let mut scenario = one(dumbbell("rate 10mbit delay 10ms limit 17"), silent);
-        // What begins late knows nothing of those before.
+        // A late flow is independent of the earlier ones.
         let late = FlowSpec { start: Duration::from_secs(5), ..flow("sack/reno", BULK) };
         scenario.flows.push(late);
         let duration = Duration::from_secs(seconds);
@@ -501,7 +504,8 @@ fn a_scenario_is_random_if_its_seeds_differ() {
         (quiet, short(5, 10), true),
     ];
     for (link, app, is_random) in cases {
-        // Several on one link show whether the ports or sequence numbers that a host draws do anything.
+        // Several flows on a link show whether the random ports and sequence numbers of a host have
+        // an effect.
         for (combination, draws) in [
             ("rack/cubic", false),
             ("le:echo/westwood/hack+dcr:timer", false),
@@ -567,7 +571,7 @@ fn mobiles_share_the_air_and_a_seed_repeats() {
     assert!(result.flows.iter().all(|flow| flow.bytes > 100_000 && flow.broken == 0));
     let station = result.station.unwrap();
     let forth = &station.radio[0];
-    // Two tries fail at once with 0.4 squared, and are made three times.
+    // A pass of two tries fails with probability 0.4 squared; there are up to three passes.
     assert!((0.01..0.3).contains(&forth.reordered), "{}", forth.reordered);
     assert!((0.002..0.007).contains(&forth.residual_loss), "{}", forth.residual_loss);
     assert!(station.counters.hidden > 0, "{:?}", station.counters);
@@ -593,21 +597,21 @@ fn a_mobile_can_have_a_radio_to_itself() {
     };
     let (stations, result) = run(Radios::Own);
     assert_eq!(stations, ["station-1", "station-2", "station-3"]);
-    // 0.9 of the tries bring 1448 of 1500 bytes: 0.87, with a standard deviation of 0.012.
+    // 0.9 of the tries carry 1448 of 1500 bytes: 0.87, with a standard deviation of 0.012.
     let each: Vec<_> = result.flows.iter().map(|flow| flow.goodput / 1e6).collect();
     assert!(each.iter().all(|mbit| (0.8..0.93).contains(mbit)), "{each:?}");
     let own = result.station.unwrap();
     let (stations, result) = run(Radios::Shared);
     assert_eq!(stations, ["station"]);
     assert!(result.flows.iter().map(|flow| flow.goodput).sum::<f64>() < 0.93e6);
-    // What is told of several is their sum.
+    // The results of several stations are summed.
     let shared = result.station.unwrap();
     let tries = |station: &StationResult| station.radio[0].air.tries;
     assert!((2 * tries(&shared)..4 * tries(&shared)).contains(&tries(&own)));
     assert!(own.memory.queued > shared.memory.queued);
 }
 
-/// The mobile walks out of reach and comes back: nothing that was sent to it is lost.
+/// The mobile leaves and returns: no data sent to it is lost.
 #[test]
 fn who_leaves_is_waited_for() {
     let path = "at 0s 100 at 3s 100 at 5s 400 at 13s 400 at 15s 100";

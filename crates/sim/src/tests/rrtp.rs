@@ -4,7 +4,8 @@ use airtcp_recovery::Profile;
 
 use super::*;
 
-/// What of an IP packet of 1,500 bytes is payload: 28 bytes of IP and UDP, 28 of RRTP.
+/// The share of payload in an IP packet of 1,500 bytes: 28 bytes are IP and UDP headers, 28 are
+/// RRTP's.
 const PAYLOAD: f64 = 1444.0 / 1500.0;
 
 fn chain(link: &str) -> Topology {
@@ -31,7 +32,7 @@ fn either_kind_fills_a_link_with_seeds_and_without() {
         assert!((0.8 * limit..=1.01 * limit).contains(&own.goodput), "{sender}: {}", own.goodput);
         assert_eq!((own.combination.as_str(), own.broken), (sender, 0));
         let rrtp = own.rrtp.unwrap();
-        // What was lost on the way is what the receiver missed, but for what is still under way.
+        // The receiver missed the packets that were lost, apart from those in flight.
         let forth = &result.links[0].counters;
         let lost = (forth.channel_lost + forth.queue_dropped) as f64;
         assert!((own.lost as f64 - lost).abs() <= 0.05 * lost + 5.0, "{} {lost}", own.lost);
@@ -51,7 +52,7 @@ fn a_file_arrives_whole_and_says_when() {
         let own = &result.flows[0];
         assert_eq!((own.bytes, own.broken), (300_000, 0));
         let took = own.finished.expect("it has come");
-        // Not faster than the link, and the connection ends well before the run does.
+        // Not faster than the link, and the connection ends well before the run.
         assert!((300_000.0 * 8.0 / 2e6..5.0).contains(&took), "{took}");
         assert!(result.end < 25.0, "{}", result.end);
     }
@@ -165,14 +166,15 @@ fn a_copy_that_the_network_made_is_not_spurious() {
     };
     let (spurious, retransmissions) = result("rate 2mbit delay 20ms limit 30 duplicate 10%");
     assert_eq!(spurious, 0, "of {retransmissions}");
-    // What comes late was taken to be lost, and sent again.
+    // Late packets are detected as lost, and retransmitted.
     let (spurious, retransmissions) = result("rate 2mbit delay 20ms 60ms limit 30");
     assert!((1..=retransmissions).contains(&spurious), "{spurious} of {retransmissions}");
 }
 
 #[test]
 fn thirty_flows_that_begin_together_share_evenly() {
-    // Each begins when the queue is full of the others', and takes that for the path at first.
+    // Each flow starts when the queue is full of the others' packets, and at first takes this for
+    // the path's delay.
     for loss in ["0%", "1%", "5%"] {
         let flows =
             vec![FlowSpec { count: 30, stagger: Duration::from_millis(33), ..flow("rrtp", BULK) }];

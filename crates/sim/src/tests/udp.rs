@@ -17,7 +17,7 @@ fn a_constant_rate_leaves_the_rest_of_the_link() {
             (udp.combination.as_str(), udp.timeouts, udp.broken),
             ("udp+rate=4mbit", None, 0)
         );
-        // 4 Mbit/s for ten seconds, and the first packet at once.
+        // 4 Mbit/s for ten seconds; the first packet leaves at once.
         assert_eq!(udp.segments_sent, 40_000_000_u64.div_ceil(12_000));
         let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
         assert!((1..dropped).contains(&udp.lost), "{udp:?} {tcp:?} {dropped}");
@@ -34,14 +34,14 @@ fn a_size_and_a_stop_end_it_and_copies_do_not_count() {
     let udp = |size: Option<u64>| flow("udp+rate=1mbit", App::Bulk { size: size.map(ByteCount) });
     let stopped = with(FlowSpec { stop: Some(stop), mtu: 250, ..udp(None) });
     assert_eq!(stopped.segments_sent, 1_000);
-    // 32 bytes of each packet are headers and its number; a corrupted one does not come.
+    // 32 bytes of each packet are headers and its number; corrupted packets are dropped.
     assert!((970 * 218..1_000 * 218).contains(&stopped.bytes), "{stopped:?}");
     assert!((1_000 - stopped.bytes / 218 - stopped.lost) <= 1, "the last has none behind it");
     let sized =
         run(&one(dumbbell("rate 10mbit delay 10ms"), udp(Some(100 * 1_468))), None).unwrap();
     let sized = &sized.flows[0];
     assert_eq!((sized.segments_sent, sized.bytes), (100, 100 * 1_468));
-    // 99 intervals, and the way of the last.
+    // 99 intervals, plus the latency of the last packet.
     let expected = 99.0 * 0.012 + 0.0012 + 0.01;
     assert!((sized.finished.unwrap() - expected).abs() < 1e-6, "{sized:?}");
 }

@@ -139,13 +139,14 @@ impl Builder<'_> {
             mobiles: usual.mobiles,
             cache: file.cache.unwrap_or(usual.cache),
         };
-        // Every value alone is checked: what is left is a policy that the ARQ mode does not allow.
+        // Each value is valid by itself; the remaining error is a policy that the ARQ mode does not
+        // allow.
         let place = file.arq.as_ref().map_or(0, |arq| arq.span().start);
         config.check().map_err(|error| self.source.refuse(place, &error.to_string()))?;
         Ok(config)
     }
 
-    /// Without `back`, a named link is itself both ways, and words are the same both ways.
+    /// Without `back`, a named link defines both directions, and a description applies to both.
     fn wire(&mut self, file: &Spanned<WireFile>) -> Result<Wire, SimError> {
         let (forth, mut back) = match file.get_ref() {
             WireFile::Both(text) => self.pair(&Spanned::new(file.span(), text.clone()))?,
@@ -160,7 +161,8 @@ impl Builder<'_> {
         Ok(Wire { forth, back })
     }
 
-    /// A name that is set for `forth` alone is meant for the link, and the file's `back` would stay.
+    /// Rejects a setting that sets `forth` alone to a named link while the file's `back` would
+    /// stay.
     fn refuse_half_a_link(&self, ways: &WaysFile) -> Result<(), SimError> {
         let WaysFile { forth, back: Some(back) } = ways else { return Ok(()) };
         let place = forth.span().start;
@@ -278,7 +280,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What another transport has no use for is not to be written for it, whatever its value.
+    /// Rejects options of TCP for other transports, even with their default value.
     fn refuse_of_tcp(&self, file: &FlowFile, sender: &Sender) -> Result<(), SimError> {
         let given = [
             ("profile", file.profile.as_ref().map(Spanned::span)),

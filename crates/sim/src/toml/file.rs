@@ -1,6 +1,6 @@
 //! The format of a scenario file.
 //!
-//! Tables have no `flatten` and no untagged choices, which would lose the place of an error.
+//! Tables use neither `flatten` nor untagged enums, because these lose the position of an error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use super::quantity::{
 };
 use crate::FlowDirection;
 
-/// More flows, users or exchanges than this are a slip of the finger.
+/// The maximum of counts: more flows, users or exchanges are a mistake.
 const MANY: u64 = 1_000_000;
 
 /// The whole file.
@@ -47,13 +47,13 @@ pub(super) struct ScenarioFile {
 /// Both directions of a link.
 #[derive(Debug)]
 pub(super) enum WireFile {
-    /// By one text, words or a name.
+    /// One string for both directions: a description or a name.
     Both(String),
-    /// By one each.
+    /// One string for each direction.
     Each(WaysFile),
 }
 
-/// The directions of a link, each in words or a name.
+/// The directions of a link, each a description or a name.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaysFile {
@@ -61,7 +61,7 @@ pub(super) struct WaysFile {
     pub(super) back: Option<Spanned<String>>,
 }
 
-/// By hand, as an untagged choice would lose the place of an error.
+/// Implemented by hand because an untagged enum would lose the position of an error.
 impl<'de> Deserialize<'de> for WireFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for WireFile {
     }
 }
 
-/// `[station]`, by the names that the base station has for its settings.
+/// The table `[station]`, with the key names of the base station's configuration.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table: `[station]`")]
 pub(super) struct StationFile {
@@ -111,7 +111,7 @@ pub(super) struct StationFile {
     pub(super) cache: Option<ByteCount>,
 }
 
-/// `[[flow]]`.
+/// A table `[[flow]]`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "a table: `[[flow]]`")]
 pub(super) struct FlowFile {
@@ -160,7 +160,7 @@ pub(super) struct FlowFile {
     pub(super) ping_pong: Option<Spanned<PingPongFile>>,
 }
 
-/// Other strategies from some time on.
+/// A change of strategies.
 #[derive(Deserialize, Debug)]
 #[serde(
     deny_unknown_fields,
@@ -172,7 +172,7 @@ pub(super) struct ChangeFile {
     pub(super) strategies: Spanned<Whole>,
 }
 
-/// One long transfer.
+/// Keys of the application `bulk`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "a table such as `{ size = \"10MB\" }`")]
 pub(super) struct BulkFile {
@@ -180,7 +180,7 @@ pub(super) struct BulkFile {
     pub(super) size: Option<ByteCount>,
 }
 
-/// Requests on one connection.
+/// Keys of the application `request_response`.
 #[derive(Deserialize, Debug)]
 #[serde(
     deny_unknown_fields,
@@ -197,7 +197,7 @@ pub(super) struct RequestResponseFile {
     pub(super) count: Option<u64>,
 }
 
-/// Transfers on a connection each.
+/// Keys of the application `short_flows`.
 #[derive(Deserialize, Debug)]
 #[serde(
     deny_unknown_fields,
@@ -216,7 +216,7 @@ pub(super) struct ShortFlowsFile {
     pub(super) users: u64,
 }
 
-/// Messages back and forth.
+/// Keys of the application `ping_pong`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "a table such as `{ size = \"64B\" }`")]
 pub(super) struct PingPongFile {
@@ -226,22 +226,22 @@ pub(super) struct PingPongFile {
     pub(super) count: Option<u64>,
 }
 
-/// A combination whose place is asked for later.
+/// A combination that can be wrapped in [`Spanned`], for its position.
 #[derive(Deserialize, Debug)]
 #[serde(transparent)]
 pub(super) struct Whole(#[serde(deserialize_with = "word")] pub(super) Strategies);
 
-/// A profile whose place is asked for later.
+/// A profile that can be wrapped in [`Spanned`], for its position.
 #[derive(Deserialize, Debug)]
 #[serde(transparent)]
 pub(super) struct Named(#[serde(deserialize_with = "word")] pub(super) Profile);
 
-/// A time whose place is asked for later.
+/// A time that can be wrapped in [`Spanned`], for its position.
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
 pub(super) struct Time(#[serde(deserialize_with = "word")] pub(super) Duration);
 
-/// Some segments, whose place is asked for later.
+/// A number of segments that can be wrapped in [`Spanned`], for its position.
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
 pub(super) struct Segments(#[serde(deserialize_with = "whole::<_, 1, MANY>")] u64);
@@ -263,7 +263,7 @@ impl Number {
     }
 }
 
-/// A size whose place is asked for later.
+/// A size that can be wrapped in [`Spanned`], for its position.
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
 pub(super) struct Size(#[serde(deserialize_with = "word")] pub(super) ByteCount);
@@ -280,7 +280,7 @@ fn ethernet() -> u64 {
     1_500
 }
 
-/// A list of tables, with an error that knows how one is written.
+/// Parses a list of tables; the error shows how a list is written.
 fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

@@ -1,4 +1,4 @@
-//! Scenarios with placeholders: a table of a larger file, with `{name}` in its texts.
+//! Scenarios with placeholders: a table of a larger file, with `{name}` in its strings.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,12 @@ pub struct Template<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// The table `key` of the file, as a scenario with placeholders. Settings are not applied.
+    /// Returns the table `key` of the file as a scenario with placeholders. Settings are not
+    /// applied.
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for what is no TOML, and without such a table.
+    /// [`SimError::File`] if the text is not TOML or has no such table.
     pub fn template(&self, key: &str) -> Result<Template<'s>, SimError> {
         let document = DeTable::parse(self.text).map_err(|error| self.refuse_toml(&error))?;
         let document = document.into_inner();
@@ -42,10 +43,11 @@ impl<'s> Source<'s> {
 }
 
 impl Template<'_> {
-    /// Reads the scenario with values in the place of `{name}` in its texts, and gives it with its text as a file of its own,
-    /// for [`Source::read`]: without comments, and with keys in alphabetical order.
+    /// Replaces each `{name}` in the strings by its value, and parses the scenario. Returns it
+    /// together with its text as a file of its own, for [`Source::read`]: without comments, and
+    /// with keys in alphabetical order.
     ///
-    /// A text that is one placeholder and nothing else becomes a number or a truth value if the value is one:
+    /// A string that consists of one placeholder becomes a number or a boolean if its value is one:
     /// `count = "{flows}"`.
     ///
     /// ```
@@ -65,7 +67,7 @@ impl Template<'_> {
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for the first thing that is not understood, and for a placeholder without a value.
+    /// [`SimError::File`] for the first invalid value, and for a placeholder without a value.
     pub fn fill(
         &self,
         values: &[(String, String)],
@@ -119,11 +121,11 @@ impl Source<'_> {
     }
 }
 
-/// A text with its placeholders filled in, if it has any.
+/// Replaces the placeholders of a string; returns `None` if it has none.
 ///
 /// # Errors
 ///
-/// The name of the first that has no value.
+/// The name of the first placeholder without a value.
 fn filled<'a>(text: &str, values: &'a [(String, String)]) -> Result<Option<DeValue<'a>>, String> {
     let mut written = String::new();
     let mut rest = text;
@@ -145,14 +147,14 @@ fn filled<'a>(text: &str, values: &'a [(String, String)]) -> Result<Option<DeVal
     Ok(Some(DeValue::String(Cow::Owned(written))))
 }
 
-/// The first placeholder, with the text before it and behind it.
+/// Finds the first placeholder; returns its name with the text before and after it.
 fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
     Some((before, name, after))
 }
 
-/// A value that takes the whole place of a text.
+/// Parses a value that replaces a whole string: numbers and booleans keep their type.
 fn whole(value: &str) -> DeValue<'_> {
     match DeValue::parse(value).map(Spanned::into_inner) {
         Ok(number @ (DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))) => number,

@@ -1,8 +1,8 @@
 //! Scenario files: TOML read into a [`Scenario`].
 //!
-//! A file says what differs from the defaults; eight lines are a scenario. Quantities are text with their unit
-//! (`"5ms"`, `"10MB"`), links are netem's words or a [named link](airtcp_link::named). What is not understood is
-//! refused in one line, with the place and with what would be.
+//! A file contains what differs from the defaults; eight lines are a scenario. Quantities are
+//! strings with a unit (`"5ms"`, `"10MB"`), links are descriptions in netem's syntax or [named
+//! links](airtcp_link::named). An error is one line with the position and the expected values.
 //!
 //! ```
 //! let text = r#"
@@ -45,20 +45,21 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// A scenario file, and settings that override it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// Its name, for errors and for scenarios without a name.
+    /// The name of the file, for errors and for scenarios without a name.
     pub name: &'a str,
-    /// Its text.
+    /// The text of the file.
     pub text: &'a str,
     /// Settings that override the file; the last one wins.
     pub settings: &'a [Setting],
 }
 
 impl Source<'_> {
-    /// Reads it. `load` gives the packet-delivery traces that links name: nothing here opens a file.
+    /// Parses the scenario. `load` returns the packet-delivery traces that links name: this crate
+    /// opens no files.
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] and [`SimError::Setting`], for the first thing that is not understood.
+    /// [`SimError::File`] or [`SimError::Setting`], for the first invalid value.
     pub fn read(
         &self,
         mut load: impl FnMut(&str) -> Result<Trace, String>,
@@ -67,7 +68,8 @@ impl Source<'_> {
         build::scenario(self, file.map_err(|error| self.refuse_toml(&error))?, &mut load)
     }
 
-    /// Its text with the settings in it, as a file of its own. Comments are lost, and keys are in alphabetical order.
+    /// Returns the text with the settings applied, as a file of its own. Comments are lost, and
+    /// keys are in alphabetical order.
     ///
     /// ```
     /// let settings = ["duration=2s".parse()?];
@@ -79,12 +81,13 @@ impl Source<'_> {
     ///
     /// # Errors
     ///
-    /// [`SimError::File`] for what is no TOML, and [`SimError::Setting`] for a path that leads nowhere.
+    /// [`SimError::File`] if the text is not TOML, and [`SimError::Setting`] if the path of a
+    /// setting cannot be followed.
     pub fn settled_text(&self) -> Result<String, SimError> {
         self.text_of(self.document()?)
     }
 
-    /// The file with the settings in it.
+    /// Parses the file and applies the settings.
     fn document(&self) -> Result<Spanned<DeTable<'_>>, SimError> {
         let refuse = |error: ::toml::de::Error| self.refuse_toml(&error);
         let mut document = DeTable::parse(self.text).map_err(refuse)?;

@@ -7,23 +7,23 @@ use ::toml::Spanned;
 use super::{Setting, Source};
 use crate::SimError;
 
-/// Longer messages are cut: an error stays one line that can be read.
+/// The maximum length of a message, so that an error stays one readable line.
 const LONGEST: usize = 500;
 
 impl Source<'_> {
-    /// The span of a setting's value: settings are counted on behind the end of the text.
+    /// The span of a setting's value: settings have positions after the end of the text.
     pub(super) fn setting_span(&self, index: usize) -> Range<usize> {
         let start = self.text.len() + 1 + index;
         start..start + 1
     }
 
-    /// The setting that stands at the byte `at`, if that is none of the text's.
+    /// The setting at the position `at`; `None` if `at` is in the text.
     pub(super) fn setting_at(&self, at: usize) -> Option<&Setting> {
         self.settings.get(at.checked_sub(self.text.len() + 1)?)
     }
 
-    /// The error that says `what` is wrong at the byte `at` of the text. Of an "unknown" name and those "expected", each in
-    /// backquotes, it adds the one that was probably meant.
+    /// Creates an error that says `what` is wrong at the byte `at` of the text. If `what` starts
+    /// with "unknown" and lists names in backquotes, a suggestion is added.
     pub fn refuse(&self, at: usize, what: &str) -> SimError {
         let what = in_one_line(what) + &hint(what);
         match self.setting_at(at) {
@@ -32,12 +32,12 @@ impl Source<'_> {
         }
     }
 
-    /// The error that the TOML reader says.
+    /// Converts an error of the TOML parser.
     pub(super) fn refuse_toml(&self, error: &::toml::de::Error) -> SimError {
         self.refuse(error.span().map_or(0, |span| span.start), error.message())
     }
 
-    /// As [`refuse`](Self::refuse), at the byte `offset` of a string's content.
+    /// Creates the error of [`refuse`](Self::refuse), at the byte `offset` of a string's content.
     pub(super) fn refuse_within(
         &self,
         string: &Spanned<String>,
@@ -45,14 +45,15 @@ impl Source<'_> {
         what: &str,
     ) -> SimError {
         let span = string.span();
-        // Where the content has escapes it is not in the text as it is; then the string's begin has to do.
+        // A content with escapes does not occur literally in the text; then the position is the
+        // start of the string.
         let content =
             self.text.get(span.clone()).and_then(|raw| raw.find(string.as_ref().as_str()));
         let at = content.map_or(span.start, |content| span.start + content + offset);
         self.refuse(at, what)
     }
 
-    /// `name:line:column`, both counted from 1, columns in characters.
+    /// The position as `name:line:column`, both counted from 1, columns in characters.
     fn place(&self, at: usize) -> String {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -62,9 +63,9 @@ impl Source<'_> {
     }
 }
 
-/// What may have been meant by a key, or a value, that is none of those that there are.
+/// A suggestion for an unknown key or value.
 fn hint(what: &str) -> String {
-    // As serde says it: unknown field `a`, expected one of `b`, `c`.
+    // serde's form: unknown field `a`, expected one of `b`, `c`.
     let mut quoted = what.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| what.starts_with("unknown "));
     let meant = unknown.and_then(|word| airtcp_types::nearest(word, quoted));

@@ -10,11 +10,11 @@ use serde::de::{Deserializer, Error, Visitor};
 
 use crate::{FlowDirection, Sender};
 
-/// No time in a scenario is longer: a million seconds.
+/// The longest time in a scenario: a million seconds.
 const MAX_TIME: Duration = Duration::from_secs(1_000_000);
-/// No size in a scenario is larger: a tebibyte.
+/// The largest size in a scenario: a tebibyte.
 const MAX_SIZE: u64 = 1 << 40;
-/// Longer values are cut where an error shows them.
+/// The maximum length of a value in an error.
 const SHOWN: usize = 40;
 
 const TIME_UNITS: [(&str, u64); 6] = [
@@ -35,22 +35,22 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
 ];
 
-/// What a text can be read as.
+/// A type that is parsed from a string.
 pub(super) trait Word: Sized {
-    /// What is expected, as an error says it.
+    /// The expected value, for errors.
     const EXPECTED: &'static str;
 
-    /// Reads it; `None` if it is not what is expected.
+    /// Parses the string; `None` if it is invalid.
     fn read(text: &str) -> Option<Self>;
 
-    /// What is wrong with a text that is not.
+    /// Describes the error of an invalid string.
     fn explain(text: &str) -> String {
         let shown: String = text.chars().take(SHOWN).collect();
         format!("`{shown}`: expected {}", Self::EXPECTED)
     }
 }
 
-/// Reads a [`Word`]: for serde's `deserialize_with`.
+/// Parses a [`Word`], for serde's `deserialize_with`.
 pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(deserializer: D) -> Result<T, D::Error> {
     struct Words<T>(PhantomData<T>);
 
@@ -69,14 +69,14 @@ pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(deserializer: D) -> Resul
     deserializer.deserialize_str(Words(PhantomData))
 }
 
-/// As [`word`], for what may be left out.
+/// Parses an optional [`Word`].
 pub(super) fn some_word<'de, D: Deserializer<'de>, T: Word>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     word(deserializer).map(Some)
 }
 
-/// Reads a whole number from `MIN` to `MAX`.
+/// Parses a whole number from `MIN` to `MAX`.
 pub(super) fn whole<'de, D: Deserializer<'de>, const MIN: u64, const MAX: u64>(
     deserializer: D,
 ) -> Result<u64, D::Error> {
@@ -112,7 +112,7 @@ pub(super) fn whole<'de, D: Deserializer<'de>, const MIN: u64, const MAX: u64>(
     deserializer.deserialize_u64(Whole::<MIN, MAX>)
 }
 
-/// As [`whole`], for what may be left out.
+/// Parses an optional whole number from `MIN` to `MAX`.
 pub(super) fn some_whole<'de, D: Deserializer<'de>, const MIN: u64, const MAX: u64>(
     deserializer: D,
 ) -> Result<Option<u64>, D::Error> {
@@ -128,7 +128,7 @@ impl Word for Duration {
     }
 }
 
-/// A size of some bytes, and not of none.
+/// A size above zero.
 impl Word for ByteCount {
     const EXPECTED: &'static str =
         "a size over zero with its unit (B, kB, MB, GB, KiB, MiB or GiB), such as \"10MB\"";
@@ -210,7 +210,7 @@ impl Word for Judge {
     }
 }
 
-/// All three, as tables show them, or RRTP.
+/// The three parts of TCP's strategies in one string, or another transport.
 #[derive(Debug)]
 pub(super) struct Strategies(pub(super) Sender);
 
@@ -230,7 +230,7 @@ fn why<T, E: fmt::Display>(read: Result<T, E>) -> String {
     read.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// Digits, perhaps with a point, and a unit right behind them or after a space.
+/// Parses a decimal number that is followed by a unit, with or without a space between them.
 fn with_unit(text: &str, units: &[(&str, u64)], max: u64) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = text.split_at_checked(end)?;
@@ -238,7 +238,7 @@ fn with_unit(text: &str, units: &[(&str, u64)], max: u64) -> Option<u64> {
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     let value = match digits.parse::<u64>() {
         Ok(whole) => whole.checked_mul(*factor)?,
-        // An `f64` is exact to the unit below 2^53 of it, and what is larger is refused or is whole.
+        // The result is exact below 2^53 units; larger values exceed `max` or are whole.
         Err(_) => (digits.parse::<f64>().ok()? * *factor as f64).round() as u64,
     };
     (value <= max).then_some(value)

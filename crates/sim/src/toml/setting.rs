@@ -8,19 +8,19 @@ use std::str::FromStr;
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 
-/// A value for a place in a scenario file, written `path=value`.
+/// A value that overrides a key of a scenario file, written `path=value`.
 ///
-/// A path is keys and places in lists (from 0), joined by points. A value is text, and needs no quotes; a
-/// whole number, `true` and `false` are what they are in TOML, and so is what has quotes.
+/// A path consists of keys and list indices (from 0), joined by points. Strings need no quotes;
+/// whole and decimal numbers, `true`, `false` and quoted strings are parsed as in TOML.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     path: String,
     value: String,
 }
 
-/// What takes the place of several keys, and these.
+/// The key that replaces all keys of [`PARTS`].
 const WHOLE: &str = "strategies";
-/// Each with its other name.
+/// The keys that [`WHOLE`] replaces, each with its alias.
 const PARTS: [&[&str]; 3] = [&["detection", "recovery"], &["congestion", "control"], &["judge"]];
 
 /// A setting that is not `path=value`.
@@ -41,7 +41,7 @@ impl FromStr for Setting {
     }
 }
 
-/// As it is written.
+/// As it was written.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.path, self.value)
@@ -49,12 +49,12 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// Puts the value into a document, as if it stood at `span`. Whether the keys exist at all is seen when
-    /// the document is read.
+    /// Inserts the value into a document, with the position `span`. Unknown keys are detected when
+    /// the document is deserialized.
     ///
     /// # Errors
     ///
-    /// What the path meets where it cannot go on.
+    /// The reason why the path cannot be followed.
     pub(super) fn apply<'a>(
         &'a self,
         document: &mut DeTable<'a>,
@@ -92,7 +92,7 @@ impl Setting {
         Ok(())
     }
 
-    /// The path of what the value is put into.
+    /// The path without its last key.
     pub(super) fn parent(&self) -> &str {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
@@ -104,7 +104,8 @@ impl Setting {
 
     fn value(&self) -> DeValue<'_> {
         match DeValue::parse(&self.value).map(Spanned::into_inner) {
-            // A table or a list would have spans of its own inside, which lead nowhere; it is set key by key.
+            // A table or a list would contain spans that do not refer to the setting; set their
+            // keys one by one.
             Ok(
                 value @ (DeValue::Integer(_)
                 | DeValue::Float(_)
@@ -116,7 +117,7 @@ impl Setting {
     }
 }
 
-/// The element of a list that `step` names.
+/// The element of a list with the index `step`.
 fn element<'a, 'i>(
     value: &'a mut DeValue<'i>,
     step: &str,

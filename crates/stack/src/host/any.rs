@@ -1,8 +1,10 @@
-//! Listeners and UDP sockets for every destination: the host answers for addresses that are not its own.
+//! Listeners and UDP sockets for every destination: the host answers for addresses that are not its
+//! own.
 //!
-//! A SYN at such a listener is held without an answer until the program accepts or refuses it. It costs a place in the
-//! backlog, one half-open connection in the quota of its source, and nothing on the wire. A SYN beyond these limits is
-//! dropped; there are no SYN cookies, because a cookie would accept what the program has not seen.
+//! A SYN at such a listener is held without an answer until the program accepts or refuses it. It
+//! uses one place in the backlog and one half-open connection in the quota of its source, and
+//! nothing is sent. A SYN beyond these limits is dropped. SYN cookies are not used, because a
+//! cookie would accept a connection before the program has seen its SYN.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,40 +23,46 @@ use super::bindings::ANY;
 use super::peers::PeerId;
 use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
-/// How long a SYN is held: as long as Linux repeats it (`tcp_syn_retries` 6: 1 + 2 + ... + 64 s).
+/// How long a SYN is held: as long as Linux retransmits it (`tcp_syn_retries` 6: 1 + 2 + ... + 64
+/// s).
 pub(super) const PATIENCE: Duration = Duration::from_secs(127);
 
 /// A SYN that is not answered yet.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) flow: FlowId,
-    /// The listener it waits at.
+    /// The listener at which it waits.
     listener: SocketId,
-    /// The last SYN of the peer, without data.
+    /// The peer's last SYN, without data.
     syn: Segment<'static>,
-    /// SND.NXT of the connection that had the 4-tuple before.
+    /// SND.NXT of the previous connection with this 4-tuple.
     after: Option<SeqNumber>,
     peer: PeerId,
-    /// The deadline that `timers` has for it.
+    /// The deadline set in `Host::timers`.
     armed: Option<Instant>,
-    /// An application has its id.
+    /// Whether an application has its id.
     pub(super) is_taken: bool,
 }
 
 impl Host {
-    /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device decides which packets
-    /// come here. Sockets at an address of this host go first.
+    /// Listens at every address and port, IPv4 and IPv6, of this host and of all others: the device
+    /// decides which packets reach the host. Sockets bound to an address of this host take
+    /// precedence.
     ///
-    /// SYNs are held until [`tcp_accept_pending`](Self::tcp_accept_pending), [`tcp_abort`](Self::tcp_abort) or
-    /// [`tcp_refuse_pending`](Self::tcp_refuse_pending) answers them, at most `backlog` (and at most [`HostConfig::backlog`](super::HostConfig::backlog)) at a time and each for 127 s. Further ones, and those beyond
-    /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer tries again.
+    /// A SYN is held until [`tcp_accept_pending`](Self::tcp_accept_pending),
+    /// [`tcp_abort`](Self::tcp_abort) or [`tcp_refuse_pending`](Self::tcp_refuse_pending) answers
+    /// it, for at most 127 s. At most `backlog` SYNs are held (and at most
+    /// [`HostConfig::backlog`](super::HostConfig::backlog)). SYNs beyond that, and those beyond
+    /// [`HostConfig::peer_quota`](super::HostConfig::peer_quota), are dropped and counted; the peer
+    /// retransmits them.
     ///
-    /// After the socket is closed, the host still answers packets to other addresses: a segment without a connection with a
-    /// RST, a datagram without a socket with an ICMP error. It does not answer pings for them.
+    /// After the socket is closed, the host still answers packets to other addresses: a segment
+    /// without a connection with a RST, a datagram without a socket with an ICMP error. It does not
+    /// answer pings to other addresses.
     ///
     /// # Errors
     ///
-    /// [`HostError::AddressInUse`]: there is such a listener.
+    /// [`HostError::AddressInUse`] if such a listener exists.
     pub fn tcp_listen_any(&mut self, backlog: usize) -> Result<SocketId, HostError> {
         if self.bindings.listener(ANY, false).is_some() {
             return Err(HostError::AddressInUse(ANY));
@@ -63,12 +71,12 @@ impl Host {
         Ok(self.add_listener(ANY, backlog, None))
     }
 
-    /// Takes the oldest SYN that waits at a listener for every destination, with the ends of its connection: `remote` sent
-    /// it, `local` is its destination. `None` if none waits.
+    /// Takes the oldest SYN that waits at a listener for every destination, with its flow: `remote`
+    /// is the SYN's source, `local` its destination. `None` if none waits.
     ///
     /// # Errors
     ///
-    /// [`HostError::WrongKind`]: it is another socket.
+    /// [`HostError::WrongKind`] if the socket is another one.
     pub fn tcp_next_pending(
         &mut self,
         listener: SocketId,
@@ -83,13 +91,16 @@ impl Host {
         }))
     }
 
-    /// Answers a SYN that is held: its SYN-ACK leaves now. The connection is open when
-    /// [`Readiness::connected`](crate::tcp::Readiness::connected) says so; the id of the SYN is stale from here on.
+    /// Accepts a held SYN: its SYN-ACK is sent now. The connection is open once
+    /// [`Readiness::connected`](crate::tcp::Readiness::connected) is set. The id of the SYN becomes
+    /// invalid.
     ///
     /// # Errors
     ///
-    /// [`HostError::Stale`]: it is held no longer, because its time is over or its listener is closed.
-    /// [`HostError::NoMemory`]: the memory of the host or of the peer is used up; the SYN is still held.
+    /// [`HostError::Stale`] if the SYN is no longer held, because its time is over or its listener
+    /// is closed. [`HostError::WrongKind`] if `pending` is another socket.
+    /// [`HostError::NoMemory`] if the memory limit of the host or of the peer is reached; the SYN
+    /// is then still held.
     pub fn tcp_accept_pending(
         &mut self,
         now: Instant,
@@ -108,15 +119,16 @@ impl Host {
         Ok(id)
     }
 
-    /// Answers a SYN that is held with an ICMP error, as a router on the way to the destination would, and forgets it.
-    /// [`tcp_abort`](Self::tcp_abort) answers with a RST.
+    /// Refuses a held SYN with an ICMP error, as a router on the path would, and forgets it.
+    /// [`tcp_abort`](Self::tcp_abort) refuses it with a RST.
     ///
-    /// The error comes from the SYN's destination, and is not sent while too many errors were sent just now: the peer then
-    /// tries again.
+    /// The source address of the error is the SYN's destination. The rate limit of ICMP errors
+    /// applies: if the error is not sent, the peer retransmits the SYN.
     ///
     /// # Errors
     ///
-    /// [`HostError::Stale`]: it is held no longer.
+    /// [`HostError::Stale`] if the SYN is no longer held; [`HostError::WrongKind`] if `pending` is
+    /// another socket.
     pub fn tcp_refuse_pending(
         &mut self,
         now: Instant,
@@ -130,7 +142,7 @@ impl Host {
             Unreachable::Host => Complaint::Host,
             Unreachable::Prohibited => Complaint::Prohibited,
             Unreachable::Port => Complaint::Port,
-            // The place of the protocol's number in an IPv6 header.
+            // The offset of the Next Header field in an IPv6 header.
             Unreachable::Protocol => Complaint::Protocol { pointer: 6 },
         };
         let theirs = FlowId { local: flow.remote, remote: flow.local };
@@ -141,7 +153,7 @@ impl Host {
         Ok(())
     }
 
-    /// Holds a SYN at the listener `id`, for which there is room.
+    /// Holds a SYN at the listener `id`, which has room for it.
     pub(super) fn hold(
         &mut self,
         now: Instant,
@@ -172,8 +184,8 @@ impl Host {
         self.report_readiness(id);
     }
 
-    /// A segment of a peer whose SYN is held. The last SYN is the one to answer: the peer may have given the first one up, and
-    /// may do without ECN by now (RFC 3168 section 6.1.1.1).
+    /// Handles a segment from a peer whose SYN is held. A new SYN replaces the held one: the peer
+    /// may have abandoned the first one, and may no longer ask for ECN (RFC 3168 section 6.1.1.1).
     pub(super) fn on_pending_segment(&mut self, id: SocketId, segment: &Segment<'_>) {
         let flags = segment.flags;
         let Some(Socket { kind: Kind::Pending(pending), .. }) = self.sockets.get_mut(id) else {
@@ -186,15 +198,15 @@ impl Host {
         }
     }
 
-    /// The time of a SYN that is held is over: its peer has given up.
+    /// Drops a held SYN after [`PATIENCE`]: its peer has given up.
     pub(super) fn on_pending_deadline(&mut self, id: SocketId) {
         if let Some(pending) = self.remove_pending(id) {
-            debug!(remote = %pending.flow.remote, "SYN dropped: nobody has accepted or refused it");
+            debug!(remote = %pending.flow.remote, "SYN dropped: not accepted or refused in time");
             self.counters.tcp_ext_listen_drops += 1;
         }
     }
 
-    /// Answers a SYN that is held with a RST.
+    /// Answers a held SYN with a RST.
     pub(super) fn refuse_pending(&mut self, id: SocketId) {
         if let Some(pending) = self.remove_pending(id) {
             self.refuse(&pending.flow, &pending.syn);
@@ -208,7 +220,7 @@ impl Host {
         }
     }
 
-    /// Takes a SYN that is held out of everything.
+    /// Removes a held SYN from all tables.
     fn remove_pending(&mut self, id: SocketId) -> Option<Pending> {
         self.pending(id)?;
         let Some(Socket { kind: Kind::Pending(mut pending), .. }) = self.sockets.remove(id) else {
@@ -225,14 +237,14 @@ impl Host {
         Some(*pending)
     }
 
-    /// Whether the host answers for an address that is not its own.
+    /// Whether the host answers for `address`, which is not its own.
     pub(super) fn answers_for(&self, address: IpAddr, protocol: u8) -> bool {
         let spoken = matches!(protocol, ip::TCP | ip::UDP | ip::ICMP | ip::ICMPV6);
         self.intercepts && spoken && self.config.may_be_peer(address)
     }
 }
 
-/// What an answer needs of a SYN.
+/// A copy of a SYN without its data.
 fn without_data(syn: &Segment<'_>) -> Segment<'static> {
     let Segment { seq, ack, flags, reserved, ecn, window, options, .. } = *syn;
     let payload = Payload::default();

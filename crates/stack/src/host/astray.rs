@@ -1,9 +1,10 @@
 //! Packets that reached the wrong one of several hosts with the same addresses.
 //!
-//! Who spreads packets over such hosts, as the queues of a TUN device do, looks at both ends' ports. Fragments have none,
-//! ICMP errors are about a flow and not of it, and a connection that was opened here may be looked for elsewhere once it
-//! has been silent. So what is nobody's here is handed to the next host, and from there on, until one knows it. The last
-//! one answers for all: with a RST, or as it would if it were alone.
+//! A device that distributes packets over such hosts, as the queues of a TUN device do, looks at
+//! the ports of both ends. Fragments have no ports, ICMP errors do not belong to the flow that they
+//! report, and the distribution of a connection that was silent may change. A packet that matches
+//! nothing here is therefore passed to the next host, and from there on, until a host knows it. The
+//! last host answers as if it were the only one, for example with a RST.
 
 use std::collections::VecDeque;
 
@@ -18,29 +19,30 @@ use super::{Host, SocketId, is_v6};
 
 /// The position of a host among siblings with the same addresses and the same secret.
 ///
-/// Each has connections, listeners and limits of its own, and chooses ports that no other one does.
+/// Each sibling has connections, listeners and limits of its own, and chooses ports that no other
+/// sibling chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Its number, from 0.
+    /// The index of this host, from 0.
     pub index: u16,
-    /// The number of siblings.
+    /// The number of hosts that share the addresses, including this one.
     pub of: u16,
 }
 
 impl Default for Share {
-    /// There is no other.
+    /// A single host without siblings.
     fn default() -> Self {
         Self { index: 0, of: 1 }
     }
 }
 
 impl Share {
-    /// How many others there are.
+    /// The number of other hosts.
     pub(super) const fn siblings(self) -> u16 {
         self.of.saturating_sub(1)
     }
 
-    /// Whether it may choose this port.
+    /// Whether this host may choose this port.
     pub(super) const fn has_port(self, port: u16) -> bool {
         self.of < 2 || port % self.of == self.index
     }
@@ -50,12 +52,13 @@ impl Share {
 #[derive(Clone, Debug)]
 pub struct Astray {
     packet: Packet,
-    /// How many siblings will not have seen it then.
+    /// The number of siblings that will not have seen it then.
     left: u16,
 }
 
 impl Astray {
-    /// The packet for the sibling after next, to skip a sibling that has ended; `None` if there is none.
+    /// Passes the packet on to the sibling after next, to skip a sibling that has ended; `None` if
+    /// there is none.
     pub fn passed(self) -> Option<Self> {
         Some(Self { left: self.left.checked_sub(1)?, ..self })
     }
@@ -65,9 +68,9 @@ impl Astray {
 #[derive(Debug)]
 pub(super) struct Siblings {
     share: Share,
-    /// Packets for the next one.
+    /// Packets for the next sibling.
     astray: VecDeque<Astray>,
-    /// How many have not seen the packet that is being worked.
+    /// The number of siblings that have not seen the current packet.
     unasked: u16,
 }
 
@@ -76,7 +79,8 @@ impl Siblings {
         Self { share, astray: VecDeque::new(), unasked: share.siblings() }
     }
 
-    /// Hands a packet to the next one; `None` if all of them have seen it, else whether there was room.
+    /// Passes a packet to the next sibling. `None` if all siblings have seen it; otherwise whether
+    /// the queue had room.
     fn pass_on(&mut self, packet: &Packet) -> Option<bool> {
         let left = self.unasked.checked_sub(1)?;
         let has_room = self.astray.len() < MAX_WAITING;
@@ -88,7 +92,7 @@ impl Siblings {
 }
 
 impl Host {
-    /// The next packet for the sibling after this one, if there is one.
+    /// Returns the next packet for the sibling after this one.
     pub fn poll_astray(&mut self) -> Option<Astray> {
         self.siblings.astray.pop_front()
     }
@@ -96,7 +100,7 @@ impl Host {
     /// Handles a packet that matched no socket at the previous sibling.
     pub fn on_astray(&mut self, now: Instant, Astray { packet, left }: Astray) {
         let tail = packet.len() - packet.data.len();
-        // It was read before.
+        // The previous sibling has already parsed it.
         let Ok(datagram) = ip::parse_head(&packet.data, tail) else { return };
         self.siblings.unasked = left;
         self.on_datagram(now, &datagram, &packet);
@@ -105,14 +109,14 @@ impl Host {
 
     /// Counts packets that could not be handed over.
     pub fn on_astray_lost(&mut self, packets: u64) {
-        debug!(packets, "packets for a sibling are dropped: too many wait there, or it has ended");
+        debug!(packets, "packets for the next sibling dropped: queue full, or sibling ended");
         self.counters.ip_ext_hand_over_drops += packets;
     }
 
-    /// Hands a packet that was delivered to the next sibling; false if all of them have seen it.
+    /// Passes a packet that was delivered to the next sibling; returns false if all have seen it.
     pub(super) fn pass_on(&mut self, packet: &Packet) -> bool {
         let Some(has_room) = self.siblings.pass_on(packet) else { return false };
-        // Whoever takes it counts it.
+        // The sibling that takes the packet counts it.
         match is_v6(packet) {
             true => self.counters.ip6_in_delivers -= 1,
             false => self.counters.ip_in_delivers -= 1,
@@ -124,7 +128,8 @@ impl Host {
         true
     }
 
-    /// Whether a segment without a connection may be a sibling's: it opens none here, at the listener of its port.
+    /// Whether a segment without a connection may belong to a sibling: it does not open a
+    /// connection at this host's listener.
     pub(super) fn is_astray(
         &mut self,
         now: Instant,
@@ -138,7 +143,8 @@ impl Host {
             None => true,
             Some(_) if flags.syn && !flags.ack && !flags.rst => false,
             Some(id) if flags.ack && !flags.syn && !flags.rst && self.sends_cookies(now, id) => {
-                // What may follow a cookie that was turned away is not to reach one who would send a RST.
+                // A sibling would answer with a RST a segment that may follow a cookie whose
+                // connection was refused.
                 self.read_cookie(now, flow, segment).is_none()
                     && !self.would_turn_away(id, flow.remote.ip())
             }
@@ -146,7 +152,7 @@ impl Host {
         }
     }
 
-    /// Whether a message is an error about what nobody here can have sent.
+    /// Whether a message is an ICMP error about a packet that no socket of this host can have sent.
     pub(super) fn is_about_nobody(&self, message: Message<'_>) -> bool {
         let Message::Error { quoted, .. } = message else { return false };
         icmp::parse_quote(quoted).is_some_and(|quote| match quote.protocol {

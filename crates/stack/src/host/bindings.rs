@@ -7,15 +7,15 @@ use super::ports::Ports;
 use super::secret::{Keyed, Secret};
 use super::{HostConfig, HostError, Share, SocketId};
 
-/// Where sockets for every address and port stand among the others. No other socket has port 0.
+/// The key of sockets for every address and port. No other socket has port 0.
 pub(super) const ANY: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
 
-/// Listeners, bound addresses and UDP sockets, and the ports that the host chooses for others.
+/// Listeners, bound addresses and UDP sockets, and the ports that the host chooses.
 #[derive(Debug)]
 pub(super) struct Bindings {
     ports: Ports,
     listeners: HashMap<SocketAddr, SocketId, Keyed>,
-    /// What is bound, and neither connects nor listens yet.
+    /// Addresses that are bound, and neither connected nor listening yet.
     reserved: BTreeSet<SocketAddr>,
     udp: HashMap<SocketAddr, SocketId, Keyed>,
 }
@@ -30,19 +30,19 @@ impl Bindings {
         }
     }
 
-    /// The listener at `local`: of an address that is the host's own, at the very address or at all of those; otherwise
-    /// the one for every address and port.
+    /// The listener at `local`. For an address of the host: the listener at the address itself, or
+    /// at all addresses of its version; otherwise the listener for every address and port.
     pub(super) fn listener(&self, local: SocketAddr, is_own: bool) -> Option<SocketId> {
         find_or_any(&self.listeners, local, is_own)
     }
 
-    /// The UDP socket at `local`, likewise.
+    /// The UDP socket at `local`, by the same rules.
     pub(super) fn udp(&self, local: SocketAddr, is_own: bool) -> Option<SocketId> {
         find_or_any(&self.udp, local, is_own)
     }
 
-    /// Checks that `local` is the host's and that no TCP socket but connections has it, and chooses its
-    /// port if that is zero.
+    /// Checks that `local` is an address of the host and that no TCP listener or bound address has
+    /// it. Chooses a port if the port is zero.
     pub(super) fn free_for_tcp(
         &mut self,
         config: &HostConfig,
@@ -54,7 +54,7 @@ impl Bindings {
         ports.bind(config, secret, local, taken)
     }
 
-    /// The same among UDP sockets.
+    /// Does the same for UDP sockets.
     pub(super) fn free_for_udp(
         &mut self,
         config: &HostConfig,
@@ -65,7 +65,7 @@ impl Bindings {
         ports.bind(config, secret, local, |at| udp.contains_key(&at))
     }
 
-    /// A port towards `remote` that nobody has bound and no connection has, as `in_use` says.
+    /// Chooses a port towards `remote` that is not bound and that no connection uses (`in_use`).
     pub(super) fn port_towards(
         &mut self,
         secret: &Secret,
@@ -116,7 +116,7 @@ fn any(local: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, local.port())
 }
 
-/// Finds who has `local`: its very address, or all addresses.
+/// Finds the socket at `local`: at the address itself, or at all addresses.
 fn find(table: &HashMap<SocketAddr, SocketId, Keyed>, local: SocketAddr) -> Option<SocketId> {
     table.get(&local).or_else(|| table.get(&any(local))).copied()
 }

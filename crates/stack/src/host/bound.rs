@@ -9,23 +9,24 @@ use crate::tcp::TcpConfig;
 
 use super::{Host, HostError, Kind, Socket, SocketId};
 
-/// An address that nobody else gets.
+/// An address that is reserved for one socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) local: SocketAddr,
-    /// The host chose the port, and may choose another one.
+    /// Whether the host chose the port, and may choose another one.
     chosen: bool,
 }
 
 impl Host {
-    /// Takes `local` for a connection or a listener; unspecified addresses and port zero are as with
-    /// [`tcp_listen`](Self::tcp_listen). Connections that have it, in TIME-WAIT or not, do not matter, as
-    /// with `SO_REUSEADDR`.
+    /// Binds `local` for a connection or a listener. Unspecified addresses and port zero are
+    /// handled as in [`tcp_listen`](Self::tcp_listen). Existing connections at the address, in
+    /// TIME-WAIT or not, do not prevent this, as with `SO_REUSEADDR`.
     ///
     /// # Errors
     ///
-    /// [`HostError::AddressInUse`]: it is bound, or listened on; [`HostError::NotLocal`];
-    /// [`HostError::NoPorts`].
+    /// [`HostError::AddressInUse`] if the address is bound or has a listener;
+    /// [`HostError::NotLocal`] if it is not an address of the host; [`HostError::NoPorts`] if no
+    /// port is free.
     pub fn tcp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let chosen = local.port() == 0;
         let local = self.free_address(local)?;
@@ -33,13 +34,13 @@ impl Host {
         Ok(self.sockets.insert(Socket::new(Kind::Bound(Bound { local, chosen }))))
     }
 
-    /// As [`tcp_connect`](Self::tcp_connect), from a bound address. The id of that is stale from here on,
-    /// but stays good where this fails.
+    /// Opens a connection as [`tcp_connect`](Self::tcp_connect), from a bound address. The id of
+    /// the bound address becomes invalid, unless the call fails.
     ///
     /// # Errors
     ///
-    /// [`HostError::FlowInUse`]: there is such a connection. Where the port was the host's choice, it
-    /// chooses another one instead.
+    /// [`HostError::FlowInUse`] if such a connection exists. If the host chose the port, it chooses
+    /// another one instead.
     pub fn tcp_connect_from(
         &mut self,
         now: Instant,
@@ -66,8 +67,8 @@ impl Host {
         Ok(self.open(now, flow, config))
     }
 
-    /// As [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of that is stale from here
-    /// on.
+    /// Listens as [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of the
+    /// bound address becomes invalid.
     pub fn tcp_listen_at(
         &mut self,
         bound: SocketId,
@@ -80,11 +81,12 @@ impl Host {
         Ok(self.add_listener(local, backlog, Some(Box::new(config))))
     }
 
-    /// Checks that `local` is the host's and that nobody has it, and chooses its port if that is zero.
+    /// Checks that `local` is an address of the host and is free. Chooses a port if the port is
+    /// zero.
     pub(super) fn free_address(&mut self, local: SocketAddr) -> Result<SocketAddr, HostError> {
         let bound = self.bindings.free_for_tcp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
-            debug!(%local, "nothing bound: every port is taken");
+            debug!(%local, "TCP bind failed: no free port");
             self.counters.tcp_ext_no_ports += 1;
         }
         bound

@@ -1,4 +1,4 @@
-//! The limit on the challenge ACKs of all connections together (RFC 5961 section 7).
+//! The limit of the challenge ACKs of all connections together (RFC 5961 section 7).
 
 use airtcp_types::Instant;
 
@@ -6,16 +6,16 @@ use super::secret::Secret;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// How many challenge ACKs may still leave in this second.
+/// The number of challenge ACKs that may still be sent in this second.
 #[derive(Debug, Default)]
 pub(super) struct Challenges {
-    /// Which one that is, from 1.
+    /// The current second, counted from 1.
     second: u64,
     left: u32,
 }
 
 impl Challenges {
-    /// Whether one may leave now, of about `limit` in a second.
+    /// Whether a challenge ACK may be sent now, with about `limit` per second.
     pub(super) fn allow(&mut self, secret: &Secret, now: Instant, limit: u32) -> bool {
         let second = now.as_nanos() / NANOS_PER_SECOND + 1;
         if second != self.second {
@@ -25,14 +25,15 @@ impl Challenges {
         self.left > 0
     }
 
-    /// So many have left.
+    /// Counts challenge ACKs that were sent.
     pub(super) fn spend(&mut self, sent: u64) {
         self.left = self.left.saturating_sub(u32::try_from(sent).unwrap_or(u32::MAX));
     }
 }
 
-/// Between half of the limit and one and a half of it. With a number that is known a stranger reads from what is left of
-/// it whether a guess about another's connection was right (CVE-2016-5696).
+/// The quota of a second: between half of the limit and one and a half times the limit. From a
+/// known quota an attacker could conclude from the remaining ACKs whether a guess about another
+/// connection was right (CVE-2016-5696).
 fn quota(secret: &Secret, second: u64, limit: u32) -> u32 {
     let random = secret.challenges(second) % (u64::from(limit) + 1);
     limit.div_ceil(2).saturating_add(random as u32)

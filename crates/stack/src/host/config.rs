@@ -25,21 +25,21 @@ use super::{Share, peers::Quota};
 /// ```
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// Its addresses, of both versions, each with its network's prefix.
+    /// The host's addresses of both IP versions, each with the prefix of its network.
     pub addresses: Vec<Cidr>,
-    /// The largest IP packet to send, at most 65,535 bytes. TCP segments are limited by `tcp.mtu` as well: to send larger
-    /// ones, set both.
+    /// The maximum size of IP packets sent, at most 65,535 bytes. `tcp.mtu` limits TCP segments as
+    /// well: set both to send larger segments.
     pub mtu: ByteCount,
-    /// TTL or hop limit of its packets; `tcp.hop_limit` is set to it.
+    /// The TTL or hop limit of packets sent; `tcp.hop_limit` is set to it.
     pub hop_limit: u8,
-    /// The key from which sequence numbers, timestamps, ports and hash places are derived. Random where
-    /// strangers send packets, and fixed where a run is to be repeated. A stack with sockets replaces
-    /// zeros by random bytes from the operating system.
+    /// The key from which sequence numbers, timestamps, ports and hash places are derived. Use a
+    /// random key if untrusted hosts can send packets, and a fixed key for a reproducible run. The
+    /// tokio stack replaces an all-zero key by random bytes from the operating system.
     pub secret: [u8; 16],
-    /// The settings of its connections, unless a call has settings of its own.
+    /// The default settings of connections; a socket call may pass other settings.
     pub tcp: TcpConfig,
-    /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
-    /// accepted by cookie.
+    /// The maximum number of connections that wait at a listener, half-open or not yet accepted. As
+    /// many again may wait to be accepted after a SYN cookie.
     pub backlog: usize,
     /// The maximum size of the receive queue of a UDP socket.
     pub udp_receive_buffer: ByteCount,
@@ -49,26 +49,29 @@ pub struct HostConfig {
     pub quota: Quota,
     /// Limits per peer: an IPv4 address, or an IPv6 network of 64 bits.
     pub peer_quota: Quota,
-    /// The approximate limit of challenge ACKs per second for all connections together (RFC 5961 section 7).
+    /// The approximate limit of challenge ACKs per second for all connections together (RFC 5961
+    /// section 7).
     pub challenge_acks: u32,
     /// Whether connections emit events.
     pub events: bool,
-    /// The device vouches for the checksums of what it hands up, and so never hands up what is
-    /// corrupted: HACK is then not negotiated.
+    /// Whether the device verifies checksums and drops corrupted packets. HACK is then not
+    /// negotiated, because it needs the corrupted ones.
     pub checksum_offload: bool,
-    /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
-    /// with `checksum_offload`. A stack sets it to what its device says.
+    /// Whether the device accepts super-segments and completes their checksums: data then leaves in
+    /// packets of up to 64 KiB. It implies `checksum_offload`. The tokio stack sets it to the
+    /// capability of its device.
     pub segmentation_offload: bool,
-    /// The maximum number of segments in such a packet, as Linux's `gso_max_segs`. A low limit keeps bursts short.
+    /// The maximum number of segments in a super-segment, as Linux's `gso_max_segs`. A low limit
+    /// keeps bursts short.
     pub segments_at_once: u16,
-    /// Which one it is of the hosts that have these addresses. The sockets of several queues
-    /// set it.
+    /// The position of this host among the hosts that share these addresses. A stack with several
+    /// queues sets it.
     pub share: Share,
 }
 
 impl HostConfig {
-    /// A host with these addresses. The secret is all zeros: set it for a [`Host`](super::Host) that
-    /// strangers can reach; a stack with sockets does so itself.
+    /// Creates the settings of a host with these addresses. The secret is all zeros: set it for a
+    /// [`Host`](super::Host) that untrusted hosts can reach; the tokio stack does so itself.
     pub fn new(addresses: impl IntoIterator<Item = Cidr>) -> Self {
         Self {
             addresses: addresses.into_iter().collect(),
@@ -90,30 +93,31 @@ impl HostConfig {
         }
     }
 
-    /// Whether `address` is one of the host's.
+    /// Whether `address` is one of the host's addresses.
     pub fn is_own(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|cidr| cidr.address == address)
     }
 
-    /// The MTU, as an IP header's length field can hold it.
+    /// The MTU, limited to the range of an IP header's length field.
     pub(super) fn packet_limit(&self) -> u16 {
         u16::try_from(self.mtu.0).unwrap_or(u16::MAX)
     }
 
-    /// A connection's own settings, as far as they go on this host.
+    /// A connection's own settings, limited to what this host supports.
     pub(super) fn fitted(&self, config: TcpConfig) -> TcpConfig {
         let mtu = config.mtu.min(self.packet_limit());
         TcpConfig { mtu, events: config.events | self.events, ..config }
     }
 
-    /// Whether it names all hosts of one of the host's IPv4 networks.
+    /// Whether `address` is a broadcast address of one of the host's IPv4 networks.
     pub(super) fn is_broadcast(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };
         address.is_broadcast()
             || self.addresses.iter().any(|cidr| cidr.broadcast() == Some(address))
     }
 
-    /// The address from which `remote` is reached: one in its network if there is one.
+    /// The source address for packets to `remote`: one in the same network if there is one. `None`
+    /// if `remote` cannot be a peer.
     pub(super) fn source_for(&self, remote: SocketAddr) -> Option<IpAddr> {
         let to = remote.ip();
         if remote.port() == 0 || !self.may_be_peer(to) {
@@ -124,7 +128,7 @@ impl HostConfig {
         near.or_else(|| self.addresses.iter().find(same)).map(|cidr| cidr.address)
     }
 
-    /// Whether another host may have `address`: RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.
+    /// Whether another host may have `address` (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5).
     pub(super) fn may_be_peer(&self, address: IpAddr) -> bool {
         let mapped = match address {
             IpAddr::V4(v4) => v4.octets()[0] == 0,
@@ -149,16 +153,16 @@ pub struct Cidr {
 /// The reason why a text is not an address with a prefix.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CidrError {
-    /// It is not an address.
+    /// The text is not an address.
     #[error("{0:?} is not an IP address with a prefix, such as 10.0.0.1/24 or fd00::1/64")]
     Syntax(String),
-    /// The prefix is longer than the address, or the address cannot be a host's.
+    /// The prefix is longer than the address, or no host can have the address.
     #[error("{0} is not a host address in a network with a prefix of {1} bits")]
     Value(IpAddr, u8),
 }
 
 impl Cidr {
-    /// The host address `address` in a network of `prefix_len` bits.
+    /// Creates a host address in a network of `prefix_len` bits.
     pub fn new(address: IpAddr, prefix_len: u8) -> Result<Self, CidrError> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         if prefix_len > longest || address.is_unspecified() || address.is_multicast() {
@@ -192,7 +196,7 @@ impl Cidr {
         }
     }
 
-    /// The network's broadcast address; networks of one or two addresses have none (RFC 3021).
+    /// The network's broadcast address. Networks of one or two addresses have none (RFC 3021).
     fn broadcast(self) -> Option<Ipv4Addr> {
         match self.address {
             IpAddr::V4(own) if self.prefix_len < 31 => {
@@ -207,7 +211,7 @@ impl Cidr {
 impl FromStr for Cidr {
     type Err = CidrError;
 
-    /// `10.0.0.1/24`, or an address alone, whose prefix is then as long as it can be.
+    /// Parses `10.0.0.1/24`, or an address alone, whose prefix has the maximum length.
     fn from_str(text: &str) -> Result<Self, CidrError> {
         let syntax = || CidrError::Syntax(text.to_owned());
         let (address, prefix) = match text.split_once('/') {

@@ -1,9 +1,9 @@
-//! SYN cookies (RFC 4987 section 3.6): where the backlog is full, the SYN-ACK's number holds what the host would
-//! have to remember, and nothing is kept until an ACK brings it back.
+//! SYN cookies (RFC 4987 section 3.6): if the backlog is full, the state of the handshake is
+//! encoded in the number of the SYN-ACK, and the host stores nothing until an ACK returns it.
 //!
-//! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class of the peer's
-//! MSS. Window scale and SACK are in the low bits of the time stamp (`tcp/handshake/cookie.rs`). Nothing else can be
-//! negotiated by cookie.
+//! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class
+//! of the peer's MSS. Window scale and SACK are in the low bits of the timestamp
+//! (`tcp/handshake/cookie.rs`). Apart from these only AccECN can be negotiated.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use airtcp_types::{FlowId, Instant, SeqNumber};
 
 use super::secret::Secret;
 
-/// A cookie is good in the period in which it was made and in the next (Linux's `TCP_SYNCOOKIE_PERIOD` and
-/// `MAX_SYNCOOKIE_AGE`).
+/// A cookie is valid in the period in which it was created and in the next one (Linux's
+/// `TCP_SYNCOOKIE_PERIOD` and `MAX_SYNCOOKIE_AGE`).
 const PERIOD: Duration = Duration::from_secs(64);
-/// The longest that a cookie is good.
+/// The maximum validity of a cookie.
 pub(super) const LIFETIME: Duration = Duration::from_secs(128);
 
-/// What a cookie can say of the peer's MSS. Three bits of the number: a guess is right once in 2^28.
+/// The classes of the peer's MSS that a cookie can encode. They use three bits of the number: a
+/// guessed cookie is valid with a probability of 2^-28.
 const MSS: [u16; 8] = [48, 256, 536, 1220, 1360, 1440, 1460, 8940];
 
 fn period(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos() as u64
 }
 
-/// The number of a SYN-ACK for a peer with the initial number `irs`, which named `mss`.
+/// Creates the number of a SYN-ACK for a peer with the initial number `irs` and the MSS `mss`.
 pub(super) fn make(
     secret: &Secret,
     now: Instant,
@@ -36,7 +37,7 @@ pub(super) fn make(
     secret.cookie(flow, irs, period(now)) + class as u32
 }
 
-/// The largest MSS that the peer can take for certain, if `number` is a cookie made for it not long ago.
+/// Returns the largest encoded MSS that the peer accepts, if `number` is a valid cookie for it.
 pub(super) fn read(
     secret: &Secret,
     now: Instant,

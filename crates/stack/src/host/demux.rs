@@ -15,20 +15,20 @@ use crate::tcp::{Connection, State};
 
 use super::{Host, Kind, Owner, Reported, Socket, SocketId, TcpSocket};
 
-/// Whose a segment is.
+/// The owner of a segment.
 enum Found {
     Connection(SocketId),
-    /// One that waits at a listener for the end of its handshake.
+    /// A connection at a listener whose handshake is not complete.
     HalfOpen(SocketId),
-    /// A SYN that is held for the program to accept.
+    /// A SYN that is held until the program accepts it.
     Pending(SocketId),
-    /// One in TIME-WAIT that nobody holds.
+    /// A connection in TIME-WAIT that the application has closed.
     TimeWait(SocketId),
-    /// Nobody's; but until now somebody had its 4-tuple, and SND.NXT was this.
+    /// No socket. If a connection had the 4-tuple until now, `after` is its SND.NXT.
     Nobody {
         after: Option<SeqNumber>,
     },
-    /// It would take the place of a connection in TIME-WAIT, but its listener has no room.
+    /// The SYN would replace a connection in TIME-WAIT, but its listener has no room.
     NoRoom,
 }
 
@@ -63,7 +63,7 @@ impl Host {
             self.counters.ip_ext_in_ce_pkts += more;
         }
         if verify && !verify_transport_of(src, dst, ip::TCP, bytes, &packet.tail) {
-            debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
+            debug!(remote = %flow.remote, "segment dropped: bad checksum");
             self.counters.tcp_in_csum_errors += 1;
             self.counters.tcp_in_errs += 1;
             if segment.options.hack.is_some() {
@@ -73,12 +73,12 @@ impl Host {
         }
         let malformed = if segment.options.malformed > 0 { u64::from(segment.count()) } else { 0 };
         if malformed > 0 {
-            debug!(remote = %flow.remote, "TCP options that cannot be read are left out");
+            debug!(remote = %flow.remote, "malformed TCP options ignored");
             self.counters.tcp_ext_bad_options += malformed;
         }
         let offloaded = !verify || self.config.checksum_offload;
         if offloaded && segment.flags.syn && segment.options.hack.take().is_some() {
-            // Whoever vouches for checksums drops what is corrupted: nothing would be heard of it.
+            // A device that verifies checksums drops corrupted packets: HACK would never see them.
             self.counters.tcp_ext_hack_offloaded += 1;
         }
         let after = match self.connection_for(now, &flow, &segment) {
@@ -101,7 +101,7 @@ impl Host {
         let listener = self.listener_at(flow.local);
         let may_be_a_siblings = after.is_none() && self.is_astray(now, listener, &flow, &segment);
         if may_be_a_siblings && self.pass_on(packet) {
-            // Whoever takes it counts it.
+            // The sibling that takes the packet counts it.
             self.counters.tcp_in_segs -= u64::from(segment.count());
             self.counters.tcp_ext_bad_options -= malformed;
             return;
@@ -113,7 +113,7 @@ impl Host {
         }
     }
 
-    /// Gives a segment to its connection.
+    /// Passes a segment to its connection.
     fn deliver(&mut self, now: Instant, id: SocketId, segment: &Segment<'_>) {
         let may_challenge = self.may_challenge(now);
         let before = self.counters.tcp_ext_challenge_ack;
@@ -129,8 +129,9 @@ impl Host {
         self.touch(now, id);
     }
 
-    /// Takes packets of a run as one segment, if it is the next of its connection; gives how many it took. Those beyond the
-    /// window, or what there is memory for, and what comes after a wrong checksum, are for themselves.
+    /// Processes the packets of a run as one segment, if it is the next of its connection; returns
+    /// the number of packets processed. Packets beyond the window or the memory limit, and those
+    /// after a wrong checksum, are processed one by one.
     pub(super) fn on_run(&mut self, now: Instant, packets: &[Packet]) -> usize {
         let Some((first, later)) = packets.split_first() else { return 0 };
         let Ok(datagram) = ip::parse(&first.data) else { return 0 };
@@ -167,8 +168,8 @@ impl Host {
         count
     }
 
-    /// HACK 3.2: a segment whose data is corrupted. Only a header that proves good is looked up, and
-    /// nothing but a special ACK comes of it.
+    /// Handles a segment with corrupted data (HACK 3.2). Its connection is searched only if the
+    /// header is intact, and the only effect is a special ACK.
     fn on_corrupted(
         &mut self,
         now: Instant,
@@ -191,11 +192,11 @@ impl Host {
         }
     }
 
-    /// The connection that a segment belongs to. One that has ended, or that waits in TIME-WAIT and
-    /// makes room for this SYN, is no longer in the way.
+    /// Finds the connection of a segment. A connection that has ended, or is in TIME-WAIT and is
+    /// replaced by this SYN, gives up its 4-tuple.
     fn connection_for(&mut self, now: Instant, flow: &FlowId, segment: &Segment<'_>) -> Found {
         let Some(&id) = self.flows.get(flow) else { return Found::Nobody { after: None } };
-        // What becomes of it if it is not in the way: whether it is in TIME-WAIT, and SND.NXT.
+        // Whether the old connection is in TIME-WAIT, and its SND.NXT.
         let (waits, next) = match self.sockets.get(id).map(|socket| &socket.kind) {
             Some(Kind::Tcp(tcp)) => {
                 let waits = segment.flags.syn && tcp.connection.may_be_replaced(segment);
@@ -219,7 +220,7 @@ impl Host {
                 let is_held = self.tcp_socket(id).is_some();
                 return if is_held { Found::Connection(id) } else { Found::TimeWait(id) };
             };
-            // A cookie cannot begin above the numbers of the connection before it.
+            // A cookie cannot have a number above those of the previous connection.
             if self.turns_away(listener, flow) {
                 return Found::NoRoom;
             }
@@ -227,10 +228,10 @@ impl Host {
                 self.drop_syn(flow);
                 return Found::NoRoom;
             }
-            debug!(remote = %flow.remote, "a newer SYN takes the place of a TIME-WAIT");
+            debug!(remote = %flow.remote, "connection in TIME-WAIT replaced by new SYN");
             self.counters.tcp_ext_tw_recycled += 1;
             match self.tcp_socket(id) {
-                // The last packet of it may not be out.
+                // Its last packet may not have been sent.
                 Some(tcp) if tcp.owner == Owner::Nobody => self.remove(id),
                 Some(_) => {}
                 None => self.end_time_wait(now, id),
@@ -240,12 +241,12 @@ impl Host {
         Found::Nobody { after: Some(next) }
     }
 
-    /// Whether the host may send one more challenge ACK now.
+    /// Whether the host's limit allows another challenge ACK now.
     pub(super) fn may_challenge(&mut self, now: Instant) -> bool {
         self.challenges.allow(&self.secret, now, self.config.challenge_acks)
     }
 
-    /// Takes a new connection into the host's care.
+    /// Adds a new connection to the host's tables.
     pub(super) fn adopt(
         &mut self,
         now: Instant,
@@ -276,7 +277,7 @@ impl Host {
         id
     }
 
-    /// RFC 9293 section 3.10.7.1: the RST that a segment without a connection gets.
+    /// Answers a segment without a connection with a RST (RFC 9293 section 3.10.7.1).
     pub(super) fn refuse(&mut self, flow: &FlowId, segment: &Segment<'_>) {
         if segment.flags.rst {
             return;

@@ -19,42 +19,45 @@ pub enum HostError {
     /// Another socket has the address.
     #[error("address {0} is in use")]
     AddressInUse(SocketAddr),
-    /// There is a connection between these two ends.
+    /// A connection with the same local and remote address already exists.
     #[error("{} already has a connection with {}, possibly in TIME-WAIT", .0.local, .0.remote)]
     FlowInUse(FlowId),
     /// The address is not one of the host's.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
-    /// No port is left: each has a listener, or a connection with the same peer, in TIME-WAIT perhaps.
+    /// No port is left: each has a listener or a connection with the same peer, possibly in
+    /// TIME-WAIT.
     #[error("all ephemeral ports are in use or in TIME-WAIT")]
     NoPorts,
-    /// The host has no address to reach it from, or it is no other host's address.
+    /// The host has no address from which to reach the peer, or no other host can have the peer's
+    /// address.
     #[error("{0} is unreachable from this host")]
     Unroutable(SocketAddr),
     /// The host's memory limit is reached.
     #[error("the host's memory limit is reached")]
     NoMemory,
-    /// The host has, or the peer takes, as many connections as may be ([`HostConfig::quota`](super::HostConfig::quota)).
+    /// The limit of connections of the host or of the peer is reached
+    /// ([`HostConfig::quota`](super::HostConfig::quota)).
     #[error("the limit of connections is reached")]
     TooManyConnections,
-    /// Packets wait to leave; try again once they have.
+    /// Too many packets wait to be transmitted; try again once some of them have left.
     #[error("not ready")]
     WouldBlock,
     /// The datagram is too long for one packet.
     #[error("the datagram has {len} bytes, and at most {max} fit")]
     MessageSize {
-        /// Its length (bytes).
+        /// The length of the datagram (bytes).
         len: usize,
-        /// What fits (bytes).
+        /// The maximum length (bytes).
         max: usize,
     },
-    /// The socket has no peer to send to.
+    /// The socket has no peer.
     #[error("the socket has no peer: connect it, or pass an address")]
     NoPeer,
     /// The network reported an ICMP error for a datagram.
     #[error("{0}")]
     Unreachable(Unreachable),
-    /// The combination needs something that the two ends of the connection have not agreed on.
+    /// The combination needs a TCP option that the two ends did not negotiate.
     #[error(
         "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]

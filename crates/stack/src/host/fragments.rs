@@ -1,7 +1,8 @@
-//! Reassembly of IP fragments: RFC 791 section 3.2, RFC 8200 section 4.5.
+//! Reassembly of IP fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
 //!
-//! A packet one of whose fragments overlaps another is given up with all that is still to come of it (RFC 5722, and the
-//! same for IPv4). What fragments may take is bounded, for each source and for all: the oldest packet makes room.
+//! A packet with overlapping fragments is dropped, including fragments that arrive later (RFC 5722;
+//! IPv4 is handled in the same way). The memory of fragments is limited, per source and in total:
+//! the oldest packet is dropped first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -19,24 +20,24 @@ use super::peers::network;
 use super::secret::Keyed;
 use super::{Host, HostConfig};
 
-/// How long the rest of a packet is waited for: Linux's `ipfrag_time`, and RFC 8200 section 4.5.
+/// The time limit for the rest of a packet: Linux's `ipfrag_time`, and RFC 8200 section 4.5.
 const PATIENCE_V4: Duration = Duration::from_secs(30);
 const PATIENCE_V6: Duration = Duration::from_secs(60);
-/// How long what is still to come of a packet that was given up is refused. IPv4's identifications are few, and
-/// may soon be those of other packets (RFC 4963).
+/// How long further fragments of a dropped packet are refused. The short identifications of IPv4
+/// are soon reused by other packets (RFC 4963).
 const REFUSAL_V4: Duration = Duration::from_secs(1);
 
-/// About what a packet takes beside its fragments, and a fragment beside its data.
+/// The approximate overhead of a packet, and of a fragment.
 const PACKET_COST: u64 = 512;
 const PIECE_COST: u64 = 96;
 
-/// What fragments of one packet have in common.
+/// The fields that identify the fragments of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     src: IpAddr,
     dst: IpAddr,
     id: u32,
-    /// IPv6 does not tell packets apart by it.
+    /// `None` for IPv6, where the protocol does not identify the packet.
     protocol: Option<u8>,
 }
 
@@ -47,37 +48,38 @@ impl Key {
     }
 }
 
-/// A packet of which not everything is there.
+/// An incomplete packet.
 #[derive(Debug)]
 struct Partial {
     key: Key,
     until: Instant,
-    /// What stands before the payload, once the first fragment is there.
+    /// The headers of the whole packet, once the first fragment has arrived.
     start: Option<Vec<u8>>,
-    /// The headers of that fragment, if its sender is to hear should the rest not come.
+    /// The headers of the first fragment, if its sender gets an ICMP error when the rest does not
+    /// arrive.
     quote: Option<Box<[u8]>>,
-    /// The payload, by offset; no piece lies over another.
+    /// The payload by offset, without overlaps.
     pieces: BTreeMap<usize, Vec<u8>>,
-    /// How much of it there is.
+    /// The number of payload bytes that have arrived.
     len: usize,
-    /// How much of it there will be, once the last fragment is there.
+    /// The length of the whole payload, once the last fragment has arrived.
     whole: Option<usize>,
-    /// Which values of the ECN bits came: a bit for each.
+    /// The ECN values that have arrived: one bit for each value.
     ecn: u8,
-    /// It was given up, and what is still to come of it is refused.
+    /// Whether the packet was dropped, so that further fragments are refused.
     refused: bool,
     held: ByteCount,
 }
 
-/// What one source has here.
+/// The packets of one source.
 #[derive(Default, Debug)]
 struct Source {
     held: ByteCount,
-    /// Its packets, oldest first.
+    /// The incomplete packets of the source, oldest first.
     packets: BTreeSet<u64>,
 }
 
-/// What a fragment did to its packet.
+/// The result of adding a fragment to its packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fit {
     Kept,
@@ -85,10 +87,10 @@ enum Fit {
     Overlap,
 }
 
-/// All packets of which fragments have arrived.
+/// The packets with at least one received fragment.
 #[derive(Debug)]
 pub(super) struct Fragments {
-    /// By the order in which they began.
+    /// By order of arrival of their first fragments.
     packets: BTreeMap<u64, Partial>,
     started: u64,
     places: HashMap<Key, u64, Keyed>,
@@ -109,30 +111,30 @@ impl Fragments {
         }
     }
 
-    /// When the next packet is given up.
+    /// The time when the next packet expires.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// What fragments take of memory.
+    /// The memory of fragments.
     #[cfg(test)]
     pub(super) fn held(&self) -> ByteCount {
         self.held
     }
 
-    /// How many packets, and how many sources of such, there are.
+    /// The number of packets and of their sources.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         (self.packets.len(), self.sources.len())
     }
 
-    /// Gives up the next packet that has waited too long.
+    /// Removes the next packet whose time limit has expired.
     fn give_up(&mut self, now: Instant, counters: &mut Counters) -> Option<Partial> {
         let &(_, number) = self.deadlines.first().filter(|(at, _)| *at <= now)?;
         let packet = self.remove(number)?;
-        // Else it was counted when it was given up.
+        // A refused packet was counted when it was refused.
         if !packet.refused {
-            debug!(src = %packet.key.src, "a packet's fragments did not all come");
+            debug!(src = %packet.key.src, "packet dropped: reassembly timed out");
             let v4 = packet.key.src.is_ipv4();
             count(v4, &mut counters.ip_reasm_timeout, &mut counters.ip6_reasm_timeout);
             count_failure(counters, v4);
@@ -140,7 +142,7 @@ impl Fragments {
         Some(packet)
     }
 
-    /// Takes a fragment, and gives the packet if it was the last one missing.
+    /// Adds a fragment; returns the packet if it is complete.
     fn take(
         &mut self,
         now: Instant,
@@ -152,7 +154,7 @@ impl Fragments {
         let number = self.place(now, Key::of(fragment));
         let packet = self.packets.get_mut(&number)?;
         if packet.refused {
-            debug!(src = %fragment.src, "fragment of a packet given up");
+            debug!(src = %fragment.src, "fragment dropped: packet already dropped");
             count_failure(counters, v4);
             return None;
         }
@@ -160,7 +162,7 @@ impl Fragments {
             Fit::Kept => {}
             Fit::Duplicate => return None,
             Fit::Overlap => {
-                debug!(src = %fragment.src, "fragments overlap, their packet is given up");
+                debug!(src = %fragment.src, "packet dropped: overlapping fragments");
                 count(v4, &mut counters.ip_ext_reasm_overlaps, &mut counters.ip6_reasm_overlaps);
                 count_failure(counters, v4);
                 packet.refuse();
@@ -173,7 +175,7 @@ impl Fragments {
         if packet.is_whole() {
             let packet = self.remove(number)?;
             let Some(ecn) = packet.ecn(fragment.ecn) else {
-                debug!(src = %fragment.src, "fragments disagree on ECN");
+                debug!(src = %fragment.src, "packet dropped: conflicting ECN fields");
                 count_failure(counters, v4);
                 return None;
             };
@@ -185,7 +187,7 @@ impl Fragments {
         None
     }
 
-    /// The number of a fragment's packet, which begins with it if it is the first to come.
+    /// The number of a fragment's packet; creates the packet if this is its first fragment.
     fn place(&mut self, now: Instant, key: Key) -> u64 {
         if let Some(&number) = self.places.get(&key) {
             return number;
@@ -212,7 +214,7 @@ impl Fragments {
         number
     }
 
-    /// Has a packet be forgotten at `at`, if that is sooner.
+    /// Moves the deadline of a packet forward to `at`, if that is earlier.
     fn hasten(&mut self, number: u64, at: Instant) {
         let Some(packet) = self.packets.get_mut(&number) else { return };
         self.deadlines.remove(&(packet.until, number));
@@ -220,7 +222,7 @@ impl Fragments {
         self.deadlines.insert((packet.until, number));
     }
 
-    /// Brings what is held up to date with a packet.
+    /// Updates the memory accounting after a change of a packet.
     fn settle(&mut self, number: u64) {
         let Some(packet) = self.packets.get_mut(&number) else { return };
         let Some(source) = self.sources.get_mut(&network(packet.key.src)) else { return };
@@ -246,7 +248,8 @@ impl Fragments {
         Some(packet)
     }
 
-    /// Gives up the oldest packets, first of a source that has too much, then of all.
+    /// Drops the oldest packets: first those of a source beyond its limit, then those of all
+    /// sources.
     fn make_room(&mut self, config: &HostConfig, src: IpAddr, counters: &mut Counters) {
         loop {
             let source = self.sources.get(&network(src));
@@ -257,7 +260,7 @@ impl Fragments {
                 None => return,
             };
             let Some(packet) = oldest.and_then(|number| self.remove(number)) else { return };
-            debug!(src = %packet.key.src, "a packet's fragments make room for others");
+            debug!(src = %packet.key.src, "packet dropped: fragment quota reached");
             if !packet.refused {
                 count_failure(counters, packet.key.src.is_ipv4());
             }
@@ -269,7 +272,7 @@ impl Partial {
     fn add(&mut self, fragment: &Fragment<'_>) -> Fit {
         let (offset, end) = (fragment.offset, fragment.end());
         if self.pieces.get(&offset).is_some_and(|piece| piece == fragment.payload) {
-            // RFC 8200 section 4.5: what the network duplicated does no harm.
+            // RFC 8200 section 4.5: an exact duplicate is harmless.
             return Fit::Duplicate;
         }
         let next = self.pieces.range(offset..).next();
@@ -277,7 +280,7 @@ impl Partial {
         let last_end = self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.len());
         let over_next = next.is_some_and(|(at, _)| *at < end);
         let over_before = before.is_some_and(|(at, piece)| at + piece.len() > offset);
-        // The end of a packet is where its last fragment says, and nothing lies beyond.
+        // The last fragment sets the end of the packet; nothing may be beyond it.
         let beyond = self.whole.is_some_and(|whole| end > whole || !fragment.more);
         if over_next || over_before || beyond || (!fragment.more && last_end > end) {
             return Fit::Overlap;
@@ -301,7 +304,8 @@ impl Partial {
         (self.start, self.quote) = (None, None);
     }
 
-    /// The first fragment as it came, if its sender is to hear that the rest did not.
+    /// The first fragment as received, if its sender gets an ICMP error because the rest did not
+    /// arrive.
     fn first(&self) -> Option<Vec<u8>> {
         Some([self.quote.as_deref()?, self.pieces.get(&0)?].concat())
     }
@@ -310,8 +314,8 @@ impl Partial {
         !self.refused && self.start.is_some() && self.whole == Some(self.len)
     }
 
-    /// RFC 3168 section 5.3: one that met congestion speaks for all; but of some that can tell and some that cannot
-    /// nothing is to be made. `last` is what the fragment had that came last.
+    /// The ECN field of the packet (RFC 3168 section 5.3): CE if one fragment has it; `None` if
+    /// Not-ECT is mixed with other values. `last` is the field of the last fragment that arrived.
     fn ecn(&self, last: u8) -> Option<u8> {
         const NOT_ECT: u8 = 1 << 0b00;
         const CE: u8 = 0b11;
@@ -331,7 +335,7 @@ impl Partial {
     }
 }
 
-/// A packet of its parts.
+/// Builds a packet from its parts.
 fn build<'a>(
     mut packet: Vec<u8>,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -341,7 +345,7 @@ fn build<'a>(
 ) -> Option<Vec<u8>> {
     pieces.into_iter().for_each(|piece| packet.extend_from_slice(piece));
     if !fragment::complete(&mut packet, ecn) {
-        debug!("fragments make more than a packet");
+        debug!("packet dropped: too long after reassembly");
         count_failure(counters, v4);
         return None;
     }
@@ -358,13 +362,13 @@ fn count(v4: bool, in_v4: &mut u64, in_v6: &mut u64) {
 }
 
 impl Host {
-    /// Takes a fragment, and then the packet if it is whole.
+    /// Handles a fragment, and the packet if it is complete.
     pub(super) fn on_fragment(&mut self, now: Instant, packet: &Packet) {
         let v4 = packet.data.first().is_none_or(|first| first >> 4 != 6);
         let fragment = match fragment::parse(&packet.data) {
             Ok(fragment) => fragment,
             Err(error) => {
-                debug!(%error, "fragment refused");
+                debug!(%error, "fragment dropped");
                 self.count_fragment(v4);
                 count_failure(&mut self.counters, v4);
                 return;
@@ -374,26 +378,26 @@ impl Host {
             return;
         }
         self.count_fragment(v4);
-        // A timer may be late; what it would give up is not to be made whole.
+        // A timer may be late; a packet that it would drop must not be completed.
         self.give_up_fragments(now);
         let Some(data) = self.fragments.take(now, &self.config, &fragment, &mut self.counters)
         else {
             return;
         };
-        // The checksum of the whole was nobody's to look at.
+        // The device could not verify the checksum of the whole packet.
         let whole = Packet::new(data);
         match ip::parse(&whole.data) {
             Ok(datagram) => self.on_datagram(now, &datagram, &whole),
-            // Fragments of fragments: nobody needs them.
+            // Fragments of fragments are not supported.
             Err(error @ ParseError::Fragment) => {
-                debug!(%error, "fragment refused");
+                debug!(%error, "reassembled packet dropped");
                 count_failure(&mut self.counters, v4);
             }
             Err(error) => self.count_bad(!v4, error),
         }
     }
 
-    /// Gives up packets whose fragments did not all come in time, and tells who sent them.
+    /// Drops packets that did not become complete in time, and sends ICMP errors to their senders.
     pub(super) fn give_up_fragments(&mut self, now: Instant) {
         while let Some(packet) = self.fragments.give_up(now, &mut self.counters) {
             if let Some(first) = packet.first() {
@@ -403,7 +407,7 @@ impl Host {
         }
     }
 
-    /// Counts a packet that is the only fragment of itself (RFC 6946), as Linux does.
+    /// Counts a packet that is its own only fragment (RFC 6946), as Linux does.
     pub(super) fn count_atomic(&mut self) {
         self.counters.ip6_reasm_reqds += 1;
         self.counters.ip6_reasm_oks += 1;

@@ -14,23 +14,26 @@ use crate::tcp::Unreachable;
 use super::outbox::MAX_WAITING;
 use super::{Host, SocketId, path_mtu};
 
-/// How many more messages of a kind may be sent.
+/// The rate limit of a kind of messages.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    /// Messages that may be sent in a row, and the time after which one more may, in nanoseconds.
+    /// The maximum number of messages in a row, and the interval after which another is allowed, in
+    /// nanoseconds.
     burst: u64,
     pause: u64,
-    /// The time that sent messages have used up and that has not passed since, in nanoseconds.
+    /// The time that sent messages have used and that has not passed yet, in nanoseconds.
     debt: u64,
-    /// When that was reckoned.
+    /// The time when `debt` was computed.
     at: Instant,
 }
 
 impl Allowance {
-    /// Of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit.
+    /// The limit of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4
+    /// (f) requires a limit.
     pub(super) const ERRORS: Self = Self::new(50, 1_000);
-    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own packets have, and about
-    /// as often as one `ping -f` asks. Who floods has the others share what is left.
+    /// The limit of echo replies, which Linux does not limit: half of the queue of the host's own
+    /// packets, and about the rate of one `ping -f`. A flood leaves the other pings only a share of
+    /// it.
     pub(super) const ECHOES: Self = Self::new(MAX_WAITING as u64 / 2, 10_000);
 
     const fn new(burst: u64, per_second: u64) -> Self {
@@ -74,17 +77,17 @@ impl Host {
         }
     }
 
-    /// Works a message; true if it was answered.
+    /// Handles a message; returns whether it was answered.
     fn on_message(&mut self, now: Instant, datagram: &Datagram<'_>, message: Message<'_>) -> bool {
         match message {
             Message::Echo(_) if !self.config.is_own(datagram.dst) => {
-                debug!(dst = %datagram.dst, "ping not answered: another host may have the address");
+                debug!(dst = %datagram.dst, "echo request ignored: not an address of this host");
             }
             Message::Echo(echoed) => {
                 let (v4, remote) = (datagram.dst.is_ipv4(), datagram.src);
                 let hop_limit = self.config.hop_limit;
                 let reply = icmp::emit_echo_reply(datagram.dst, datagram.src, hop_limit, echoed);
-                // What came in fragments would have to leave in fragments.
+                // The reply to a reassembled request would have to be fragmented.
                 if reply.len() > usize::from(self.config.packet_limit()) {
                     match v4 {
                         true => self.counters.ip_frag_fails += 1,
@@ -96,7 +99,7 @@ impl Host {
                     return false;
                 }
                 if !self.echoes.take(now) {
-                    debug!(%remote, "ping not answered: too many were at once");
+                    debug!(%remote, "echo request ignored: rate limit reached");
                     match v4 {
                         true => self.counters.icmp_out_rate_limit_echo += 1,
                         false => self.counters.icmp6_out_rate_limit_echo += 1,
@@ -114,8 +117,8 @@ impl Host {
         false
     }
 
-    /// Tells a connection that the network complained of it. What an error says is believed only if
-    /// it quotes a segment that is outstanding, which the connection checks.
+    /// Passes an ICMP error to its connection. An error is accepted only if it quotes an
+    /// outstanding segment.
     fn on_error(&mut self, now: Instant, v4: bool, reason: Reason, quoted: &[u8]) {
         let error = match reason {
             Reason::Network => Some(Unreachable::Network),
@@ -125,8 +128,8 @@ impl Host {
             Reason::Port => Some(Unreachable::Port),
             Reason::TooBig(_) => None,
             Reason::Parameter => {
-                // It says nothing about a path.
-                debug!(v4, "ICMP Parameter Problem");
+                // The error says nothing about the path.
+                debug!(v4, "ICMP Parameter Problem ignored");
                 return;
             }
         };
@@ -144,11 +147,15 @@ impl Host {
         };
         let tcp = self.tcp_socket(id).filter(|tcp| tcp.connection.is_outstanding(quote.seq));
         let Some(tcp) = tcp else {
-            debug!(remote = %quote.flow.remote, ?reason, "ICMP error about nothing outstanding");
+            debug!(
+                remote = %quote.flow.remote,
+                ?reason,
+                "ICMP error ignored: segment not outstanding"
+            );
             self.counters.tcp_ext_out_of_window_icmps += 1;
             return;
         };
-        debug!(remote = %quote.flow.remote, ?reason, "ICMP error");
+        debug!(remote = %quote.flow.remote, ?reason, "ICMP error received");
         match (reason, error) {
             (Reason::TooBig(next_hop), _) => self.on_too_big(now, id, &quote, next_hop),
             (_, Some(error)) => {
@@ -159,7 +166,7 @@ impl Host {
         }
     }
 
-    /// An error about a datagram; none where it was too large.
+    /// Handles an error about a datagram; `None` means that the datagram was too large.
     fn on_error_about_udp(&mut self, v4: bool, quote: &Quote, error: Option<Unreachable>) {
         match error {
             Some(error) if !self.on_udp_unreachable(&quote.flow, error) => {
@@ -167,44 +174,44 @@ impl Host {
             }
             Some(_) => {}
             None => {
-                debug!(remote = %quote.flow.remote, "a datagram was too large for its path");
+                debug!(remote = %quote.flow.remote, "ICMP error ignored: datagram above path MTU");
                 self.counters.udp_pmtu_ignored += 1;
             }
         }
     }
 
     fn count_error_about_nobody(&mut self, v4: bool) {
-        debug!(v4, "ICMP error about nothing that is known");
+        debug!(v4, "ICMP error ignored: no matching socket");
         match v4 {
             true => self.counters.icmp_in_errors += 1,
             false => self.counters.icmp6_in_errors += 1,
         }
     }
 
-    /// Makes a connection's packets smaller, and remembers the path MTU for others.
+    /// Reduces the packet size of a connection, and stores the path MTU for others.
     fn on_too_big(&mut self, now: Instant, id: SocketId, quote: &Quote, next_hop: u32) {
         let remote = quote.flow.remote;
         let Some(mtu) = path_mtu::believable(quote, next_hop) else {
-            debug!(%remote, next_hop, packet = quote.len, "no such path MTU");
+            debug!(%remote, next_hop, packet = quote.len, "ICMP error ignored: invalid path MTU");
             self.counters.tcp_ext_pmtu_refused += 1;
             return;
         };
         let Some(tcp) = self.tcp_socket(id) else { return };
-        // What was on its way brings more such messages, which say nothing new.
+        // Packets in flight cause further messages, which report nothing new.
         if tcp.connection.on_path_mtu(now, mtu) {
             let mtu = tcp.connection.path_mtu();
-            debug!(%remote, mtu, "path MTU");
+            debug!(%remote, mtu, "path MTU reduced");
             self.counters.tcp_ext_pmtu_lowered += 1;
             self.path_mtus.learn(now, remote.ip(), mtu);
             self.touch(now, id);
         }
     }
 
-    /// Tells the sender of a packet what is wrong with it, unless too many were told already.
+    /// Sends an ICMP error to the sender of a packet, unless the rate limit is reached.
     ///
-    /// `original` came from `remote` to `local`. Callers have seen that it is no ICMP error, no fragment
-    /// but the first, and from one host to this one alone (RFC 1122 section 3.2.2, RFC 4443 section 2.4
-    /// (e)).
+    /// `original` was sent by `remote` to `local`. Callers have checked that it is not an ICMP
+    /// error, is not a fragment except the first, and was sent by one host to this host only (RFC
+    /// 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
     pub(super) fn complain(
         &mut self,
         now: Instant,
@@ -218,7 +225,7 @@ impl Host {
             return;
         }
         if !self.icmp_errors.take(now) {
-            debug!(%remote, "no ICMP error: the limit is reached");
+            debug!(%remote, "ICMP error not sent: rate limit reached");
             match v4 {
                 true => self.counters.icmp_out_rate_limit_host += 1,
                 false => self.counters.icmp6_out_rate_limit_host += 1,
@@ -266,7 +273,7 @@ fn count_v6(counters: &mut Counters, parsed: &Result<Message<'_>, ParseError>) {
         Ok(Message::Error { reason, .. }) => match reason {
             Reason::TooBig(_) => counters.icmp6_in_pkt_too_bigs += 1,
             Reason::HopLimit => counters.icmp6_in_time_excds += 1,
-            // A protocol that is not spoken is a header that is not known (RFC 4443 section 3.4).
+            // An unsupported protocol is an unrecognized Next Header (RFC 4443 section 3.4).
             Reason::Parameter | Reason::Protocol => counters.icmp6_in_parm_problems += 1,
             _ => counters.icmp6_in_dest_unreachs += 1,
         },

@@ -11,8 +11,8 @@ use tracing::debug;
 use super::Host;
 
 impl Host {
-    /// Takes packets that came together, in order, and whose memory stays the caller's. Segments that follow each other are
-    /// worked as one.
+    /// Handles packets that arrived together, in order. The caller keeps their memory. Contiguous
+    /// segments are processed as one.
     pub fn handle_packets(&mut self, now: Instant, packets: &[Packet]) {
         let mut left = packets;
         while !left.is_empty() {
@@ -26,7 +26,7 @@ impl Host {
         }
     }
 
-    /// Takes a packet whose memory stays the caller's.
+    /// Handles a packet; the caller keeps its memory.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) {
         if is_aggregate_of_datagrams(packet) {
             each_segment(packet, |datagram| self.on_packet(now, datagram));
@@ -72,8 +72,8 @@ impl Host {
             true => &mut self.counters.ip_in_delivers,
             false => &mut self.counters.ip6_in_delivers,
         };
-        // A super-segment is one big packet to TCP. Its checksum, like that of any packet from a local
-        // sender or a device that vouches for it, is not looked at.
+        // TCP processes a super-segment as one large packet. Its checksum is not verified, and
+        // neither is that of other packets from a local sender or a device that verifies checksums.
         let verify = packet.checksum == Checksum::Full;
         match (datagram.protocol, v4) {
             (ip::TCP, _) => {
@@ -89,7 +89,7 @@ impl Host {
                 self.on_icmp(now, datagram, packet);
             }
             (protocol, v4) => {
-                debug!(src = %datagram.src, protocol, "a protocol that is not spoken");
+                debug!(src = %datagram.src, protocol, "packet dropped: unsupported protocol");
                 match v4 {
                     true => self.counters.ip_in_unknown_protos += 1,
                     false => self.counters.ip6_in_unknown_protos += 1,
@@ -103,13 +103,14 @@ impl Host {
         }
     }
 
-    /// Whether a packet goes from one other host to this one, or to one that it answers for; counts it if not.
+    /// Whether a packet was sent by one other host to this host, or to an address that it answers
+    /// for. Counts the packet if not.
     pub(super) fn is_for_us(&mut self, src: IpAddr, dst: IpAddr, protocol: u8) -> bool {
         let sound = self.config.may_be_peer(src);
         if sound && (self.config.is_own(dst) || self.answers_for(dst, protocol)) {
             return true;
         }
-        debug!(%src, %dst, "packet dropped: it is not from one host to this one");
+        debug!(%src, %dst, "packet dropped: not for this host, or invalid source");
         let to_many = dst.is_multicast() || self.config.is_broadcast(dst);
         let counters = &mut self.counters;
         match (to_many, dst.is_ipv4()) {
@@ -122,7 +123,8 @@ impl Host {
     }
 }
 
-/// Whether a device put it together from UDP datagrams, whose bounds mean something; or at least not all in one place.
+/// Whether a packet consists of UDP datagrams that a device aggregated, whose boundaries matter, or
+/// of a non-TCP packet in several parts.
 fn is_aggregate_of_datagrams(packet: &Packet) -> bool {
     let is_aggregate = packet.segment_size.is_some() || !packet.tail.is_empty();
     is_aggregate && Layout::of(&packet.data).is_some_and(|layout| !layout.tcp)

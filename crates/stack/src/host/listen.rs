@@ -1,4 +1,4 @@
-//! Passive opens: what applications call.
+//! Passive opens: the socket calls.
 
 use std::net::SocketAddr;
 
@@ -10,17 +10,19 @@ use super::listener::Listener;
 use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
 impl Host {
-    /// Takes connections to `local`. At most `backlog` of them, half-open or not yet accepted, wait
-    /// at a time. SYNs beyond that are answered by cookies (RFC 4987), and nothing of them is kept; where
-    /// `backlog` connections wait to be accepted they are dropped, and the peer tries again.
+    /// Listens at `local`. At most `backlog` connections, half-open or not yet accepted, wait at a
+    /// time. Further SYNs are answered with SYN cookies (RFC 4987), without state; once `backlog`
+    /// connections wait to be accepted, SYNs are dropped and the peer retransmits them.
     ///
-    /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
-    /// a listener at the very address goes before one at all. Port zero is any free one.
+    /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address; neither stands
+    /// for both. A listener at a specific address takes precedence. Port zero stands for any free
+    /// port.
     pub fn tcp_listen(&mut self, local: SocketAddr, backlog: usize) -> Result<SocketId, HostError> {
         self.listen(local, backlog, None)
     }
 
-    /// As [`tcp_listen`](Self::tcp_listen), with settings of their own for its connections.
+    /// Listens as [`tcp_listen`](Self::tcp_listen), with settings for the connections of this
+    /// listener.
     pub fn tcp_listen_with(
         &mut self,
         local: SocketAddr,
@@ -41,7 +43,7 @@ impl Host {
         Ok(self.add_listener(local, backlog, config))
     }
 
-    /// Listens at an address that nobody has.
+    /// Adds a listener at a free address.
     pub(super) fn add_listener(
         &mut self,
         local: SocketAddr,
@@ -62,7 +64,7 @@ impl Host {
         }
     }
 
-    /// As [`listener`](Self::listener), to change it.
+    /// The listener `id`, mutable.
     pub(super) fn listener_mut(&mut self, id: SocketId) -> Option<&mut Listener> {
         match &mut self.sockets.get_mut(id)?.kind {
             Kind::Listener(listener) => Some(listener),
@@ -74,7 +76,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::WrongKind`]: it is no listener.
+    /// [`HostError::WrongKind`] if the socket is not a listener.
     pub fn tcp_set_listener_config(
         &mut self,
         listener: SocketId,
@@ -86,9 +88,10 @@ impl Host {
         Ok(())
     }
 
-    /// Accepts the oldest waiting connection, with its peer; `None` if none waits.
+    /// Accepts the oldest waiting connection and returns it with the peer's address; `None` if none
+    /// waits.
     ///
-    /// It may have ended since: reading from it then says so.
+    /// The connection may have ended meanwhile: reading from it then returns the reason.
     pub fn tcp_accept(
         &mut self,
         now: Instant,
@@ -108,7 +111,7 @@ impl Host {
         Ok(Some((id, remote)))
     }
 
-    /// Removes a listener. Connections that nobody accepted are reset.
+    /// Removes a listener. Connections that were not accepted are reset.
     pub(super) fn close_listener(&mut self, now: Instant, id: SocketId) {
         self.withdraw_readiness(id);
         let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.remove(id) else {

@@ -1,4 +1,4 @@
-//! A port that takes connections, apart from the host.
+//! A listening port and its queues of connections, independent of the host.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -10,25 +10,26 @@ use crate::tcp::TcpConfig;
 use super::bindings::ANY;
 use super::{SocketId, cookie};
 
-/// A port that takes connections.
+/// A listening port.
 ///
-/// Each of its connections is half-open, or waits to be accepted.
+/// Each of its connections is half-open or waits to be accepted.
 #[derive(Debug)]
 pub(super) struct Listener {
     local: SocketAddr,
     backlog: usize,
-    /// What its connections start from, if not from the host's settings.
+    /// The settings of its connections, if they differ from the host's.
     config: Option<Box<TcpConfig>>,
-    /// Connections whose handshake goes on.
+    /// Connections whose handshake is not complete.
     half_open: BTreeSet<SocketId>,
     /// Connections that wait to be accepted, the oldest first.
     waiting: VecDeque<SocketId>,
-    /// Until when a cookie that was sent may come back.
+    /// The time until which a cookie that was sent may be returned.
     cookies_until: Option<Instant>,
 }
 
 impl Listener {
-    /// At most `backlog` connections, at least one, are half-open or wait.
+    /// Creates a listener with at most `backlog` connections, and at least one, that are half-open
+    /// or wait to be accepted.
     pub(super) fn new(local: SocketAddr, backlog: usize, config: Option<Box<TcpConfig>>) -> Self {
         Self {
             local,
@@ -44,7 +45,7 @@ impl Listener {
         self.local
     }
 
-    /// The settings of its connections; `default` are the host's.
+    /// The settings of its connections; `default` are the host's settings.
     pub(super) fn config<'c>(&'c self, default: &'c TcpConfig) -> &'c TcpConfig {
         self.config.as_deref().unwrap_or(default)
     }
@@ -54,8 +55,9 @@ impl Listener {
         self.config = Some(Box::new(config));
     }
 
-    /// Whether it listens at every address and port. SYNs then wait in place of connections, and those that the program
-    /// has seen and neither accepted nor refused are half-open.
+    /// Whether it listens at every address and port. Its queues then contain SYNs instead of
+    /// connections: a SYN counts as half-open after the program has seen it, until it is accepted
+    /// or refused.
     pub(super) fn is_any(&self) -> bool {
         self.local == ANY
     }
@@ -80,12 +82,13 @@ impl Listener {
         self.half_open.insert(id);
     }
 
-    /// Adds a SYN that waits for the program.
+    /// Adds a SYN that the program has not seen yet.
     pub(super) fn add_syn(&mut self, id: SocketId) {
         self.waiting.push_back(id);
     }
 
-    /// The handshake of a half-open connection is done: it waits to be accepted.
+    /// Moves a half-open connection, whose handshake is complete, to the connections that wait to
+    /// be accepted.
     pub(super) fn complete(&mut self, id: SocketId) {
         self.half_open.remove(&id);
         self.waiting.push_back(id);
@@ -96,37 +99,38 @@ impl Listener {
         if self.half_open.remove(&id) {
             return;
         }
-        // The oldest, as a rule.
+        // Usually it is the oldest.
         if let Some(place) = self.waiting.iter().position(|waiting| *waiting == id) {
             self.waiting.remove(place);
         }
     }
 
-    /// Takes the oldest connection that waits.
+    /// Takes the oldest connection that waits to be accepted.
     pub(super) fn accept(&mut self) -> Option<SocketId> {
         self.waiting.pop_front()
     }
 
-    /// The oldest SYN that waits, which is half-open from here on.
+    /// Takes the oldest SYN that waits, and counts it as half-open.
     pub(super) fn next_syn(&mut self) -> Option<SocketId> {
         let id = self.waiting.pop_front()?;
         self.half_open.insert(id);
         Some(id)
     }
 
-    /// A cookie was sent, which may come back for [`cookie::LIFETIME`]. Gives whether none was out.
+    /// Records that a cookie was sent, which may be returned for [`cookie::LIFETIME`]. Returns
+    /// whether no other cookie was outstanding.
     pub(super) fn on_cookie_sent(&mut self, now: Instant) -> bool {
         let is_first = !self.expects_cookies(now);
         self.cookies_until = Some(now + cookie::LIFETIME);
         is_first
     }
 
-    /// Whether a cookie may still come back.
+    /// Whether a cookie may still be returned.
     pub(super) fn expects_cookies(&self, now: Instant) -> bool {
         self.cookies_until > Some(now)
     }
 
-    /// All its connections and SYNs: the half-open ones, then those that wait.
+    /// All its connections and SYNs: the half-open ones, then the waiting ones.
     pub(super) fn into_children(self) -> impl Iterator<Item = SocketId> {
         self.half_open.into_iter().chain(self.waiting)
     }

@@ -1,4 +1,4 @@
-//! The list of connections, as of `ss -tinm`.
+//! The list of connections, as `ss -tinm` shows it.
 
 use std::net::SocketAddr;
 
@@ -12,21 +12,21 @@ use super::{Host, Kind};
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Listed {
-    /// This end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// Its state.
+    /// The state of the connection.
     pub state: State,
-    /// Its memory use, in bytes.
+    /// The memory used (bytes).
     pub held: ByteCount,
-    /// Its details; `None` in TIME-WAIT after the application has closed it.
+    /// The details of the connection; `None` in TIME-WAIT after the application has closed it.
     pub info: Option<Info>,
 }
 
 impl Host {
-    /// The first `most` connections, in no order that means anything but the same in every run. Those that no
-    /// application holds, yet or any more, are among them.
+    /// Returns the first `most` connections, including those that the application has closed or not
+    /// yet accepted. The order has no meaning, but is the same in every run.
     pub fn tcp_listing(&self, now: Instant, most: usize) -> Vec<Listed> {
         let listed = self.sockets.iter().filter_map(|socket| {
             let (flow, state, held, info) = match &socket.kind {
@@ -77,7 +77,7 @@ mod tests {
         assert!(first.held >= ByteCount(5));
         assert_eq!(first.info.as_ref().unwrap().send_q, ByteCount(5));
         assert_eq!(client.tcp_listing(now, 1).len(), 1);
-        // Those that nobody has accepted, too; listeners are none.
+        // Connections that were not accepted are listed; listeners are not.
         assert_eq!(server.tcp_listing(now, 10).len(), 2);
     }
 }

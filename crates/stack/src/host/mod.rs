@@ -1,29 +1,36 @@
-//! A host: IP packets on one side, sockets on the other.
+//! A host: IP packets on one side, sockets on the other side.
 //!
 //! ```text
-//! handle_packet  input.rs     lengths, checksums, addresses; fragments.rs for fragments; then by protocol:
-//!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
-//!                  udp.rs     to a socket's queue, or port unreachable
-//!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST; what follows each other, as one
-//!                  astray.rs  but of several hosts with the same addresses, the others are asked before
-//!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full; any.rs, listeners for
-//!                             every destination
-//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs (to a listener.rs), udp.rs: what applications call
-//! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
-//! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
-//! touch          settle.rs    after everything that is done to a connection: it may send, and others must know its memory and state
-//! poll_transmit  outbox.rs    packets of the host's own, in turns with those of connections; sending.rs, whose turn it is;
-//!                settle.rs    `transmit` asks that connection
-//! settle         settle.rs    once nothing is left to send: timers, readiness, the end of a connection
-//!                paths/       what connections have learned of their paths, for the next ones
-//!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
+//! handle_packet  input.rs      checks lengths, checksums and addresses; dispatches by protocol
+//!                fragments.rs  reassembly
+//!                icmp.rs       echo replies; errors for connections and UDP sockets
+//!                path_mtu.rs   path MTUs from ICMP errors
+//!                udp.rs        datagrams: to a socket's queue, or Port Unreachable
+//!                demux.rs      segments: to connections (4-tuple) or listeners (port), or RST;
+//!                              consecutive segments of a connection are processed as one
+//!                astray.rs     packets without a flow: to the next host with these addresses
+//!                passive.rs    segments in LISTEN; cookie.rs: SYN cookies when the backlog is full
+//!                any.rs        listeners and UDP sockets for every destination
+//! tcp_*, udp_*   streams.rs, bound.rs, listen.rs, udp.rs: socket calls; listener.rs: accept queues
+//! addresses      bindings.rs: local addresses in use; ports.rs: port allocation
+//! limits         peers.rs: quotas per peer and in total; challenges.rs: rate of challenge ACKs;
+//!                secret.rs: values that must not be guessable
+//! touch          settle.rs     after each change of a connection: queues it for transmission, and
+//!                              updates its memory and state
+//! poll_transmit  outbox.rs     packets without a connection, in turns with those of connections
+//!                sending.rs    the order in which connections send
+//!                settle.rs     `transmit` takes the next packet of a connection
+//! settle         settle.rs     when nothing is left to send: timers, readiness, closed connections
+//!                paths/        path measurements of connections, for later ones
+//!                time_wait.rs  compact state of closed connections in TIME-WAIT
 //! ```
 //!
-//! The host never walks all its sockets: a connection that was touched stands in a queue until it
-//! has nothing more to send, one with a deadline stands in a tree, and one that changed its
-//! readiness stands in another queue. Hash tables are only looked up, so that a run repeats exactly.
+//! The host never iterates over all sockets. A connection that was touched is in a queue until it
+//! has nothing more to send, a connection with a deadline is in a tree, and a connection whose
+//! readiness changed is in another queue. Hash tables are used only for lookups, never iterated, so
+//! that every run is exactly reproducible.
 //!
-//! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
+//! Not implemented, because nothing needs it yet: sending fragments, a loopback route, multicast.
 
 mod any;
 mod astray;
@@ -93,15 +100,16 @@ use time_wait::TimeWaitSocket;
 use timers::Timers;
 use udp::UdpSocket;
 
-/// Events kept for an observer that does not come.
+/// The maximum number of queued events, for an observer that does not poll them.
 const MAX_EVENTS: usize = 1 << 16;
 
 /// A host with one attachment to the network, [`PortId`] 0.
 ///
-/// After any call that takes `now`, drain [`poll_transmit`](Node::poll_transmit): that is also when
-/// timers are set, and connections that have ended are let go; who stops before there is no packet
-/// left calls [`settle`](Self::settle). Then ask [`poll_ready`](Self::poll_ready) for the sockets
-/// that something happened to, and [`poll_timeout`](Node::poll_timeout) for the next deadline.
+/// After any call that takes `now`, call [`poll_transmit`](Node::poll_transmit) until it returns
+/// `None`: it then also sets timers and removes connections that have ended. A caller that stops
+/// earlier calls [`settle`](Self::settle) instead. Then ask [`poll_ready`](Self::poll_ready) for
+/// the sockets whose readiness changed, and [`poll_timeout`](Node::poll_timeout) for the next
+/// deadline.
 ///
 /// ```
 /// use airtcp_stack::host::{Host, HostConfig};
@@ -133,11 +141,12 @@ pub struct Host {
     flows: HashMap<FlowId, SocketId, Keyed>,
     bindings: Bindings,
     timers: Timers,
-    /// Room for those that are due.
+    /// A reusable buffer for the sockets whose deadline has passed.
     due: Vec<SocketId>,
     /// Connections that may have something to send.
     sending: Sending,
-    /// Connections that something was done to, until their timers and their holders know.
+    /// Connections that were changed and not settled yet: their timers and readiness are not up to
+    /// date.
     touched: Vec<SocketId>,
     ready: ReadyQueue,
     outlet: Outlet,
@@ -145,21 +154,21 @@ pub struct Host {
     events: VecDeque<Event>,
     held: ByteCount,
     peers: Peers,
-    /// How many connections are in TIME-WAIT and nobody's.
+    /// The number of connections in TIME-WAIT without an owner.
     time_waits: usize,
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
     echoes: icmp::Allowance,
     fragments: Fragments,
     path_mtus: PathMtus,
-    /// What connections have learned.
+    /// Path properties that connections have measured.
     paths: Paths,
     siblings: Siblings,
-    /// There is, or was, a socket for every destination.
+    /// Whether a socket for every destination exists or existed.
     intercepts: bool,
 }
 
-/// A socket, and what its holder knows of it.
+/// A socket, and the readiness that its holder knows of.
 #[derive(Debug)]
 struct Socket {
     kind: Kind,
@@ -176,47 +185,48 @@ enum Kind {
     Udp(UdpSocket),
 }
 
-/// A connection in the host's care.
+/// A connection, with the host's bookkeeping.
 #[derive(Debug)]
 struct TcpSocket {
     connection: Connection,
     owner: Owner,
     peer: PeerId,
-    /// Whether it stands in the queue of those that may have something to send.
+    /// Whether it is in `Host::sending`.
     dirty: bool,
-    /// Whether it stands among those that something was done to.
+    /// Whether it is in `Host::touched`.
     touched: bool,
-    /// The deadline that `timers` has for it.
+    /// The deadline set in `Host::timers`.
     armed: Option<Instant>,
-    /// What it holds of the host's memory.
+    /// The memory it uses, counted in `Host::held`.
     held: ByteCount,
-    /// What it holds out of order, of its peer's quota.
+    /// The memory of its out-of-order data, counted in its peer's quota.
     out_of_order: ByteCount,
-    /// The state it was in when last looked at.
+    /// The state when the host last examined it.
     state: State,
-    /// What it has reported of the path.
+    /// What it has reported of the path so far.
     reported: Reported,
 }
 
 impl TcpSocket {
-    /// Whether it has ended and nobody can ask for it, though its last packet may still wait.
+    /// Whether it has ended and no application can ask for it. Its last packet may still be queued.
     fn is_gone(&self) -> bool {
         self.owner == Owner::Nobody && self.connection.state() == State::Closed
     }
 }
 
-/// Who has a connection.
+/// The owner of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
-    /// An application has its id.
+    /// An application has the socket's id.
     Application,
-    /// An application has its id; it accepted the peer's SYN, and the handshake goes on.
+    /// An application has the socket's id: it accepted the peer's SYN, and the handshake is not
+    /// complete.
     Accepting,
-    /// It is half-open at this listener.
+    /// None yet: it is half-open at this listener.
     HalfOpen(SocketId),
-    /// It waits at this listener to be accepted.
+    /// None yet: it waits at this listener to be accepted.
     Waiting(SocketId),
-    /// The application let go; it ends on its own.
+    /// None any more: the application closed it, and it ends by itself.
     Nobody,
 }
 
@@ -226,7 +236,7 @@ impl Host {
         config.tcp.mtu = config.tcp.mtu.min(config.packet_limit());
         config.tcp.hop_limit = config.hop_limit;
         config.tcp.events |= config.events;
-        // Who completes checksums knows no header checksum.
+        // A device that completes checksums cannot compute HACK's header checksum.
         config.checksum_offload |= config.segmentation_offload;
         let secret = Secret::new(config.secret);
         let at_once = if config.segmentation_offload { config.segments_at_once.max(1) } else { 0 };
@@ -260,22 +270,22 @@ impl Host {
         }
     }
 
-    /// Its settings.
+    /// The host's settings.
     pub const fn config(&self) -> &HostConfig {
         &self.config
     }
 
-    /// Its counters.
+    /// The host's counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Recycles the memory of packets that were sent. Calling it is optional.
+    /// Reuses the memory of packets that were sent. Calling it is optional.
     pub fn recycle(&mut self, packets: &mut Vec<Packet>) {
         self.outlet.take_packets(packets);
     }
 
-    /// Memory used by all its sockets, of [`Quota::memory`](crate::host::Quota::memory).
+    /// Memory used by all sockets; [`Quota::memory`](crate::host::Quota::memory) limits it.
     pub const fn held(&self) -> ByteCount {
         self.held
     }
@@ -285,14 +295,14 @@ impl Host {
         !self.outbox.is_empty() || self.sending.first().is_some()
     }
 
-    /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with little to send: what
-    /// their applications say next may leave with it.
+    /// Whether only connections with little to send have something to transmit. A caller may then
+    /// wait for more data from the applications, which may leave in the same packets.
     pub fn has_little_to_send(&self) -> bool {
         self.outbox.is_empty() && !self.sending.has_much()
     }
 
-    /// The next socket whose readiness changed since it was last given, and how it stands now. Each
-    /// is given once, in the order in which they changed.
+    /// Returns the next socket whose readiness changed, and its current readiness. Each changed
+    /// socket is returned once, in the order of the first change.
     pub fn poll_ready(&mut self) -> Option<(SocketId, Readiness)> {
         let id = self.ready.pop()?;
         let socket = self.sockets.get_mut(id)?;
@@ -302,8 +312,8 @@ impl Host {
 
     /// The readiness of a socket.
     ///
-    /// A listener is readable when a connection waits to be accepted, a UDP socket when a datagram
-    /// waits.
+    /// A listener is readable while a connection waits to be accepted, a UDP socket while a
+    /// datagram is queued.
     pub fn readiness(&self, socket: SocketId) -> Result<Readiness, HostError> {
         self.socket(socket).map(Socket::readiness)
     }
@@ -342,7 +352,7 @@ impl Host {
         self.bindings.udp(local, self.config.is_own(local.ip()))
     }
 
-    /// Queues a packet of the host's own; false if too many wait, and it is dropped.
+    /// Queues a packet of the host itself. Returns false and drops the packet if the queue is full.
     fn queue(&mut self, packet: Packet) -> bool {
         self.outbox.push(packet, &mut self.counters)
     }
@@ -355,8 +365,8 @@ impl Node for Host {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.give_up_fragments(now);
-        // All that is due is taken out first: a connection whose deadline is still in the past
-        // afterwards has something to send, and is not asked twice.
+        // Collects all due sockets first: a connection whose deadline is still in the past after
+        // `on_deadline` has something to send, and must not be called twice.
         let mut due = std::mem::take(&mut self.due);
         due.extend(std::iter::from_fn(|| self.timers.pop_due(now)));
         for id in due.drain(..) {
@@ -406,7 +416,7 @@ impl Socket {
         }
     }
 
-    /// Whether an application has its id.
+    /// Whether an application holds the socket's id.
     fn has_holder(&self) -> bool {
         match &self.kind {
             Kind::Tcp(tcp) => matches!(tcp.owner, Owner::Application | Owner::Accepting),

@@ -1,4 +1,4 @@
-//! Queue of packets without a connection: RSTs, SYN cookies, ICMP and UDP.
+//! The queue of packets without a connection: RSTs, SYN cookies, ICMP and UDP.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,15 @@ use tracing::debug;
 use super::is_v6;
 use crate::counters::Counters;
 
-/// How many may wait to leave.
+/// The maximum number of queued packets.
 pub(super) const MAX_WAITING: usize = 256;
 
-/// Those that wait to leave, in turns with the connections': answers to a flood must not keep
-/// connections from sending.
+/// Queued packets of the host itself. They take turns with those of connections: answers to a flood
+/// must not prevent connections from sending.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     packets: VecDeque<Packet>,
-    /// One of them left last: a connection's turn is next.
+    /// Whether the last packet sent came from this queue, so that a connection is next.
     left_last: bool,
 }
 
@@ -29,11 +29,11 @@ impl Outbox {
         self.packets.len() >= MAX_WAITING
     }
 
-    /// Whether one more may wait; counts that it cannot.
+    /// Whether there is room for another packet. If not, counts the discard.
     pub(super) fn has_room(&self, v4: bool, counters: &mut Counters) -> bool {
         let is_full = self.is_full();
         if is_full {
-            debug!("a packet of the host's own is not sent: too many wait to leave");
+            debug!("outgoing packet dropped: transmit queue full");
             match v4 {
                 true => counters.ip_out_discards += 1,
                 false => counters.ip6_out_discards += 1,
@@ -42,7 +42,7 @@ impl Outbox {
         !is_full
     }
 
-    /// Has a packet wait; false if too many do, and it is dropped.
+    /// Queues a packet. Returns false and drops it if the queue is full.
     pub(super) fn push(&mut self, packet: Packet, counters: &mut Counters) -> bool {
         let room = self.has_room(!is_v6(&packet), counters);
         if room {
@@ -51,14 +51,14 @@ impl Outbox {
         room
     }
 
-    /// The next packet, if none left last.
+    /// Takes the next packet, unless the last packet sent came from this queue.
     pub(super) fn pop_in_turn(&mut self) -> Option<Packet> {
         let packet = if self.left_last { None } else { self.packets.pop_front() };
         self.left_last = packet.is_some();
         packet
     }
 
-    /// The next packet, as no connection has one.
+    /// Takes the next packet when no connection has one.
     pub(super) fn pop(&mut self) -> Option<Packet> {
         self.left_last = true;
         self.packets.pop_front()

@@ -13,8 +13,8 @@ use super::peers::Scope;
 use super::{Host, Kind, Owner, Socket, SocketId, cookie};
 
 impl Host {
-    /// A segment without a connection, to the listener `id`. The connection that had the 4-tuple until
-    /// now would have sent the number `after` next.
+    /// Handles a segment without a connection at the listener `id`. `after` is SND.NXT of the
+    /// previous connection with this 4-tuple.
     pub(super) fn on_listen(
         &mut self,
         now: Instant,
@@ -33,7 +33,7 @@ impl Host {
             }
             return;
         }
-        // As Linux: a SYN that is also a FIN is no SYN of an honest peer.
+        // As in Linux: an honest peer does not send a SYN with FIN.
         if !flags.syn || flags.fin {
             refuse_no_syn(&flow, &mut self.counters);
             return;
@@ -55,7 +55,7 @@ impl Host {
         }
     }
 
-    /// The connection that answers a SYN at the listener `id`.
+    /// Creates the connection that answers a SYN at the listener `id`.
     pub(super) fn answer(
         &self,
         now: Instant,
@@ -65,22 +65,22 @@ impl Host {
         after: Option<SeqNumber>,
     ) -> Option<Connection> {
         let isn = self.secret.isn(now, &flow);
-        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
-        // been faster than the clock of the ISNs. The distance is Linux's.
+        // RFC 9293 section 3.6.1: above all numbers of the previous connection, which may have sent
+        // faster than the ISN clock. The distance is Linux's.
         let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let config = self.listener(id)?.config(&self.config.tcp);
         Some(Connection::accept(now, flow, isn, ts_offset, config, syn))
     }
 
-    /// Drops a SYN that there is no room for, and counts it.
+    /// Drops a SYN because the backlog is full, and counts it.
     pub(super) fn drop_syn(&mut self, flow: &FlowId) {
-        debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
+        debug!(remote = %flow.remote, "SYN dropped: backlog full");
         self.counters.tcp_ext_listen_overflows += 1;
         self.counters.tcp_ext_listen_drops += 1;
     }
 
-    /// Whether there can be no connection now, however it begins; counts it if so.
+    /// Whether no connection can be opened now, by a SYN or a cookie. Counts the refusal.
     pub(super) fn turns_away(&mut self, id: SocketId, flow: &FlowId) -> bool {
         let refused = self.is_short_of_memory(flow.remote)
             || self.is_unattended(id, flow.remote)
@@ -89,7 +89,7 @@ impl Host {
         refused
     }
 
-    /// As [`turns_away`](Self::turns_away), for who only asks.
+    /// Returns the same as [`turns_away`](Self::turns_away), without counting.
     pub(super) fn would_turn_away(&mut self, id: SocketId, peer: IpAddr) -> bool {
         self.is_out_of_memory()
             || self.peers.is_out_of_memory(&self.config, peer)
@@ -97,23 +97,24 @@ impl Host {
             || self.peers.overdrawn(&self.config, peer).is_some()
     }
 
-    /// Whether too many wait to be accepted at the listener `id`; counts it if so.
+    /// Whether too many connections wait to be accepted at the listener `id`. Counts the refusal.
     fn is_unattended(&mut self, id: SocketId, remote: SocketAddr) -> bool {
         let unattended = self.listener(id).is_none_or(|listener| listener.is_unattended());
         if unattended {
-            debug!(%remote, "connection refused: too many wait to be accepted");
+            debug!(%remote, "connection refused: accept queue full");
             self.counters.tcp_ext_listen_overflows += 1;
         }
         unattended
     }
 
-    /// Whether the sockets of all peers, or the connections of this one, hold all they may; counts it if so.
+    /// Whether the memory limit of the host, or of this peer's connections, is reached. Counts the
+    /// refusal.
     pub(super) fn is_short_of_memory(&mut self, remote: SocketAddr) -> bool {
         if self.is_out_of_memory() {
-            debug!(%remote, "connection refused: the host's memory is used up");
+            debug!(%remote, "connection refused: host out of memory");
             self.counters.tcp_ext_memory_pressures += 1;
         } else if self.peers.is_out_of_memory(&self.config, remote.ip()) {
-            debug!(%remote, "connection refused: the peer's share of the memory is used up");
+            debug!(%remote, "connection refused: memory quota of the peer reached");
             self.counters.tcp_ext_memory_quota_peer += 1;
         } else {
             return false;
@@ -121,10 +122,10 @@ impl Host {
         true
     }
 
-    /// Whether `peer`, or all peers, have as many connections as they may; counts it if so.
+    /// Whether the limit of connections of `peer`, or of all peers, is reached. Counts the refusal.
     pub(super) fn is_overdrawn(&mut self, peer: IpAddr) -> bool {
         let Some(scope) = self.peers.overdrawn(&self.config, peer) else { return false };
-        debug!(%peer, ?scope, "connection refused: the quota is reached");
+        debug!(%peer, ?scope, "connection refused: connection quota reached");
         match scope {
             Scope::All => self.counters.tcp_ext_conn_quota += 1,
             Scope::Peer => self.counters.tcp_ext_conn_quota_peer += 1,
@@ -132,14 +133,14 @@ impl Host {
         true
     }
 
-    /// Whether there is no room for another half-open connection at the listener `id`; counts it if that is
-    /// for a quota.
+    /// Whether there is no room for another half-open connection at the listener `id`. Counts it if
+    /// a quota is the reason.
     pub(super) fn is_crowded(&mut self, id: SocketId, peer: IpAddr) -> bool {
         if self.listener(id).is_none_or(|listener| listener.is_full()) {
             return true;
         }
         let Some(scope) = self.peers.crowded(&self.config, peer) else { return false };
-        debug!(%peer, ?scope, "no half-open connection: the quota is reached");
+        debug!(%peer, ?scope, "half-open connection not created: quota reached");
         match scope {
             Scope::All => self.counters.tcp_ext_half_open_quota += 1,
             Scope::Peer => self.counters.tcp_ext_half_open_quota_peer += 1,
@@ -147,7 +148,7 @@ impl Host {
         true
     }
 
-    /// A half-open connection at the listener `id`.
+    /// Adds a half-open connection at the listener `id`.
     fn take_in(&mut self, now: Instant, id: SocketId, connection: Connection) -> SocketId {
         let child = self.begin_passive(now, connection, Owner::HalfOpen(id));
         if let Some(listener) = self.listener_mut(id) {
@@ -156,7 +157,7 @@ impl Host {
         child
     }
 
-    /// Takes a connection whose handshake the peer has begun into the host's care.
+    /// Adds a connection whose handshake the peer has started.
     pub(super) fn begin_passive(
         &mut self,
         now: Instant,
@@ -172,7 +173,7 @@ impl Host {
         child
     }
 
-    /// Answers a SYN, and forgets it.
+    /// Answers a SYN with a cookie, without state.
     fn send_cookie(&mut self, now: Instant, id: SocketId, flow: &FlowId, syn: &Segment<'_>) {
         let mss = handshake::mss_of(flow, syn);
         let number = cookie::make(&self.secret, now, flow, syn.seq, mss);
@@ -181,7 +182,7 @@ impl Host {
             return;
         };
         if listener.on_cookie_sent(now) {
-            debug!(local = %listener.local(), "the backlog is full: cookies are sent");
+            debug!(local = %listener.local(), "backlog full: sending SYN cookies");
         }
         let config = listener.config(&self.config.tcp);
         let packet = handshake::syn_ack(now, flow, number, ts_offset, config, syn);
@@ -193,7 +194,7 @@ impl Host {
         }
     }
 
-    /// Takes an ACK that may bring a cookie back; false if it does not.
+    /// Handles an ACK that may return a cookie; returns false if it does not.
     fn on_cookie(
         &mut self,
         now: Instant,
@@ -205,15 +206,15 @@ impl Host {
             return false;
         }
         let Some(mss) = self.read_cookie(now, &flow, segment) else {
-            debug!(remote = %flow.remote, "no cookie");
+            debug!(remote = %flow.remote, "invalid SYN cookie");
             self.counters.tcp_ext_syncookies_failed += 1;
-            // It may follow a cookie that was turned away: its peer is not to be reset.
+            // It may follow a cookie whose connection was refused; its peer must not be reset.
             return self.turns_away(id, &flow);
         };
-        debug!(remote = %flow.remote, "a cookie came back");
+        debug!(remote = %flow.remote, "valid SYN cookie received");
         self.counters.tcp_ext_syncookies_recv += 1;
         if self.turns_away(id, &flow) {
-            // What the peer sends next brings the cookie back once more.
+            // The peer's next segment returns the cookie again.
             return true;
         }
         let ts_offset = self.secret.timestamp_offset(&flow);
@@ -228,7 +229,7 @@ impl Host {
         true
     }
 
-    /// Whether one that the listener `id` sent may still come back.
+    /// Whether a cookie that the listener `id` sent may still be returned.
     pub(super) fn sends_cookies(&self, now: Instant, id: SocketId) -> bool {
         self.listener(id).is_some_and(|listener| listener.expects_cookies(now))
     }
@@ -244,9 +245,9 @@ impl Host {
         plain.then(|| cookie::read(&self.secret, now, flow, irs, segment.ack - 1)).flatten()
     }
 
-    /// An ACK of a cookie that was sent before the half-open connection `id` was made for the same peer,
-    /// by a SYN that came twice. The peer knows the cookie's number only: that connection it is.
-    /// Gives whether it was such an ACK.
+    /// Handles the ACK of a cookie that was sent before a duplicate of the SYN created the
+    /// half-open connection `id`. The peer knows only the cookie's number, so the connection of the
+    /// cookie replaces the half-open one. Returns whether the segment is such an ACK.
     pub(super) fn on_late_cookie(
         &mut self,
         now: Instant,
@@ -260,7 +261,7 @@ impl Host {
         if !other || self.read_cookie(now, &flow, segment).is_none() {
             return false;
         }
-        debug!(remote = %flow.remote, "a cookie came back late: the half-open connection makes way");
+        debug!(remote = %flow.remote, "late SYN cookie received: half-open connection replaced");
         self.counters.tcp_ext_syncookies_late += 1;
         self.remove(id);
         if let Some(listener) = self.listener_mut(listener) {

@@ -9,21 +9,21 @@ use airtcp_wire::icmp::Quote;
 
 use super::secret::Keyed;
 
-/// How long a path MTU is good, after which the path may have changed (RFC 1191 section 6.3, RFC 8201
+/// How long a path MTU is valid, because the path may change (RFC 1191 section 6.3, RFC 8201
 /// section 4; Linux's `mtu_expires`).
 const LIFETIME: Duration = Duration::from_secs(600);
-/// Destinations of which it is known; a new one takes the place of the oldest.
+/// The maximum number of destinations; a new one replaces the one that expires first.
 const MOST: usize = 4096;
-/// RFC 1191 section 7: MTUs that links have, for routers that name none.
+/// Common link MTUs, for routers that report none (RFC 1191 section 7).
 const PLATEAUS: [u16; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
-/// The least that a link may have (RFC 791 section 3.2, RFC 8200 section 5).
+/// The minimum MTU of a link (RFC 791 section 3.2, RFC 8200 section 5).
 const LEAST_V4: u32 = 68;
 const LEAST_V6: u32 = 1280;
 
-/// The path MTU that Fragmentation Needed or Packet Too Big tells of, if that can be true.
+/// The path MTU reported by Fragmentation Needed or Packet Too Big, if it is plausible.
 ///
-/// It has to be smaller than the packet that it complains of (RFC 5927 section 7.2). A Packet Too Big
-/// of less than 1280 is dropped (RFC 8201 section 4).
+/// It must be smaller than the packet that the message quotes (RFC 5927 section 7.2). A Packet Too
+/// Big with less than 1280 is ignored (RFC 8201 section 4).
 pub(super) fn believable(quote: &Quote, next_hop: u32) -> Option<u16> {
     let packet = quote.len;
     let mtu = match (quote.flow.remote.is_ipv4(), next_hop) {
@@ -52,12 +52,12 @@ impl PathMtus {
         Self { known: HashMap::with_hasher(keyed), by_end: BTreeSet::new() }
     }
 
-    /// The longest packet that gets through to `remote` (bytes), if less is known than links here take.
+    /// The maximum size of packets to `remote` (bytes), if a smaller one than the link's is known.
     pub(super) fn get(&self, now: Instant, remote: IpAddr) -> Option<u16> {
         self.known.get(&remote).filter(|known| known.until > now).map(|known| known.mtu)
     }
 
-    /// Remembers it; of two that are good the smaller one.
+    /// Stores a path MTU; of two valid ones the smaller is kept.
     pub(super) fn learn(&mut self, now: Instant, remote: IpAddr, mtu: u16) {
         let mtu = self.get(now, remote).map_or(mtu, |known| known.min(mtu));
         let known = Known { mtu, until: now + LIFETIME };

@@ -11,17 +11,19 @@ use super::secret::Keyed;
 /// Resource limits, per peer or in total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Connections, those in TIME-WAIT that nobody holds excepted.
+    /// Connections, except those in TIME-WAIT that the application has closed.
     pub connections: usize,
-    /// Of these, connections whose handshake a peer has begun and not ended. Beyond them SYNs are answered by cookies.
+    /// The part of these whose handshake a peer has started and not completed. SYNs beyond this
+    /// limit are answered with SYN cookies.
     pub half_open: usize,
-    /// What arrived out of order and waits for what is missing: its data, and what it takes to keep it.
+    /// Out-of-order data that waits for missing data, including the overhead.
     pub out_of_order: ByteCount,
-    /// Fragments of packets that are not whole: their data, and what it takes to keep it. Beyond it the oldest packet is
-    /// given up.
+    /// Fragments of incomplete packets, including the overhead. Beyond this limit the oldest packet
+    /// is dropped.
     pub fragments: ByteCount,
-    /// What sockets hold: of a peer its connections, of all the datagrams that wait to be read, too. Beyond it no
-    /// connection begins, and one that is there holds three segments that were not read and one KiB to be sent at most.
+    /// Memory of sockets: of a peer its connections; in total also the queued datagrams. Beyond
+    /// this limit no connection is opened, and an existing one keeps at most three unread segments
+    /// and 1 KiB of data to send.
     pub memory: ByteCount,
 }
 
@@ -52,7 +54,7 @@ impl Quota {
     };
 }
 
-/// Whose quota it is.
+/// The scope of a quota.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
     All,
@@ -77,7 +79,8 @@ struct Peer {
     taken: Taken,
 }
 
-/// Every peer with connections. It is looked up when a connection begins; from then on the connection knows its place.
+/// Every peer with connections. The table is searched when a connection starts; the connection then
+/// keeps the peer's index.
 #[derive(Debug)]
 pub(super) struct Peers {
     all: Taken,
@@ -86,7 +89,8 @@ pub(super) struct Peers {
     free: Vec<PeerId>,
 }
 
-/// What counts as one peer: an IPv4 address; an IPv6 network of 64 bits, any address of which its host may take.
+/// The unit that counts as one peer: an IPv4 address, or an IPv6 network of 64 bits, because a host
+/// may use any address in its network.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -104,22 +108,22 @@ impl Peers {
         }
     }
 
-    /// The quota that one more connection with `address` would overdraw.
+    /// The quota that another connection with `address` would exceed.
     pub(super) fn overdrawn(&self, config: &HostConfig, address: IpAddr) -> Option<Scope> {
         self.which(config, address, |taken, quota| taken.connections >= quota.connections)
     }
 
-    /// The quota that one more half-open connection with `address` would overdraw.
+    /// The quota that another half-open connection with `address` would exceed.
     pub(super) fn crowded(&self, config: &HostConfig, address: IpAddr) -> Option<Scope> {
         self.which(config, address, |taken, quota| taken.half_open >= quota.half_open)
     }
 
-    /// Whether the connections with `address` hold all they may.
+    /// Whether the connections with `address` have reached their memory limit.
     pub(super) fn is_out_of_memory(&self, config: &HostConfig, address: IpAddr) -> bool {
         self.taken_by(address).memory >= config.peer_quota.memory
     }
 
-    /// What the connections of `peer` may hold more, where all sockets hold `held`.
+    /// The memory that the connections of `peer` may still use; all sockets use `held`.
     pub(super) fn memory_left(
         &self,
         config: &HostConfig,
@@ -147,10 +151,10 @@ impl Peers {
         is_taken(&self.taken_by(address), &config.peer_quota).then_some(Scope::Peer)
     }
 
-    /// The out-of-order data that a connection of `peer` may take more.
+    /// The amount of out-of-order data that a connection of `peer` may still store.
     pub(super) fn room(&self, config: &HostConfig, peer: PeerId) -> ByteCount {
         let taken = match self.all.out_of_order {
-            // So it is most of the time.
+            // The usual case.
             ByteCount::ZERO => ByteCount::ZERO,
             _ => self.peers[peer.0 as usize].taken.out_of_order,
         };
@@ -158,7 +162,7 @@ impl Peers {
         room.min(config.peer_quota.out_of_order - taken)
     }
 
-    /// A connection with `address` begins.
+    /// Counts a new connection with `address`.
     pub(super) fn enter(&mut self, address: IpAddr) -> PeerId {
         let Self { places, peers, free, .. } = self;
         let network = network(address);
@@ -175,7 +179,7 @@ impl Peers {
         peer
     }
 
-    /// It has ended.
+    /// Removes a connection that has ended.
     pub(super) fn leave(&mut self, peer: PeerId) {
         self.change(peer, |taken| taken.connections -= 1);
         let Peer { network, taken } = &self.peers[peer.0 as usize];
@@ -185,27 +189,28 @@ impl Peers {
         }
     }
 
-    /// It is half-open.
+    /// Counts a half-open connection.
     pub(super) fn begin_half_open(&mut self, peer: PeerId) {
         self.change(peer, |taken| taken.half_open += 1);
     }
 
-    /// It is half-open no longer.
+    /// Removes a half-open connection.
     pub(super) fn end_half_open(&mut self, peer: PeerId) {
         self.change(peer, |taken| taken.half_open -= 1);
     }
 
-    /// What it has out of order is `now`, and was `before`.
+    /// Updates the out-of-order memory of a connection from `before` to `now`.
     pub(super) fn set_out_of_order(&mut self, peer: PeerId, before: ByteCount, now: ByteCount) {
         self.change(peer, |taken| taken.out_of_order = taken.out_of_order - before + now);
     }
 
-    /// What it holds is `now`, and was `before`.
+    /// Updates the memory of a connection from `before` to `now`.
     pub(super) fn set_memory(&mut self, peer: PeerId, before: ByteCount, now: ByteCount) {
         self.change(peer, |taken| taken.memory = taken.memory - before + now);
     }
 
-    /// What all peers take: connections, half-open ones, bytes out of order, bytes held.
+    /// The resources used by all peers: connections, half-open connections, out-of-order bytes,
+    /// memory.
     #[cfg(test)]
     pub(super) fn taken(&self) -> (usize, usize, ByteCount, ByteCount) {
         let Taken { connections, half_open, out_of_order, memory } = self.all;

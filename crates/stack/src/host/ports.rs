@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use super::secret::Secret;
 use super::{HostConfig, HostError, Share};
 
-/// The first port that the host chooses, and how many there are (Linux's `ip_local_port_range`).
+/// The first ephemeral port, and their number (Linux's `ip_local_port_range`).
 const FIRST: u16 = 32_768;
 const COUNT: u16 = 28_232;
-/// Peers are counted in so many classes.
+/// The number of classes of peers, each with its own counter.
 const CLASSES: usize = 256;
 
-/// How many ports have been chosen towards each class of peers: from the ports that one peer sees little follows for
-/// those of others.
+/// The number of ports chosen in each class of peers: the ports that one peer sees reveal little
+/// about those of others.
 #[derive(Debug)]
 pub(super) struct Ports {
     chosen: [u16; CLASSES],
@@ -24,8 +24,9 @@ impl Ports {
         Self { chosen: [0; CLASSES], share }
     }
 
-    /// Chooses a port at `local` that is not `taken`, where `hash` stands for the peer (RFC 6056 section 3.3.4). Every
-    /// port is tried once, the one chosen longest ago first. Those of siblings, who would choose the same, are left out.
+    /// Chooses a port at `local` that is not `taken`; `hash` identifies the peer (RFC 6056 section
+    /// 3.3.4). Every port is tried once, the one chosen longest ago first. The ports of siblings
+    /// are skipped, because siblings may choose them.
     pub(super) fn choose(
         &mut self,
         local: SocketAddr,
@@ -44,7 +45,7 @@ impl Ports {
         Err(HostError::NoPorts)
     }
 
-    /// Checks that `local` can be bound beside what is `taken`, and chooses its port if that is zero.
+    /// Checks that `local` can be bound and is not `taken`. Chooses a port if the port is zero.
     pub(super) fn bind(
         &mut self,
         config: &HostConfig,

@@ -1,51 +1,52 @@
-//! Sockets whose readiness has changed.
+//! The queue of sockets whose readiness has changed.
 
 use std::collections::BTreeMap;
 
 use super::SocketId;
 use crate::tcp::Readiness;
 
-/// Sockets whose readiness changed, each once, by when they came in.
+/// Sockets whose readiness changed, each once, in the order of insertion.
 #[derive(Debug, Default)]
 pub(super) struct ReadyQueue {
     sockets: BTreeMap<u64, SocketId>,
-    /// How many times a socket was put in.
+    /// The number of insertions so far.
     count: u64,
 }
 
-/// What the holder of a socket knows of its readiness.
+/// The readiness of a socket that its holder knows of.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// The readiness when the socket was last put in the queue.
+    /// The readiness when the socket was last queued, or that a later call has shown its holder.
     readiness: Readiness,
-    /// Its place there, if it is in.
+    /// Its key in the queue, if it is queued.
     place: Option<u64>,
 }
 
 impl Known {
-    /// Its holder has just seen whether it is writable: if it was not, that it is will be news.
+    /// Records the writability that a write call has just shown its holder: if the socket was not
+    /// writable, a later change is reported.
     pub(super) const fn on_write(&mut self, writable: bool) {
         self.readiness.writable &= writable;
     }
 
-    /// Its holder has just seen whether it is readable.
+    /// Records the readability that a read call has just shown its holder.
     pub(super) const fn on_read(&mut self, readable: bool) {
         self.readiness.readable &= readable;
     }
 
-    /// It has a new holder, who knows nothing.
+    /// Forgets the known readiness: the socket has a new holder.
     pub(super) fn forget(&mut self) {
         self.readiness = Readiness::default();
     }
 
-    /// It was taken out of the queue.
+    /// Records that the socket was taken from the queue.
     pub(super) const fn on_taken(&mut self) {
         self.place = None;
     }
 }
 
 impl ReadyQueue {
-    /// Puts a socket in if its holder does not know that it stands so.
+    /// Queues a socket if its readiness differs from the readiness that its holder knows of.
     pub(super) fn update(&mut self, id: SocketId, known: &mut Known, readiness: Readiness) {
         if readiness == known.readiness {
             return;
@@ -58,12 +59,12 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes out the socket that has been in for longest.
+    /// Takes the socket that was queued first.
     pub(super) fn pop(&mut self) -> Option<SocketId> {
         self.sockets.pop_first().map(|(_, id)| id)
     }
 
-    /// Takes out a socket that its holder lets go of.
+    /// Removes a socket that its holder closes.
     pub(super) fn remove(&mut self, known: &mut Known) {
         if let Some(place) = known.place.take() {
             self.sockets.remove(&place);
@@ -94,7 +95,7 @@ mod tests {
         known[1].on_taken();
         queue.update(ids[1], &mut known[1], READABLE);
         assert_eq!((queue.pop(), queue.pop()), (Some(ids[0]), None));
-        // Whoever read until there was no more is told of what comes.
+        // After a read that emptied the socket, new data is reported.
         known[1].on_read(false);
         queue.update(ids[1], &mut known[1], READABLE);
         queue.remove(&mut known[1]);

@@ -1,4 +1,5 @@
-//! Values that an attacker must not guess: sequence numbers, timestamps, ports, cookies, hash places.
+//! Values that an attacker must not be able to guess: sequence numbers, timestamps, ports, cookies,
+//! hash table positions.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +8,7 @@ use airtcp_types::{FlowId, Instant, SeqNumber};
 use siphasher::sip::SipHasher13;
 use siphasher::sip::SipHasher24;
 
-/// What a hash is for, so that one says nothing about another.
+/// The purpose of a hash, so that a hash reveals nothing about those for other purposes.
 #[derive(Clone, Copy, Hash)]
 enum Purpose {
     Isn,
@@ -18,7 +19,7 @@ enum Purpose {
     Map,
 }
 
-/// The host's secret key and what is derived from it.
+/// The host's secret key, from which the values are derived.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 16]);
 
@@ -27,34 +28,37 @@ impl Secret {
         Self(key)
     }
 
-    /// RFC 6528 section 3: ISN = M + F(4-tuple, key), M a clock of 4 microseconds.
+    /// The initial sequence number (RFC 6528 section 3): M + F(4-tuple, key), with M a clock of 4
+    /// microseconds.
     pub(super) fn isn(&self, now: Instant, flow: &FlowId) -> SeqNumber {
         SeqNumber(self.hash(Purpose::Isn, (flow.local, flow.remote)) as u32)
             + (now.as_nanos() / 4_000) as u32
     }
 
-    /// The offset of the timestamps between two addresses. As it is the ports' in common, a peer's
-    /// PAWS checks hold from one connection to the next (RFC 7323 section 5.4, RFC 6191).
+    /// The offset of the timestamps between two addresses. It is the same for all ports, so that a
+    /// peer's PAWS checks remain valid from one connection to the next (RFC 7323 section 5.4, RFC
+    /// 6191).
     pub(super) fn timestamp_offset(&self, flow: &FlowId) -> u32 {
         self.hash(Purpose::Timestamp, (flow.local.ip(), flow.remote.ip())) as u32
     }
 
-    /// RFC 6056 section 3.3.4: `F` in the low half, `G` in the high one.
+    /// The hash for choosing a port (RFC 6056 section 3.3.4): `F` in the low half, `G` in the high
+    /// half.
     pub(super) fn port(&self, local: IpAddr, remote: SocketAddr) -> u64 {
         self.hash(Purpose::Port, (local, remote))
     }
 
-    /// What nobody knows of a second.
+    /// An unpredictable value for each second.
     pub(super) fn challenges(&self, second: u64) -> u64 {
         self.hash(Purpose::Challenges, second)
     }
 
-    /// What a SYN cookie starts from, for a peer's initial number `irs`, in a period of time.
+    /// The base of a SYN cookie, for a peer's initial number `irs` and a period of time.
     pub(super) fn cookie(&self, flow: &FlowId, irs: SeqNumber, period: u64) -> SeqNumber {
         SeqNumber(self.hash(Purpose::Cookie, (flow.local, flow.remote, irs, period)) as u32)
     }
 
-    /// Hash keys for tables whose keys a stranger chooses.
+    /// Hash keys for tables whose keys untrusted hosts choose.
     pub(super) fn keyed(&self) -> Keyed {
         Keyed(self.hash(Purpose::Map, 0u8), self.hash(Purpose::Map, 1u8))
     }
@@ -66,7 +70,7 @@ impl Secret {
     }
 }
 
-/// Makes hashers with the host's own keys.
+/// Builds hashers with keys derived from the secret.
 #[derive(Clone, Debug)]
 pub(super) struct Keyed(u64, u64);
 

@@ -4,23 +4,25 @@ use std::collections::VecDeque;
 
 use super::SocketId;
 
-/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB counted as that much.
+/// The number of bytes that a connection may send before the turn of the next one; packets of less
+/// than 1 KiB count as 1 KiB.
 const QUANTUM: usize = 16 * 1500;
 
-/// The connections that may have something to send, each once. Those with little take turns with those with much, packet
-/// by packet: an answer of one segment need not wait until every long transfer has had its turn.
+/// The connections that may have something to send, each once. Connections with little to send and
+/// those with much alternate, packet by packet: a response of one segment does not have to wait for
+/// a turn of every long transfer.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     little: Queue,
     much: Queue,
-    /// A packet of a connection with little to send was the last.
+    /// Whether the last packet was that of a connection with little to send.
     little_had_turn: bool,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     sockets: VecDeque<SocketId>,
-    /// Bytes that the first one has sent in its turn.
+    /// The number of bytes that the first connection has sent in its turn.
     in_turn: usize,
 }
 
@@ -31,7 +33,7 @@ impl Sending {
         queue.sockets.push_back(id);
     }
 
-    /// Whose turn it is.
+    /// The connection whose turn it is.
     pub(super) fn first(&self) -> Option<SocketId> {
         self.turn().sockets.front().copied()
     }
@@ -41,7 +43,7 @@ impl Sending {
         !self.much.sockets.is_empty()
     }
 
-    /// Counts a packet of [`first`](Self::first).
+    /// Counts a packet sent by [`first`](Self::first).
     pub(super) fn on_sent(&mut self, bytes: usize) {
         let little = self.is_turn_of_little();
         let queue = if little { &mut self.little } else { &mut self.much };
@@ -49,13 +51,13 @@ impl Sending {
         if queue.in_turn >= QUANTUM {
             queue.in_turn = 0;
             let id = queue.sockets.pop_front();
-            // It was not so little.
+            // It had more to send than expected.
             self.much.sockets.extend(id);
         }
         self.little_had_turn = little;
     }
 
-    /// Takes [`first`](Self::first) out: it has nothing left to send.
+    /// Removes [`first`](Self::first), which has nothing left to send.
     pub(super) fn pop_first(&mut self) {
         let queue = if self.is_turn_of_little() { &mut self.little } else { &mut self.much };
         queue.in_turn = 0;
@@ -76,7 +78,8 @@ mod tests {
     use super::super::slab::Slab;
     use super::*;
 
-    /// Who sends packets of so many bytes, in this order, until each has sent what it has.
+    /// The order in which connections send packets of `size` bytes until each has sent its number
+    /// of packets.
     fn order(ids: &[SocketId], mut packets: Vec<usize>, size: usize, little: usize) -> Vec<usize> {
         let mut sending = Sending::default();
         for (at, id) in ids.iter().enumerate() {
@@ -115,7 +118,7 @@ mod tests {
         let mut slab = Slab::new();
         let ids: Vec<SocketId> = (0..6).map(|_| slab.insert(())).collect();
         assert_eq!(order(&ids, vec![1, 1, 1, 2, 2, 2], QUANTUM, 3), [0, 3, 1, 4, 2, 5, 3, 4, 5]);
-        // Who turns out to have much is one of those from then on.
+        // A connection that turns out to have much to send moves to those with much.
         assert_eq!(order(&ids[..3], vec![3, 1, 2], QUANTUM, 2), [0, 2, 1, 0, 2, 0]);
     }
 }

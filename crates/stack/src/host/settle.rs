@@ -1,4 +1,4 @@
-//! Updates after a connection was used: timers, readiness, queues.
+//! Updates after a change of a connection: timers, readiness, queues.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -10,16 +10,16 @@ use crate::tcp::State;
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
 
-/// What a connection takes before a byte is buffered.
+/// The memory of a connection without buffered data.
 const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
 
 impl Host {
-    /// Whether the sockets hold all they may.
+    /// Whether the sockets have reached the memory limit.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.held >= self.config.quota.memory
     }
 
-    /// Works a deadline that has come, or sets it anew if it has moved.
+    /// Handles a deadline that has expired, or sets it again if it has moved.
     pub(super) fn on_deadline(&mut self, now: Instant, id: SocketId) {
         let tcp = match self.sockets.get_mut(id).map(|socket| &mut socket.kind) {
             Some(Kind::Tcp(tcp)) => tcp,
@@ -36,7 +36,7 @@ impl Host {
         }
     }
 
-    /// After anything was done to a connection: it may have something to send.
+    /// Queues a connection for transmission after a change, because it may have something to send.
     pub(super) fn touch(&mut self, now: Instant, id: SocketId) {
         let Some(tcp) = self.tcp_socket(id) else { return };
         if !tcp.dirty {
@@ -47,8 +47,8 @@ impl Host {
         self.look_at(now, id);
     }
 
-    /// After something was done to a connection that gives it nothing to send. What others must know is known at once;
-    /// its own timers and its holder have time until it has sent what it has to send.
+    /// Updates a connection after a change that gives it nothing to send. Quotas, states and tables
+    /// are updated at once; its timers and readiness are updated when it has sent everything.
     pub(super) fn look_at(&mut self, now: Instant, id: SocketId) {
         self.account(now, id);
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
@@ -70,7 +70,8 @@ impl Host {
         }
     }
 
-    /// The next packet of a connection. They take turns; one that has none left leaves the queue.
+    /// Returns the next packet of a connection. Connections take turns; one that has nothing left
+    /// leaves the queue.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
         while let Some(id) = self.sending.first() {
             if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
@@ -82,7 +83,7 @@ impl Host {
                 if let Some(packet) =
                     tcp.connection.poll_transmit(now, &mut self.counters, &mut self.outlet)
                 {
-                    // What happens later happens to others in between.
+                    // Other connections may record events before this one is used again.
                     collect_events(now, tcp, &mut self.events);
                     mark(tcp, id, &mut self.touched);
                     self.sending.on_sent(packet.len());
@@ -97,8 +98,9 @@ impl Host {
         None
     }
 
-    /// Brings timers and readiness up to date with what was done. Asking for packets until there is none does it, too; who
-    /// stops before calls this.
+    /// Updates timers and readiness after changes.
+    /// [`poll_transmit`](airtcp_types::Node::poll_transmit) does this when it returns `None`; a
+    /// caller that stops earlier must call this.
     pub fn settle(&mut self, now: Instant) {
         let mut touched = std::mem::take(&mut self.touched);
         for id in touched.drain(..) {
@@ -107,7 +109,7 @@ impl Host {
         self.touched = touched;
     }
 
-    /// Brings everything the host keeps about a connection up to date with it.
+    /// Updates everything that the host keeps about a connection.
     fn settle_one(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         tcp.touched = false;
@@ -125,7 +127,7 @@ impl Host {
         }
     }
 
-    /// Takes what a connection has to tell, and what it holds, of which its peer may have too much.
+    /// Collects the events of a connection, and updates the memory that it and its peer use.
     fn account(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         collect_events(now, tcp, &mut self.events);
@@ -142,7 +144,8 @@ impl Host {
         }
     }
 
-    /// Moves a connection that is no longer half-open to those that wait to be accepted.
+    /// Moves a connection that has left the half-open state to those that wait to be accepted, or
+    /// removes it.
     fn settle_half_open(&mut self, id: SocketId, listener: SocketId, state: State) {
         let owner = match state {
             State::Closed => Owner::Nobody,
@@ -159,7 +162,7 @@ impl Host {
         self.report_readiness(listener);
     }
 
-    /// Gives a connection to somebody else.
+    /// Changes the owner of a connection.
     pub(super) fn hand_over(&mut self, id: SocketId, to: Owner) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         let before = std::mem::replace(&mut tcp.owner, to);
@@ -168,7 +171,8 @@ impl Host {
         }
     }
 
-    /// Lets go of a connection that has ended when nobody can ask for it and its last packet is out.
+    /// Removes a connection that has ended, once no application can ask for it and its last packet
+    /// was sent.
     fn settle_end(&mut self, id: SocketId) {
         let Some(tcp) = self.tcp_socket(id) else { return };
         if tcp.is_gone() && !tcp.dirty {
@@ -176,7 +180,7 @@ impl Host {
         }
     }
 
-    /// Removes a connection and everything kept about it.
+    /// Removes a connection from all tables.
     pub(super) fn remove(&mut self, id: SocketId) {
         self.hand_over(id, Owner::Nobody);
         let Some(Socket { kind: Kind::Tcp(mut tcp), .. }) = self.sockets.remove(id) else { return };
@@ -184,13 +188,13 @@ impl Host {
         self.held -= tcp.held;
         self.leave_peer(&tcp);
         self.paths.end(tcp.connection.flow().remote.ip(), &tcp.reported);
-        // Of one that is closed the 4-tuple is free already.
+        // The 4-tuple of a closed connection is free already.
         if tcp.state != State::Closed {
             self.forget_flow(id, tcp.connection.flow());
         }
     }
 
-    /// A 4-tuple is no longer this socket's; another one may have it already.
+    /// Frees a 4-tuple, unless another socket already uses it.
     pub(super) fn forget_flow(&mut self, id: SocketId, flow: FlowId) {
         if let Entry::Occupied(entry) = self.flows.entry(flow)
             && *entry.get() == id
@@ -199,7 +203,7 @@ impl Host {
         }
     }
 
-    /// A connection takes nothing of its peer's quota any more.
+    /// Removes a connection from its peer's quota.
     pub(super) fn leave_peer(&mut self, tcp: &TcpSocket) {
         self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, ByteCount::ZERO);
         self.peers.set_memory(tcp.peer, tcp.held, ByteCount::ZERO);
@@ -215,7 +219,7 @@ impl Host {
         }
     }
 
-    /// Takes a socket that its holder lets go of out of the queue of those to tell.
+    /// Removes a socket that its holder closes from the queue of readiness changes.
     pub(super) fn withdraw_readiness(&mut self, id: SocketId) {
         if let Some(socket) = self.sockets.get_mut(id) {
             self.ready.remove(&mut socket.known);
@@ -223,7 +227,7 @@ impl Host {
     }
 }
 
-/// Puts a connection among those that something was done to.
+/// Adds a connection to the touched connections.
 fn mark(tcp: &mut TcpSocket, id: SocketId, touched: &mut Vec<SocketId>) {
     if !std::mem::replace(&mut tcp.touched, true) {
         touched.push(id);
@@ -238,7 +242,7 @@ fn collect_events(now: Instant, tcp: &mut TcpSocket, events: &mut VecDeque<Event
     }
 }
 
-/// RFC 4022: `tcpCurrEstab`, `tcpAttemptFails`, `tcpEstabResets`.
+/// Counts a change of state (RFC 4022: `tcpCurrEstab`, `tcpAttemptFails`, `tcpEstabResets`).
 fn count_transition(from: State, to: State, counters: &mut Counters) {
     match (from.counts_as_established(), to.counts_as_established()) {
         (false, true) => counters.tcp_curr_estab += 1,

@@ -1,8 +1,8 @@
-//! A slab of sockets: numbered slots with generations.
+//! A slab of sockets: numbered places with generations.
 
 /// The id of a socket of one host.
 ///
-/// It stays that socket's for good: once the socket is gone the id is stale, and using it is an error.
+/// An id is never reused: once the socket is closed, using its id is an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SocketId {
     index: u32,
@@ -27,7 +27,7 @@ impl<T> Slab<T> {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// Puts a value in, in the place freed last.
+    /// Inserts a value into the place freed last.
     pub(super) fn insert(&mut self, value: T) -> SocketId {
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
@@ -49,7 +49,7 @@ impl<T> Slab<T> {
         if place.generation == id.generation { place.value.as_mut() } else { None }
     }
 
-    /// Puts another value in the place of one, which keeps its id, and gives the old one.
+    /// Replaces a value under the same id, and returns the old one.
     pub(super) fn replace(&mut self, id: SocketId, value: T) -> Option<T> {
         self.get_mut(id).map(|place| std::mem::replace(place, value))
     }
@@ -65,13 +65,13 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Every id, in the order of places.
+    /// All ids, in the order of places.
     pub(super) fn ids(&self) -> impl Iterator<Item = SocketId> {
         let taken = (0u32..).zip(&self.places).filter(|(_, place)| place.value.is_some());
         taken.map(|(index, place)| SocketId { index, generation: place.generation })
     }
 
-    /// Every value, in the order of places.
+    /// All values, in the order of places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|place| place.value.as_ref())
     }

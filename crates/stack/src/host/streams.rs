@@ -14,10 +14,11 @@ use crate::tcp::{
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
 
 impl Host {
-    /// Opens a connection to `remote`, with the host's settings or with `config`.
+    /// Opens a connection to `remote` with the host's settings, or with `config`.
     ///
-    /// It is open when [`Readiness::connected`](crate::tcp::Readiness::connected) says so; if it
-    /// comes to nothing, it is closed and [`Connection::error`] says why.
+    /// The connection is open once [`Readiness::connected`](crate::tcp::Readiness::connected) is
+    /// set. If the attempt fails, the connection is closed and [`Connection::error`] returns the
+    /// reason.
     pub fn tcp_connect(
         &mut self,
         now: Instant,
@@ -30,7 +31,7 @@ impl Host {
         Ok(self.open(now, FlowId { local, remote }, config))
     }
 
-    /// Whether there may be one more connection with `remote`.
+    /// Checks that the limits allow another connection with `remote`.
     pub(super) fn admits(&mut self, remote: SocketAddr) -> Result<(), HostError> {
         if self.is_short_of_memory(remote) {
             return Err(HostError::NoMemory);
@@ -41,7 +42,7 @@ impl Host {
         Ok(())
     }
 
-    /// Opens a connection between two ends that have none.
+    /// Opens a connection in a flow that has none.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -65,7 +66,7 @@ impl Host {
         id
     }
 
-    /// A port that has no connection with `remote`, in TIME-WAIT or not, and that nobody has bound.
+    /// Chooses a port that has no connection with `remote`, in TIME-WAIT or not, and is not bound.
     pub(super) fn port_towards(
         &mut self,
         source: IpAddr,
@@ -74,17 +75,18 @@ impl Host {
         let in_use = |local| self.flows.contains_key(&FlowId { local, remote });
         let chosen = self.bindings.port_towards(&self.secret, source, remote, in_use);
         if chosen.is_err() {
-            debug!(%remote, "no connection: every port is taken");
+            debug!(%remote, "connect failed: no free port");
             self.counters.tcp_ext_no_ports += 1;
         }
         chosen
     }
 
-    /// Queues as much of `data` as fits, and returns the number of bytes.
+    /// Appends as much of `data` as fits to the send buffer, and returns the number of bytes.
     ///
     /// # Errors
     ///
-    /// [`TcpError::WouldBlock`] without room; otherwise why nothing can be sent any more.
+    /// [`TcpError::WouldBlock`] if the buffer is full; otherwise the reason why no more data can be
+    /// sent.
     pub fn tcp_send(
         &mut self,
         now: Instant,
@@ -96,7 +98,7 @@ impl Host {
         })
     }
 
-    /// As [`tcp_send`](Self::tcp_send), but without a copy; see [`Connection::send_shared`].
+    /// Sends as [`tcp_send`](Self::tcp_send), but without a copy; see [`Connection::send_shared`].
     ///
     /// # Errors
     ///
@@ -112,8 +114,8 @@ impl Host {
         })
     }
 
-    /// As [`tcp_send`](Self::tcp_send), but more follows soon: what does not fill a segment waits (`MSG_MORE`); see
-    /// [`Connection::send_more`].
+    /// Sends as [`tcp_send`](Self::tcp_send), but more data follows soon: data that does not fill a
+    /// segment waits (`MSG_MORE`); see [`Connection::send_more`].
     ///
     /// # Errors
     ///
@@ -129,7 +131,8 @@ impl Host {
         })
     }
 
-    /// Calls `send` with the most bytes that the memory limits allow, and then updates readiness.
+    /// Calls `send` with the maximum number of bytes that the memory limits allow, and updates the
+    /// readiness.
     fn send_by(
         &mut self,
         now: Instant,
@@ -143,7 +146,7 @@ impl Host {
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
         let most = left.max(LEAST).as_usize();
         let sent = send(&mut tcp.connection, &mut self.outlet, most);
-        // Its holder knows: room that comes before anything is settled is news.
+        // The writer has seen this value: room that appears later must be reported as a change.
         known.on_write(tcp.connection.readiness().writable);
         match sent {
             Ok(_) => self.touch(now, socket),
@@ -152,11 +155,11 @@ impl Host {
         Ok(sent?)
     }
 
-    /// Reads received bytes, and returns their number; zero is the end of the stream.
+    /// Copies received bytes to `buf` and returns their number; zero is the end of the stream.
     ///
     /// # Errors
     ///
-    /// [`TcpError::WouldBlock`] if none are there; otherwise why none will come.
+    /// [`TcpError::WouldBlock`] if no data is available; otherwise the reason why none will follow.
     pub fn tcp_recv(
         &mut self,
         now: Instant,
@@ -166,8 +169,8 @@ impl Host {
         self.read(now, socket, |connection| connection.recv(now, buf))
     }
 
-    /// Takes bytes that arrived without a copy: `chunk` becomes them, and the memory that it had may be used again. Gives
-    /// how many; zero is the end of the stream.
+    /// Receives bytes without a copy: `chunk` then refers to them, and the memory it referred to
+    /// before may be reused. Returns the number of bytes; zero is the end of the stream.
     ///
     /// # Errors
     ///
@@ -194,9 +197,9 @@ impl Host {
         let connection = &mut tcp.connection;
         connection.set_memory_pressure(left == ByteCount::ZERO);
         let result = recv(connection);
-        // Its holder knows: what comes before anything is settled is news.
+        // The reader has seen this value: data that arrives later must be reported as a change.
         known.on_read(connection.is_readable());
-        // Reading has nothing to send but a window update.
+        // A read can only cause a window update to be sent.
         match result {
             _ if connection.has_ack_due() => self.touch(now, socket),
             Err(TcpError::WouldBlock) => {}
@@ -214,22 +217,23 @@ impl Host {
 
     /// Closes a connection, a listener or a bound address. The id becomes invalid.
     ///
-    /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
-    /// was not read (RFC 2525 section 2.17). [`SocketOption::Linger`] limits how long that may take.
-    /// The connections that wait at a listener are reset.
+    /// A connection delivers the queued data and then ends by itself. If received data was not
+    /// read, it is reset (RFC 2525 section 2.17). [`SocketOption::Linger`] limits the time this may
+    /// take. The connections that wait at a listener are reset.
     pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, counters| {
             counters.tcp_ext_abort_on_close += u64::from(connection.close(now));
         })
     }
 
-    /// Resets a connection, refuses a SYN that is held, or closes a listener or a bound address. The id becomes invalid.
+    /// Resets a connection, refuses a pending SYN, or closes a listener or a bound address. The id
+    /// becomes invalid.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
 
-    /// Resets every connection, those that nobody holds any more or has accepted yet too. The ids
-    /// stay good.
+    /// Resets every connection, including those that the application has closed or not yet
+    /// accepted. The ids remain valid.
     pub fn tcp_abort_all(&mut self, now: Instant) {
         let all: Vec<SocketId> = self.sockets.ids().collect();
         for id in all {
@@ -285,8 +289,9 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Of [`SocketOption::Combination`] [`HostError::NotNegotiated`] if the strategies need what the two ends have not
-    /// agreed on, and otherwise why nothing can be sent any more. The old strategies then stay.
+    /// [`SocketOption::Combination`] returns [`HostError::NotNegotiated`] if the strategies need an
+    /// option that the two ends did not negotiate, and otherwise the reason why no more data can be
+    /// sent. The old strategies then stay in use.
     pub fn tcp_set(
         &mut self,
         now: Instant,
@@ -301,9 +306,9 @@ impl Host {
         Ok(())
     }
 
-    /// Gives the host other strategies: those of connections to come without settings of their own, and those of all that
-    /// there are. Returns how many of these have them now; the others are over, or their two ends have not agreed on what the
-    /// strategies need.
+    /// Changes the sender's strategies: those of future connections without settings of their own,
+    /// and those of all existing connections. Returns the number of connections changed; the others
+    /// have ended, or did not negotiate an option that the strategies need.
     pub fn tcp_set_combination(&mut self, now: Instant, combination: &Combination) -> usize {
         self.config.tcp.sender.combination = combination.clone();
         let ids: Vec<SocketId> = self.sockets.ids().collect();
@@ -318,9 +323,9 @@ impl Host {
         changed
     }
 
-    /// Every connection that has not ended or is held, and its state, in no order that means anything but the same in
-    /// every run.
-    /// This walks all of them: it is for listings.
+    /// Returns the addresses and the state of every connection, except those that have ended and
+    /// are not held. The order has no meaning, but is the same in every run. It iterates over all
+    /// sockets: use it for listings only.
     pub fn tcp_connections(&self) -> impl Iterator<Item = (FlowId, State)> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
             Kind::Tcp(tcp) if !tcp.is_gone() => {
@@ -331,7 +336,7 @@ impl Host {
         })
     }
 
-    /// What the peer of a connection may have held more.
+    /// The memory that the peer of a connection may still use.
     fn memory_left(&mut self, socket: SocketId) -> Result<ByteCount, HostError> {
         let peer = self.owned(socket)?.peer;
         Ok(self.peers.memory_left(&self.config, self.held, peer))

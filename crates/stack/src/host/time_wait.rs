@@ -1,4 +1,4 @@
-//! Compact state of closed connections in TIME-WAIT: the 4-tuple, and little else.
+//! The compact state of closed connections in TIME-WAIT.
 
 use airtcp_types::{ByteCount, Event, EventKind, Instant};
 use airtcp_wire::tcp::Segment;
@@ -9,20 +9,21 @@ use crate::tcp::time_wait::{Outcome, TimeWait};
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId};
 
-/// What one takes of the host's memory.
+/// The memory of one such connection.
 pub(super) const COST: ByteCount =
     ByteCount(size_of::<TimeWaitSocket>() as u64 + size_of::<Socket>() as u64);
 
-/// A connection in TIME-WAIT in the host's care.
+/// A connection in TIME-WAIT that the application has closed.
 #[derive(Debug)]
 pub(super) struct TimeWaitSocket {
     pub(super) wait: TimeWait,
-    /// The deadline that `timers` has for it.
+    /// The deadline set in `Host::timers`.
     pub(super) armed: Option<Instant>,
 }
 
 impl Host {
-    /// Keeps of a connection in TIME-WAIT only what has to be, if nobody holds it and its last packet is out.
+    /// Replaces a connection in TIME-WAIT by its compact state, if the application has closed it
+    /// and its last packet was sent.
     pub(super) fn settle_time_wait(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         if tcp.owner != Owner::Nobody || tcp.dirty {
@@ -31,7 +32,7 @@ impl Host {
         let Some(wait) = tcp.connection.time_wait() else { return };
         let remote = wait.flow().remote;
         if self.time_waits >= self.config.time_waits {
-            debug!(%remote, "no TIME-WAIT: there are as many as may be");
+            debug!(%remote, "TIME-WAIT skipped: limit reached");
             self.counters.tcp_ext_time_wait_overflow += 1;
             self.report_end_of_time_wait(now, &wait);
             self.remove(id);
@@ -49,7 +50,7 @@ impl Host {
         self.time_waits += 1;
     }
 
-    /// A segment for a connection in TIME-WAIT.
+    /// Handles a segment for a connection in TIME-WAIT.
     pub(super) fn on_time_wait_segment(
         &mut self,
         now: Instant,
@@ -71,7 +72,7 @@ impl Host {
         self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
     }
 
-    /// A deadline of a connection in TIME-WAIT; it may have moved.
+    /// Handles the deadline of a connection in TIME-WAIT, which may have moved.
     pub(super) fn on_time_wait_deadline(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::TimeWait(socket), .. }) = self.sockets.get_mut(id) else {
             return;
@@ -86,7 +87,7 @@ impl Host {
         }
     }
 
-    /// Removes a connection in TIME-WAIT and everything kept about it.
+    /// Removes a connection in TIME-WAIT from all tables.
     pub(super) fn end_time_wait(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::TimeWait(socket), .. }) = self.sockets.get_mut(id) else {
             return;

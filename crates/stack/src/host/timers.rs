@@ -6,18 +6,19 @@ use airtcp_types::Instant;
 
 use super::SocketId;
 
-/// At most one deadline per socket; a socket without one costs nothing.
+/// The deadlines of sockets, at most one per socket; a socket without a deadline uses no memory
+/// here.
 ///
-/// Each socket keeps the deadline it has here (`armed`). A deadline that moves later, as the
-/// retransmission timer does with every ACK, is left alone: it comes too early once, and is then set
-/// anew.
+/// Each socket also stores its deadline in this set (`armed`). A deadline that moves later, as the
+/// retransmission timer does with every ACK, is not updated: the timer fires once too early and is
+/// then set again.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     deadlines: BTreeSet<(Instant, SocketId)>,
 }
 
 impl Timers {
-    /// Sees to it that `socket`, armed for `armed`, is heard of at `wanted` or before.
+    /// Makes the timer of `socket`, which is set to `armed`, fire at `wanted` or earlier.
     pub(super) fn set(
         &mut self,
         socket: SocketId,
@@ -38,12 +39,13 @@ impl Timers {
         *armed = wanted;
     }
 
-    /// The soonest deadline.
+    /// The earliest deadline.
     pub(super) fn next(&self) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Takes out a socket whose deadline is `now` or before, soonest first.
+    /// Removes and returns the socket with the earliest deadline, if the deadline is at or before
+    /// `now`.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<SocketId> {
         let due = self.deadlines.first().is_some_and(|(at, _)| *at <= now);
         if due { self.deadlines.pop_first().map(|(_, socket)| socket) } else { None }

@@ -14,20 +14,20 @@ use crate::tcp::Unreachable;
 use super::bindings::ANY;
 use super::{Host, HostError, Kind, Socket, SocketId};
 
-/// What a queued datagram takes beside its data.
+/// The memory overhead of a queued datagram.
 const OVERHEAD: u64 = size_of::<(FlowId, Vec<u8>)>() as u64;
 
 /// A bound UDP port.
 #[derive(Debug)]
 pub(super) struct UdpSocket {
     pub(super) local: SocketAddr,
-    /// The only one it talks with, if it was connected.
+    /// The only peer, if the socket is connected.
     peer: Option<SocketAddr>,
     /// TTL or hop limit of its packets.
     hop_limit: u8,
-    /// What the network said of a datagram to that peer, to be told once.
+    /// The pending ICMP error for a datagram to the peer, reported once.
     error: Option<Unreachable>,
-    /// With their destination and where they came from.
+    /// Received datagrams, each with its destination and its source.
     queue: VecDeque<(FlowId, Vec<u8>)>,
     held: ByteCount,
 }
@@ -38,7 +38,7 @@ impl UdpSocket {
     }
 }
 
-/// Copies as much of a datagram as `buf` has room for, and gives how much.
+/// Copies as much of a datagram as fits into `buf`, and returns the number of bytes.
 fn copy(data: &[u8], buf: &mut [u8]) -> usize {
     let len = data.len().min(buf.len());
     buf[..len].copy_from_slice(&data[..len]);
@@ -66,13 +66,13 @@ impl Host {
                 return;
             }
         };
-        // RFC 8200 section 8.1: with IPv6 there is no going without.
+        // RFC 8200 section 8.1: a UDP datagram over IPv6 must have a checksum.
         let good = match arrived.no_checksum {
             true => dst.is_ipv4(),
             false => !verify || verify_transport(src, dst, ip::UDP, arrived.covered),
         };
         if !good {
-            debug!(%src, "datagram dropped: its checksum is wrong");
+            debug!(%src, "datagram dropped: bad checksum");
             self.counters.udp_in_csum_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
@@ -92,7 +92,7 @@ impl Host {
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else { return };
         let cost = cost(arrived.payload);
         if starved || socket.held + cost > self.config.udp_receive_buffer {
-            debug!(%from, "datagram dropped: the socket's queue is full");
+            debug!(%from, "datagram dropped: receive queue full, or out of memory");
             self.counters.udp_rcvbuf_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
@@ -104,16 +104,16 @@ impl Host {
         self.report_readiness(id);
     }
 
-    /// The network complained of a datagram. Nothing in the complaint proves that it is true: only a socket
-    /// with that very peer hears of it, and only of what waiting does not help, as in Linux. Gives whether
-    /// there is a socket that may have sent it.
+    /// Handles an ICMP error about a datagram. Nothing proves that the error is genuine: it is
+    /// reported only to a socket connected to that peer, and only if it is a hard error, as in
+    /// Linux. Returns whether a socket exists that may have sent the datagram.
     pub(super) fn on_udp_unreachable(&mut self, flow: &FlowId, error: Unreachable) -> bool {
         let Some(id) = self.udp_at(flow.local) else { return false };
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else {
             return false;
         };
         let heard = socket.peer == Some(flow.remote) && error.is_hard();
-        debug!(remote = %flow.remote, %error, heard, "ICMP error about a datagram");
+        debug!(remote = %flow.remote, %error, heard, "ICMP error received for a datagram");
         if heard {
             socket.error = Some(error);
             self.report_readiness(id);
@@ -122,8 +122,8 @@ impl Host {
         socket.peer.is_none_or(|peer| peer == flow.remote)
     }
 
-    /// What the network said of a datagram to the peer of the socket since it was last asked. Sending and
-    /// receiving tell it, too, in place of what they would do.
+    /// Returns the pending ICMP error for a datagram to the socket's peer, and clears it. Send and
+    /// receive calls return it, too, instead of sending or receiving.
     pub fn udp_take_error(&mut self, socket: SocketId) -> Result<Option<Unreachable>, HostError> {
         let error = self.udp_socket(socket)?.error.take();
         self.report_readiness(socket);
@@ -137,24 +137,25 @@ impl Host {
         }
     }
 
-    /// Takes datagrams to `local`. Unspecified addresses and port zero are as with
+    /// Binds a socket to `local`. Unspecified addresses and port zero are handled as in
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let bound = self.bindings.free_for_udp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
-            debug!(%local, "no UDP socket bound: every port is taken");
+            debug!(%local, "UDP bind failed: no free port");
             self.counters.udp_ports_taken += 1;
         }
         Ok(self.add_udp(bound?))
     }
 
-    /// Takes datagrams to every address and port, IPv4 and IPv6, of this host and of all others, as
-    /// [`tcp_listen_any`](Self::tcp_listen_any) takes connections. [`udp_recv_flow`](Self::udp_recv_flow) gives their
-    /// destination, [`udp_send_from`](Self::udp_send_from) answers.
+    /// Binds a socket to every address and port, IPv4 and IPv6, of this host and of all others, as
+    /// [`tcp_listen_any`](Self::tcp_listen_any) does for connections.
+    /// [`udp_recv_flow`](Self::udp_recv_flow) returns the destination of a datagram, and
+    /// [`udp_send_from`](Self::udp_send_from) replies.
     ///
     /// # Errors
     ///
-    /// [`HostError::AddressInUse`]: there is such a socket.
+    /// [`HostError::AddressInUse`] if such a socket exists.
     pub fn udp_bind_any(&mut self) -> Result<SocketId, HostError> {
         if self.bindings.udp(ANY, false).is_some() {
             return Err(HostError::AddressInUse(ANY));
@@ -178,12 +179,14 @@ impl Host {
         id
     }
 
-    /// Gives a socket a peer: [`udp_send`](Self::udp_send) sends to it, and as in Linux what others send
-    /// from here on counts as sent to a closed port. What has arrived stays.
+    /// Connects a socket to a peer: [`udp_send`](Self::udp_send) sends to it. As in Linux,
+    /// datagrams from other peers are from now on treated as sent to a closed port. Queued
+    /// datagrams stay.
     ///
     /// # Errors
     ///
-    /// [`HostError::Unroutable`].
+    /// [`HostError::Unroutable`] if the peer cannot be reached from the socket's address;
+    /// [`HostError::WrongKind`] if the socket is bound to every destination.
     pub fn udp_connect(&mut self, socket: SocketId, peer: SocketAddr) -> Result<(), HostError> {
         let local = self.udp_socket(socket)?.local;
         if local == ANY {
@@ -199,7 +202,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::NoPeer`].
+    /// [`HostError::NoPeer`] if the socket is not connected.
     pub fn udp_peer(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         match &self.socket(socket)?.kind {
             Kind::Udp(udp) => udp.peer.ok_or(HostError::NoPeer),
@@ -231,7 +234,7 @@ impl Host {
         }
     }
 
-    /// Whether there is room to send a datagram.
+    /// Whether the queue has room for another datagram.
     pub fn udp_has_room(&self) -> bool {
         !self.outbox.is_full()
     }
@@ -240,10 +243,12 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::WouldBlock`] while too many packets wait to leave; [`HostError::MessageSize`]
-    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::WrongKind`]: the socket is one for every
-    /// destination; [`HostError::Unreachable`] once, if the
-    /// network said so of an earlier datagram to the peer.
+    /// - [`HostError::WouldBlock`] while too many packets wait to be transmitted.
+    /// - [`HostError::MessageSize`] if the datagram does not fit one packet.
+    /// - [`HostError::Unroutable`] if `to` cannot be reached from the socket's address.
+    /// - [`HostError::WrongKind`] if the socket is bound to every destination.
+    /// - [`HostError::Unreachable`], once, if an ICMP error arrived for an earlier datagram to the
+    ///   peer.
     pub fn udp_send_to(
         &mut self,
         socket: SocketId,
@@ -266,13 +271,14 @@ impl Host {
         self.udp_emit(socket, &flow, data)
     }
 
-    /// Sends one datagram from `flow.local`, an address of this host or of any other, to `flow.remote`. The socket is one
-    /// for every destination.
+    /// Sends one datagram from `flow.local`, an address of this host or of any other, to
+    /// `flow.remote`. The socket must be bound to every destination.
     ///
     /// # Errors
     ///
-    /// [`HostError::WrongKind`]: it is another socket; [`HostError::Unroutable`]: one of the addresses cannot be a host's,
-    /// or has port 0, or the two are of different IP versions; otherwise as [`udp_send_to`](Self::udp_send_to).
+    /// [`HostError::WrongKind`] if the socket is another one; [`HostError::Unroutable`] if one of
+    /// the addresses cannot be a host's or has port 0, or if the two are of different IP versions;
+    /// otherwise as [`udp_send_to`](Self::udp_send_to).
     pub fn udp_send_from(
         &mut self,
         socket: SocketId,
@@ -283,13 +289,14 @@ impl Host {
         self.udp_emit(socket, flow, data)
     }
 
-    /// Answers a datagram from `flow.remote` to `flow.local` with an ICMP error, Port Unreachable, as a host without a
-    /// socket at that port would. The socket is one for every destination. While too many errors were sent just now, the
-    /// error is not sent.
+    /// Answers a datagram from `flow.remote` to `flow.local` with ICMP Port Unreachable, as a host
+    /// without a socket at that port would. The socket must be bound to every destination. The rate
+    /// limit of ICMP errors applies.
     ///
     /// # Errors
     ///
-    /// As [`udp_send_from`](Self::udp_send_from), but for [`HostError::WouldBlock`] and [`HostError::MessageSize`].
+    /// As [`udp_send_from`](Self::udp_send_from), except [`HostError::WouldBlock`] and
+    /// [`HostError::MessageSize`].
     pub fn udp_refuse(
         &mut self,
         now: Instant,
@@ -304,7 +311,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether a socket for every destination may answer in a flow.
+    /// Checks that a socket is bound to every destination and may send in a flow.
     fn check_any_flow(&mut self, socket: SocketId, flow: &FlowId) -> Result<(), HostError> {
         if self.udp_socket(socket)?.local != ANY {
             return Err(HostError::WrongKind);
@@ -342,12 +349,12 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the oldest datagram: its length, and where it came from. `None` if none waits. What
-    /// does not fit `buf` is lost, as with recvfrom(2).
+    /// Receives the oldest datagram and returns its length and its source; `None` if none is
+    /// queued. Bytes that do not fit `buf` are lost, as with recvfrom(2).
     ///
     /// # Errors
     ///
-    /// [`HostError::Unreachable`] once, if the network said so of a datagram to the peer.
+    /// [`HostError::Unreachable`], once, if an ICMP error arrived for a datagram to the peer.
     pub fn udp_recv_from(
         &mut self,
         socket: SocketId,
@@ -356,8 +363,8 @@ impl Host {
         Ok(self.udp_recv_flow(socket, buf)?.map(|(len, flow)| (len, flow.remote)))
     }
 
-    /// As [`udp_recv_from`](Self::udp_recv_from), with both ends of the datagram: `remote` sent it, `local` is its
-    /// destination.
+    /// Receives as [`udp_recv_from`](Self::udp_recv_from), but returns both ends of the datagram:
+    /// `remote` is its source, `local` its destination.
     pub fn udp_recv_flow(
         &mut self,
         socket: SocketId,
@@ -397,7 +404,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether a socket takes datagrams of `from`.
+    /// Whether a socket accepts datagrams from `from`.
     fn udp_hears(&self, id: SocketId, from: SocketAddr) -> bool {
         match self.sockets.get(id).map(|socket| &socket.kind) {
             Some(Kind::Udp(udp)) => udp.peer.is_none_or(|peer| peer == from),

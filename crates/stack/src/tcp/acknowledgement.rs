@@ -1,5 +1,5 @@
-//! ACKs on their way to the sender: those that cannot be true are challenged, and SACK blocks that
-//! lie are sorted out.
+//! Processing of received ACKs: impossible acknowledgement numbers are challenged, and invalid SACK
+//! blocks are ignored.
 
 use std::cmp::Ordering;
 
@@ -17,8 +17,8 @@ use super::transmit::Reset;
 use super::{Connection, State};
 
 impl Connection {
-    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts. `is_syn_ack`: it is a SYN-ACK, whose flags
-    /// were read before.
+    /// Handles the ACK of a segment (RFC 9293 section 3.10.7.4, fifth). Returns whether the rest of
+    /// the segment is processed. `is_syn_ack`: it is a SYN-ACK, whose flags were already read.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -34,8 +34,8 @@ impl Connection {
             return false;
         }
         let ack = self.send.una().nearest(segment.ack);
-        // RFC 5961 section 5.2: it acknowledges what was never sent, or is older than any ACK that
-        // may still be on its way.
+        // RFC 5961 section 5.2: it acknowledges data that was never sent, or is older than any ACK
+        // that may still be in flight.
         if ack > self.send.nxt() || ack < self.send.oldest_ack() {
             self.send_challenge_ack(now, counters);
             return false;
@@ -64,7 +64,7 @@ impl Connection {
         if self.send.sender().is_some() {
             let news = self.send.on_window(seq, ack, window);
             if news.shrunk {
-                debug!(remote = %self.flow.remote, "the peer shrinks its window");
+                debug!(remote = %self.flow.remote, "peer shrank its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
             self.hand_to_sender(now, segment, ack, news, !is_of_handshake, counters);
@@ -73,8 +73,8 @@ impl Connection {
         self.state != State::Closed
     }
 
-    /// A newer ACK has overtaken it. What arrived above a hole, and what arrived twice, it may be
-    /// the only one to tell; the window it offers is history.
+    /// Handles an ACK older than the newest one. Only its SACK blocks are used, because it may be
+    /// the only one to report them; its window is obsolete.
     fn on_late_ack(
         &mut self,
         now: Instant,
@@ -101,7 +101,7 @@ impl Connection {
         let bounds = Bounds { first: self.send.first(), ack, una: before, nxt: self.send.nxt() };
         let reports = Reports::read(sack, &bounds);
         if reports.lies > 0 {
-            debug!(remote = %self.flow.remote, blocks = reports.lies, "SACK blocks that lie");
+            debug!(remote = %self.flow.remote, blocks = reports.lies, "bad SACK blocks ignored");
             counters.tcp_ext_sack_discard += reports.lies;
         }
         counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
@@ -146,7 +146,7 @@ impl Connection {
     }
 
     fn count_undo(&self, sign: UndoSign, counters: &mut Counters) {
-        debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
+        debug!(remote = %self.flow.remote, ?sign, "window reduction undone");
         match sign {
             UndoSign::NewData => counters.tcp_ext_spurious_rtos += 1,
             UndoSign::Duplicates => counters.tcp_ext_dsack_undo += 1,
@@ -154,15 +154,15 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth: who acknowledges what was not sent
-    /// means another connection, and is told.
+    /// Rejects a handshake ACK of data that was not sent, with a RST: the peer refers to another
+    /// connection (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
     pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
-        debug!(remote = %self.flow.remote, "RST for an ACK of what was not sent");
+        debug!(remote = %self.flow.remote, "ACK of unsent data in handshake: sending RST");
         counters.tcp_ext_handshake_bad_ack += 1;
         self.reset = Some(Reset { seq: segment.ack, ack: None });
     }
 
-    /// What an ACK tells of marks, and which data it is the first to report.
+    /// The AccECN feedback of an ACK, and the amount of data that it newly reports.
     fn feedback(
         &self,
         segment: &Segment<'_>,
@@ -195,7 +195,8 @@ impl Connection {
     }
 }
 
-/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among them.
+/// The bytes that an ACK is the first to report as received, and the number of packets that start
+/// in them.
 fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
     let (mut bytes, mut packets) = (ByteCount::ZERO, 0);
     let mut reported = RangeSet::new();
@@ -211,18 +212,18 @@ fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount
     (bytes, packets)
 }
 
-/// The SACK option of one ACK, checked.
+/// The validated SACK option of an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reports {
     blocks: [SeqRange; MAX_SACK_BLOCKS],
     len: usize,
-    /// The report of a duplicate (RFC 2883).
+    /// The reported duplicate (RFC 2883).
     pub(super) dsack: Option<SeqRange>,
-    /// Blocks that cannot be true.
+    /// The number of invalid blocks.
     pub(super) lies: u64,
 }
 
-/// What a SACK option is checked against.
+/// The bounds against which a SACK option is validated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// ISS + 1.
@@ -236,9 +237,9 @@ pub(super) struct Bounds {
 }
 
 impl Reports {
-    /// Checks the blocks of an ACK: what was never sent, is empty, runs backwards or lies below its
-    /// own cumulative acknowledgement is a lie. What a later ACK has acknowledged is no lie, and no
-    /// news either.
+    /// Validates the blocks of an ACK. A block is invalid if it covers data that was never sent, is
+    /// empty or reversed, or lies below its own cumulative acknowledgement. Data that a later ACK
+    /// has acknowledged makes a block neither invalid nor new.
     pub(super) fn read(sack: &SackBlocks, bounds: &Bounds) -> Self {
         let range =
             |&(start, end)| SeqRange::new(bounds.ack.nearest(start), bounds.ack.nearest(end));
@@ -266,7 +267,7 @@ impl Reports {
         reports
     }
 
-    /// The true blocks above the cumulative acknowledgement, in the peer's order.
+    /// The valid blocks above the cumulative acknowledgement, in the peer's order.
     pub(super) fn blocks(&self) -> &[SeqRange] {
         &self.blocks[..self.len]
     }
@@ -308,7 +309,8 @@ mod tests {
         let late = Bounds { una: ExtSeq(3000), ..BOUNDS };
         let reports = read_within(&late, &[(2500, 2700), (2800, 3200), (4000, 4500)]);
         assert_eq!(reports.blocks(), [range(3000, 3200), range(4000, 4500)]);
-        // The first block is below SND.UNA, and tells of no duplicate all the same: it is above SEG.ACK.
+        // The first block is below SND.UNA, but does not report a duplicate, because it is above
+        // SEG.ACK.
         assert_eq!((reports.lies, reports.dsack), (0, None));
         let reports = read_within(&late, &[(1500, 1600), (1700, 4500)]);
         assert_eq!((reports.lies, reports.dsack), (1, Some(range(1500, 1600))));

@@ -16,8 +16,8 @@ use super::transmit::Reset;
 use super::{Connection, State, TcpError, receive};
 
 impl Connection {
-    /// Takes a segment of this connection. What is not acceptable is counted, and answered or
-    /// dropped as RFC 9293 and RFC 5961 say.
+    /// Handles a segment of this connection. A segment that is not acceptable is counted, and
+    /// answered or dropped as RFC 9293 and RFC 5961 require.
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>, counters: &mut Counters) {
         self.tally.on_segments(segment.count());
         match self.state {
@@ -31,9 +31,9 @@ impl Connection {
         }
     }
 
-    /// How much data may be taken as one segment that begins as this one does: none if its segments could deserve answers of
-    /// their own, because it is not the next of a stream without holes, or is old, or no ACK would be for several; and no more
-    /// than one ACK may acknowledge.
+    /// The amount of data that may be processed as one segment starting with this one, limited by
+    /// what one ACK may acknowledge. Zero if its segments may need separate answers: they do not
+    /// continue a stream without holes, are old, or must be acknowledged one by one.
     pub fn room_for_run(&self, now: Instant, segment: &Segment<'_>) -> ByteCount {
         let next = self.receive.nxt();
         let is_old = match (&self.timestamps, segment.options.timestamps) {
@@ -41,7 +41,7 @@ impl Connection {
             (Some(_), None) => true,
             (None, _) => false,
         };
-        // With ECN as RFC 3168 has it CWR and ECE are news of their own.
+        // With RFC 3168 ECN, CWR and ECE require processing per segment.
         let has_news = (segment.flags.ece || segment.flags.cwr) && !self.ecn.is_accurate();
         let is_plain = self.state.takes_data()
             && !has_news
@@ -71,12 +71,15 @@ impl Connection {
             && seq + 1 == self.receive.nxt()
         {
             if self.on_crossing_syn_ack(&mut segment) {
-                debug!(remote = %self.flow.remote, "a SYN and a SYN-ACK for different forms of ECN: RST");
+                debug!(
+                    remote = %self.flow.remote,
+                    "ECN flags of SYN and SYN-ACK conflict: sending RST"
+                );
                 self.reset_peer(now);
                 self.closing.on_error(TcpError::Reset);
                 return;
             }
-            // What its flags say is read, or was heard with the first one.
+            // The SYN's flags were read above, or in the first SYN.
             segment.flags.syn = false;
             seq = seq + 1;
             is_crossing_syn_ack = true;
@@ -102,13 +105,15 @@ impl Connection {
             refuse_without_ack(&self.flow, counters);
             return;
         }
-        // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
+        // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK reports the ECN field with which the
+        // SYN-ACK arrived.
         let handshake = self.handshake.as_ref().filter(|_| is_crossing_syn_ack);
         let code = handshake.and_then(|handshake| handshake.code());
         if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }
-        // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
+        // Only now is the segment known to be genuine: a forged timestamp would make PAWS reject
+        // all later segments.
         self.on_heard(now);
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
             clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent());
@@ -118,19 +123,21 @@ impl Connection {
         }
         let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
-        // RFC 9768 section 3.2.2.5.1: marks of segments without data want an ACK without SACK blocks, so that it is no duplicate.
+        // RFC 9768 section 3.2.2.5.1: marks on segments without data require an ACK without SACK
+        // blocks, so that it is not a duplicate ACK.
         if self.ecn.take_wish() {
             self.schedule(SackBlocks::EMPTY, None);
         }
         if is_crossing_syn_ack {
-            // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
-            // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
+            // RFC 9293 section 3.10.7.4, first: the SYN is old and is answered with an ACK. The ACK
+            // opens the connection for a peer that has not received the SYN-ACK of this end, and
+            // also acknowledges the data and the FIN of the peer's SYN-ACK.
             self.acks.truncate(due);
             self.schedule(SackBlocks::EMPTY, code);
         }
     }
 
-    /// RFC 7323 section 5.3: whether the segment is no old duplicate.
+    /// Whether the segment passes PAWS (RFC 7323 section 5.3).
     fn passes_paws(
         &mut self,
         now: Instant,
@@ -143,8 +150,8 @@ impl Connection {
             return true;
         }
         let Some(theirs) = segment.options.timestamps else {
-            // RFC 7323 section 3.2: once agreed on, time stamps are on every segment; a SYN is
-            // another connection's.
+            // RFC 7323 section 3.2: once negotiated, timestamps are on every segment. A SYN without
+            // them belongs to another connection.
             if !segment.flags.syn {
                 refuse_without_stamp(&self.flow, counters);
             }
@@ -163,7 +170,8 @@ impl Connection {
         false
     }
 
-    /// RFC 9293 section 3.10.7.4, first: an ACK tells the peer where it should be.
+    /// RFC 9293 section 3.10.7.4, first: answers with an ACK that shows the peer the expected
+    /// number.
     fn on_unacceptable(
         &mut self,
         now: Instant,
@@ -173,7 +181,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if seq > self.receive.nxt() {
-            debug!(remote = %self.flow.remote, "a segment beyond the window");
+            debug!(remote = %self.flow.remote, "segment dropped: beyond the window");
             counters.tcp_ext_beyond_window += 1;
             self.note_closed_window(counters);
         }
@@ -199,15 +207,16 @@ impl Connection {
         }
     }
 
-    /// Whether an ACK may answer a segment that is not acceptable. What the peer may well have sent again,
-    /// because an ACK was lost, always gets one. Without data two ends that disagree would answer each
-    /// other for ever, and from further away it is no peer's.
+    /// Whether an ACK may answer a segment that is not acceptable. Data that the peer may have
+    /// retransmitted because an ACK was lost is always answered. Other answers are rate-limited:
+    /// two ends that disagree would answer each other's ACKs forever, and data far from the window
+    /// does not come from the peer.
     fn may_answer(&mut self, now: Instant, segment: &Segment<'_>, seq: ExtSeq) -> bool {
         let data = !segment.payload.is_empty() && !segment.flags.syn;
         data && self.receive.is_near(seq) || self.challenge.admit(now)
     }
 
-    /// The part of a segment that is old, to be reported as received twice (RFC 2883 section 4).
+    /// The part of a segment that is old, to be reported as a duplicate (RFC 2883 section 4).
     fn find_duplicate(
         &mut self,
         seq: ExtSeq,
@@ -222,7 +231,7 @@ impl Connection {
         Some(old)
     }
 
-    /// RFC 9293 section 3.10.7.4, second, with RFC 5961 section 3.2.
+    /// Handles a RST (RFC 9293 section 3.10.7.4, second, and RFC 5961 section 3.2).
     fn on_rst(&mut self, now: Instant, seq: ExtSeq, counters: &mut Counters) {
         if seq != self.receive.nxt() {
             if self.receive.is_in_window(seq) {
@@ -237,8 +246,8 @@ impl Connection {
                 let error = if self.is_passive() { TcpError::Reset } else { TcpError::Refused };
                 self.fail(now, error);
             }
-            // RFC 9293 section 3.10.7.4 reports nothing here, which would hide that data was lost: as in Linux it is an
-            // error.
+            // RFC 9293 section 3.10.7.4 reports no error here, which would hide the loss of data.
+            // As in Linux it is an error.
             State::LastAck | State::Closing if self.send.has_unacknowledged_data() => {
                 self.fail(now, TcpError::Reset);
             }
@@ -250,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 section 3.10.7.4, seventh and eighth: data and FIN.
+    /// Handles data and FIN (RFC 9293 section 3.10.7.4, seventh and eighth).
     fn on_text(
         &mut self,
         now: Instant,
@@ -259,15 +268,15 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if segment.flags.urg {
-            // RFC 6093: its data is as any other.
-            debug!(remote = %self.flow.remote, "the urgent flag");
+            // RFC 6093: urgent data is handled as ordinary data.
+            debug!(remote = %self.flow.remote, "urgent flag ignored");
             counters.tcp_ext_urgent += 1;
         }
         if segment.payload.is_empty() && !segment.flags.fin {
             return;
         }
         if !self.state.takes_data() {
-            // After the peer's FIN only what it sends again can come: a repeated FIN restarts
+            // After the peer's FIN only retransmissions can arrive: a repeated FIN restarts
             // TIME-WAIT.
             if self.state == State::TimeWait && segment.flags.fin {
                 self.closing.begin_time_wait(now);
@@ -279,11 +288,13 @@ impl Connection {
         let before = self.receive.nxt();
         let arrival = self.receive.on_data(seq, segment.payload, segment.flags.fin);
         if self.closing.is_orphan() && arrival.new_bytes > ByteCount::ZERO {
-            // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
+            // RFC 9293 section 3.6.1: the application has closed the connection and will not read
+            // the data; the RST informs the peer.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
-            // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
-            // no other number (RFC 5961 section 3.2).
+            // The RST is that of a connection that no longer exists (RFC 9293 section 3.10.7.1): a
+            // peer that has not received the FIN of this end accepts no other number (RFC 5961
+            // section 3.2).
             self.reset = Some(Reset { seq: segment.ack, ack: None });
             self.closing.on_error(TcpError::Aborted);
             return;
@@ -336,7 +347,8 @@ impl Connection {
         }
     }
 
-    /// Works the withholding of ACKs, where it was asked for; gives whether that of this segment waits. RCV.NXT was `before`.
+    /// Applies the withholding of ACKs, if enabled. Returns whether the ACK of this segment is
+    /// withheld. `before` is RCV.NXT before the segment.
     fn withhold(
         &mut self,
         now: Instant,
@@ -350,7 +362,7 @@ impl Connection {
         let (reserved, fin) = (segment.reserved, segment.flags.fin);
         let fate = withholding.on_data(now, &Taken { before, nxt, arrival, reserved, fin });
         if fate == AckFate::Reported {
-            // One more follows, for the segment itself.
+            // A third one follows, for the segment itself.
             self.report_hole(2, counters);
         }
         counters.tcp_ext_dup_acks_withheld += u64::from(fate == AckFate::Withheld);
@@ -365,8 +377,8 @@ impl Connection {
         }
     }
 
-    /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of which these are
-    /// `more`.
+    /// Reports a hole to the peer. With SACK one ACK is enough; without, three duplicate ACKs are
+    /// needed (RFC 5681 section 3.2), and this schedules `more` of them.
     fn report_hole(&mut self, more: usize, counters: &mut Counters) {
         counters.tcp_ext_withholding_ended += 1;
         if !self.sack {
@@ -386,31 +398,31 @@ impl Connection {
         }
         counters.tcp_ext_ofo_queue += u64::from(arrival.queued);
         if arrival.out_of_order && arrival.dropped {
-            debug!(remote = %self.flow.remote, "data out of order dropped: there is no room for it");
+            debug!(remote = %self.flow.remote, "out-of-order data dropped: no room");
             counters.tcp_ext_ofo_drop += 1;
         }
         if arrival.dropped {
             self.note_closed_window(counters);
         }
         if arrival.no_memory {
-            debug!(remote = %self.flow.remote, "data dropped: the memory is used up, or the peer's share");
+            debug!(remote = %self.flow.remote, "data dropped: memory limit of host or peer");
             counters.tcp_ext_rcv_q_drop += 1;
         }
         if arrival.over_quota {
-            debug!(remote = %self.flow.remote, "data out of order dropped: the quota is reached");
+            debug!(remote = %self.flow.remote, "out-of-order data dropped: quota reached");
             counters.tcp_ext_ofo_quota += 1;
         }
     }
 
-    /// Something is dropped, and was sent against a closed window if the window is closed.
+    /// Counts dropped data that was sent although the window is closed.
     fn note_closed_window(&self, counters: &mut Counters) {
         if self.receive.window() == ByteCount::ZERO {
-            debug!(remote = %self.flow.remote, "the window is closed");
+            debug!(remote = %self.flow.remote, "segment dropped: receive window closed");
             counters.tcp_ext_zero_window_drop += 1;
         }
     }
 
-    /// RFC 5961 section 4: a SYN is challenged, whatever its number.
+    /// Answers a SYN with a challenge ACK, whatever its sequence number (RFC 5961 section 4).
     fn challenge_syn(
         &mut self,
         now: Instant,
@@ -419,7 +431,8 @@ impl Connection {
         counters: &mut Counters,
     ) {
         counters.tcp_ext_syn_challenge += 1;
-        // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not heard yet how it arrived.
+        // RFC 9768 section 3.2.2.1: the peer does not know yet with which ECN field the SYN-ACK
+        // that opened the connection arrived.
         let code = self.ecn.repeated_code(segment, seq, self.send.first().wire());
         if !self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             return;

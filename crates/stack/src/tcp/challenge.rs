@@ -1,5 +1,5 @@
-//! The limit on ACKs that answer nonsense (RFC 5961 section 7, and Linux's defence against ACK
-//! loops).
+//! The rate limit of ACKs that answer invalid segments (RFC 5961 section 7, and Linux's protection
+//! against ACK loops).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::counters::Counters;
 
 /// Linux's `tcp_invalid_ratelimit`.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// A peer that probes a window or keeps a connection alive asks for an answer.
+/// The interval for answers to window probes and keep-alives, which a live peer needs.
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// When this connection last answered nonsense.
+/// The time of the last answer to an invalid segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Challenge {
     last: Option<Instant>,
 }
 
 impl Challenge {
-    /// Whether a challenge ACK may leave (RFC 5961 section 7): the host `may` send one more, and none has
-    /// just left. Counts it, and tells of it.
+    /// Whether a challenge ACK may be sent (RFC 5961 section 7): the host's limit allows it
+    /// (`may`), and none was sent just before. Counts and logs the result.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -31,14 +31,14 @@ impl Challenge {
         counters: &mut Counters,
     ) -> bool {
         if !may {
-            debug!(%remote, "no challenge ACK: the host's limit is reached");
+            debug!(%remote, "challenge ACK not sent: limit of the host reached");
             counters.tcp_ext_challenge_ack_limit += 1;
         } else if self.admit(now) {
-            debug!(%remote, "challenge ACK");
+            debug!(%remote, "challenge ACK sent");
             counters.tcp_ext_challenge_ack += 1;
             return true;
         } else {
-            debug!(%remote, "no challenge ACK: one has just left");
+            debug!(%remote, "challenge ACK not sent: limit of the connection reached");
             counters.tcp_ext_ack_skipped_challenge += 1;
         }
         false

@@ -11,7 +11,8 @@ use super::extensions::Offer;
 use super::receive::MarkAware;
 use super::timers::KeepAlive;
 
-/// The settings of a connection. The defaults are those of current Linux, except for the sizes of the buffers.
+/// The settings of a connection. The defaults are those of current Linux, except for the sizes of
+/// the buffers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,23 +30,25 @@ use super::timers::KeepAlive;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
-    /// The sender: detection, control, judges, profile. Whether ACKs are delayed is in the profile
-    /// too, though it is the receiver that obeys it.
+    /// The sender: loss detection, congestion control, judges, profile. The profile also says
+    /// whether the receiver delays ACKs.
     pub sender: SenderConfig,
-    /// The largest IP packet, headers included (bytes). The host's MTU limits it: the smaller one counts.
+    /// The maximum size of IP packets, including headers (bytes). The host's MTU limits it as well.
     pub mtu: u16,
-    /// TTL or hop limit of the packets sent. In [`HostConfig::tcp`](crate::HostConfig::tcp) the host's own
-    /// replaces it.
+    /// The TTL or hop limit of packets sent. In [`HostConfig::tcp`](crate::HostConfig::tcp) the
+    /// host's own setting replaces it.
     pub hop_limit: u8,
-    /// The initial receive window (bytes); on the SYN at most 65,535.
+    /// The initial receive window (bytes); at most 65,535 on the SYN.
     pub initial_window: ByteCount,
-    /// The maximum size of the receive buffer (bytes); it determines the window scale. The buffer grows with what the
-    /// application reads in a round trip. In fast recovery it holds about two bandwidth-delay products.
+    /// The maximum size of the receive buffer (bytes); it determines the window scale. The buffer
+    /// grows with the data that the application reads per round trip. In fast recovery it holds
+    /// about two bandwidth-delay products.
     pub receive_buffer: ByteCount,
-    /// The maximum size of the send buffer (bytes), which limits the data in flight. The buffer grows with the congestion
-    /// window. In fast recovery it holds about two bandwidth-delay products.
+    /// The maximum size of the send buffer (bytes), which limits the data in flight. The buffer
+    /// grows with the congestion window. In fast recovery it holds about two bandwidth-delay
+    /// products.
     pub send_buffer: ByteCount,
-    /// How much may have been written and not be sent yet (bytes), before a writer is kept waiting; see
+    /// The limit of written but unsent data (bytes), beyond which a writer has to wait; see
     /// [`Connection::set_not_sent_low_water`](super::Connection::set_not_sent_low_water).
     pub not_sent_low_water: Option<ByteCount>,
     /// Disables Nagle's algorithm (RFC 9293 section 3.7.4): small segments are sent at once.
@@ -58,43 +61,46 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// When to use ECN, and with which feedback: classic (RFC 3168) or AccECN (RFC 9768).
     pub ecn: EcnMode,
-    /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
-    /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
+    /// When to offer and accept HACK: header checksums, and special ACKs for corrupted segments.
+    /// Both ends have to offer it; a receiver that wants to help its peers uses [`Offer::Always`].
     pub hack: Offer,
     /// The encoding of HACK's options in an active open; a passive open uses the peer's.
     pub hack_form: HackForm,
     /// When to offer and accept transmission numbers and their echo.
     pub tx_numbers: Offer,
-    /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
-    /// for, since elsewhere there is no mark on anything.
+    /// Whether to withhold duplicate ACKs for losses on a radio link, which the marks of a base
+    /// station identify (TCP-ECN). Off by default: without a base station no segment is marked.
     pub mark_aware: Option<MarkAware>,
-    /// The user timeout (RFC 5482): the connection ends if sent data is not acknowledged for so long, or if data waits so
-    /// long for a closed window to open. `None`: it ends after 15 timeouts in a row, and a peer that answers probes may
-    /// keep its window closed for ever.
+    /// The user timeout (RFC 5482): the connection ends if sent data is not acknowledged for this
+    /// long, or if data waits this long for a closed window to open. `None`: the connection ends
+    /// after 15 consecutive time-outs, and a peer that answers window probes may keep its window
+    /// closed forever.
     pub user_timeout: Option<Duration>,
-    /// Segments become smaller where large ones time out again and again, as if a router dropped them and
-    /// said nothing (RFC 4821 section 7.7).
+    /// Whether to send smaller segments after repeated time-outs of large ones, which suggest that
+    /// a router drops them without an ICMP error (RFC 4821 section 7.7).
     pub black_holes: bool,
-    /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
+    /// Whether and how to probe a silent peer (RFC 9293 section 3.8.4). Off by default.
     pub keep_alive: Option<KeepAlive>,
-    /// A connection that a peer opens is not there to be accepted before it brings data or a FIN, or so long has passed
-    /// (`TCP_DEFER_ACCEPT`); never unless asked for, and zero is not to wait. Data out of order is enough, as with Linux:
-    /// there need not be anything to read yet. Until then it is half-open, and counts as that against the backlog and
-    /// quotas; one that begins with a cookie is accepted at once.
+    /// Deferred accept (`TCP_DEFER_ACCEPT`): a connection that a peer opens cannot be accepted
+    /// before its first data or FIN arrives, or until this time has passed. Off by default; zero
+    /// does not wait. As in Linux, out-of-order data is enough, so that nothing may be readable
+    /// yet. Until then the connection is half-open, and counts as such against the backlog and the
+    /// quotas. A connection opened by a SYN cookie is accepted at once.
     pub defer_accept: Option<Duration>,
-    /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
-    /// (RFC 9293 section 3.8.3 asks for 3 minutes).
+    /// The maximum number of retransmissions of a SYN or SYN-ACK. With 7, the default, the attempt
+    /// fails after 247 s (RFC 9293 section 3.8.3 requires 3 minutes).
     pub syn_retries: u8,
-    /// Whether it starts with what the host's other connections to the same address have measured, and hands on what it
-    /// measures (RFC 9040): round-trip times, the rate, the share of random losses. Its SYN is then sent again after the
-    /// usual time-out of the path, and `bbr3` starts at its part of the rate; `spike` starts with the known share.
+    /// Whether the connection starts with the measurements of the host's other connections to the
+    /// same address, and reports its own (RFC 9040): round-trip times, the rate, the share of
+    /// random losses. The SYN is then retransmitted after the usual time-out of the path; `bbr3`
+    /// starts at its share of the rate; `spike` starts with the known loss share.
     ///
-    /// Never unless asked for: behind one address there may be several paths, and the figures of a connection depend on
-    /// what came before it.
+    /// Off by default: one address may be reached by several paths, and the behaviour of a
+    /// connection then depends on earlier ones.
     pub path_memory: bool,
-    /// The duration of TIME-WAIT (twice the MSL of RFC 9293 section 3.4.2; 60 s in Linux).
+    /// The duration of TIME-WAIT (RFC 9293 section 3.4.2: twice the MSL; Linux: 60 s).
     pub time_wait: Duration,
-    /// How long FIN-WAIT-2 lasts once the application let go.
+    /// The maximum duration of FIN-WAIT-2 after the application has closed the connection.
     pub fin_wait_2: Duration,
     /// Whether to emit events.
     pub events: bool,
@@ -107,7 +113,7 @@ impl Default for TcpConfig {
             mtu: 1500,
             hop_limit: 64,
             initial_window: ByteCount(65_535),
-            // 100 Mbit/s over a round trip of 600 ms, with a loss.
+            // Enough for 100 Mbit/s with a round-trip time of 600 ms and one loss.
             receive_buffer: ByteCount::from_mib(16),
             send_buffer: ByteCount::from_mib(16),
             not_sent_low_water: None,
@@ -135,7 +141,7 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
-    /// The MSS to announce for `flow`: the MTU without fixed headers (RFC 9293 section 3.7.1).
+    /// The MSS to announce for `flow`: the MTU minus the fixed headers (RFC 9293 section 3.7.1).
     pub(super) fn mss(&self, flow: &FlowId) -> u16 {
         self.mtu.saturating_sub(fixed_headers(flow)).max(MIN_MSS)
     }
@@ -145,7 +151,7 @@ impl TcpConfig {
         self.hack.stands(self.sender.combination.needs().hack)
     }
 
-    /// What a handshake with these settings offers of ECN.
+    /// The ECN negotiation of a handshake with these settings.
     pub(super) fn ecn(&self) -> Negotiation {
         Negotiation::new(self.ecn, self.sender.combination.needs().ecn)
     }
@@ -155,27 +161,27 @@ impl TcpConfig {
         self.tx_numbers.stands(self.sender.combination.needs().txno_echo)
     }
 
-    /// The smallest shift with which the largest receive buffer can be offered (RFC 7323 section
-    /// 2.3: at most 14).
+    /// The smallest window scale with which the maximum receive buffer can be offered (at most 14,
+    /// RFC 7323 section 2.3).
     pub(super) fn window_scale(&self) -> u8 {
         (0..14).find(|shift| self.receive_buffer.0 >> shift <= 65_535).unwrap_or(14)
     }
 }
 
-/// The smallest MSS that is used, whatever a peer says; Linux's `tcp_min_snd_mss`.
+/// The minimum MSS, regardless of the peer's option (Linux's `tcp_min_snd_mss`).
 pub(super) const MIN_MSS: u16 = 48;
 
-/// The headers of IP and TCP without options (bytes).
+/// The length of the IP and TCP headers without options (bytes).
 pub(super) const fn fixed_headers(flow: &FlowId) -> u16 {
     headers(flow.remote.is_ipv4())
 }
 
-/// The same by the version of IP.
+/// The length of the headers by IP version (bytes).
 pub(super) const fn headers(is_ipv4: bool) -> u16 {
     if is_ipv4 { 40 } else { 60 }
 }
 
-/// What a peer that names no MSS can take (RFC 9293 section 3.7.1).
+/// The MSS of a peer that sends no MSS option (RFC 9293 section 3.7.1).
 pub(super) const fn default_mss(flow: &FlowId) -> u16 {
     if flow.remote.is_ipv4() { 536 } else { 1220 }
 }

@@ -6,7 +6,7 @@ pub enum TcpError {
     /// Nothing can be read or written now; wait for readiness.
     #[error("not ready")]
     WouldBlock,
-    /// The sending direction was closed locally.
+    /// The sending direction was closed by this end.
     #[error("the sending side is closed")]
     Shutdown,
     /// The peer answered the SYN with a RST, or its host reported the port unreachable.

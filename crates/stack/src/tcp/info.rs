@@ -10,15 +10,16 @@ use serde::Serializer;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
-/// A snapshot of a connection with the tokens of `ss -ti`; [`Display`](fmt::Display) prints that line.
+/// A snapshot of a connection, with the fields of `ss -ti`; [`Display`](fmt::Display) prints the
+/// line of `ss`.
 ///
-/// Windows are in bytes here; the printed line gives cwnd, ssthresh, unacked, lost and sacked in
-/// segments, as `ss` does. Durations are serialised as milliseconds, rates as bits per second. What
-/// `ss` shows and this stack does not keep is left out.
+/// Windows are in bytes; the printed line shows cwnd, ssthresh, unacked, lost and sacked in
+/// segments, as `ss` does. Durations are serialised as milliseconds, rates as bits per second.
+/// Fields of `ss` that this stack does not keep are missing.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Info {
-    /// Its state.
+    /// The state of the connection.
     pub state: State,
     /// Whether timestamps are in use.
     pub ts: bool,
@@ -35,7 +36,7 @@ pub struct Info {
     pub tx_numbers: bool,
     /// The sender's strategies, as `detection/control[/judges]`; empty before ESTABLISHED.
     pub combination: String,
-    /// The shifts of the windows received and sent.
+    /// The window scale of the peer's windows and of this end's windows (shifts).
     pub wscale: (u8, u8),
     /// The retransmission time-out.
     #[serde(serialize_with = "millis")]
@@ -45,7 +46,7 @@ pub struct Info {
     /// Smoothed round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rtt: Option<Duration>,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rttvar: Option<Duration>,
     /// The delay of delayed ACKs.
@@ -53,7 +54,7 @@ pub struct Info {
     pub ato: Duration,
     /// Payload bytes of a full segment that this end sends.
     pub mss: ByteCount,
-    /// The largest packet that it sends: the minimum of path, device and peer.
+    /// The maximum size of packets sent: the minimum of path, device and peer.
     pub pmtu: ByteCount,
     /// Payload bytes of a full segment of the peer, estimated.
     pub rcvmss: ByteCount,
@@ -61,14 +62,15 @@ pub struct Info {
     pub cwnd: ByteCount,
     /// The slow-start threshold, once set.
     pub ssthresh: Option<ByteCount>,
-    /// The control's model of the path, of a control that has one (`bbr`, `bbr3`).
+    /// The path model of the congestion control, if it has one (`bbr`, `bbr3`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_model: Option<PathModel>,
     /// Payload bytes sent, including retransmissions.
     pub bytes_sent: ByteCount,
     /// Payload bytes retransmitted.
     pub bytes_retrans: ByteCount,
-    /// Payload bytes acknowledged by the peer, each once. Linux counts SYN and FIN, too, a byte each.
+    /// Payload bytes acknowledged by the peer, each once. Linux also counts SYN and FIN as one byte
+    /// each.
     pub bytes_acked: ByteCount,
     /// Payload bytes received, each once.
     pub bytes_received: ByteCount,
@@ -91,21 +93,21 @@ pub struct Info {
     /// Time since an ACK was last received.
     #[serde(serialize_with = "millis")]
     pub lastack: Duration,
-    /// The pacer's rate, if it paces.
+    /// The pacing rate, if the sender paces.
     pub pacing_rate: Option<Rate>,
     /// The last delivery-rate sample.
     pub delivery_rate: Option<Rate>,
     /// Bytes known to be delivered.
     pub delivered: ByteCount,
-    /// Whether that sample was limited by the application.
+    /// Whether `delivery_rate` was limited by the application.
     pub app_limited: bool,
     /// Time with unsent or unacknowledged data.
     #[serde(serialize_with = "millis")]
     pub busy: Duration,
-    /// Of this time, the part limited by the peer's window.
+    /// The part of `busy` that was limited by the peer's window.
     #[serde(serialize_with = "millis")]
     pub rwnd_limited: Duration,
-    /// Of this time, the part limited by the send buffer.
+    /// The part of `busy` that was limited by the send buffer.
     #[serde(serialize_with = "millis")]
     pub sndbuf_limited: Duration,
     /// Bytes sent and not cumulatively acknowledged.
@@ -114,13 +116,13 @@ pub struct Info {
     pub retrans_out: u64,
     /// Retransmitted segments, including SYNs.
     pub retrans: u64,
-    /// Bytes that are lost and not yet repaired.
+    /// Bytes lost and not yet retransmitted.
     pub lost: ByteCount,
-    /// Bytes that are selectively acknowledged.
+    /// Bytes selectively acknowledged.
     pub sacked: ByteCount,
-    /// Reports of duplicates received (RFC 2883).
+    /// DSACKs received (RFC 2883).
     pub dsack_dups: u64,
-    /// The largest reordering of a segment that was sent once, in segments; zero if none was seen.
+    /// The maximum reordering, in segments, of a segment that was sent once; zero if none was seen.
     pub reordering: u32,
     /// The number of ACKs that showed reordering.
     pub reord_seen: u32,
@@ -142,14 +144,14 @@ pub struct Info {
     pub recv_q: ByteCount,
     /// Bytes written and not acknowledged.
     pub send_q: ByteCount,
-    /// The last ICMP error about what is outstanding, if no ACK has come since (RFC 9293 section 3.9.2.2):
-    /// it ended nothing, but may say why nothing arrives.
+    /// The last ICMP error about outstanding data, if no ACK has arrived since (RFC 9293 section
+    /// 3.9.2.2). It did not end the connection, but may explain why no ACK arrives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_error: Option<Unreachable>,
 }
 
-/// What AccECN counts (RFC 9768): packets and payload bytes by the ECN field that they arrived with, in the words of Linux's
-/// `struct tcp_info`.
+/// The counters of AccECN (RFC 9768): packets and payload bytes by the ECN field with which they
+/// arrived, named as in Linux's `struct tcp_info`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct AccEcnInfo {
@@ -157,9 +159,9 @@ pub struct AccEcnInfo {
     pub delivered_ce: u64,
     /// Sent payload bytes that the peer received with CE.
     pub delivered_ce_bytes: ByteCount,
-    /// Those that arrived with ECT(0).
+    /// Sent payload bytes that the peer received with ECT(0).
     pub delivered_e0_bytes: ByteCount,
-    /// Those that arrived with ECT(1).
+    /// Sent payload bytes that the peer received with ECT(1).
     pub delivered_e1_bytes: ByteCount,
     /// Packets received with CE.
     pub received_ce: u64,
@@ -172,7 +174,7 @@ pub struct AccEcnInfo {
 }
 
 impl AccEcnInfo {
-    /// The tokens of `ss`.
+    /// The names and values that `ss` prints.
     fn counts(&self) -> [(&'static str, u64); 8] {
         [
             ("delivered_ce", self.delivered_ce),
@@ -187,7 +189,7 @@ impl AccEcnInfo {
     }
 }
 
-/// What a connection counts.
+/// The counters of a connection.
 #[derive(Debug)]
 pub(super) struct Tally {
     established: bool,
@@ -206,12 +208,13 @@ pub(super) struct Tally {
     watches: Stopwatches,
 }
 
-/// Adds up the time that each of [`Time`] runs, in 32 bytes.
+/// Stopwatches for the three kinds of [`Time`], in 32 bytes.
 #[derive(Debug, Default)]
 struct Stopwatches {
     running: [bool; 3],
-    /// Stopped, what it shows, counted from the origin. Running, when it would have had to start
-    /// from nothing to show what it does. Each is the time since the other.
+    /// The state of each stopwatch. Stopped: the origin plus the measured time. Running: the time
+    /// at which it would have started if it had run without pauses. Each form is the time elapsed
+    /// since the other one.
     marks: [Instant; 3],
 }
 
@@ -257,7 +260,7 @@ impl Tally {
         }
     }
 
-    /// The handshake is complete.
+    /// Records that the handshake is complete.
     pub(super) fn on_established(&mut self, now: Instant) {
         self.established = true;
         self.last_rcv = now;
@@ -268,12 +271,12 @@ impl Tally {
         self.established
     }
 
-    /// Segments arrived.
+    /// Counts received segments.
     pub(super) fn on_segments(&mut self, segments: u32) {
         self.segs_in += u64::from(segments);
     }
 
-    /// Segments brought `new` bytes that were not there.
+    /// Counts segments with `new` bytes that had not arrived before.
     pub(super) fn on_data(&mut self, now: Instant, segments: u32, new: ByteCount) {
         self.data_segs_in += u64::from(segments);
         self.bytes_received += new;
@@ -285,22 +288,22 @@ impl Tally {
         self.bytes_received
     }
 
-    /// An ACK arrived.
+    /// Records the arrival of an ACK.
     pub(super) fn on_ack(&mut self, now: Instant) {
         self.last_ack = now;
     }
 
-    /// Segments left.
+    /// Counts sent segments.
     pub(super) fn on_sent(&mut self, segments: u64) {
         self.segs_out += segments;
     }
 
-    /// A SYN or SYN-ACK left once more.
+    /// Counts a retransmission of the SYN or SYN-ACK.
     pub(super) fn on_syn_sent_again(&mut self) {
         self.syn_retrans += 1;
     }
 
-    /// Segments with `len` bytes in all left, `again` if they had left before.
+    /// Counts sent segments with `len` bytes in total; `again`: they are retransmissions.
     pub(super) fn on_data_sent(
         &mut self,
         now: Instant,
@@ -319,12 +322,12 @@ impl Tally {
         }
     }
 
-    /// There is something to send from now on.
+    /// Records that there is data to send from now on.
     pub(super) fn busy_from(&mut self, now: Instant) {
         self.watches.run(now, Time::Busy, true);
     }
 
-    /// Brings the stopwatches up to date.
+    /// Starts and stops the stopwatches by the state of the send half.
     pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
         let busy = send.una() < send.end();
         self.watches.run(now, Time::Busy, busy);
@@ -334,8 +337,8 @@ impl Tally {
 }
 
 impl Connection {
-    /// How it stands. Once nothing is left to send, the sender's figures are its last, or none after
-    /// [`close`](Self::close).
+    /// Returns a snapshot of the connection. Once nothing is left to send, the sender's values are
+    /// the last ones, or missing after [`close`](Self::close).
     pub fn info(&self, now: Instant) -> Info {
         let tally = &self.tally;
         let keep_alives = self.keep_alive.as_ref().map_or(0, |watch| watch.unanswered());
@@ -444,7 +447,7 @@ impl Connection {
     }
 }
 
-/// The line of `ss -ti`; tokens with nothing to say are left out, as there.
+/// Writes the line of `ss -ti`; as in `ss`, tokens without a value are left out.
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let segments = |bytes: ByteCount| bytes.0.div_ceil(self.mss.0.max(1));
@@ -541,8 +544,8 @@ fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Resu
     counts.iter().filter(|(_, n)| *n > 0).try_for_each(|(name, n)| write!(f, " {name}:{n}"))
 }
 
-/// Writes the path model as `ss` writes that of BBR, with the name of the congestion control and the
-/// fields of BBRv3 besides. Bounds that are not set are left out.
+/// Writes the path model in the form that `ss` uses for BBR, with the name of the congestion
+/// control and the additional fields of BBRv3. Bounds that are not set are left out.
 fn write_model(f: &mut fmt::Formatter<'_>, combination: &str, model: &PathModel) -> fmt::Result {
     let control = combination.split('/').nth(1).unwrap_or_default();
     let control = control.split(':').next().unwrap_or_default();

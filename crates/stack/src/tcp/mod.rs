@@ -1,30 +1,35 @@
 //! One TCP connection (RFC 9293) as a pure state machine.
 //!
-//! Segments, calls of the application and the passing of time go in; packets, readiness and a next
-//! deadline come out. A [`Connection`] knows no port table and no listener: the
+//! The inputs are segments, calls of the application and the current time; the outputs are packets,
+//! readiness and the next deadline. A [`Connection`] knows neither ports nor listeners: the
 //! [`Host`](crate::Host) finds it by its 4-tuple.
 //!
 //! ```text
-//! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
-//!                handshake/        the three-way handshake and what it negotiates; cookie.rs, without state;
-//!                                  deferral.rs, until there is data
-//!                receive/          windows and order; reassembly.rs, buffer.rs, growth.rs; ack_policy.rs, when to
-//!                                  acknowledge; withhold.rs, when not to, behind a base station
-//!                ecn/              that packets were marked
-//!                extensions/       header checksums (HACK) and transmission numbers, where agreed on
-//!                refused.rs        what is counted and told of segments that are refused
-//!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
-//! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
-//! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order; ACKs are queued there, too
-//! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
-//! on_path_mtu    path/             segments that are too large for the path
-//! send, ...      write.rs          what the application writes, and when that leaves
-//! path_news      sharing.rs        what it learns of the path, for other connections to the peer
-//! set_*          option.rs         what an application may set; switch.rs, other strategies for the sender
-//! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
+//! on_segment     arrival.rs          RFC 9293 section 3.10.7, in the RFC's order: PAWS, sequence
+//!                                    numbers, RST ... FIN
+//!                handshake/          three-way handshake, negotiation of options; cookie.rs: SYN
+//!                                    cookies; deferral.rs: deferred accept
+//!                receive/            the receive window; reassembly.rs, buffer.rs; growth.rs:
+//!                                    autotuning; ack_policy.rs: when to acknowledge; withhold.rs:
+//!                                    withholding of duplicate ACKs behind a base station
+//!                ecn/                feedback of ECN marks
+//!                extensions/         negotiated header checksums (HACK) and transmission numbers
+//!                refused.rs          counts and logs rejected segments
+//!                acknowledgement.rs  ACKs, for airtcp_recovery::Sender and send/; send/hold.rs:
+//!                                    data that is held back
+//! on_corrupted   extensions/hack.rs  segments with an intact header and corrupted data
+//! poll_transmit  transmit.rs         RST, SYN, special ACKs, ACKs, data, probes, in this order;
+//!                                    queues ACKs
+//! on_timeout     timers/             all deadlines; keep_alive.rs: keep-alive probes
+//! on_path_mtu    path/               path MTU discovery and black-hole detection
+//! send, ...      write.rs            writes, and the options that control when data is sent
+//! path_news      sharing.rs          path measurements for other connections to the peer
+//! set_*          option.rs           socket options; switch.rs: replaces the sender's strategies
+//! close, ...     close/              FIN, RST, TIME-WAIT; time_wait.rs: compact TIME-WAIT state
 //! ```
 //!
-//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
+//! Not implemented, because nothing needs it yet: the urgent pointer (urgent data is ordinary data,
+//! RFC 6093), Fast Open.
 
 mod acknowledgement;
 mod arrival;
@@ -89,54 +94,56 @@ use sharing::Sharing;
 use timers::Watch;
 use timestamps::Timestamps;
 
-/// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
+/// The length of the timestamps option with its padding, which every segment carries (bytes, RFC
+/// 7323).
 const TIMESTAMPS_LEN: u16 = 12;
-/// What an answer has that is not part of a long transfer.
+/// Unsent data up to this amount is not part of a long transfer.
 const LITTLE: ByteCount = ByteCount::from_kib(3);
-/// Events kept for an observer that does not come.
+/// The maximum number of queued events, for an observer that does not poll them.
 const MAX_EVENTS: usize = 4096;
 
 /// One TCP connection.
 ///
-/// The caller hands in the time, which never runs backwards, and after any call takes packets with
-/// [`poll_transmit`](Self::poll_transmit) until there is none, then asks
-/// [`poll_timeout`](Self::poll_timeout) anew.
+/// The caller supplies the time, which must never go backwards. After any call it takes packets
+/// with [`poll_transmit`](Self::poll_transmit) until that returns `None`, and then asks
+/// [`poll_timeout`](Self::poll_timeout) for the next deadline.
 #[derive(Debug)]
 pub struct Connection {
     flow: FlowId,
     state: State,
-    /// How long sent data may go unacknowledged, or data wait for a closed window.
+    /// The maximum time for which sent data may stay unacknowledged, or data may wait for a closed
+    /// window.
     user_timeout: Option<Duration>,
     /// The TTL or hop limit.
     hop_limit: u8,
     path: PathMtu,
-    /// Only until ESTABLISHED.
+    /// `None` from ESTABLISHED on.
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,
     sack: bool,
-    /// Only where something was agreed on.
+    /// `None` unless an extension was negotiated.
     extensions: Option<Box<Extensions>>,
     ecn: Ecn,
     receive: Receiver,
-    /// Only where asked for.
+    /// `None` unless enabled.
     withholding: Option<Box<Withholding>>,
     acks: AckPolicy,
     send: SendHalf,
-    /// Only where asked for.
+    /// `None` unless enabled.
     keep_alive: Option<Box<Watch>>,
     challenge: Challenge,
-    /// All connections of the host together may send one more challenge ACK.
+    /// Whether the host's limit allows another challenge ACK.
     may_challenge: bool,
-    /// A RST is to leave.
+    /// A RST to send.
     reset: Option<transmit::Reset>,
     closing: Closing,
-    /// For an observer, if one is wanted.
+    /// Events for an observer; `None` unless enabled.
     #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
     events: Option<Box<VecDeque<EventKind>>>,
     tally: Tally,
-    /// Only where asked for.
+    /// `None` unless enabled.
     sharing: Option<Box<Sharing>>,
-    /// How it stood when there was nothing left to send.
+    /// The details at the time when the sender was dropped.
     last_info: Option<Box<Info>>,
 }
 
@@ -149,27 +156,28 @@ pub struct Readiness {
     pub writable: bool,
     /// The handshake was completed.
     pub connected: bool,
-    /// The connection has ended: nothing follows the last packets.
+    /// The connection has ended: no packets follow those that are due now.
     pub closed: bool,
 }
 
 impl Connection {
-    /// The next event, if [`TcpConfig::events`] is on.
+    /// Returns the next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Copies received data to `buf`, and returns its length; 0 after the peer's FIN.
+    /// Copies received data to `buf` and returns the number of bytes; 0 after the peer's FIN.
     ///
     /// # Errors
     ///
-    /// [`TcpError::WouldBlock`] if nothing is there; else why the connection ended. What arrived
-    /// before it ended is given first.
+    /// [`TcpError::WouldBlock`] if no data is available; otherwise the reason why the connection
+    /// ended. Data that arrived before the end is returned first.
     pub fn recv(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, TcpError> {
         self.read(|receive| receive.read(now, buf))
     }
 
-    /// As [`recv`](Self::recv), but without a copy: `chunk` becomes the part that lies in one place, 64 KiB at most.
+    /// Receives as [`recv`](Self::recv), but without a copy: `chunk` becomes the next contiguous
+    /// bytes, at most 64 KiB.
     ///
     /// # Errors
     ///
@@ -185,7 +193,7 @@ impl Connection {
     fn read(&mut self, take: impl FnOnce(&mut Receiver) -> usize) -> Result<usize, TcpError> {
         if self.receive.readable() > ByteCount::ZERO {
             let n = take(&mut self.receive);
-            // An ACK that is due anyway will tell of it.
+            // If an ACK is already due, it carries the new window.
             let speaks = self.state.takes_data() && !self.has_ack_due();
             if speaks && self.receive.wants_update() {
                 self.schedule_ack(None);
@@ -215,8 +223,8 @@ impl Connection {
         }
     }
 
-    /// Whether something sent with the number `seq` is not acknowledged yet. An ICMP error that quotes another number
-    /// is not to be believed (RFC 5927 section 4.1).
+    /// Whether `seq` was sent and is not acknowledged yet. An ICMP error that quotes any other
+    /// number must be ignored (RFC 5927 section 4.1).
     pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
         let (una, nxt) = match self.handshake {
             Some(_) => (self.send.first() - 1, self.send.first()),
@@ -225,10 +233,11 @@ impl Connection {
         self.state != State::Closed && (una..nxt).contains(&una.nearest(seq))
     }
 
-    /// Takes an ICMP error about a segment of this connection that [`is_outstanding`](Self::is_outstanding).
+    /// Handles an ICMP error about a segment of this connection that
+    /// [`is_outstanding`](Self::is_outstanding).
     ///
-    /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
-    /// it is only remembered: it names the reason should the connection time out (RFC 5461).
+    /// During the handshake a hard error ends the connection. Any other error is only stored: it
+    /// becomes the reason if the connection times out (RFC 5461).
     pub fn on_unreachable(&mut self, now: Instant, error: Unreachable) {
         if self.handshake.is_some() && error.is_hard() {
             self.fail(
@@ -243,8 +252,9 @@ impl Connection {
         }
     }
 
-    /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait for data that they can
-    /// ride on (`TCP_QUICKACK`). As in Linux neither is for good: the usual rules go on from there.
+    /// Enables quick ACKs: for a while ACKs are sent at once, and a delayed ACK is sent now.
+    /// Disabled, ACKs wait for data on which they can be piggybacked (`TCP_QUICKACK`). As in Linux,
+    /// neither is permanent: the usual rules change the mode again.
     pub fn set_quick_ack(&mut self, on: bool) {
         self.acks.set_quick(on);
         if on && self.acks.timer().is_some() {
@@ -257,8 +267,8 @@ impl Connection {
         self.acks.is_set_quick()
     }
 
-    /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
-    /// time-outs.
+    /// Sets the user timeout: how long sent data may stay unacknowledged, or data may wait for a
+    /// closed window. With `None` the usual number of time-outs applies.
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
         self.user_timeout = limit;
     }
@@ -273,8 +283,9 @@ impl Connection {
         self.hop_limit
     }
 
-    /// Tells whether the host is short of memory: the send buffer then takes one KiB, and the receive buffer three
-    /// segments. A window already offered stays offered, but data in it beyond them is dropped.
+    /// Sets whether the host is short of memory. If it is, the send buffer accepts 1 KiB and the
+    /// receive buffer three segments. A window that was already offered stays offered, but data in
+    /// it beyond the three segments is dropped.
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
         self.send.hold_back(pressure);
@@ -285,32 +296,32 @@ impl Connection {
         self.may_challenge = may;
     }
 
-    /// Sets how much more out-of-order data the host can store.
+    /// Sets the amount of out-of-order data that the host can still store.
     pub fn set_out_of_order_room(&mut self, room: ByteCount) {
         self.receive.set_out_of_order_room(room);
     }
 
-    /// Memory of its out-of-order data, including the overhead.
+    /// The memory of its out-of-order data, including the overhead.
     pub fn out_of_order(&self) -> ByteCount {
         self.receive.out_of_order()
     }
 
-    /// Whether its unsent data fits one or two segments.
+    /// Whether its unsent data fits in about two segments (3 KiB).
     pub fn has_little_to_send(&self) -> bool {
         self.send.end().since(self.send.nxt()) <= LITTLE
     }
 
-    /// Buffered bytes in both directions.
+    /// The buffered bytes in both directions.
     pub fn held(&self) -> ByteCount {
         self.receive.held() + self.send.buffer().len()
     }
 
-    /// Received bytes that were not read, in order or not.
+    /// The received bytes that were not read, in order or not.
     pub fn unread(&self) -> ByteCount {
         self.receive.held()
     }
 
-    /// Its readiness.
+    /// The readiness of the connection.
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.is_established();
@@ -331,17 +342,17 @@ impl Connection {
             || self.state == State::Closed
     }
 
-    /// The reason why it ended, if not by both FINs.
+    /// The reason why the connection ended; `None` if it has not ended, or ended by both FINs.
     pub const fn error(&self) -> Option<TcpError> {
         self.closing.error()
     }
 
-    /// Its state.
+    /// The state of the connection.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Its local and remote address.
+    /// The local and remote address.
     pub const fn flow(&self) -> FlowId {
         self.flow
     }
@@ -358,8 +369,8 @@ impl Connection {
 
     /// The negotiated options; during the handshake, the offered ones.
     ///
-    /// A connection with HACK or transmission numbers never hands down super-segments: one option
-    /// would stand in all their segments.
+    /// A connection with HACK or transmission numbers never sends super-segments: one option would
+    /// be copied to all their segments.
     pub fn granted(&self) -> WireNeeds {
         let extensions = self.extensions.as_ref().map_or(WireNeeds::NONE, |e| e.granted());
         extensions.union(WireNeeds {
@@ -377,7 +388,7 @@ impl Connection {
         }
     }
 
-    /// Queues what the sender has to tell behind what happened before it.
+    /// Appends the sender's events to the queue, after the earlier events of the connection.
     fn collect_events(&mut self) {
         let Some(events) = &mut self.events else { return };
         while let Some(event) = self.send.poll_event() {

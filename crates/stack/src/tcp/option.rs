@@ -1,4 +1,4 @@
-//! Socket options of an open connection, as with setsockopt(2).
+//! Socket options of an open connection, as set by setsockopt(2).
 
 use std::time::Duration;
 
@@ -21,23 +21,25 @@ pub enum SocketOption {
     NotSentLowWater(Option<ByteCount>),
     /// The size of the send buffer (`SO_SNDBUF`); see [`Connection::set_send_buffer`].
     SendBuffer(ByteCount),
-    /// The maximum size of the receive buffer (`SO_RCVBUF`); see [`Connection::set_receive_buffer`].
+    /// The maximum size of the receive buffer (`SO_RCVBUF`); see
+    /// [`Connection::set_receive_buffer`].
     ReceiveBuffer(ByteCount),
-    /// The TTL or hop limit of its packets (`IP_TTL`, `IPV6_UNICAST_HOPS`).
+    /// The TTL or hop limit of packets sent (`IP_TTL`, `IPV6_UNICAST_HOPS`).
     HopLimit(u8),
     /// Keep-alive (`SO_KEEPALIVE`); `None` disables it.
     KeepAlive(Option<KeepAlive>),
-    /// How long sent data, or a keep-alive, may go unanswered, and how long data may wait for a closed window to open
-    /// (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual number of time-outs.
+    /// The user timeout (`TCP_USER_TIMEOUT`, RFC 5482): how long sent data or a keep-alive may stay
+    /// unanswered, and how long data may wait for a closed window to open. With `None`, the
+    /// default, the usual number of time-outs applies.
     UserTimeout(Option<Duration>),
     /// The linger time (`SO_LINGER`); see [`Connection::set_linger`].
     Linger(Option<Duration>),
-    /// Other strategies for the sender; see [`Connection::set_combination`].
+    /// The strategies of the sender; see [`Connection::set_combination`].
     Combination(Combination),
 }
 
 impl SocketOption {
-    /// Sets it, and gives whether something may leave because of it.
+    /// Sets the option. Returns whether a packet may become due because of it.
     pub(crate) fn apply(
         self,
         now: Instant,

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use airtcp_types::Packet;
 
-/// So many packets' memory is kept to be used again, as long as each of them takes no more than this (bytes).
+/// The maximum number of packets whose memory is kept for reuse, and the maximum size of each
+/// (bytes).
 const PACKETS: (usize, usize) = (256, 16 * 1024);
-/// So many chunks of send buffers of either size are.
+/// The maximum number of send-buffer chunks kept for reuse, for each of the two sizes.
 const CHUNKS: usize = 64;
 
 /// The capabilities of the device, and recycled memory of packets and send buffers.
 #[derive(Debug, Default)]
 pub struct Outlet {
-    /// The most segments that leave as one; none do where it is zero.
+    /// The maximum number of segments in a super-segment; zero if the device does not cut
+    /// super-segments.
     pub(super) at_once: u16,
     packets: Vec<Packet>,
     chunks: Vec<Arc<Vec<u8>>>,
@@ -20,15 +22,17 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// The sizes of the chunks that are kept (bytes): there are none smaller than the first, or larger than the second.
+    /// The minimum and the maximum size of a chunk (bytes). Only chunks of these two sizes are kept
+    /// for reuse.
     pub(super) const CHUNK: (usize, usize) = (512, 64 * 1024);
 
-    /// `at_once`: how many segments may leave as one, which the device cuts, and completes checksums; zero: it does neither.
+    /// Creates an outlet. `at_once` is the maximum number of segments in a super-segment, which the
+    /// device cuts and whose checksums it completes; zero if it does neither.
     pub fn new(at_once: u16) -> Self {
         Self { at_once, ..Self::default() }
     }
 
-    /// An empty packet, to be filled.
+    /// Returns an empty packet.
     pub(super) fn packet(&mut self) -> Packet {
         self.packets.pop().unwrap_or_default()
     }
@@ -43,14 +47,14 @@ impl Outlet {
         }
     }
 
-    /// An empty chunk for `size` bytes and perhaps more, or for as many of them as one can take.
+    /// Returns an empty chunk for at least `size` bytes, or of the maximum size.
     pub(super) fn chunk(&mut self, size: usize) -> Arc<Vec<u8>> {
         let size = size.next_power_of_two().clamp(Self::CHUNK.0, Self::CHUNK.1);
         let kept = self.kept(size).and_then(|chunks| chunks.pop());
         kept.unwrap_or_else(|| Arc::new(Vec::with_capacity(size)))
     }
 
-    /// The chunks that are kept of this size, if any are.
+    /// The kept chunks of this size, if chunks of this size are kept.
     fn kept(&mut self, size: usize) -> Option<&mut Vec<Arc<Vec<u8>>>> {
         match size {
             size if size == Self::CHUNK.0 => Some(&mut self.small_chunks),
@@ -59,7 +63,7 @@ impl Outlet {
         }
     }
 
-    /// Takes a chunk that nobody needs any more, unless a packet still shares it.
+    /// Keeps a chunk for reuse, unless a packet still shares it.
     pub(super) fn take_chunk(&mut self, mut chunk: Arc<Vec<u8>>) {
         let Some(bytes) = Arc::get_mut(&mut chunk) else { return };
         bytes.clear();

@@ -1,4 +1,4 @@
-//! Counting and logging of rejected segments, in TIME-WAIT and in any other state.
+//! Counting and logging of rejected segments, for TIME-WAIT and all other states.
 
 use airtcp_types::FlowId;
 use airtcp_wire::tcp::Segment;
@@ -6,46 +6,47 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-/// RFC 5961 section 3.2: it cannot be the peer's.
+/// Rejects a RST outside the window, which cannot come from the peer (RFC 5961 section 3.2).
 pub(super) fn refuse_rst(flow: &FlowId, counters: &mut Counters) {
-    debug!(remote = %flow.remote, "RST dropped: its number is not in the window");
+    debug!(remote = %flow.remote, "RST dropped: outside the window");
     counters.tcp_ext_out_of_window_rsts += 1;
 }
 
-/// RFC 9293 section 3.10.7.4, fifth.
+/// Rejects a segment without ACK (RFC 9293 section 3.10.7.4, fifth).
 pub(super) fn refuse_without_ack(flow: &FlowId, counters: &mut Counters) {
-    debug!(remote = %flow.remote, "segment dropped: it has no ACK");
+    debug!(remote = %flow.remote, "segment dropped: no ACK");
     counters.tcp_ext_ack_missing += 1;
 }
 
-/// RFC 7323 section 5.3.
+/// Rejects a segment by PAWS (RFC 7323 section 5.3).
 pub(super) fn refuse_old_stamp(flow: &FlowId, counters: &mut Counters) {
-    debug!(remote = %flow.remote, "segment dropped: its time stamp is old");
+    debug!(remote = %flow.remote, "segment dropped: old timestamp (PAWS)");
     counters.tcp_ext_paws_estab += 1;
 }
 
-/// RFC 7323 section 3.2: once agreed on, time stamps are on every segment.
+/// Rejects a segment without a timestamp: once negotiated, every segment has one (RFC 7323 section
+/// 3.2).
 pub(super) fn refuse_without_stamp(flow: &FlowId, counters: &mut Counters) {
-    debug!(remote = %flow.remote, "segment dropped: it has no time stamp");
+    debug!(remote = %flow.remote, "segment dropped: no timestamp");
     counters.tcp_ext_timestamp_missing += 1;
 }
 
-/// An answer is due, but one has just left.
+/// Counts an answer that is not sent because of the rate limit.
 pub(super) fn skip_answer(flow: &FlowId, skipped: &mut u64) {
-    debug!(remote = %flow.remote, "segment not answered: an ACK has just left");
+    debug!(remote = %flow.remote, "segment not answered: ACK rate limit reached");
     *skipped += 1;
 }
 
-/// Data or a FIN in a SYN is left for the peer to send again.
+/// Counts data or a FIN in a SYN, which is ignored: the peer has to retransmit it.
 pub(crate) fn note_data_in_syn(flow: &FlowId, syn: &Segment<'_>, counters: &mut Counters) {
     if !syn.payload.is_empty() || syn.flags.fin {
-        debug!(remote = %flow.remote, "SYN with data or a FIN, which does not count");
+        debug!(remote = %flow.remote, "data or FIN in SYN ignored");
         counters.tcp_ext_data_in_syn += 1;
     }
 }
 
-/// It had to be a SYN, and nothing but a SYN.
+/// Rejects a segment that is not a SYN, or is a SYN with other flags.
 pub(crate) fn refuse_no_syn(flow: &FlowId, counters: &mut Counters) {
-    debug!(remote = %flow.remote, "segment dropped: it is no SYN");
+    debug!(remote = %flow.remote, "segment dropped: not a valid SYN");
     counters.tcp_ext_not_a_syn += 1;
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The state of a connection, by the names of RFC 9293. LISTEN belongs to the host.
+/// The state of a connection, named as in RFC 9293. LISTEN is a state of the host, not of a
+/// connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are RFC 9293's")]
@@ -57,12 +58,12 @@ impl State {
         !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
     }
 
-    /// Whether it counts in `TcpCurrEstab` (RFC 4022): ESTABLISHED or CLOSE-WAIT.
+    /// Whether the connection counts in `TcpCurrEstab` (RFC 4022): ESTABLISHED or CLOSE-WAIT.
     pub const fn counts_as_established(self) -> bool {
         matches!(self, Self::Established | Self::CloseWait)
     }
 
-    /// Whether the peer may still send data: its FIN has not arrived.
+    /// Whether the peer may still send data: its FIN has not arrived in order.
     pub(super) const fn takes_data(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }

@@ -8,13 +8,13 @@ use super::{Connection, TcpError};
 /// The reason why the strategies of a connection cannot be replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SwitchError {
-    /// The combination needs something that the two ends have not agreed on, or, before that, that
-    /// this end did not offer.
+    /// The combination needs a TCP option that the two ends did not negotiate, or, during the
+    /// handshake, that this end did not offer.
     #[error(
         "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotNegotiated(&'static str),
-    /// Nothing will be sent any more.
+    /// No more data can be sent.
     #[error(transparent)]
     Ended(#[from] TcpError),
 }
@@ -24,7 +24,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`TcpError::Shutdown`], or why the connection ended, once nothing can be sent any more.
+    /// [`TcpError::Shutdown`], or the reason why the connection ended, once no more data can be
+    /// sent.
     pub fn combination(&self) -> Result<&Combination, TcpError> {
         let sender = self.send.sender().map(|sender| sender.combination());
         sender
@@ -32,14 +33,14 @@ impl Connection {
             .ok_or_else(|| self.error().unwrap_or(TcpError::Shutdown))
     }
 
-    /// Gives the sender other strategies. What was sent and the round-trip times it knows survive;
-    /// the strategies begin anew from the window that there is.
+    /// Replaces the sender's strategies. Sent data and the known round-trip times are kept; the new
+    /// strategies start from the current congestion window.
     ///
-    /// Before the handshake is done they are what the sender will begin with.
+    /// During the handshake this sets the strategies with which the sender will start.
     ///
     /// # Errors
     ///
-    /// See [`SwitchError`]. The old strategies then stay.
+    /// See [`SwitchError`]. The old strategies then stay in use.
     pub fn set_combination(
         &mut self,
         now: Instant,

@@ -6,11 +6,11 @@ use std::time::Duration;
 use airtcp_types::{ExtSeq, Instant};
 use airtcp_wire::options::Timestamps as Wire;
 
-/// After so long without a word the peer's clock may have wrapped (RFC 7323 section 5.5).
+/// The age of TS.Recent after which the peer's clock may have wrapped (RFC 7323 section 5.5).
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// Both clocks of a connection that uses timestamps. Ours ticks in milliseconds from a secret
-/// offset.
+/// The timestamp clocks of both ends of a connection. The local clock counts milliseconds from a
+/// secret offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timestamps {
     offset: u32,
@@ -20,12 +20,13 @@ pub(super) struct Timestamps {
 }
 
 impl Timestamps {
-    /// A clock that is `offset` at the origin; the peer's has not been heard.
+    /// Creates the state: the local clock has the value `offset` at the origin, and the peer's
+    /// clock is unknown.
     pub(super) const fn new(offset: u32) -> Self {
         Self { offset, recent: 0, recent_at: Instant::ZERO }
     }
 
-    /// The option for a segment that leaves now.
+    /// The option for a segment that is sent now.
     pub(super) fn option(&self, now: Instant) -> Wire {
         Wire { val: self.val(now), ecr: self.recent }
     }
@@ -34,7 +35,7 @@ impl Timestamps {
         self.offset.wrapping_add(now.as_millis() as u32)
     }
 
-    /// Takes the peer's first timestamp, from its SYN.
+    /// Records the peer's first timestamp, from its SYN.
     pub(super) fn start(&mut self, now: Instant, val: u32) {
         self.recent = val;
         self.recent_at = now;
@@ -45,8 +46,8 @@ impl Timestamps {
         self.order(val) == Ordering::Less && now.since(self.recent_at) < OUTDATED
     }
 
-    /// Remembers the TSval of an acceptable segment, if it is the one to echo (RFC 7323 section 4.3
-    /// (2)): no segment after the last ACK's edge counts, so that a delayed ACK's delay is
+    /// Records the TSval of an acceptable segment if it is the one to echo (RFC 7323 section 4.3
+    /// (2)). Segments beyond the last ACK sent are skipped, so that the delay of a delayed ACK is
     /// measured.
     pub(super) fn on_segment(
         &mut self,
@@ -60,13 +61,13 @@ impl Timestamps {
         }
     }
 
-    /// Whether a TSval is later than the last one heard, the same, or earlier.
+    /// Compares a TSval with the last one received.
     pub(super) fn order(&self, val: u32) -> Ordering {
         (val.wrapping_sub(self.recent) as i32).cmp(&0)
     }
 
-    /// When this end made the TSval that came back as `ecr`; `None` if it cannot have. Zero is what
-    /// a peer sends that has heard none.
+    /// The time at which this end created the TSval that was echoed as `ecr`; `None` if it cannot
+    /// have done so. A peer that has not received a timestamp echoes zero.
     pub(super) fn echo(&self, now: Instant, ecr: u32) -> Option<Instant> {
         if ecr == 0 {
             return None;

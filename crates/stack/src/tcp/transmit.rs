@@ -1,5 +1,5 @@
-//! Transmits, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
-//! probe or a keep-alive, the last ACK.
+//! Transmission, in this order: RST, SYN, special ACKs, ACKs that cannot be piggybacked, data,
+//! window probe or keep-alive, the last ACK.
 
 use airtcp_recovery::{Decision, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
@@ -14,7 +14,7 @@ use super::handshake::Syn;
 use super::receive::DueAck;
 use super::{Connection, Outlet, State};
 
-/// A RST that is to leave.
+/// A RST to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reset {
     pub(super) seq: SeqNumber,
@@ -66,8 +66,9 @@ impl Connection {
         if self.handshake.is_some() {
             return self.emit_due_ack(now, self.send.nxt(), counters, outlet);
         }
-        // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
-        // has nothing to report that would not fit beside a full segment, and ACE is a counter in it.
+        // The peer needs every ACK of a batch. Only the last one can be piggybacked on data, and
+        // only if it carries neither SACK blocks, which would not fit beside a full segment, nor a
+        // handshake code in place of the ACE counter.
         let stands_alone = |due: &DueAck| !due.sack.is_empty() || due.handshake.is_some();
         let must_go_alone = self.acks.len() > 1 || self.acks.peek().is_some_and(stands_alone);
         if must_go_alone {
@@ -101,29 +102,32 @@ impl Connection {
         self.emit_due_ack(now, self.send.nxt(), counters, outlet)
     }
 
-    /// Whether an ACK is to leave now.
+    /// Whether an ACK is due.
     pub(crate) fn has_ack_due(&self) -> bool {
         self.acks.peek().is_some()
     }
 
-    /// Has an ACK leave at once, with what is to be reported now; `duplicate` arrived twice.
+    /// Schedules an immediate ACK that reports the current state; `duplicate` is a range that
+    /// arrived twice.
     pub(super) fn schedule_ack(&mut self, duplicate: Option<SeqRange>) {
         self.schedule(self.reports(duplicate), None);
     }
 
-    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
+    /// Schedules an immediate ACK with these SACK blocks. `handshake` is the code that replaces ACE
+    /// if the ACK answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.received());
         let reported = self.ecn.report();
         self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 
-    /// The SACK blocks for an ACK; none if the ends have not agreed on SACK.
+    /// The SACK blocks for an ACK; none if SACK was not negotiated.
     pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
         if self.sack { self.receive.blocks(dsack) } else { SackBlocks::EMPTY }
     }
 
-    /// As Linux: a number that the peer has, so that it answers with an ACK.
+    /// Builds a probe. As Linux, it uses a number that the peer has already received, so that the
+    /// peer answers with an ACK.
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
@@ -172,7 +176,8 @@ impl Connection {
         self.emit(&header, outlet)
     }
 
-    /// One transmission or, where the device cuts them, as many as follow each other.
+    /// Builds one transmission, or a super-segment of consecutive transmissions if the device cuts
+    /// them.
     fn emit_data(
         &mut self,
         now: Instant,
@@ -185,7 +190,7 @@ impl Connection {
             !first.rule.is_retransmission() && first.range.start < self.send.buffer().end();
         let reported = self.ecn.report();
         let mut flags = self.ecn.flags(&reported);
-        // With AccECN it is a bit of a number.
+        // With AccECN, CWR is a bit of the ACE counter.
         flags.cwr |= is_new && self.take_cwr();
         let range = match outlet.at_once > 1 && !flags.cwr && self.may_aggregate(first) {
             true => self.aggregate(now, first, outlet.at_once, counters),
@@ -195,7 +200,8 @@ impl Connection {
         let ack = self.receive.nxt();
         let fin = self.send.is_shut_down() && range.end > self.send.buffer().end();
         let data = SeqRange::new(range.start, data_end);
-        // As Linux: where new data that left together ends, a receiver may pass it on.
+        // As Linux: PSH at the end of new data that was sent together tells the receiver to deliver
+        // it.
         let several = range.len() > first.range.len() && !first.rule.is_retransmission();
         let psh = !data.is_empty() && (several || self.send.buffer().ends_write(data));
         let mut options = self.options(now);
@@ -224,22 +230,24 @@ impl Connection {
         } else {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
         };
-        // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
+        // RFC 3168 sections 6.1.4 to 6.1.6: only new data may be sent as ECT; ACKs, retransmissions
+        // and probes may not.
         if is_new && self.ecn.marks() {
             ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
     }
 
-    /// Whether new data that leaves now is the first since the window was reduced, and has to say so. It leaves in a packet of
-    /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
-    /// 9768 section 3.1.5), and CWR is every segment's.
+    /// Whether new data sent now is the first since the congestion window was reduced and must
+    /// carry CWR. It is sent in a packet of its own: not every device that cuts packets sets CWR
+    /// only on the first segment. With AccECN no flag reports a reduction (RFC 9768 section 3.1.5),
+    /// and CWR is a bit of ACE, which every segment carries.
     fn take_cwr(&mut self) -> bool {
         self.ecn.is_classic() && self.send.take_reduced()
     }
 
-    /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN option, for which there is no
-    /// room beside so much data.
+    /// Whether the ACK that a transmission would carry must be sent before it on its own, because
+    /// its AccECN option does not fit beside the data.
     fn ack_goes_before(&self, transmit: &Transmit) -> bool {
         let room = match transmit.rule.is_retransmission() {
             true => 0,
@@ -248,18 +256,20 @@ impl Connection {
         self.acks.is_pending() && self.ecn.lacks_room(room)
     }
 
-    /// How many bytes of options more have room beside `len` bytes of data.
+    /// The space left for more options beside `len` bytes of data.
     fn room_beside(&self, len: ByteCount) -> usize {
         usize::from(self.segment_size()).saturating_sub(len.as_usize())
     }
 
-    /// Whether more may follow a transmission in one packet: it is full, and no option is its own.
+    /// Whether other transmissions may follow this one in a packet: it is a full segment without
+    /// options of its own.
     fn may_aggregate(&self, first: &Transmit) -> bool {
         self.extensions.is_none() && first.range.len().0 == u64::from(self.segment_size())
     }
 
-    /// Decides what else leaves now. Gives the bytes, with those of `first`, that leave by the same rule and without a
-    /// gap; what does not is kept for the next packet.
+    /// Decides on further transmissions for the same packet. Returns the range, including `first`,
+    /// that is contiguous and sent by the same rule; a transmission that does not fit is kept for
+    /// the next packet.
     fn aggregate(
         &mut self,
         now: Instant,
@@ -279,7 +289,7 @@ impl Connection {
             self.tally.on_sent(segments);
             range.end = more.end;
         }
-        // Only the last may be shorter.
+        // Only the last segment may be shorter.
         while range.len().0.is_multiple_of(size) && range.len().0 + size <= most {
             let decision = self.send.decide(now);
             self.collect_events();
@@ -297,7 +307,7 @@ impl Connection {
         range
     }
 
-    /// Counts a transmission, or so many that follow each other by one rule.
+    /// Counts one transmission, or several consecutive ones sent by the same rule.
     fn count_data(
         &mut self,
         now: Instant,
@@ -306,7 +316,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         let len = range.end.min(self.send.buffer().end()).since(range.start);
-        // TcpOutSegs is without segments that only repeat (RFC 4022).
+        // TcpOutSegs excludes segments that contain only retransmitted bytes (RFC 4022).
         let again = rule.is_retransmission();
         match again {
             true => counters.tcp_retrans_segs += segments,
@@ -325,12 +335,12 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Packet {
         if is_plain {
-            // RFC 9768 section 3.1.5: the peer may be without ECN.
+            // RFC 9768 section 3.1.5: the peer may not support ECN.
             self.ecn.stop_marking();
         }
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let mut options = TcpOptions { timestamps, ..options };
-        // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
+        // RFC 9768 section 3.2.3.2: the option is on the first SYN-ACK, and never on a SYN.
         if is_answer && sent == 1 {
             let reported = self.ecn.report();
             options.accecn = self.ecn.option_on_ack(&reported, &options, 0);
@@ -351,13 +361,13 @@ impl Connection {
             ack: reset.ack,
             flags: Flags { rst: true, ..Flags::default() },
             window: 0,
-            // RFC 7323 section 3.2: a RST may carry them, and Linux's does.
+            // RFC 7323 section 3.2: a RST may carry timestamps, and Linux's does.
             options: if reset.ack.is_some() { self.options(now) } else { TcpOptions::default() },
         };
         self.emit(&header, outlet)
     }
 
-    /// A packet without data.
+    /// Builds a packet without data.
     pub(super) fn emit(&self, header: &Header, outlet: &mut Outlet) -> Packet {
         emit_into(outlet.packet(), &self.flow, self.hop_limit, header, std::iter::empty())
     }

@@ -5,13 +5,14 @@ use airtcp_types::{ByteCount, Instant, SharedBytes};
 use super::{Connection, Outlet, State, TcpError};
 
 impl Connection {
-    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the outlet's, and gives how
-    /// much.
+    /// Copies as much of `data` as fits into the send buffer, and returns the number of bytes. The
+    /// buffer takes its memory from the outlet.
     ///
     /// # Errors
     ///
-    /// [`TcpError::WouldBlock`] without room; [`TcpError::Shutdown`] after
-    /// [`shutdown`](Self::shutdown) or [`close`](Self::close); else why the connection ended.
+    /// [`TcpError::WouldBlock`] if the buffer is full; [`TcpError::Shutdown`] after
+    /// [`shutdown`](Self::shutdown) or [`close`](Self::close); otherwise the reason why the
+    /// connection ended.
     pub fn send(
         &mut self,
         now: Instant,
@@ -25,9 +26,9 @@ impl Connection {
         Ok(n)
     }
 
-    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
-    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
-    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
+    /// Sends as [`send`](Self::send), but copies `data` only if it is short (below 4 KiB):
+    /// otherwise the buffer keeps a reference to the memory until all accepted bytes are
+    /// acknowledged. The memory limits count the accepted bytes, not the rest of that memory.
     ///
     /// # Errors
     ///
@@ -46,7 +47,7 @@ impl Connection {
         Ok(n)
     }
 
-    /// How much of a write of `len` bytes there is room for.
+    /// The number of bytes of a write of `len` bytes that the buffer accepts.
     fn admit(&mut self, now: Instant, len: usize) -> Result<usize, TcpError> {
         if let Some(error) = self.closing.error() {
             return Err(error);
@@ -64,8 +65,8 @@ impl Connection {
         Ok(n)
     }
 
-    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment leaves, too. Gives whether
-    /// something that was held back may leave now.
+    /// Disables or enables Nagle's algorithm. Disabling it also sends the data that is [held
+    /// back](Self::set_cork) now. Returns whether data that was held back may be sent now.
     pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.send.set_nodelay(nodelay)
     }
@@ -75,8 +76,9 @@ impl Connection {
         self.send.nodelay()
     }
 
-    /// As [`send`](Self::send), but more follows soon: what does not fill a segment waits for it, for an ACK, or for a
-    /// time-out, whatever [`nodelay`](Self::nodelay) says (`MSG_MORE`).
+    /// Sends as [`send`](Self::send), but more data follows soon: data that does not fill a segment
+    /// waits for it, for an ACK, or for a time-out, regardless of [`nodelay`](Self::nodelay)
+    /// (`MSG_MORE`).
     ///
     /// # Errors
     ///
@@ -92,8 +94,9 @@ impl Connection {
         Ok(n)
     }
 
-    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. A FIN ends it, and a
-    /// time-out without anything on its way lets what is there leave.
+    /// Enables the cork: only full segments are sent (`TCP_CORK`). Disabling it sends the data that
+    /// was held back. A FIN overrides the cork. If nothing is in flight, held data is sent after a
+    /// time-out.
     pub fn set_cork(&mut self, cork: bool) {
         self.send.set_cork(cork);
     }
@@ -103,9 +106,10 @@ impl Connection {
         self.send.is_corked()
     }
 
-    /// Has [`send`](Self::send) take no more, and [`readiness`](Self::readiness) tell of no room, while so much was
-    /// written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the default, leaves that to the send buffer. The peer's
-    /// ACKs then find what is there to be sent no older than it has to be.
+    /// Limits unsent data (`TCP_NOTSENT_LOWAT`): [`send`](Self::send) accepts no data beyond `mark`
+    /// bytes of unsent data, and [`readiness`](Self::readiness) reports the connection as not
+    /// writable. `None`, the default, is no limit but the send buffer. A limit keeps short the time
+    /// that data waits before it is sent.
     pub fn set_not_sent_low_water(&mut self, mark: Option<ByteCount>) {
         self.send.set_low_water(mark);
     }
@@ -120,8 +124,8 @@ impl Connection {
         self.send.set_size(size);
     }
 
-    /// Sets the most the receive buffer grows to. The window scale was agreed on when the connection was opened: the
-    /// window that is offered is at most what it can tell.
+    /// Sets the maximum size of the receive buffer. The window scale was negotiated in the
+    /// handshake and limits the window that can be offered.
     pub fn set_receive_buffer(&mut self, most: ByteCount) {
         self.receive.set_max(most);
     }

@@ -1,4 +1,4 @@
-//! A file that is read in pieces, and knows where it is.
+//! A file that is read in pieces, with its position.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::TraceError;
 
-/// The longest block that is believed: a longer one is a length gone wrong.
+/// The maximum length of a block: a greater length is an error.
 const MAX_BLOCK: u32 = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
     file: BufReader<File>,
-    /// Where the reader is.
+    /// The position of the reader.
     pub(super) at: u64,
-    /// Where the block or packet starts that is being read.
+    /// The start of the current block or packet.
     pub(super) block_at: u64,
-    /// Whether the file ended within the block.
+    /// Whether the file ended within the current block.
     pub(super) cut: bool,
 }
 
@@ -28,18 +28,18 @@ impl Source {
         Ok(Self { path: path.to_owned(), file, at: 0, block_at: 0, cut: false })
     }
 
-    /// An error in the block that is being read.
+    /// Creates an error in the current block.
     pub(super) fn wrong(&self, reason: impl Into<String>) -> TraceError {
         TraceError::Capture { path: self.path.clone(), at: self.block_at, reason: reason.into() }
     }
 
-    /// The error of a block that the file ends in.
+    /// Records that the file ends within the current block, and creates the error.
     pub(super) fn cut_short(&mut self) -> TraceError {
         self.cut = true;
         self.wrong("cut short")
     }
 
-    /// The next `N` bytes, or `None` if the file ends right here.
+    /// Reads the next `N` bytes; `None` if the file ends exactly here.
     pub(super) fn head<const N: usize>(&mut self) -> Result<Option<[u8; N]>, TraceError> {
         let mut bytes = [0; N];
         let mut filled = 0;
@@ -56,7 +56,7 @@ impl Source {
         Ok(Some(bytes))
     }
 
-    /// Fills `body` with the next `len` bytes.
+    /// Reads the next `len` bytes into `body`.
     pub(super) fn body(&mut self, len: u32, body: &mut Vec<u8>) -> Result<(), TraceError> {
         if len > MAX_BLOCK {
             return Err(self.wrong(format!("a length of {len} bytes cannot be true")));
@@ -72,7 +72,7 @@ impl Source {
     }
 }
 
-/// Which end of a number comes first.
+/// The byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Big,
@@ -92,12 +92,12 @@ impl Order {
         if self == Self::Big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
     }
 
-    /// The word at `at`; `None` if the bytes end before.
+    /// Returns the 32-bit word at `at`; `None` beyond the end.
     pub(super) fn word(self, bytes: &[u8], at: usize) -> Option<u32> {
         Some(self.u32(*bytes.get(at..)?.first_chunk()?))
     }
 
-    /// The half word at `at`; `None` if the bytes end before.
+    /// Returns the 16-bit word at `at`; `None` beyond the end.
     pub(super) fn half(self, bytes: &[u8], at: usize) -> Option<u16> {
         Some(self.u16(*bytes.get(at..)?.first_chunk()?))
     }

@@ -1,4 +1,4 @@
-//! Link headers: how long they are, and whether IP follows.
+//! Link headers: their length, and whether IP follows.
 //!
 //! Link types are those of tcpdump.org/linktypes.html.
 
@@ -11,14 +11,14 @@ const LINUX_SLL: u32 = 113;
 const IPV4: u32 = 228;
 const IPV6: u32 = 229;
 const LINUX_SLL2: u32 = 276;
-/// LINKTYPE_RAW, and the DLT_RAWs that some systems write instead.
+/// LINKTYPE_RAW, and the DLT_RAW values that some systems write instead.
 const RAW: [u32; 3] = [101, 12, 14];
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 
-/// Packets that this machine sent, in the header of Linux's `any` device.
+/// The type of packets that this machine sent, in the header of Linux's `any` device.
 const PACKET_OUTGOING: u16 = 4;
 
 pub(super) fn is_known(link: u32) -> bool {
@@ -26,13 +26,14 @@ pub(super) fn is_known(link: u32) -> bool {
     known.contains(&link) || RAW.contains(&link)
 }
 
-/// How long the link header of a frame is, and which way the header says it went; `None` if what
-/// follows is not IP.
+/// Returns the length of the link header of a frame, and the direction in it; `None` if IP does not
+/// follow.
 pub(super) fn header(link: u32, frame: &[u8]) -> Option<(usize, Direction)> {
     let half = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let (len, direction) = match link {
         ETHERNET => (ethernet(frame)?, Direction::Unknown),
-        // An address family in the byte order of some machine; the IP version says the same.
+        // An address family in the byte order of the capturing machine, which is redundant with the
+        // IP version.
         NULL | LOOP => (4, Direction::Unknown),
         LINUX_SLL => (is_ip(half(14)?).then_some(16)?, cooked(half(0)?)),
         LINUX_SLL2 => (is_ip(half(0)?).then_some(20)?, cooked(u16::from(*frame.get(10)?))),

@@ -1,4 +1,4 @@
-//! Captures: the one that a recorder writes, and those that others wrote.
+//! Captures: writing those of a recorder, and reading any.
 
 mod file;
 mod link_layer;

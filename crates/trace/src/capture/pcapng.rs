@@ -1,13 +1,13 @@
 //! The blocks of a pcapng file (draft-ietf-opsawg-pcapng).
 //!
-//! Simple packet blocks have no time and are passed over.
+//! Simple packet blocks have no timestamp and are skipped.
 
 use crate::TraceError;
 
 use super::file::{Order, Source};
 use super::read::{Direction, Frame, Record};
 
-/// The type of the block a section starts with, the same in both byte orders.
+/// The type of a section header block, the same in both byte orders.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
@@ -17,15 +17,15 @@ const OPTION_EPB_FLAGS: u16 = 2;
 const OPTION_IF_TSRESOL: u16 = 9;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
-/// More interfaces than any machine has.
+/// The maximum number of interfaces, above that of any machine.
 const MAX_INTERFACES: usize = 65_536;
 
-/// The section that is being read.
+/// The current section.
 #[derive(Debug)]
 pub(super) struct Section {
     order: Order,
     interfaces: Vec<Interface>,
-    /// How many interfaces the sections before this one had: numbers start anew in each.
+    /// The number of interfaces in the earlier sections: numbers start again in each section.
     before: u32,
     body: Vec<u8>,
 }
@@ -33,14 +33,14 @@ pub(super) struct Section {
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: u32,
-    /// How many units of its stamps are a second.
+    /// Units of its timestamps per second.
     per_second: u128,
-    /// Seconds to be added.
+    /// The offset in seconds to add to timestamps.
     offset: i64,
 }
 
 impl Section {
-    /// Reads a section header whose type has been read.
+    /// Reads a section header after its type.
     pub(super) fn read(source: &mut Source) -> Result<Self, TraceError> {
         let order = Order::Big;
         let mut section = Self { order, interfaces: Vec::new(), before: 0, body: Vec::new() };
@@ -67,7 +67,7 @@ impl Section {
         self.check_trailer(source, len)
     }
 
-    /// A block ends with its length once more.
+    /// Checks that the block ends with a copy of its length.
     fn check_trailer(&mut self, source: &Source, len: u32) -> Result<(), TraceError> {
         let at = self.body.len().saturating_sub(4);
         if self.order.word(&self.body, at) != Some(len) {
@@ -113,7 +113,7 @@ impl Section {
         let mut interface = Interface { link, per_second: 1_000_000, offset: 0 };
         for (code, value) in options(self.order, self.body.get(8..)?) {
             match (code, value) {
-                // The top bit chooses between powers of two and of ten.
+                // The top bit selects between powers of two and of ten.
                 (OPTION_IF_TSRESOL, &[exponent]) => {
                     let base = if exponent & 0x80 == 0 { 10_u128 } else { 2 };
                     let power = base.checked_pow(u32::from(exponent & 0x7f));
@@ -167,7 +167,7 @@ impl Section {
 }
 
 impl Interface {
-    /// What a stamp of this interface means: nanoseconds since the epoch.
+    /// Converts a timestamp of this interface to nanoseconds since the Unix epoch.
     fn nanos(&self, units: u128) -> u64 {
         // Units are below 2^64, so the product fits.
         let nanos = units * 1_000_000_000 / self.per_second;
@@ -177,7 +177,7 @@ impl Interface {
     }
 }
 
-/// The options of a block; it ends where they make no sense.
+/// Returns the options of a block, up to the first invalid one.
 fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.half(bytes, 0)?;

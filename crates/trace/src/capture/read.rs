@@ -1,7 +1,8 @@
-//! Captures of any origin: pcap and pcapng, packet by packet.
+//! Reading of pcap and pcapng captures of any origin, packet by packet.
 //!
-//! `pcap-file` writes our captures but does not read others': version 2.0 ignores `if_tsresol` and
-//! refuses packets that were cut at the snap length, and an error there has no place in the file.
+//! `pcap-file` writes the captures of recorders but cannot read others: version 2.0 ignores
+//! `if_tsresol`, rejects packets that were cut at the snap length, and its errors have no file
+//! position.
 
 use std::path::Path;
 
@@ -11,28 +12,28 @@ use super::file::{Order, Source};
 use super::link_layer;
 use super::pcapng::{self, Section};
 
-/// Which way a packet went at the interface that captured it.
+/// The direction of a packet at the interface that captured it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     In,
     Out,
-    /// The capture does not say.
+    /// The capture has no direction.
     Unknown,
 }
 
 /// One captured IP packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
-    /// Nanoseconds since the Unix epoch.
+    /// The time in nanoseconds since the Unix epoch.
     pub(crate) at: u64,
     pub(crate) interface: u32,
     pub(crate) direction: Direction,
     pub(crate) comment: Option<String>,
-    /// From the first byte of the IP header; the end may have been cut off.
+    /// The IP packet from its first byte; the end may be cut.
     pub(crate) data: Vec<u8>,
 }
 
-/// Gives the IP packets of a capture, and passes over everything else in it.
+/// Returns the IP packets of a capture, and skips everything else.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Source,
@@ -62,7 +63,7 @@ impl Reader {
 
     fn pcap(source: &mut Source, order: Order, nanos: bool) -> Result<Format, TraceError> {
         let header = source.head::<20>()?.ok_or_else(|| source.wrong("cut short"))?;
-        // The upper bits say how long the frame check sequence is.
+        // The upper bits are the length of the frame check sequence.
         let link = order.word(&header, 16).unwrap_or(0) & 0xffff;
         if !link_layer::is_known(link) {
             return Err(source.wrong(format!("link type {link} is not one that is understood")));
@@ -70,7 +71,7 @@ impl Reader {
         Ok(Format::Pcap { order, nanos, link })
     }
 
-    /// The next IP packet; `None` at the end of the file, and at a last block that is cut short.
+    /// Returns the next IP packet; `None` at the end of the file, and at a truncated last block.
     pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             self.source.block_at = self.source.at;
@@ -91,22 +92,23 @@ impl Reader {
         }
     }
 
-    /// Where the last block starts, if the file ends within it: who wrote it was stopped.
+    /// Returns the position of the last block if the file ends within it, because its writer was
+    /// killed.
     pub(crate) fn cut(&self) -> Option<u64> {
         self.source.cut.then_some(self.source.block_at)
     }
 }
 
-/// What a block of a capture holds.
+/// The content of a block.
 pub(super) enum Frame {
-    /// A packet, and its link type.
+    /// A packet with its link type.
     Packet(u32, Record),
     /// Anything else.
     Other,
 }
 
 impl Frame {
-    /// The packet without its link header, if it is an IP packet.
+    /// Removes the link header; `None` if the packet is not IP.
     fn into_record(self) -> Option<Record> {
         let Self::Packet(link, mut record) = self else { return None };
         let (header, direction) = link_layer::header(link, &record.data)?;

@@ -49,7 +49,7 @@ fn what_is_written_is_read() {
     assert_eq!(records(&own()).unwrap(), expected);
 }
 
-/// A pcap file of one frame, cut at the snap length, in either byte order.
+/// A pcap file with one frame, cut at the snap length, in either byte order.
 fn pcap(magic: u32, link: u32, frame: &[u8]) -> Vec<u8> {
     let head = [magic, 0x0002_0004, 0, 0, 65_535, link, 3, 500, frame.len() as u32, 9_000];
     let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_be_bytes()).collect();

@@ -1,4 +1,4 @@
-//! The capture that a recorder writes.
+//! Writing of a recorder's capture.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,16 +17,17 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::NodeInfo;
 
-/// The longest packet that readers take (libpcap's `MAXIMUM_SNAPLEN`); of a longer one the head is kept.
+/// The maximum packet length that readers accept (libpcap's `MAXIMUM_SNAPLEN`); longer packets are
+/// cut.
 const SNAP_LEN: usize = 262_144;
 
-/// `if_tsresol`: stamps are counts of 10^-9 s.
+/// `if_tsresol`: timestamps in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// Writes packets to a pcapng file: one interface per node, nanosecond stamps, raw IP.
+/// Writes packets to a pcapng file: one interface per node, timestamps in nanoseconds, raw IP.
 pub(crate) struct Writer {
     file: PcapNgWriter<BufWriter<File>>,
-    /// Of [`Instant::ZERO`], since the Unix epoch.
+    /// The time of [`Instant::ZERO`], since the Unix epoch.
     origin: Duration,
 }
 
@@ -55,12 +56,12 @@ impl Writer {
             ];
             file.write_pcapng_block(interface).map_err(unwrapped)?;
         }
-        // A capture that is cut short can be read if it has its interfaces.
+        // With its interfaces on disk, a truncated capture can be read.
         file.get_mut().flush()?;
         Ok(Self { file, origin })
     }
 
-    /// A packet crosses the edge of a node.
+    /// Writes a packet that crosses the edge of a node.
     pub(crate) fn crossing(
         &mut self,
         at: Instant,
@@ -76,7 +77,7 @@ impl Writer {
         self.write(at, node, data, vec![EnhancedPacketOption::Flags(direction)])
     }
 
-    /// A packet meets its fate at a node.
+    /// Writes a packet with its fate at a node.
     pub(crate) fn fate(
         &mut self,
         at: Instant,
@@ -98,7 +99,7 @@ impl Writer {
         let stamp = self.origin.saturating_add(Duration::from_nanos(at.as_nanos()));
         let block = EnhancedPacketBlock {
             interface_id: node.0,
-            // The block holds 64 bits of nanoseconds, which end in the year 2554.
+            // The field has 64 bits of nanoseconds, which end in the year 2554.
             timestamp: stamp.min(Duration::from_nanos(u64::MAX)),
             original_len: u32::try_from(data.len()).unwrap_or(u32::MAX),
             data: Cow::Borrowed(&data[..data.len().min(SNAP_LEN)]),
@@ -112,14 +113,14 @@ impl Writer {
     }
 }
 
-/// Its writer has no `Debug` of its own.
+/// Implemented by hand because `PcapNgWriter` has no `Debug`.
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 
-/// The error of the file below, where there is one.
+/// Returns the inner I/O error, if there is one.
 fn unwrapped(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,

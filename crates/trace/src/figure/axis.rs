@@ -1,29 +1,30 @@
-//! Axes: positions of values, and the values that are labelled.
+//! Axes: the positions of values, and the ticks.
 
 use super::{Axis, Scale};
 
-/// Larger numbers are not drawn, nor on a logarithmic axis those below one part of it.
+/// The largest number that is drawn; its reciprocal is the smallest on a logarithmic axis.
 const MAX: f64 = 1e100;
 
-/// A logarithmic axis that shows less than this factor has the ticks of a linear one: 1, 2, 5 are too few.
+/// A logarithmic axis with less than this factor between its ends has the ticks of a linear one,
+/// because 1, 2, 5 would be too few.
 const NARROW: f64 = 5.0;
-/// One that shows more decades than this has ticks at powers of ten only.
+/// An axis with more decades than this has ticks at powers of ten only.
 const WIDE: f64 = 3.0;
 
-/// A tick: where it stands, and its words.
+/// A tick: its position and its label.
 pub(super) struct Tick {
     pub(super) at: f64,
     pub(super) words: String,
 }
 
 impl Axis {
-    /// An axis of larger numbers has no room between its labels.
+    /// Whether a value is drawn. Larger numbers would leave no room between labels.
     pub(super) fn shows(&self, value: f64) -> bool {
         let size = value.abs();
         size <= MAX && (self.scale == Scale::Linear || value >= 1.0 / MAX)
     }
 
-    /// Where a value stands, in the axis' own measure.
+    /// Returns the position of a value, in units of the axis.
     pub(super) fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
@@ -31,7 +32,7 @@ impl Axis {
         }
     }
 
-    /// Ends that are apart, and above zero where they must be.
+    /// Returns the ends of the axis: distinct, and above zero on a logarithmic axis.
     pub(super) fn ends(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let given = self.range.filter(|&(low, high)| {
             let apart = high - low > 1e-9 * low.abs().max(high.abs());
@@ -51,14 +52,14 @@ impl Axis {
             (Scale::Log, Some((low, high))) => (low / 1.2, high * 1.2),
             (Scale::Linear, Some((low, high))) => {
                 let room = ((high - low) * 0.05).max(low.abs().max(high.abs()) * 1e-3).max(1e-9);
-                // A quantity that is never negative starts at zero, if it comes near.
+                // An axis of non-negative values starts at zero if they come close to it.
                 let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - room };
                 (low, high + room)
             }
         }
     }
 
-    /// About `count` ticks between two ends, from the lowest.
+    /// Returns about `count` ticks between two ends, in rising order.
     pub(super) fn ticks(&self, (low, high): (f64, f64), count: f64) -> Vec<Tick> {
         if self.scale == Scale::Linear || high / low < NARROW {
             let step = nice((high - low) / count.max(1.0));
@@ -77,21 +78,21 @@ impl Axis {
     }
 }
 
-/// The whole multiples of `step` between two ends.
+/// Returns the integer multiples of `step` between two ends.
 fn multiples(step: f64, low: f64, high: f64) -> impl Iterator<Item = f64> {
     let (first, last) = ((low / step - 1e-6).ceil(), (high / step + 1e-6).floor());
-    // Ends are at least 10^-9 of their size apart, so that the count is exact.
+    // The ends are at least 10^-9 of their size apart, so the count is exact.
     (0..=(last - first).max(-1.0) as i64).map(move |index| (first + index as f64) * step)
 }
 
-/// The least of 1, 2, 5 times a power of ten that is not below `step`.
+/// Returns the smallest of 1, 2, 5 times a power of ten that is at least `step`.
 fn nice(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let lead = [1.0, 2.0, 5.0].into_iter().find(|lead| lead * power >= step * (1.0 - 1e-9));
     lead.unwrap_or(10.0) * power
 }
 
-/// A value in as many digits as tell it from the next, `step` away.
+/// Formats a value with enough digits to distinguish it from the next, which is `step` away.
 fn words(value: f64, step: f64) -> String {
     let (size, digit) = (value.abs().max(step), (step.log10() + 1e-9).floor());
     if value.abs() < step * 1e-3 {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an axis shows, it has some ticks, not too many, and no two with the same words.
+        /// Every axis has some ticks, not too many, and all with different labels.
         #[test]
         fn every_axis_has_ticks(low in -1e100..1e100_f64, share in 1e-8..3.0_f64, log: bool, tiny in -90..1) {
             let low = low * 10_f64.powi(tiny);

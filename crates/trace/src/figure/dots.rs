@@ -1,4 +1,4 @@
-//! Rows by name, with one dot in each of several columns.
+//! A table of dots: rows with one dot in each of several columns.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -9,21 +9,21 @@ use crate::svg::{GRID, INFALLIBLE, INK, OKABE_ITO, text, width_of};
 use super::Axis;
 
 const WIDTH: i32 = 860;
-/// The title, and the names of the columns with their directions.
+/// The height of the title and the column headings.
 const HEAD: i32 = 84;
 const ROW: i32 = 22;
-/// The numbers below the columns.
+/// The height of the tick labels below the columns.
 const FOOT: i32 = 34;
 const MARGIN: i32 = 14;
-/// Between two columns.
+/// The gap between two columns.
 const GAP: i32 = 34;
 const SMALL: u32 = 12;
-/// The narrowest column in which numbers have room.
+/// The minimum width of a column, so that tick labels fit.
 const NARROWEST: i32 = 90;
-/// One number below a column for so many pixels.
+/// The width in pixels for each tick label.
 const PIXELS_A_TICK: i32 = 40;
 
-/// A table of dots: what is compared stands in rows, and each column has an axis of its own.
+/// A table of dots: rows are compared, and each column has its own axis.
 ///
 /// ```
 /// use airtcp_trace::figure::{Axis, Column, Dot, Dots, Scale};
@@ -39,11 +39,11 @@ const PIXELS_A_TICK: i32 = 40;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Dots {
-    /// What stands above it.
+    /// The title above the table.
     pub title: String,
-    /// From left to right.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
-    /// From top to bottom: a name, and a dot for each column where there is one.
+    /// The rows, from top to bottom: a name, and for each column a dot if there is a value.
     pub rows: Vec<(String, Vec<Option<Dot>>)>,
 }
 
@@ -52,23 +52,23 @@ pub struct Dots {
 pub struct Column {
     /// Its axis.
     pub axis: Axis,
-    /// Which way is better, in words.
+    /// A text that says which direction is better.
     pub hint: String,
 }
 
-/// A measured value, with the ends of its interval if it has one.
+/// A measured value, optionally with an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dot {
     /// The value.
     pub at: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: Option<f64>,
 }
 
 impl Dots {
-    /// Draws it: the same dots give the same bytes.
+    /// Draws the table as an SVG. The same dots give the same bytes.
     pub fn to_svg(&self) -> String {
         let height = HEAD + ROW * self.rows.len() as i32 + FOOT;
         let names = self.rows.iter().map(|(name, _)| width_of(name, SMALL)).max().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Dots {
             for (index, (name, _)) in self.rows.iter().enumerate() {
                 let y = middle(index);
                 line(&root, [(MARGIN, y), (size.0 as i32 - MARGIN, y)], GRID);
-                // On white, so that the line begins behind the name.
+                // A white background, so that the line starts behind the name.
                 let back = [(0, y - ROW / 2), (left - MARGIN / 2, y + ROW / 2)];
                 root.draw(&Rectangle::new(back, WHITE.filled())).expect(INFALLIBLE);
                 write(&root, name, (left - MARGIN, y), SMALL, HPos::Right);
@@ -143,7 +143,7 @@ impl Column {
     }
 }
 
-/// Where a row stands.
+/// The vertical position of a row.
 fn middle(row: usize) -> i32 {
     HEAD + ROW * row as i32 + ROW / 2
 }

@@ -1,4 +1,4 @@
-//! A figure as an SVG.
+//! Drawing of a figure as an SVG.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
@@ -13,22 +13,22 @@ use super::axis::Tick;
 use super::{Figure, Point, Style};
 
 const WIDTH: u32 = 860;
-/// Of the axes with their words.
+/// The height of the axes with their labels.
 const HEIGHT: u32 = 480;
 const TITLE: u32 = 36;
 const LEGEND_LINE: u32 = 20;
 const LEFT: u32 = 78;
 const RIGHT: u32 = 24;
-/// Between the picture's edge and the words of the vertical axis.
+/// The margin left of the vertical axis' label.
 const MARGIN: u32 = 12;
 const SMALL: u32 = 12;
-/// About how many ticks an axis has.
+/// The approximate number of ticks per axis.
 const TICKS: f64 = 8.0;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Ticked>>;
 
-/// An axis in its own measure, with the ticks that were chosen for it.
+/// An axis in its own units, with its ticks.
 struct Ticked {
     inner: RangedCoordf64,
     ticks: Vec<Tick>,
@@ -90,7 +90,8 @@ fn title(figure: &Figure, area: &Area<'_>) {
     area.draw(&Text::new(figure.title.clone(), (LEFT as i32, 20), style)).expect(INFALLIBLE);
 }
 
-/// Where each series stands in the legend, and how many lines that takes. Several lines have columns.
+/// Returns the positions of the series in the legend, and the number of lines. A legend of several
+/// lines has columns.
 fn legend_places(figure: &Figure) -> (Vec<(i32, i32)>, u32) {
     let (mut x, mut line) = (LEFT as i32, 0);
     let mut places = Vec::new();
@@ -164,10 +165,10 @@ fn axes(figure: &Figure, area: &Area<'_>) {
     }
 }
 
-/// A point in the axes' own measure.
+/// A point in the units of the axes.
 struct Placed {
     at: (f64, f64),
-    /// The ends of its error bar, within the axes.
+    /// The ends of its error bar, clipped to the axes.
     bar: (f64, f64),
 }
 
@@ -176,7 +177,7 @@ impl Placed {
         let y = figure.y.place(point.y);
         let end = |end: Option<f64>| match end {
             Some(end) if figure.y.shows(end) => figure.y.place(end).clamp(bottom, top),
-            // An interval that goes down to zero goes to the bottom of a logarithmic axis.
+            // An interval down to zero or below extends to the bottom of a logarithmic axis.
             Some(end) if end < point.y => bottom,
             _ => y,
         };
@@ -202,7 +203,7 @@ fn draw_series(
             }
             corners.push(point.at);
         }
-        // What leaves the axes is cut at the point before.
+        // A line that leaves the axes ends at its last point inside.
         for part in corners.split(|&corner| !inside(corner)).filter(|part| part.len() > 1) {
             let style = color.stroke_width(2);
             if index < OKABE_ITO.len() {
@@ -241,7 +242,7 @@ fn color(index: usize) -> RGBColor {
     OKABE_ITO[index % OKABE_ITO.len()]
 }
 
-/// The mark of a series: a shape that the next ones of the same colour do not have.
+/// The mark of a series: its shape differs from those of the next series with the same colour.
 fn mark(index: usize, (x, y): (i32, i32)) -> Polygon<(i32, i32)> {
     const SHAPES: [&[(i32, i32)]; 4] = [
         &[(-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2), (-4, -2)],

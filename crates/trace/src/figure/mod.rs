@@ -23,16 +23,17 @@ mod draw;
 
 pub use dots::{Column, Dot, Dots};
 
-/// A picture of some series over common axes.
+/// A picture of several series over common axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// What stands above it.
+    /// The title above the picture.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, in the order of the legend. Colours repeat after seven, with other marks and dashes.
+    /// The series, in the order of the legend. Colours repeat after seven, with other marks and
+    /// dashed lines.
     pub series: Vec<Series>,
 }
 
@@ -41,60 +42,61 @@ pub struct Figure {
 pub struct Axis {
     /// The quantity and its unit.
     pub label: String,
-    /// How values are spread.
+    /// The scale.
     pub scale: Scale,
-    /// The ends; what the points need if not given.
+    /// The ends of the axis; `None` for the range of the points.
     pub range: Option<(f64, f64)>,
 }
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By their logarithm. What is not above zero is not drawn.
+    /// Logarithmic. Values that are not above zero are not drawn.
     Log,
 }
 
-/// One line of a figure.
+/// A series of points in a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// Its words in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// Its points, in the order in which they are joined. Those beyond 10^100 are left out.
+    /// The points, in the order in which they are joined. Points beyond 10^100 are left out.
     pub points: Vec<Point>,
-    /// How they are drawn.
+    /// The style.
     pub style: Style,
 }
 
-/// One point, with the ends of its error bar if it has one.
+/// A point, optionally with an error bar.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// Horizontally.
+    /// The horizontal position.
     pub x: f64,
-    /// Vertically.
+    /// The vertical position.
     pub y: f64,
     /// The lower end of its error bar.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of its error bar.
     pub high: Option<f64>,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// A line without marks.
     Line,
     /// Marks without a line.
     Marks,
-    /// Both.
+    /// A line with marks.
     LineAndMarks,
     /// A line that holds each value until the next.
     Steps,
 }
 
 impl Figure {
-    /// Draws it: the same figure gives the same bytes. The legend stands above the axes, never over data.
+    /// Draws the figure as an SVG. The same figure gives the same bytes. The legend is above the
+    /// axes and never covers data.
     pub fn to_svg(&self) -> String {
         draw::to_svg(self)
     }

@@ -1,4 +1,4 @@
-//! Assigns packets to flows.
+//! Assignment of packets to flows.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,25 +11,26 @@ use crate::segment::Segment;
 use super::Flow;
 use super::inputs::Seen;
 
-/// Flows beyond these are not listed, so that a scan of all ports does not fill the memory.
+/// The maximum number of flows, so that a port scan does not exhaust the memory.
 const MAX_FLOWS: usize = 100_000;
 
-/// Finds the flows of a trace: the same ones, with the same numbers, each time it is read.
+/// Finds the flows of a trace, with the same indices each time it is read.
 #[derive(Default)]
 pub(super) struct FlowTable {
     entries: Vec<Entry>,
-    /// The latest flow between two ends.
+    /// The latest flow from a sender to a receiver.
     current: BTreeMap<(SocketAddr, SocketAddr), usize>,
 }
 
 struct Entry {
     flow: Flow,
-    /// Where the sender's packets are looked at.
+    /// The interface and direction at which the sender's packets are used.
     edge: Seen,
     isn: Option<SeqNumber>,
 }
 
-/// What a packet is: of one flow data, of the flow in the other direction an ACK.
+/// The flow of which a packet carries data, and the flow in the other direction that it
+/// acknowledges.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Roles {
     pub(super) sends: Option<usize>,
@@ -50,14 +51,14 @@ impl FlowTable {
             flow.packets += 1;
         }
         for index in [sends, acknowledges].into_iter().flatten() {
-            // The stamps of several interfaces or processors may go back.
+            // Timestamps of several interfaces or processors may go backwards.
             let flow = &mut self.entries[index].flow;
             (flow.first, flow.last) = (flow.first.min(at), flow.last.max(at));
         }
         Roles { sends, acknowledges }
     }
 
-    /// The latest flow of data from one end to the other.
+    /// Returns the latest flow of data from one end to the other.
     pub(super) fn current(&self, sender: SocketAddr, receiver: SocketAddr) -> Option<usize> {
         self.current.get(&(sender, receiver)).copied()
     }
@@ -71,7 +72,7 @@ impl FlowTable {
             if entry.edge != seen {
                 return None;
             }
-            // Another SYN than the first starts another connection.
+            // A SYN with another sequence number starts a new connection.
             if isn.is_none() || entry.isn == isn {
                 return Some(index);
             }
@@ -88,7 +89,7 @@ impl FlowTable {
         Some(index)
     }
 
-    /// The flows that carried data, the one with the most first.
+    /// Returns the flows that carried data, the one with the most first.
     pub(super) fn into_flows(self) -> Vec<Flow> {
         let flows = self.entries.into_iter().map(|entry| entry.flow);
         let mut flows: Vec<Flow> = flows.filter(|flow| flow.bytes > ByteCount::ZERO).collect();

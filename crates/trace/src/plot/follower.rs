@@ -1,4 +1,4 @@
-//! Follows one flow at its sender's edge, and says what is to be drawn.
+//! Follows a flow at its sender, and generates its marks.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
 
 use crate::segment::Segment;
 
-/// Segments whose RTT is being measured; in a longer flight the others are not.
+/// The maximum number of segments whose RTT is measured at a time.
 const MAX_TIMED: usize = 4_096;
-/// Holes in what was seen to be sent; beyond these the lowest are taken for sent.
+/// The maximum number of ranges of sent data. With more holes, the lowest is treated as sent.
 const MAX_RANGES: usize = 1_024;
-/// RFC 7323 section 2.3.
+/// The maximum window scale (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 /// How a segment relates to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
-    /// It is above everything sent before.
+    /// All of it is above the data sent before.
     New,
     /// Some of it was sent before.
     Retransmitted,
-    /// Data above it was sent before, and it was not.
+    /// It was not sent before, but data above it was.
     OutOfOrder,
 }
 
-/// Something to be drawn. Sequence numbers count from the initial one; ranges end before `to`.
+/// A mark to draw. Sequence numbers are relative to the initial one; ranges exclude `to`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mark {
     /// A segment with data.
@@ -34,23 +34,23 @@ pub enum Mark {
         from: u64,
         /// The sequence number after its last byte.
         to: u64,
-        /// How it relates to those before it.
+        /// The relation to the earlier segments.
         kind: Kind,
-        /// Whether it has PSH.
+        /// Whether PSH is set.
         push: bool,
     },
     /// A SYN.
     Syn {
         /// Its sequence number.
         seq: u64,
-        /// Whether it was sent before.
+        /// Whether it is a retransmission.
         again: bool,
     },
     /// A FIN.
     Fin {
         /// Its sequence number.
         seq: u64,
-        /// Whether it was sent before.
+        /// Whether it is a retransmission.
         again: bool,
     },
     /// A RST.
@@ -58,22 +58,22 @@ pub enum Mark {
         /// Its sequence number.
         seq: u64,
     },
-    /// The cumulative ACK was `from` since `since`, and is now `to`.
+    /// An ACK: the cumulative ACK was `from` since `since`, and is now `to`.
     Ack {
-        /// When the ACK before it arrived.
+        /// The time of the previous ACK.
         since: Instant,
-        /// The cumulative ACK before.
+        /// The previous cumulative ACK.
         from: u64,
-        /// The cumulative ACK now.
+        /// The new cumulative ACK.
         to: u64,
     },
-    /// So was the right edge of the receiver's window.
+    /// The right edge of the receiver's window at an ACK.
     Edge {
-        /// When the ACK before it arrived.
+        /// The time of the previous ACK.
         since: Instant,
-        /// The edge before.
+        /// The previous edge.
         from: u64,
-        /// The edge now.
+        /// The new edge.
         to: u64,
     },
     /// The receiver closed its window.
@@ -87,48 +87,48 @@ pub enum Mark {
         from: u64,
         /// The sequence number after its last.
         to: u64,
-        /// Its place in the option, from one.
+        /// Its position in the option, starting from one.
         place: usize,
-        /// How many blocks the option has.
+        /// The number of blocks in the option.
         count: usize,
     },
-    /// The link dropped a segment of the flow.
+    /// A segment of the flow that a link dropped.
     Dropped {
         /// Its first sequence number.
         from: u64,
         /// The sequence number after its last.
         to: u64,
     },
-    /// What the capture shows: bytes sent and not yet acknowledged.
+    /// Bytes sent and not yet acknowledged, derived from the packets.
     Outstanding(u64),
-    /// What the capture shows: a round trip.
+    /// A round-trip time, derived from the packets.
     RoundTrip(Duration),
-    /// What the sender says: its congestion window in bytes.
+    /// The sender's congestion window in bytes, from an event.
     Cwnd(u64),
-    /// What the sender says: its slow-start threshold in bytes.
+    /// The sender's slow-start threshold in bytes, from an event.
     Ssthresh(u64),
-    /// What the sender says: bytes in flight.
+    /// The sender's bytes in flight, from an event.
     Pipe(u64),
-    /// What the sender says: a measured round-trip time.
+    /// A round-trip time measured by the sender, from an event.
     Rtt {
         /// The sample.
         sample: Duration,
-        /// The smoothed round-trip time with it.
+        /// The smoothed round-trip time after the sample.
         srtt: Duration,
     },
-    /// What the sender says: the retransmission timer expired.
+    /// The sender's retransmission timer expired, from an event.
     Timeout,
-    /// The origin of sequence numbers, on the wire: the first mark of a flow.
+    /// The initial sequence number on the wire: the first mark of a flow.
     Isn(u32),
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     started: Option<Started>,
-    /// By how much the receiver's windows are shifted, from its SYN.
+    /// The window scale in the receiver's SYN.
     receiver_shift: Option<u8>,
-    /// Whether the sender's SYN has the option too; without, nothing is shifted.
+    /// Whether the sender's SYN has the option too; otherwise windows are not scaled.
     sender_scales: Option<bool>,
     sent: RangeSet,
     nxt: ExtSeq,
@@ -145,7 +145,7 @@ struct Started {
 struct Acked {
     at: Instant,
     ack: ExtSeq,
-    /// `None` while it is not known how the window is scaled.
+    /// `None` while the window scale is not known.
     edge: Option<ExtSeq>,
 }
 
@@ -153,7 +153,7 @@ struct Acked {
 struct Timed {
     end: ExtSeq,
     at: Instant,
-    /// Sent once only (Karn).
+    /// Whether it was sent only once (Karn's algorithm).
     once: bool,
 }
 
@@ -167,7 +167,7 @@ impl Follower {
         })
     }
 
-    /// The flow's sender sends a segment.
+    /// Processes a segment that the flow's sender sends.
     pub(super) fn on_sent(&mut self, at: Instant, segment: &Segment, out: &mut impl FnMut(Mark)) {
         let isn = self.start(segment.seq, out).isn;
         let seq = self.nxt.nearest(segment.seq);
@@ -200,7 +200,7 @@ impl Follower {
         }
         self.nxt = self.nxt.max(end);
         if again {
-            // Which of the two an ACK is for cannot be told (Karn).
+            // Karn's algorithm: the ACK of a retransmitted segment is ambiguous.
             self.timed.iter_mut().filter(|timed| timed.end > seq).for_each(|old| old.once = false);
         } else if self.timed.len() < MAX_TIMED {
             self.timed.push_back(Timed { end, at, once: true });
@@ -228,7 +228,7 @@ impl Follower {
         }
     }
 
-    /// A segment of the receiver arrives at the sender.
+    /// Processes a segment of the receiver that arrives at the sender.
     pub(super) fn on_ack(&mut self, at: Instant, segment: &Segment, out: &mut impl FnMut(Mark)) {
         if segment.syn {
             self.receiver_shift = Some(segment.options.window_scale.unwrap_or(0).min(MAX_SHIFT));
@@ -239,7 +239,7 @@ impl Follower {
         let ack = self.nxt.nearest(wire);
         let edge = self.window(segment).map(|window| ack + window);
         if let Some(Acked { at: since, ack: old, edge: old_edge }) = self.acked {
-            // The line never falls: what is overtaken tells nothing.
+            // The line never falls: an older ACK draws a duplicate.
             let (from, to) = (relative(old), relative(ack.max(old)));
             out(Mark::Ack { since, from, to });
             if let (Some(old), Some(new)) = (old_edge, edge) {
@@ -270,10 +270,10 @@ impl Follower {
         self.report_outstanding(out);
     }
 
-    /// The window a segment offers, if it is known how it is scaled.
+    /// Returns the window that a segment advertises, if its scale is known.
     fn window(&self, segment: &Segment) -> Option<u64> {
         let window = u64::from(segment.window);
-        // RFC 7323 section 2.2: that of a SYN is never shifted.
+        // RFC 7323 section 2.2: the window of a SYN is not scaled.
         if segment.syn {
             return Some(window);
         }
@@ -281,7 +281,7 @@ impl Follower {
         Some(window << shift)
     }
 
-    /// Something was done on the way to a segment of the sender.
+    /// Processes the fate of a segment of the sender.
     pub(super) fn on_fate(&self, fate: &str, segment: &Segment, out: &mut impl FnMut(Mark)) {
         let Some(Started { isn }) = self.started else { return };
         let len = u64::from(segment.len) + u64::from(segment.syn) + u64::from(segment.fin);
@@ -291,7 +291,7 @@ impl Follower {
         }
     }
 
-    /// The sender tells of something.
+    /// Processes an event of the sender.
     pub(super) fn on_event(&self, kind: &EventKind, out: &mut impl FnMut(Mark)) {
         match *kind {
             EventKind::Sent { range, pipe, cwnd, .. } => {

@@ -1,4 +1,4 @@
-//! The files of a trace, read side by side in the order of time.
+//! Reads the files of a trace in parallel, in the order of time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use crate::recorder::{EVENTS, PACKETS};
 use crate::segment::Segment;
 use crate::{TraceError, sqlog};
 
-/// Where a packet was seen.
+/// The interface and direction at which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) interface: u32,
     pub(super) direction: Direction,
 }
 
-/// One thing that happened.
+/// A packet or an event of a trace.
 pub(super) enum Item<'a> {
-    /// A segment crossed the edge of a node, or met its fate on the way if there is one.
+    /// A segment that crossed the edge of a node, or with a `fate`, that met this fate at a node.
     Packet {
         at: Instant,
         seen: Seen,
@@ -35,20 +35,21 @@ pub(super) struct Inputs {
     packets: PathBuf,
     events: Option<PathBuf>,
     title: String,
-    /// Since the Unix epoch, of [`Instant::ZERO`].
+    /// The time of [`Instant::ZERO`], since the Unix epoch.
     origin: Duration,
 }
 
-/// A file of a trace that ends in the middle of a record: who wrote it was stopped. It was read up to there.
+/// A file of a trace that ends within a record, because its writer was killed. The file is read up
+/// to that record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// The file.
     pub path: PathBuf,
-    /// Where the record starts: the line of an event log, the byte of a capture.
+    /// The position of the record: the line of an event log, the byte offset in a capture.
     pub place: u64,
 }
 
-/// A note in one line: `packets.pcapng: cut short at byte 4096: nothing after it is drawn`.
+/// A note in one line, such as `packets.pcapng: cut short at byte 4096: nothing after it is drawn`.
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = if is_log(&self.path) { "line" } else { "byte" };
@@ -103,8 +104,8 @@ impl Inputs {
         self.origin
     }
 
-    /// Shows everything, in the order of time; of what happened at once, packets first. Gives the files that
-    /// are cut short.
+    /// Passes all items to `show`, in the order of time; at the same time, packets before events.
+    /// Returns the truncated files.
     pub(super) fn walk(&self, mut show: impl FnMut(Item<'_>)) -> Result<Vec<Cut>, TraceError> {
         let mut capture = capture::Reader::open(&self.packets)?;
         let mut log = self.events.as_deref().map(sqlog::Reader::open).transpose()?;
@@ -118,7 +119,7 @@ impl Inputs {
             if let Some(segment) = Segment::parse(&record.data) {
                 let Record { interface, direction, comment, .. } = record;
                 let seen = Seen { interface, direction };
-                // A comment of ours on a packet without a direction says what became of it.
+                // In airtcp's captures, a comment on a packet without a direction is its fate.
                 let fate =
                     comment.filter(|_| self.events.is_some() && direction == Direction::Unknown);
                 show(Item::Packet { at, seen, segment: &segment, fate: fate.as_deref() });

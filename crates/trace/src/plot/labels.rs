@@ -1,15 +1,15 @@
-//! Letters at segments, so few that they can be read.
+//! Labels at segments, limited in number so that they stay readable.
 
 use std::collections::BTreeSet;
 
-/// Of letters that would cover each other one is kept, and of one kind no more than this.
+/// The maximum number of labels of one kind; of overlapping labels only one is kept.
 const MOST: usize = 400;
 const CELL: (usize, usize) = (10, 13);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
     cells: BTreeSet<(usize, usize)>,
-    /// Column and row.
+    /// Column and row of each label.
     pub(super) at: Vec<(usize, usize)>,
     pub(super) left_out: u64,
 }

@@ -1,4 +1,4 @@
-//! Lays out a picture: three panels that share the time.
+//! Layout of a picture: three panels with a common time axis.
 
 use std::ops::Range;
 
@@ -17,21 +17,21 @@ const WIDTH: u32 = 1_200;
 const HEIGHT: u32 = 940;
 const LEFT: u32 = 92;
 const RIGHT: u32 = 18;
-/// Room for the words beside the vertical axis.
+/// The margin left of the vertical axis' label.
 const MARGIN: u32 = 12;
 const TITLE: u32 = 46;
 const LEGEND: u32 = 22;
 const TOP: u32 = LEGEND + ROWS as u32;
 const MIDDLE: u32 = 190;
 
-/// Pixels of the time axis, and of the top panel's height.
+/// The width of the time axis and the height of the top panel, in pixels.
 pub(super) const COLUMNS: usize = (WIDTH - LEFT - RIGHT) as usize;
 pub(super) const ROWS: usize = 480;
 
-/// The most bars of one colour: what keeps the file small.
+/// The maximum number of bars of one colour, to limit the size of the file.
 const MOST_BARS: usize = 5_000;
 
-/// tcptrace's colours, darkened where they stand on white: its white is black here.
+/// tcptrace's colours, darker for a white background; its white is black here.
 const DATA: RGBColor = RGBColor(0, 0, 0);
 const ACK: RGBColor = RGBColor(0x00, 0xa0, 0x30);
 const EDGE: RGBColor = RGBColor(0xe0, 0xb0, 0x00);
@@ -50,7 +50,7 @@ const SRTT: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// A line of a legend: its colour, how it looks, its words.
+/// An entry of a legend: its colour, its symbol, its text.
 struct Key(RGBColor, Look, &'static str);
 
 #[derive(Clone, Copy)]
@@ -127,7 +127,8 @@ fn legend(area: &Area<'_>, keys: &[Key]) {
     }
 }
 
-/// A panel with its axes. `x_label` stands below the last one only.
+/// Draws a panel with its axes. `bottom` is the label of the time axis, which only the last panel
+/// has.
 fn panel<'a, 'b>(
     area: &'a Area<'b>,
     picture: &Picture,
@@ -165,13 +166,13 @@ fn panel<'a, 'b>(
     chart
 }
 
-/// What the time axis shows, in seconds; never nothing.
+/// Returns the range of the time axis in seconds, which is never empty.
 fn time(picture: &Picture) -> (f64, f64) {
     let (from, to) = (picture.extent.from.as_secs_f64(), picture.extent.to.as_secs_f64());
     if to > from { (from, to) } else { (from, from + 1e-3) }
 }
 
-/// Where a column is, in seconds.
+/// Returns the time of a column in seconds.
 fn at(picture: &Picture, column: f64) -> f64 {
     let (from, to) = time(picture);
     from + (to - from) * column / COLUMNS as f64
@@ -257,7 +258,7 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
     chart.draw_series(crosses).expect(INFALLIBLE);
     for &(column, row, word) in &picture.ends {
         let y = if word.starts_with('R') { 9 } else { -8 };
-        // At the picture's end its words stand before it.
+        // At the right edge of the picture, the text is on the left.
         let fits = column as i32 + 5 + width_of(word, 11) < COLUMNS as i32;
         let (x, side) = if fits { (5, HPos::Left) } else { (-5, HPos::Right) };
         let end = EmptyElement::at(place(column, row))
@@ -305,7 +306,7 @@ fn windows(picture: &Picture, area: &Area<'_>) {
     let told = !picture.cwnd.is_empty();
     let in_flight = if told { &picture.pipe } else { &picture.outstanding };
     let words = if told { "in flight" } else { "outstanding, from the packets" };
-    // cwnd is wide and below: where another lies on it, both are seen.
+    // cwnd is wide and drawn first, so that another line on top of it does not hide it.
     let mut lines = Vec::new();
     if told {
         lines.push((&picture.cwnd, CWND, "cwnd", 4));
@@ -315,7 +316,7 @@ fn windows(picture: &Picture, area: &Area<'_>) {
     let keys: Vec<Key> =
         lines.iter().map(|&(_, color, words, _)| Key(color, Look::Line, words)).collect();
     legend(&head, &keys);
-    // An ssthresh that is only the start's high value is not worth the height.
+    // The scale ignores ssthresh, whose initial value is high.
     let greatest = [in_flight, &picture.cwnd].into_iter().filter_map(Series::greatest);
     let top = greatest.fold(1.0, f64::max) * 1.08;
     let (unit, name) = bytes_unit(top);

@@ -1,11 +1,13 @@
 //! Time-sequence graphs of the flows of a trace, in tcptrace's conventions.
 //!
-//! [`read`] takes what a [`Recorder`](crate::Recorder) wrote, or any pcap or pcapng file, and lists its
-//! flows; [`Trace::svg`] and [`Trace::xpl`] draw one, from its sender's point of view: its data as it left, the
-//! ACKs as they came in. A file is read twice to draw it and never held in memory, however long it is.
+//! [`read`] opens a trace of a [`Recorder`](crate::Recorder), or any pcap or pcapng file, and lists
+//! its flows. [`Trace::svg`] and [`Trace::xpl`] draw a flow from its sender's point of view: data
+//! when it left, ACKs when they arrived. To draw a flow, the file is read twice; it is never held
+//! in memory.
 //!
-//! A flow is one direction of a connection that carried data. Where a capture has several interfaces, a
-//! flow is drawn from the one that its first packet was seen at, which in our traces is the sender's own.
+//! A flow is one direction of a connection that carried data. In a capture with several interfaces,
+//! a flow is drawn from the interface at which its first packet was seen, in airtcp's traces that
+//! of the sender.
 
 mod flows;
 mod follower;
@@ -39,32 +41,32 @@ use inputs::{Inputs, Item};
 use picture::{Extent, Picture};
 use xpl::Xplot;
 
-/// One direction of a connection, which carried data.
+/// A flow: one direction of a connection that carried data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// Who sent the data.
+    /// The sender of the data.
     pub sender: SocketAddr,
-    /// Who received it.
+    /// The receiver of the data.
     pub receiver: SocketAddr,
-    /// How many connections of the same ends came before it.
+    /// The number of earlier connections between the same ends.
     pub before: u32,
-    /// Payload sent, whatever was sent again too.
+    /// Payload sent, including retransmissions.
     pub bytes: ByteCount,
-    /// Packets of the sender.
+    /// The number of packets of the sender.
     pub packets: u64,
-    /// When the first packet of either end was seen.
+    /// The time of the first packet of either end.
     pub first: Instant,
-    /// When the last packet of either end was seen.
+    /// The time of the last packet of either end.
     pub last: Instant,
-    /// Its place in the flow table.
+    /// The index in the flow table.
     index: usize,
 }
 
 impl Flow {
-    /// What files of this flow are called: `10.0.0.1_40000-10.0.0.2_5001`.
+    /// Returns the name for files of this flow, such as `10.0.0.1_40000-10.0.0.2_5001`.
     pub fn file_name(&self) -> String {
         let end = |address: SocketAddr| {
-            // Colons are not for file names everywhere.
+            // Some file systems do not allow colons.
             format!("{}_{}", address.ip().to_string().replace(':', "."), address.port())
         };
         let name = format!("{}-{}", end(self.sender), end(self.receiver));
@@ -72,16 +74,17 @@ impl Flow {
     }
 }
 
-/// Which part of the time to draw. Times count from the trace's origin, or the capture's first packet.
+/// The interval to draw. Times are relative to the trace's origin, or to the capture's first
+/// packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
-    /// From here on; from the flow's first packet if not given.
+    /// The start; `None` for the flow's first packet.
     pub from: Option<Duration>,
-    /// Up to here; to the flow's last packet if not given.
+    /// The end; `None` for the flow's last packet.
     pub to: Option<Duration>,
 }
 
-/// A trace whose flows are known.
+/// A trace with its list of flows.
 #[derive(Debug)]
 pub struct Trace {
     inputs: Inputs,
@@ -89,13 +92,15 @@ pub struct Trace {
     cuts: Vec<Cut>,
 }
 
-/// Reads a trace and lists its flows: an `events.sqlog`, the directory it is in, or a pcap or pcapng file.
+/// Opens a trace and lists its flows. `path` is an `events.sqlog`, its directory, or a pcap or
+/// pcapng file.
 ///
 /// # Errors
 ///
-/// [`TraceError::File`] if a file cannot be read, [`TraceError::Line`] and [`TraceError::Capture`] with the
-/// place of what is wrong in it, [`TraceError::NoPackets`] for a log without its capture. What ends in the middle
-/// of its last record is read up to there: [`Trace::cuts`]. A trace without data has no flows; that is an error when one is drawn.
+/// [`TraceError::File`] if a file cannot be read, [`TraceError::Line`] and [`TraceError::Capture`]
+/// for invalid content, [`TraceError::NoPackets`] for a log without its capture. A file that ends
+/// within a record is read up to that record: see [`Trace::cuts`]. A trace without data has no
+/// flows; only drawing one is an error.
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
     let inputs = Inputs::find(path)?;
     let mut table = FlowTable::default();
@@ -108,24 +113,25 @@ pub fn read(path: &Path) -> Result<Trace, TraceError> {
 }
 
 impl Trace {
-    /// Its flows, the one with the most bytes first.
+    /// Returns the flows, the one with the most bytes first.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
 
-    /// Its files that end in the middle of a record.
+    /// Returns the files that end within a record.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// What was recorded, in one line; empty for a capture.
+    /// Returns the title of the recording in one line; empty for a capture.
     pub fn title(&self) -> &str {
         self.inputs.title()
     }
 
-    /// Shows everything that is drawn of some flows, in the order of time, to `sink`: the flow's number, when, and what.
+    /// Passes all marks of some flows to `sink`, in the order of time: the flow's number, the time,
+    /// and the mark.
     ///
-    /// `numbers` are places in [`flows`](Self::flows), counted from one.
+    /// `numbers` are indices in [`flows`](Self::flows), starting from one.
     ///
     /// # Errors
     ///
@@ -148,11 +154,12 @@ impl Trace {
 
     /// Draws the time-sequence graph of a flow as an SVG, with the windows and the RTT below it.
     ///
-    /// `number` is its place in [`flows`](Self::flows), counted from one.
+    /// `number` is its index in [`flows`](Self::flows), starting from one.
     ///
     /// # Errors
     ///
-    /// [`TraceError::NoFlow`], [`TraceError::NoSuchFlow`], [`TraceError::Window`], and those of [`read`].
+    /// [`TraceError::NoFlow`], [`TraceError::NoSuchFlow`], [`TraceError::Window`], and those of
+    /// [`read`].
     pub fn svg(&self, number: usize, window: Window) -> Result<String, TraceError> {
         let flow = self.flow(number)?;
         let mut pictures = self.pictures(&[flow], window)?;
@@ -164,11 +171,11 @@ impl Trace {
         Ok(pictures.remove(&flow.index).map(|picture| picture.to_svg()).unwrap_or_default())
     }
 
-    /// Writes the time-sequence graph of a flow for xplot.
+    /// Writes the time-sequence graph of a flow to a file for xplot.
     ///
     /// # Errors
     ///
-    /// As [`svg`](Self::svg); what `to` cannot take is told as an error of the file `path`.
+    /// As for [`svg`](Self::svg), and [`TraceError::File`] if `path` cannot be written.
     pub fn xpl(&self, number: usize, path: &Path) -> Result<(), TraceError> {
         let flow = self.flow(number)?;
         let mut plot = self.xplot(flow, path)?;
@@ -176,7 +183,8 @@ impl Trace {
         plot.finish().map_err(TraceError::file(path))
     }
 
-    /// Draws the first `most` flows into `dir`, both ways, and gives the files' names.
+    /// Draws the first `most` flows into `dir`, as xplot files and SVGs; returns the paths of the
+    /// files.
     pub(crate) fn draw_all(&self, dir: &Path, most: usize) -> Result<Vec<PathBuf>, TraceError> {
         let flows: Vec<&Flow> = self.flows.iter().take(most).collect();
         let mut pictures = self.pictures(&flows, Window::default())?;
@@ -225,7 +233,7 @@ impl Trace {
         Ok(plot)
     }
 
-    /// Empty pictures, each as large as what is to be drawn in it.
+    /// Creates empty pictures, each with the extent of its marks.
     fn pictures(
         &self,
         flows: &[&Flow],
@@ -260,7 +268,7 @@ impl Trace {
         Ok(flows.iter().filter_map(picture).collect())
     }
 
-    /// Goes through the trace and shows each mark of `flows` to `sink`.
+    /// Reads the trace and passes each mark of `flows` to `sink`.
     fn draw(
         &self,
         flows: &[&Flow],
@@ -272,7 +280,7 @@ impl Trace {
         self.inputs.walk(|item| match item {
             Item::Packet { at, seen, segment, fate: None } => {
                 let roles = table.on_packet(at, seen, segment);
-                // The ACK first: what it lets leave comes after it.
+                // The ACK first, because the data that it releases follows it.
                 if let Some(index) = roles.acknowledges
                     && let Some(follower) = followers.get_mut(&index)
                 {
@@ -304,7 +312,7 @@ impl Trace {
     }
 }
 
-/// Writes text where an error is remembered rather than returned each time.
+/// A writer that stores the first error, instead of returning errors.
 struct Sink<W> {
     to: W,
     error: Option<std::io::Error>,

@@ -1,4 +1,4 @@
-//! Gathers the marks of a picture in bounded space.
+//! Collects the marks of a picture in bounded memory.
 
 use airtcp_types::Instant;
 
@@ -8,17 +8,17 @@ use super::layout::{self, COLUMNS, ROWS};
 use super::raster::Raster;
 use super::series::Series;
 
-/// With more segments than this, arrowheads would only blacken the bars.
+/// The maximum number of segments with arrowheads; more arrowheads would only blacken the bars.
 const MOST_ARROWS: usize = 1_500;
 
-/// How much time and how many sequence numbers a picture shows.
+/// The range of time and sequence numbers of a picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) from: Instant,
     pub(super) to: Instant,
     /// The lowest and the highest sequence number.
     seq: Option<(u64, u64)>,
-    /// The highest edge of the window.
+    /// The highest right edge of the window.
     edge: u64,
 }
 
@@ -45,8 +45,8 @@ impl Extent {
         self.seq = Some((low.min(from), high.max(to)));
     }
 
-    /// The sequence numbers from the bottom to the top of the panel: all that was sent, and the window if
-    /// it is not far above.
+    /// Returns the range of sequence numbers of the panel: everything sent, and the window if it is
+    /// not far above.
     pub(super) fn seq_range(&self) -> (f64, f64) {
         let (low, high) = self.seq.unwrap_or((0, 1));
         let span = (high - low).max(1) as f64;
@@ -57,7 +57,7 @@ impl Extent {
     }
 }
 
-/// A picture that is being gathered.
+/// A picture while marks are collected.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub(super) title: String,
@@ -65,7 +65,7 @@ pub(super) struct Picture {
     pub(super) new: Raster,
     pub(super) again: Raster,
     pub(super) sacked: Raster,
-    /// Column, row and whether it points up; of retransmissions the second list.
+    /// Column, row and whether the arrow points up; the second list is for retransmissions.
     pub(super) arrows: [Vec<(usize, usize, bool)>; 2],
     pub(super) ack: Series,
     pub(super) edge: Series,
@@ -75,11 +75,11 @@ pub(super) struct Picture {
     pub(super) zero_window: Labels,
     pub(super) dropped: Labels,
     pub(super) timeouts: Labels,
-    /// SYN, FIN and RST, with the words.
+    /// SYN, FIN and RST, with their texts.
     pub(super) ends: Vec<(usize, usize, &'static str)>,
     pub(super) cwnd: Series,
     pub(super) ssthresh: Series,
-    /// As the sender says; and as the packets show, if it says nothing.
+    /// The bytes in flight, from events, or from the packets if there are no events.
     pub(super) pipe: Series,
     pub(super) outstanding: Series,
     pub(super) rtt: Series,
@@ -129,7 +129,7 @@ impl Picture {
         }
     }
 
-    /// Whether bars were merged: there are more segments than a picture can tell apart.
+    /// Whether bars are merged because there are too many segments to distinguish.
     pub(super) fn is_dense(&self) -> bool {
         self.segments > MOST_ARROWS as u64
     }
@@ -165,7 +165,7 @@ impl Picture {
         }
     }
 
-    /// What a line stands at when the picture begins.
+    /// Sets the value of a line at the start of the picture.
     fn hold(&mut self, mark: &Mark) {
         match *mark {
             Mark::Data { to, .. } => self.highest = self.highest.max(to),

@@ -1,7 +1,7 @@
 //! Vertical bars on the pixels of a panel.
 
-/// A panel's pixels, each covered or not. Bars that fall on the same pixels are one, and their number has
-/// a bound whatever is drawn.
+/// The pixels of a panel, each covered or not. Bars on the same pixels are merged, so their number
+/// is bounded.
 #[derive(Clone, Debug)]
 pub(super) struct Raster {
     columns: Vec<Box<[u64]>>,
@@ -28,7 +28,8 @@ impl Raster {
         }
     }
 
-    /// What is covered, as bars: at most `most`, for which gaps of a few pixels are closed where it must be.
+    /// Returns the covered pixels as at most `most` bars; to reach that, gaps of a few pixels are
+    /// closed.
     pub(super) fn runs(&self, most: usize) -> Vec<Run> {
         let mut gap = 1;
         loop {

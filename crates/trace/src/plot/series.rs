@@ -1,11 +1,11 @@
-//! A value over time, by pixel columns.
+//! A value over time, for each pixel column.
 
-/// A value that holds until it changes. Of each column the first, the least, the greatest and the last are
-/// kept: what a line through all values would cover.
+/// A value that holds until it changes. For each column the first, the least, the greatest and the
+/// last value are stored: they cover the same area as a line through all values.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     columns: Vec<Option<Column>>,
-    /// What it was when the picture begins.
+    /// The value at the start of the picture.
     held: Option<f64>,
 }
 
@@ -22,7 +22,7 @@ impl Series {
         Self { columns: vec![None; columns], held: None }
     }
 
-    /// The value before the first column.
+    /// Sets the value before the first column.
     pub(super) fn hold(&mut self, value: f64) {
         self.held = Some(value);
     }
@@ -54,7 +54,7 @@ impl Series {
         self.columns.iter().enumerate().filter_map(|(at, column)| column.map(|column| (at, column)))
     }
 
-    /// The corners of the line: the column and the value.
+    /// Returns the corners of the line, as column and value.
     pub(super) fn steps(&self) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::new();
         let mut held = self.held;
@@ -77,7 +77,7 @@ impl Series {
     }
 }
 
-/// The parts of a line that lie at or below `top`, its ends drawn up to it.
+/// Returns the parts of a line at or below `top`; a part that crosses `top` ends there.
 pub(super) fn clip(corners: &[(f64, f64)], top: f64) -> Vec<Vec<(f64, f64)>> {
     let mut parts = vec![Vec::new()];
     for pair in corners.windows(2) {
@@ -86,7 +86,7 @@ pub(super) fn clip(corners: &[(f64, f64)], top: f64) -> Vec<Vec<(f64, f64)>> {
             parts.push(Vec::new());
             continue;
         }
-        // All lines are steps: where one crosses the top it is upright.
+        // Lines are steps, so a line crosses the top vertically.
         let part = parts.last_mut().expect("there is one from the start");
         if part.is_empty() {
             part.push((from.0, from.1.min(top)));

@@ -12,7 +12,7 @@ use crate::{NodeInfo, NodeKind, capture};
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// A segment of the client, or of the server.
+/// A segment of the client or of the server.
 fn segment(
     client: bool,
     seq: u32,
@@ -41,7 +41,7 @@ fn segment(
     packet
 }
 
-/// Ten bytes, sent twice, and what the server says to that.
+/// Ten bytes that are sent twice, and the server's ACKs.
 fn write(path: &Path) {
     let node = NodeInfo { name: "client".to_owned(), kind: NodeKind::Host };
     let mut writer = capture::Writer::create(path, "", &[node], Duration::from_secs(5)).unwrap();
@@ -139,7 +139,7 @@ fn what_cannot_be_drawn_is_told_in_one_line() {
     assert!(trace.svg(1, Window { from, to }).unwrap().contains("0 data segments"));
 }
 
-/// Who writes a trace may be killed anywhere.
+/// The writer of a trace may be killed at any byte.
 #[test]
 fn a_capture_that_is_cut_is_drawn_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn stamps_may_go_back() {
     }
     writer.finish().unwrap();
     let trace = read(&path).unwrap();
-    // Times count from the first packet in the file; none is before it.
+    // Times are relative to the first packet in the file; no packet is before it.
     assert_eq!(trace.flows()[0].first, Instant::ZERO);
     assert!(trace.svg(1, Window::default()).unwrap().contains("3 data segments"));
 }

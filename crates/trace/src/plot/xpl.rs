@@ -1,4 +1,4 @@
-//! Time-sequence graphs for xplot, drawn as tcptrace draws them.
+//! Time-sequence graphs for xplot, in tcptrace's style.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use airtcp_types::Instant;
 use super::Sink;
 use super::follower::{Kind, Mark};
 
-/// Writes a graph, mark by mark. Sequence numbers are those of the wire and do not wrap.
+/// Writes a graph, mark by mark. Sequence numbers start with the one on the wire and do not wrap.
 pub(super) struct Xplot<W> {
     out: Sink<W>,
     origin: Duration,
@@ -93,7 +93,7 @@ impl<W: Write> Xplot<W> {
                 self.color("red");
                 self.put(format_args!("x {}", place(from + (to - from) / 2)));
             }
-            // An xplot file has one panel; the others are in the SVG.
+            // An xplot file has one panel; the other values are in the SVG.
             Mark::Outstanding(_)
             | Mark::RoundTrip(_)
             | Mark::Cwnd(_)
@@ -104,7 +104,8 @@ impl<W: Write> Xplot<W> {
         }
     }
 
-    /// A line that stays where it was until now, then steps; a tick where it does not.
+    /// Draws a line that holds its value until now, and then steps; a tick if the value does not
+    /// change.
     fn step(&mut self, color: &str, tick: &str, time: (Instant, Instant), seq: (u64, u64)) {
         let (since, now) = (self.stamp(time.0), self.stamp(time.1));
         let (from, to) = (self.isn + seq.0, self.isn + seq.1);
@@ -125,7 +126,7 @@ impl<W: Write> Xplot<W> {
         self.out.line(line);
     }
 
-    /// xplot's time has six decimals.
+    /// Formats a time with six decimals, as xplot expects.
     fn stamp(&self, at: Instant) -> String {
         let time = self.origin.saturating_add(Duration::from_nanos(at.as_nanos()));
         format!("{}.{:06}", time.as_secs(), time.subsec_micros())

@@ -1,6 +1,7 @@
-//! The `data` of a record, by event.
+//! The `data` of a record, for each event.
 //!
-//! A field that the draft names otherwise than TCP stands there twice; TCP's is the one that is read.
+//! A field with different names in the draft and in TCP is written with both; the one with TCP's
+//! name is read.
 
 use airtcp_types::{ByteCount, Checksum, Packet, Rate, SendRule};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::numbers::Millis;
 
-/// One event: `node` and `group_id` (the flow) are beside the draft's three fields.
+/// An event. `node` and `group_id` (the flow) are additions to the draft's three fields.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record<'a, D> {
     pub(super) time: Millis,
@@ -21,7 +22,7 @@ pub(super) struct Record<'a, D> {
     pub(super) data: D,
 }
 
-/// As it is read: the data is looked at when the name is known.
+/// A record in which `data` is parsed later, when the name is known.
 pub(super) type RawRecord<'a> = Record<'a, &'a RawValue>;
 
 pub(super) const STATE: &str = "connectivity:connection_state_updated";
@@ -31,9 +32,9 @@ pub(super) const LOST: &str = "recovery:packet_lost";
 pub(super) const METRICS: &str = "recovery:metrics_updated";
 pub(super) const TIMER: &str = "recovery:loss_timer_updated";
 pub(super) const CONGESTION_STATE: &str = "recovery:congestion_state_updated";
-/// The one frame that a segment of TCP is like.
+/// The frame type of acknowledgements.
 pub(super) const ACK: &str = "ack";
-/// What congestion states are entered.
+/// The congestion states.
 pub(super) const REDUCED: &str = "reduced";
 pub(super) const UNDONE: &str = "undone";
 pub(super) const DROPPED: &str = "transport:packet_dropped";
@@ -56,13 +57,13 @@ pub(super) struct PacketHeader {
     pub(super) packet_number: u64,
 }
 
-/// The draft's RawInfo of a segment: the sequence numbers that it takes.
+/// The draft's RawInfo of a segment: the sequence space that it occupies.
 #[derive(Serialize)]
 pub(super) struct Length {
     pub(super) length: u64,
 }
 
-/// `seq` counts on where the wire's number wraps; its low 32 bits are the wire's.
+/// The event of a sent segment. `seq` does not wrap; its low 32 bits are those on the wire.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Sent {
     pub(super) header: PacketHeader,
@@ -82,7 +83,7 @@ pub(super) struct Sent {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Received {
-    /// Empty: qvis reads it, and nothing numbers the packets of the peer.
+    /// Empty, because qvis requires it and the peer's packets have no numbers.
     #[serde(skip_deserializing)]
     pub(super) header: Unnumbered,
     #[serde(skip_deserializing)]
@@ -91,7 +92,7 @@ pub(super) struct Received {
     pub(super) len: u64,
     pub(super) ack: u64,
     pub(super) wnd: ByteCount,
-    /// What it acknowledges first, as QUIC's ACK frame.
+    /// The transmissions that it acknowledges for the first time, as QUIC's ACK frame.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) frames: Vec<AckFrame>,
 }
@@ -102,7 +103,7 @@ pub(super) struct Unnumbered {}
 #[derive(Serialize, Deserialize)]
 pub(super) struct AckFrame {
     pub(super) frame_type: String,
-    /// First and last of each run of `packet_number`.
+    /// The first and the last `packet_number` of each run.
     pub(super) acked_ranges: Vec<[u64; 2]>,
 }
 
@@ -139,7 +140,7 @@ pub(super) struct Rtt {
     pub(super) min_rtt: Millis,
 }
 
-/// Which of the two that are written as `METRICS` it is.
+/// Distinguishes the two events with the name `METRICS`.
 #[derive(Deserialize)]
 pub(super) struct Metrics<'a> {
     #[serde(borrow)]
@@ -159,7 +160,7 @@ pub(super) struct CongestionState {
     pub(super) trigger: String,
 }
 
-/// What needs no more than a word for why.
+/// The event of a packet whose fate has at most a cause.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Handled {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,7 +190,7 @@ pub(super) struct Raw {
     pub(super) data: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) segment_size: Option<u16>,
-    /// Left out where the packet has its checksum.
+    /// Omitted if the packet has its checksum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<String>,
 }

@@ -8,7 +8,8 @@ use crate::{NodeInfo, TraceError};
 
 const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 
-/// What is in the first record. The order is the draft's: what tells the format comes first.
+/// The content of the first record. The order is the draft's: the fields that identify the format
+/// come first.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Header {
     file_schema: String,
@@ -24,7 +25,7 @@ struct Trace {
     vantage_point: VantagePoint,
     common_fields: CommonFields,
     event_schemas: Vec<String>,
-    /// Ours: the nodes that events name.
+    /// The nodes that events name, an addition to the draft.
     nodes: Vec<NodeInfo>,
 }
 
@@ -76,7 +77,7 @@ impl Header {
         }
     }
 
-    /// The title, the nodes, and the time of the origin.
+    /// Returns the title, the nodes, and the time of the origin.
     pub(super) fn take(self) -> Result<(String, Vec<NodeInfo>, Duration), String> {
         if self.file_schema != FILE_SCHEMA {
             return Err(format!(
@@ -98,11 +99,11 @@ impl Header {
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// A time since the Unix epoch as `2026-01-31T12:00:00.000000000Z`.
+/// Formats a time since the Unix epoch as `2026-01-31T12:00:00.000000000Z`.
 fn rfc3339(since_epoch: Duration) -> String {
     let seconds = since_epoch.as_secs();
     let (mut day, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
-    // The calendar repeats every 400 years; what is left takes few steps.
+    // The calendar repeats every 400 years, so the loop is short.
     let mut year = 1970 + 400 * (day / DAYS_PER_400_YEARS);
     day %= DAYS_PER_400_YEARS;
     while day >= days_of_year(year) {
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_date() {
-        // As `date -u -d @N` says.
+        // Expected values from `date -u -d @N`.
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.000000000Z"),
             (951_782_399, "2000-02-28T23:59:59.000000000Z"),

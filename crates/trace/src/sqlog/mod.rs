@@ -1,9 +1,9 @@
-//! The event log: qlog's JSON text sequences, with TCP's names beside the draft's.
+//! The event log: qlog's JSON text sequences, with TCP's names in addition to the draft's.
 //!
-//! The header is that of draft-ietf-quic-qlog-main-schema (`file_schema` and `serialization_format` of the
-//! newer drafts, `qlog_version` and `qlog_format` of those that tools read); event names are the
-//! draft's where it has one that fits. Each record is one line behind an RS byte (RFC 7464). Fields that
-//! are not known are passed over; numbers are kept to the last digit.
+//! The header is that of draft-ietf-quic-qlog-main-schema (`file_schema` and `serialization_format`
+//! of the newer drafts, `qlog_version` and `qlog_format` of those that tools read). Event names are
+//! those of the draft where one fits. Each record is one line after an RS byte (RFC 7464). Unknown
+//! fields are ignored; numbers keep all their digits.
 
 mod data;
 mod header;
@@ -18,5 +18,5 @@ pub(crate) use write::Writer;
 #[cfg(test)]
 mod tests;
 
-/// RFC 7464: what stands before every record.
+/// The byte before every record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;

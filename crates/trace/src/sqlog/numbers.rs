@@ -1,6 +1,7 @@
 //! Times in milliseconds, exact to the nanosecond.
 //!
-//! A double holds nanoseconds exactly for 104 days only, so the digits are written and read as they are.
+//! A double represents nanoseconds exactly for only 104 days, so decimal digits are written and
+//! parsed directly.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reading a log.
+//! Reading of a log.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -15,10 +15,10 @@ use super::data::*;
 use super::header::Header;
 use super::words::word;
 
-/// Twice the longest packet in hexadecimal is far below it.
+/// The maximum length of a line, far above the longest packet in hexadecimal.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Gives the events of a log, one after the other.
+/// Returns the events of a log, one by one.
 #[derive(Debug)]
 pub(crate) struct Reader {
     file: BufReader<File>,
@@ -26,11 +26,11 @@ pub(crate) struct Reader {
     line: u64,
     text: Vec<u8>,
     cut: bool,
-    /// Of the last record, what it acknowledges, from the last to the first.
+    /// The acknowledgements in the last record, in reverse order.
     acknowledged: Vec<(NodeId, Event)>,
     pub(crate) title: String,
     pub(crate) nodes: Vec<NodeInfo>,
-    /// Of [`Instant::ZERO`](airtcp_types::Instant::ZERO), since the Unix epoch.
+    /// The time of [`Instant::ZERO`](airtcp_types::Instant::ZERO), since the Unix epoch.
     pub(crate) origin: Duration,
 }
 
@@ -58,8 +58,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The next event, and the node it happened at; `None` at the end of the file, and at a last line that is
-    /// cut short.
+    /// Returns the next event with its node; `None` at the end of the file, and at a truncated last
+    /// line.
     pub(crate) fn next(&mut self) -> Result<Option<(NodeId, Event)>, TraceError> {
         if let Some(next) = self.acknowledged.pop() {
             return Ok(Some(next));
@@ -71,7 +71,8 @@ impl Reader {
         read.map(Some).map_err(|reason| self.wrong(reason))
     }
 
-    /// The last line, if the file ends within it: who wrote it was stopped.
+    /// Returns the number of the last line if the file ends within it, because its writer was
+    /// killed.
     pub(crate) fn cut(&self) -> Option<u64> {
         self.cut.then_some(self.line)
     }
@@ -80,7 +81,7 @@ impl Reader {
         TraceError::Line { path: self.path.clone(), line: self.line, reason: reason.into() }
     }
 
-    /// Reads a record without its separator and its newline; `false` at the end of the file.
+    /// Reads a record without its separator and newline; `false` at the end of the file.
     fn next_line(&mut self) -> Result<bool, TraceError> {
         self.text.clear();
         let mut limited = (&mut self.file).take(MAX_LINE);
@@ -104,17 +105,17 @@ impl Reader {
     }
 }
 
-/// Reads JSON; a message says the column, for the line is the file's.
+/// Parses JSON; errors contain the column, because the line number is that of the file.
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        // The separator before the text is the first column.
+        // The separator before the text is in the first column.
         format!("{message} (column {})", error.column() + 1)
     })
 }
 
-/// Gives the event of a record; those behind it, of what it acknowledges, are put into `acknowledged`.
+/// Parses the event of a record; the events of its acknowledgements are added to `acknowledged`.
 fn event(
     text: &[u8],
     nodes: &[NodeInfo],

@@ -145,7 +145,7 @@ fn a_segment_acknowledges_transmissions_by_their_numbers() {
     );
 }
 
-/// Nodes with threads of their own report in between each other.
+/// Nodes with their own threads report in between each other.
 #[test]
 fn a_segment_is_acknowledged_though_another_node_reports_in_between() {
     let dir = tempfile::tempdir().unwrap();
@@ -169,14 +169,15 @@ fn a_segment_is_acknowledged_though_another_node_reports_in_between() {
     let [a, b, c, d, e, f] = events.clone();
     assert_eq!(read(&path).unwrap(), [a, d, b, c, f, e]);
 
-    // A node that says no more does not hold the others up, and what has lost its segment is left out.
+    // A node without further events does not delay the others, and an acknowledgement without its
+    // segment is left out.
     let mut many = vec![event(0, &segment)];
     many.extend(vec![event(1, &EventKind::Undo); 100]);
     write(&path, &[&many[..], &[event(0, &acknowledged)]].concat());
     assert_eq!(read(&path).unwrap(), many);
 }
 
-/// One event of each kind, with everything in it.
+/// One event of each kind, with all fields.
 fn every_kind() -> Vec<EventKind> {
     let (range, cause) = (SeqRange::new(ExtSeq(1), ExtSeq(2)), "a cause");
     let (tx, size, time) = (TxNo(1), ByteCount(1), Duration::from_millis(1));

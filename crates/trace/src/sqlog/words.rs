@@ -1,16 +1,16 @@
-//! Words that events hold for ever: states and causes.
+//! Interned strings of events: states and causes.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-/// More words than all nodes together know, so that a log cannot fill the memory.
+/// The maximum number of strings, above that of all nodes together, to bound the memory.
 const MAX_WORDS: usize = 1_024;
 const MAX_LEN: usize = 100;
 
 static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// The one copy of a word. Events name causes and states by `&'static str`, which a reader can only
-/// give by keeping each word that it meets.
+/// Returns the interned string. Events contain causes and states as `&'static str`, so a reader
+/// must leak each different one.
 pub(super) fn word(text: &str) -> Result<&'static str, String> {
     let mut words = WORDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(word) = words.get(text) {

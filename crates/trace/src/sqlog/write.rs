@@ -1,4 +1,4 @@
-//! Writing a log.
+//! Writing of a log.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,27 +16,27 @@ use super::RECORD_SEPARATOR;
 use super::data::*;
 use super::header::Header;
 
-/// Writes events to a file, as they happen.
+/// Writes events to a file as they happen.
 #[derive(Debug)]
 pub(crate) struct Writer {
     file: BufWriter<File>,
     path: std::path::PathBuf,
     nodes: Vec<String>,
-    /// Behind a segment whose acknowledgements are not known yet, in the order in which they happened.
+    /// Events after a segment whose acknowledgements are not complete, in the order of time.
     held: VecDeque<Held>,
 }
 
-/// An event that waits to be written.
+/// An event that has not been written yet.
 #[derive(Debug)]
 struct Held {
     node: NodeId,
     event: Event,
     acked_ranges: Vec<[u64; 2]>,
-    /// Until the next event of its node: what a segment acknowledges follows it.
+    /// Whether further acknowledgements may follow: until the next other event of its node.
     waits: bool,
 }
 
-/// The most events held: with threads of their own, nodes report in between each other.
+/// The maximum number of held events: nodes with their own threads report in between each other.
 const MOST_HELD: usize = 64;
 
 impl Writer {
@@ -51,7 +51,7 @@ impl Writer {
         let names = nodes.iter().map(|node| node.name.clone()).collect();
         let mut writer = Self { file, path: path.to_owned(), nodes: names, held: VecDeque::new() };
         writer.record(&Header::new(title, nodes, origin))?;
-        // A trace that is cut short can be read if it has its header.
+        // With its header on disk, a truncated trace can be read.
         writer.file.flush().map_err(TraceError::file(path))?;
         Ok(writer)
     }
@@ -59,7 +59,7 @@ impl Writer {
     pub(crate) fn event(&mut self, node: NodeId, event: &Event) -> Result<(), TraceError> {
         let held = self.held.iter_mut().rfind(|held| held.waits && held.node == node);
         if let EventKind::Acknowledged { first, last } = event.kind {
-            // There is no record for it without its segment, which had to be written.
+            // Without its segment, which had to be written, the acknowledgement has no record.
             if let Some(held) = held.filter(|held| held.event.flow == event.flow) {
                 held.acked_ranges.push([first.0, last.0]);
             }
@@ -77,7 +77,7 @@ impl Writer {
         self.write_held(|held, count| !held.waits || count > MOST_HELD)
     }
 
-    /// Writes the first of those that are held, while they are to be written.
+    /// Writes the held events from the first on, as long as they are due.
     fn write_held(&mut self, is_due: impl Fn(&Held, usize) -> bool) -> Result<(), TraceError> {
         while self.held.front().is_some_and(|held| is_due(held, self.held.len())) {
             let Some(Held { node, event, acked_ranges, .. }) = self.held.pop_front() else { break };
@@ -235,7 +235,7 @@ impl Writer {
     }
 }
 
-/// The flow, as the node that reports sees it: its own end first.
+/// Formats the flow from the point of view of the reporting node: its own address first.
 fn group_id(flow: FlowId) -> String {
     format!("{}-{}", flow.local, flow.remote)
 }

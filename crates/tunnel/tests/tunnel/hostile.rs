@@ -10,13 +10,13 @@ use proptest::prelude::*;
 
 use crate::kit::{Ends, FAR, NEAR, ends, near_config, outside, packet, peer, send, status, take};
 
-/// An end whose datagrams are caught, and the address that they go to.
+/// Two ends, and a socket that captures their datagrams.
 struct Caught {
     ends: Ends,
     wire: Socket,
 }
 
-/// Both have a session.
+/// Two ends with a session.
 fn caught() -> Caught {
     let mut ends = ends();
     ends.establish();
@@ -25,9 +25,10 @@ fn caught() -> Caught {
 }
 
 impl Caught {
-    /// What the near end makes of a packet. The far end does not get it.
+    /// Encrypts a packet at the near end. The far end does not receive it.
     fn seal(&mut self, length: u16) -> Vec<u8> {
-        // It follows where an authenticated datagram comes from: here, from the wire.
+        // The near end's endpoint follows the source of an authenticated datagram: here, the socket
+        // `wire`.
         send(&mut self.ends.far, packet(FAR, NEAR, 60));
         let [(datagram, _)] = &take(&self.ends.near_socket)[..] else { panic!("one datagram") };
         self.wire.try_send_to(datagram, self.ends.near_socket.address()).unwrap();
@@ -74,7 +75,7 @@ fn a_replayed_handshake_changes_nothing() {
     send(&mut twin, packet(NEAR, FAR, 100));
     let [(initiation, _)] = &take(&relay)[..] else { panic!("one initiation") };
     ends.settle();
-    // Later than the first, so that it is taken once.
+    // Later than the first, so it is accepted once.
     attacker.try_send_to(initiation, outside(1, 51_820)).unwrap();
     ends.settle();
     let before = status(&ends.far);
@@ -84,28 +85,28 @@ fn a_replayed_handshake_changes_nothing() {
     let after = status(&ends.far);
     assert_eq!(after.rx_replayed, before.rx_replayed + 1);
     assert_eq!(after.endpoint, before.endpoint);
-    // The peer was heard of just now, so that nothing is sent to where the replay came from.
+    // The peer was heard from recently, so nothing is sent to the source of the replay.
     assert!(take(&attacker).is_empty());
 }
 
-/// As with a near end that starts again with a clock that was set back: the far end has a later handshake on record.
+/// A near end that restarts with an earlier clock: the far end has recorded a later handshake.
 #[test]
 fn an_initiation_from_the_past_is_answered_with_one_from_here() {
     let Ends { switch, near_socket, near_key, mut far, far_key, .. } = ends();
-    // All that the near end sends goes by way of the relay.
+    // The near end sends all its datagrams through the relay.
     let relay = switch.bind(outside(7, 7)).unwrap();
     let mut config = near_config((&near_key, far_key.public_key()));
     config.peers[0].endpoint = Some(relay.address());
     let mut near = Tunnel::new(near_socket.clone(), config).unwrap();
     send(&mut near, packet(NEAR, FAR, 100));
     let held = take(&relay);
-    // This is later, and never confirms its session.
+    // A later initiation, whose session is never confirmed.
     let config = near_config((&near_key, far_key.public_key()));
     let mut later = Tunnel::new(switch.bind(outside(6, 6)).unwrap(), config).unwrap();
     send(&mut later, packet(NEAR, FAR, 100));
     assert_eq!(far.try_recv(&mut Vec::new(), 8).unwrap(), 0);
     assert!(status(&far).last_handshake.is_some());
-    // A handshake is under way to where the peer is not.
+    // A handshake to the old endpoint is in progress.
     send(&mut far, packet(FAR, NEAR, 60));
 
     let (mut arrived, mut answers) = (Vec::new(), Vec::new());
@@ -135,7 +136,7 @@ fn a_source_that_is_not_allowed_is_dropped_and_counted() {
     assert_eq!(ends.settle().1, [packet(NEAR, FAR, 101)]);
     assert_eq!(status(&ends.far).rx_refused, 1);
     assert_eq!((ends.far.counters().rx_errors, ends.far.counters().rx_packets), (1, 2));
-    // Nor is one that leads to another peer.
+    // A source that belongs to another peer is refused too.
     let other = peer(PrivateKey::generate().public_key(), FAR, None);
     ends.far.handle().add_peer(other).unwrap();
     send(&mut ends.near, packet(FAR, FAR, 100));
@@ -144,7 +145,7 @@ fn a_source_that_is_not_allowed_is_dropped_and_counted() {
     assert_eq!(refused, 2);
 }
 
-/// Initiations that are well-formed and made for this key, of strangers.
+/// Valid initiations for this key, from unknown peers.
 fn strangers(ends: &Ends, count: u16) -> Vec<Vec<u8>> {
     let relay = ends.switch.bind(outside(7, 7)).unwrap();
     (0..count)
@@ -254,7 +255,7 @@ fn apply(change: &Change, datagram: &mut Vec<u8>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is done to a datagram, the far end drops it, counts it, and goes on.
+    /// The far end drops and counts any changed datagram, and continues.
     #[test]
     fn changed_datagrams_are_dropped_and_counted(
         all in proptest::collection::vec((0..4_usize, change()), 1..24),
@@ -263,7 +264,7 @@ proptest! {
         let originals = {
             let data = caught.seal(100);
             let strange = strangers(&caught.ends, 1).remove(0);
-            // Of the lengths of a response and of a cookie.
+            // With the lengths of a response and of a cookie reply.
             let of_kind = |kind, length: usize| [vec![kind, 0, 0, 0], vec![7; length - 4]].concat();
             let (response, cookie) = (of_kind(2, 92), of_kind(3, 64));
             [data, strange, response, cookie]

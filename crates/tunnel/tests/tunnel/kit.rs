@@ -1,4 +1,4 @@
-//! Two ends and what the tests send.
+//! Two ends, and packets for tests.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ pub(crate) fn peer(key: PublicKey, inner: Ipv4Addr, endpoint: Option<SocketAddr>
     PeerConfig { allowed_ips, endpoint, ..PeerConfig::new(key) }
 }
 
-/// Two tunnels, of which the near one knows where the far one is.
+/// Two tunnels; the near one knows the endpoint of the far one.
 pub(crate) struct Ends {
     pub(crate) switch: Switch,
     pub(crate) near: MemoryTunnel,
@@ -69,7 +69,7 @@ pub(crate) fn ends_of(
 }
 
 impl Ends {
-    /// Runs both ends until nothing more happens; gives what came out of them.
+    /// Runs both ends until nothing more happens; returns the packets that they received.
     pub(crate) fn settle(&mut self) -> (Vec<Packet>, Vec<Packet>) {
         let (mut near, mut far) = (Vec::new(), Vec::new());
         for _ in 0..8 {
@@ -79,7 +79,7 @@ impl Ends {
         (near, far)
     }
 
-    /// The same with a session, from a packet that is sent through.
+    /// Establishes a session by sending a packet.
     pub(crate) fn establish(&mut self) {
         send(&mut self.near, packet(NEAR, FAR, 100));
         assert_eq!(self.settle().1, [packet(NEAR, FAR, 100)]);
@@ -94,7 +94,7 @@ pub(crate) fn status<S: Datagrams>(tunnel: &Tunnel<S>) -> PeerStatus {
     tunnel.handle().peers().remove(0)
 }
 
-/// All that waits at a socket.
+/// Takes all datagrams queued at a socket.
 pub(crate) fn take(socket: &Socket) -> Vec<(Vec<u8>, SocketAddr)> {
     let mut all = Vec::new();
     let mut buf = [0; 2048];
@@ -104,7 +104,7 @@ pub(crate) fn take(socket: &Socket) -> Vec<(Vec<u8>, SocketAddr)> {
     all
 }
 
-/// An IPv4 packet, as far as a tunnel looks at it.
+/// An IPv4 packet with the fields that a tunnel reads.
 pub(crate) fn packet(from: Ipv4Addr, to: Ipv4Addr, length: u16) -> Packet {
     let mut data = vec![0x5a; usize::from(length)];
     data[0] = 0x45;

@@ -1,4 +1,4 @@
-//! Handshakes, queues, peers: without a stack.
+//! Handshakes, queues and peers, without a stack.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,7 +30,7 @@ fn packets_wait_for_the_handshake_in_order_and_the_rest_is_counted() {
     let (_, far) = ends.settle();
     let arrived: Vec<_> = far.iter().map(|packet| packet.len() as u16).collect();
     assert_eq!(arrived, lengths[..128]);
-    // The queue is free again.
+    // The queue is empty again.
     send(&mut ends.near, packet(NEAR, FAR, 1420));
     assert_eq!(ends.settle().1.len(), 1);
     assert_eq!(ends.far.counters().rx_packets, 129);
@@ -63,7 +63,7 @@ fn what_the_tunnel_cannot_carry_is_counted() {
     for bad in [packet(NEAR, FAR, 1421), cut, odd, stranger, Packet::default()] {
         send(&mut ends.near, bad);
     }
-    // The far end does not know where the near one is.
+    // The far end does not know the endpoint of the near one.
     send(&mut ends.far, packet(FAR, NEAR, 100));
     assert_eq!((ends.near.counters().tx_errors, ends.near.counters().tx_packets), (5, 0));
     assert_eq!((ends.far.counters().tx_errors, ends.far.counters().tx_packets), (1, 0));
@@ -84,7 +84,7 @@ fn the_wrong_key_gets_no_session() {
         let mut ends = ends_of(near, far, near_key, far_key);
         send(&mut ends.near, packet(NEAR, FAR, 100));
         assert_eq!(ends.settle(), (vec![], vec![]));
-        // With another preshared key only the answer shows it.
+        // A different preshared key is detected only in the response.
         let judge = if psk_only { &ends.near } else { &ends.far };
         assert_eq!(judge.counters().rx_errors, 1);
         assert_eq!(status(judge).last_handshake, None);
@@ -161,7 +161,7 @@ fn a_contradiction_is_refused_with_its_reason() {
     assert!(io.kind() == io::ErrorKind::InvalidInput && io.to_string().contains("1420"), "{io}");
 }
 
-/// An end that restarts, while the other one remembers its earlier handshakes.
+/// An end that restarts while the other one remembers its earlier handshakes.
 #[test]
 fn an_end_that_restarts_is_taken_up_again() {
     let mut ends = ends();
@@ -172,7 +172,7 @@ fn an_end_that_restarts_is_taken_up_again() {
     assert_eq!(status(&ends.far).rx_replayed, 0);
 }
 
-/// A socket without room, now and then.
+/// A socket that is temporarily full.
 struct Narrow {
     socket: Socket,
     is_full: Arc<AtomicBool>,
@@ -217,7 +217,7 @@ fn a_full_socket_pushes_back_and_loses_nothing() {
     settle(&mut near, &mut arrived);
     is_full.store(true, Ordering::Relaxed);
     let mut batch: VecDeque<_> = (101..110).map(|length| packet(NEAR, FAR, length)).collect();
-    // One is encrypted, and waits for the socket itself.
+    // One packet is encrypted and waits for the socket.
     assert_eq!((near.try_send(&mut batch), near.try_send(&mut batch)), (1, 0));
     is_full.store(false, Ordering::Relaxed);
     assert_eq!(near.try_send(&mut batch), 8);
@@ -227,7 +227,7 @@ fn a_full_socket_pushes_back_and_loses_nothing() {
     assert_eq!(near.counters().tx_dropped, 0);
 }
 
-/// In real time, because the protocol reads its own clock.
+/// In real time, because boringtun reads its own clock.
 #[tokio::test]
 #[ignore = "takes two minutes"]
 async fn a_handshake_without_an_answer_is_given_up_and_the_next_packet_starts_another() {
@@ -245,7 +245,7 @@ async fn a_handshake_without_an_answer_is_given_up_and_the_next_packet_starts_an
     }
     assert!((10..=20).contains(&initiations), "{initiations}");
     assert!((90..=1000).contains(&wakes), "{wakes}");
-    // It sleeps, once nothing can be due any more.
+    // It sleeps once no timer can be due any more.
     let idle = async {
         loop {
             ends.near.readable().await.unwrap();

@@ -1,4 +1,4 @@
-//! TCP of two stacks through a tunnel.
+//! TCP between two stacks through a tunnel.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn stack<S: Datagrams>(tunnel: Tunnel<S>, address: &str) -> (Stack, TunnelHandle
     (Stack::new(tunnel, HostConfig::new([address.parse().unwrap()])).unwrap(), handle)
 }
 
-/// Echoes on the far stack.
+/// An echo server on the far stack.
 async fn serve(far: &Stack) -> SocketAddr {
     let address = "10.77.0.1:7".parse().unwrap();
     let listener = far.listen(address, 16).unwrap();
@@ -57,7 +57,7 @@ async fn two_stacks_exchange_a_mebibyte_both_ways() {
     }
 }
 
-/// The kernel's sockets: one for IPv6 that has IPv4 as well, and one for IPv4.
+/// The kernel's sockets: one for IPv6 and IPv4, and one for IPv4.
 #[tokio::test]
 async fn a_tunnel_over_udp_sockets() {
     let (near_key, far_key) = (PrivateKey::generate(), PrivateKey::generate());
@@ -95,7 +95,7 @@ async fn a_connection_goes_on_when_an_end_moves() {
     assert_eq!(far_handle.peers()[0].endpoint, Some(outside(3, 41_000)));
 }
 
-/// Also: the timers run although nobody sends, and a peer added to a running tunnel is taken up.
+/// Timers run although nothing is sent, and a peer can be added to a running tunnel.
 #[tokio::test]
 async fn with_a_keepalive_the_tunnel_is_there_before_a_packet() {
     let Ends { switch, far, near_key, far_key, .. } = ends();
@@ -109,7 +109,7 @@ async fn with_a_keepalive_the_tunnel_is_there_before_a_packet() {
     tokio::task::yield_now().await;
     handle.add_peer(peer).unwrap();
     let bytes = || far_handle.peers()[0].rx_bytes;
-    // An initiation, the keepalive that confirms it, and two that only time asks for.
+    // An initiation, the keepalive that confirms it, and two persistent keepalives.
     while bytes() < 148 + 3 * 32 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

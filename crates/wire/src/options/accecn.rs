@@ -1,24 +1,25 @@
-//! The AccECN options (RFC 9768 section 3.2.3): how many bytes arrived with each ECN codepoint.
+//! The AccECN options (RFC 9768 section 3.2.3): the number of bytes received with each ECN
+//! codepoint.
 //!
 //! ```text
 //! order 0   172  len  EE0B  ECEB  EE1B     24 bits each
 //! order 1   174  len  EE1B  ECEB  EE0B
 //! ```
 //!
-//! The last one or two counters may be left out, and all three. A length that is none of these
-//! counts for the counters that fit in it (section 3.2.3): the rest of the option is padding.
+//! The last one or two counters, or all three, may be left out. With any other length, the counters
+//! that fit are read and the rest of the option is padding (section 3.2.3).
 
 use super::{KIND_NOP, Writer};
 
 pub(super) const KIND_ORDER_0: u8 = 172;
 pub(super) const KIND_ORDER_1: u8 = 174;
 
-/// Bytes of one counter.
+/// The length of a counter in bytes.
 const COUNTER: usize = 3;
-/// Counters are modulo this.
+/// The counters are modulo this.
 const MODULUS: u32 = 1 << 24;
 
-/// Which of the counters stands first, and which last.
+/// The order of the counters in the option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// ECT(0), CE, ECT(1): kind 172.
@@ -44,13 +45,14 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AccEcn {
     order: Order,
-    /// How many counters there are; the others are zero.
+    /// The number of counters present; the others are zero.
     count: u8,
     counters: [u32; 3],
 }
 
 impl AccEcn {
-    /// The option with these counters in this order: three at most, of each the lower 24 bits.
+    /// Creates the option with at most three counters in this order, each truncated to its lower 24
+    /// bits.
     pub fn new(order: Order, counters: &[u32]) -> Self {
         let mut option = Self { order, ..Self::default() };
         for (to, counter) in option.counters.iter_mut().zip(counters) {
@@ -65,37 +67,37 @@ impl AccEcn {
         self.order
     }
 
-    /// The counters that there are, in their order.
+    /// The counters present, in the option's order.
     pub fn counters(&self) -> &[u32] {
         &self.counters[..usize::from(self.count)]
     }
 
-    /// EE0B: bytes that arrived with ECT(0).
+    /// EE0B: bytes received with ECT(0).
     pub fn e0b(&self) -> Option<u32> {
         self.counters().get(if self.order == Order::Zero { 0 } else { 2 }).copied()
     }
 
-    /// ECEB: bytes that arrived with CE.
+    /// ECEB: bytes received with CE.
     pub fn ceb(&self) -> Option<u32> {
         self.counters().get(1).copied()
     }
 
-    /// EE1B: bytes that arrived with ECT(1).
+    /// EE1B: bytes received with ECT(1).
     pub fn e1b(&self) -> Option<u32> {
         self.counters().get(if self.order == Order::Zero { 2 } else { 0 }).copied()
     }
 
-    /// How many bytes an option with `counters` counters takes with its padding.
+    /// The length of an option with `counters` counters, including padding (bytes).
     pub const fn len_of(counters: usize) -> usize {
         (2 + COUNTER * counters).next_multiple_of(4)
     }
 
-    /// How many bytes it takes with its padding.
+    /// The length of this option, including padding (bytes).
     pub(super) const fn encoded_len(&self) -> usize {
         Self::len_of(self.count as usize)
     }
 
-    /// Reads what follows kind and length.
+    /// Reads the bytes after kind and length.
     pub(super) fn read(kind: u8, body: &[u8]) -> Self {
         let order = if kind == KIND_ORDER_0 { Order::Zero } else { Order::One };
         let mut option = Self { order, ..Self::default() };
@@ -106,7 +108,7 @@ impl AccEcn {
         option
     }
 
-    /// Writes it, as Linux with its padding behind it.
+    /// Writes the option, with its padding behind it, as Linux does.
     pub(super) fn put(&self, writer: &mut Writer<'_>) {
         let kind = match self.order {
             Order::Zero => KIND_ORDER_0,

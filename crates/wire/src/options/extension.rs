@@ -1,25 +1,25 @@
-//! The options of this project's sender strategies: HACK's two, and transmission numbers.
+//! The options of this project's sender strategies: HACK, HACK-ACK, and transmission numbers.
 //!
-//! HACK's are written as the paper has them (HACK 3), kinds 14 and 15, or in the experimental kind
-//! of RFC 6994, for paths and peers that mind that RFC 1146 once had those kinds for something
-//! else. Transmission numbers are always written in the experimental kind. Kind 254 is read too.
+//! HACK's options are written as in the paper (HACK 3) with kinds 14 and 15, or with the
+//! experimental kind of RFC 6994, for paths and peers that use these kinds as in RFC 1146.
+//! Transmission numbers always use the experimental kind. Kind 254 is also read.
 //!
 //! ```text
 //! HACK           14  4  checksum
 //! HACK           253 6  "HC"  checksum          after two NOPs
 //! HACK-ACK       15  6  sequence number         after two NOPs
 //! HACK-ACK       253 8  "HA"  sequence number
-//! Tx numbers     253 4  "TN"                    the offer, on a SYN
-//!                253 8  "TN"  echo              on a segment without data
-//!                253 12 "TN"  number  echo      on a segment with data
+//! Tx numbers     253 4  "TN"                    offer, on a SYN
+//!                253 8  "TN"  echo              segment without data
+//!                253 12 "TN"  number  echo      segment with data
 //! ```
 //!
-//! All start at a multiple of four bytes and end at one, so that HACK's checksum is a 16-bit word
-//! of the header. The ExIDs are this project's choice and not registered with IANA. A number is 32
-//! bits long and never zero; an echo of zero says that none was heard yet.
+//! All start and end at a multiple of four bytes, so that HACK's checksum is an aligned 16-bit word
+//! of the header. The ExIDs are this project's choice and not registered with IANA. A transmission
+//! number has 32 bits and is never zero; an echo of zero means that none has been received yet.
 //!
-//! An option of kind 14 or 15 with another length is RFC 1146's, and one with another ExID somebody
-//! else's: both are skipped as unknown.
+//! An option of kind 14 or 15 with another length is one of RFC 1146, and an unknown ExID belongs
+//! to another experiment: both are skipped as unknown.
 
 use std::num::NonZeroU32;
 
@@ -33,17 +33,17 @@ const KIND_HACK_ACK: u8 = 15;
 const KIND_EXPERIMENT: u8 = 253;
 const KIND_EXPERIMENT_2: u8 = 254;
 
-/// HACK's ExID (RFC 6994 section 3), in ASCII "HC".
+/// HACK's ExID (RFC 6994 section 3), "HC" in ASCII.
 pub const EXID_HACK: [u8; 2] = *b"HC";
-/// HACK-ACK's ExID, in ASCII "HA".
+/// HACK-ACK's ExID, "HA" in ASCII.
 pub const EXID_HACK_ACK: [u8; 2] = *b"HA";
-/// The ExID of transmission numbers, in ASCII "TN".
+/// The ExID of transmission numbers, "TN" in ASCII.
 pub const EXID_TX_NUMBERS: [u8; 2] = *b"TN";
 
-/// How HACK's options are written.
+/// The encoding of HACK's options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HackForm {
-    /// Kinds 14 and 15, as the paper has them.
+    /// Kinds 14 and 15, as in the paper.
     #[default]
     Kinds,
     /// The experimental kind with an ExID (RFC 6994).
@@ -51,7 +51,7 @@ pub enum HackForm {
 }
 
 impl HackForm {
-    /// What the checksum takes from every segment with data.
+    /// The bytes that the checksum option occupies in every segment with data.
     pub const fn overhead(self) -> usize {
         match self {
             Self::Kinds => 4,
@@ -60,40 +60,40 @@ impl HackForm {
     }
 }
 
-/// HACK: the checksum of the header that it stands in.
+/// HACK: a checksum of the header that contains it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hack {
-    /// How it is written.
+    /// The encoding of the option.
     pub form: HackForm,
-    /// See [`header_checksum`](crate::header_checksum); zero on a SYN.
+    /// The checksum (see [`header_checksum`](crate::header_checksum)); zero on a SYN.
     pub checksum: u16,
 }
 
-/// HACK-ACK: a segment arrived with a good header and bad data.
+/// HACK-ACK: a segment arrived with an intact header and corrupted data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HackAck {
-    /// How it is written.
+    /// The encoding of the option.
     pub form: HackForm,
-    /// The sequence number of that segment.
+    /// The sequence number of the corrupted segment.
     pub corrupted: SeqNumber,
 }
 
-/// The number of a transmission and the echo of the peer's last one.
+/// The number of this transmission, and the echo of the peer's last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxNumbers {
     /// The number of the transmission that this segment is.
     pub number: Option<NonZeroU32>,
-    /// The number of the segment that made this one leave, or the last one heard.
+    /// The number of the segment that triggered this one, or of the last one received.
     pub echo: Option<NonZeroU32>,
 }
 
 impl TxNumbers {
-    /// What they take from every segment with data.
+    /// The bytes that the option occupies in every segment with data.
     pub const LEN: usize = 12;
 }
 
 impl TcpOptions {
-    /// Takes one of these options in; false if it is none of them.
+    /// Stores one of these options; returns false for any other.
     pub(super) fn take_extension(&mut self, kind: u8, body: &[u8]) -> bool {
         let word = |body: [u8; 4]| NonZeroU32::new(u32::from_be_bytes(body));
         match (kind, body) {
@@ -129,7 +129,7 @@ impl TcpOptions {
         true
     }
 
-    /// Writes those of these options that there are and that have room.
+    /// Writes those of these options that are set and fit.
     pub(super) fn put_extensions(&self, writer: &mut Writer<'_>) {
         const NOP: u8 = super::KIND_NOP;
         if let Some(Hack { form, checksum }) = self.hack {
@@ -169,9 +169,9 @@ impl TcpOptions {
     }
 }
 
-/// Where the two bytes of HACK's checksum stand in a list of options, if it is in it.
+/// Returns the offset of HACK's two-byte checksum in an option list, if there is one.
 ///
-/// Whoever edits a header on its way has to update them, as it updates the TCP checksum.
+/// A device that edits a header in transit has to update it along with the TCP checksum.
 ///
 /// ```
 /// use airtcp_wire::options::extension::checksum_at;
@@ -210,7 +210,7 @@ pub(super) mod tests {
         prop_oneof![Just(HackForm::Kinds), Just(HackForm::ExId)]
     }
 
-    /// Options as a segment can have them: a special ACK has no data, so no checksum either.
+    /// Options that a segment can have: a HACK-ACK has no data and therefore no HACK checksum.
     pub(crate) fn extensions() -> impl Strategy<Value = TcpOptions> {
         let numbers = any::<(Option<NonZeroU32>, Option<NonZeroU32>)>()
             .prop_map(|(n, e)| TxNumbers { number: n, echo: e });

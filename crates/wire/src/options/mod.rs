@@ -1,10 +1,11 @@
-//! TCP options: the one codec that every crate reads and writes them with.
+//! TCP options: one codec for all crates.
 //!
-//! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
-//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018), AccECN (RFC 9768). They are written in Linux's order and
-//! with Linux's padding, those of [`extension`] between the window scale and SACK. An option of an
-//! unknown kind, or with a length that its kind does not have, is skipped by its length and
-//! counted. A length that leads nowhere ends the list; what stands before it counts, as in Linux.
+//! Kinds and lengths follow the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
+//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018), AccECN (RFC 9768). Options are
+//! written in Linux's order and with Linux's padding; those of [`extension`] are between window
+//! scale and SACK. An option of unknown kind, or with a length that is wrong for its kind, is
+//! skipped and counted. An invalid length, below two or beyond the list, ends the list; as in
+//! Linux, the options before it are valid.
 
 mod accecn;
 pub mod extension;
@@ -18,9 +19,9 @@ pub use extension::{Hack, HackAck, HackForm, TxNumbers};
 
 use accecn::{KIND_ORDER_0, KIND_ORDER_1};
 
-/// The most bytes of options a TCP header has room for.
+/// The maximum length of the options in a TCP header, in bytes.
 pub const MAX_LEN: usize = 40;
-/// The most SACK blocks that fit (RFC 2018 section 3).
+/// The maximum number of SACK blocks (RFC 2018 section 3).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
 const KIND_END: u8 = 0;
@@ -56,27 +57,27 @@ const LEN_SACK_BLOCK: usize = 8;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpOptions {
-    /// The largest segment the peer takes, without headers (bytes).
+    /// The peer's maximum segment size, without headers (bytes).
     pub mss: Option<u16>,
-    /// By how many bits the peer's windows are shifted; as it came, above 14 too.
+    /// The shift of the peer's window field; values above 14 are reported as received.
     pub window_scale: Option<u8>,
-    /// Whether SACK may be sent to the peer.
+    /// Whether the peer accepts SACK blocks.
     pub sack_permitted: bool,
     /// TSval and TSecr.
     pub timestamps: Option<Timestamps>,
-    /// What the peer holds above its cumulative ACK, in its order.
+    /// The SACK blocks: data that the peer holds above its cumulative ACK, in its order.
     pub sack: SackBlocks,
-    /// How many bytes arrived with each ECN codepoint (RFC 9768 section 3.2.3).
+    /// The number of bytes that arrived with each ECN codepoint (RFC 9768 section 3.2.3).
     pub accecn: Option<AccEcn>,
-    /// The checksum of this very header (HACK 3); on a SYN the offer to send it.
+    /// The checksum of this header (HACK 3); on a SYN, the offer to send it.
     pub hack: Option<Hack>,
-    /// Which segment arrived corrupted (HACK 3).
+    /// The segment that arrived corrupted (HACK 3).
     pub hack_ack: Option<HackAck>,
-    /// The number of this transmission, and the echo of the peer's; on a SYN the offer of both.
+    /// The number of this transmission, and the echo of the peer's; on a SYN, the offer of both.
     pub tx_numbers: Option<TxNumbers>,
-    /// How many options of unknown kind were skipped. Not written.
+    /// The number of skipped options of unknown kind. Not written.
     pub unknown: u8,
-    /// How many options had a length that cannot be: wrong for their kind, below two, or beyond the
+    /// The number of options with an invalid length: wrong for their kind, below two, or beyond the
     /// end of the list. Not written.
     pub malformed: u8,
 }
@@ -86,13 +87,13 @@ pub struct TcpOptions {
 pub struct Timestamps {
     /// TSval: the sender's clock.
     pub val: u32,
-    /// TSecr: the clock it heard last; meaningless without the ACK flag.
+    /// TSecr: the last clock value received from the peer; invalid without the ACK flag.
     pub ecr: u32,
 }
 
-/// Up to four SACK blocks, in the order they have on the wire.
+/// Up to four SACK blocks, in wire order.
 ///
-/// The codec does not judge them: a block may run backwards or lie anywhere.
+/// The codec does not validate them: a block may run backwards or lie anywhere.
 #[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
     blocks: [(SeqNumber, SeqNumber); MAX_SACK_BLOCKS],
@@ -104,7 +105,7 @@ impl SackBlocks {
     pub const EMPTY: Self =
         Self { blocks: [(SeqNumber(0), SeqNumber(0)); MAX_SACK_BLOCKS], len: 0 };
 
-    /// Appends the block from `start` to `end` (one past its last byte); false if four are there.
+    /// Appends the block from `start` to `end` (one past its last byte); returns false if full.
     pub fn push(&mut self, start: SeqNumber, end: SeqNumber) -> bool {
         let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
         *slot = (start, end);
@@ -112,17 +113,17 @@ impl SackBlocks {
         true
     }
 
-    /// The blocks: pairs of the first number and the number after the last.
+    /// Returns the blocks as pairs of the first number and the number after the last.
     pub fn as_slice(&self) -> &[(SeqNumber, SeqNumber)] {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// How many there are.
+    /// The number of blocks.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -143,7 +144,7 @@ impl fmt::Debug for SackBlocks {
 }
 
 impl FromIterator<(SeqNumber, SeqNumber)> for SackBlocks {
-    /// The first four of them.
+    /// Collects the first four blocks.
     fn from_iter<I: IntoIterator<Item = (SeqNumber, SeqNumber)>>(iter: I) -> Self {
         let mut blocks = Self::EMPTY;
         for (start, end) in iter.into_iter().take(MAX_SACK_BLOCKS) {
@@ -154,17 +155,17 @@ impl FromIterator<(SeqNumber, SeqNumber)> for SackBlocks {
 }
 
 impl TcpOptions {
-    /// Reads a list of options: all bytes between a TCP header's first 20 and its payload.
+    /// Reads an option list: all bytes between the first 20 of a TCP header and the payload.
     ///
-    /// Of an option that comes twice, the last one counts. No list is an error (RFC 9293 section
-    /// 3.1, MUST-6 and MUST-7): an option that is unknown or has a wrong length is left out, and
-    /// one whose length leads nowhere ends the list.
+    /// If an option occurs twice, the last one is used. No list is an error (RFC 9293 section 3.1,
+    /// MUST-6 and MUST-7): an option with unknown kind or wrong length is skipped, and an invalid
+    /// length ends the list.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Self {
         const LEN: u8 = LEN_TIMESTAMPS as u8;
         match *bytes {
             [] => Self::default(),
-            // What most segments have (RFC 7323 appendix A).
+            // The layout of most segments (RFC 7323 appendix A).
             [KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] => {
                 let [val, ecr] = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
                 Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() }
@@ -182,7 +183,7 @@ impl TcpOptions {
         options
     }
 
-    /// Takes one option in; `None` if its length is wrong for its kind.
+    /// Stores one option; `None` if its length is wrong for its kind.
     fn take(&mut self, kind: u8, body: &[u8]) -> Option<()> {
         match kind {
             KIND_MSS => self.mss = Some(u16::from_be_bytes(body.try_into().ok()?)),
@@ -221,35 +222,37 @@ impl TcpOptions {
         Some(())
     }
 
-    /// How many bytes are left beside these options, SACK blocks not counted.
+    /// The number of free bytes beside these options, not counting SACK blocks.
     pub fn room(&self) -> usize {
         MAX_LEN - Self { sack: SackBlocks::EMPTY, ..*self }.encoded_len()
     }
 
-    /// How many SACK blocks fit beside the other options.
+    /// The number of SACK blocks that fit beside the other options.
     pub fn sack_room(&self) -> usize {
         self.room().saturating_sub(4) / LEN_SACK_BLOCK
     }
 
-    /// The AccECN option, if it fits beside all others but SACK blocks.
+    /// Returns the AccECN option if it fits beside the other options, not counting SACK blocks.
     fn accecn_that_fits(&self) -> Option<AccEcn> {
         let option = self.accecn?;
         let room = Self { accecn: None, ..*self }.room();
         (option.encoded_len() <= room).then_some(option)
     }
 
-    /// How many bytes [`encode`](Self::encode) writes: a multiple of four, at most [`MAX_LEN`].
+    /// The number of bytes that [`encode`](Self::encode) writes: a multiple of four, at most
+    /// [`MAX_LEN`].
     pub fn encoded_len(&self) -> usize {
         let mut scratch = [0; MAX_LEN];
         self.encode(&mut scratch)
     }
 
-    /// Writes the options, padded to a multiple of four bytes, and gives that length.
+    /// Writes the options, padded to a multiple of four bytes; returns the length.
     ///
-    /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
-    /// timestamps in one 12-byte group, or each with two NOPs, AccECN behind timestamps or before a
-    /// SACK permitted of its own; NOP and window scale; NOPs and SACK. What has no room is left out: SACK
-    /// blocks, the last ones first, then AccECN, before anything else.
+    /// Order and padding are Linux's (`tcp_options_write`): MSS; SACK permitted and timestamps in
+    /// one 12-byte group, or each with two NOPs; AccECN after timestamps, or before a SACK
+    /// permitted without timestamps; NOP and window scale; NOPs and SACK. Options that do not fit
+    /// are left out: first SACK blocks from the last one on, then AccECN, then those
+    /// of [`extension`].
     ///
     /// # Panics
     ///
@@ -293,16 +296,17 @@ impl TcpOptions {
     }
 }
 
-/// One option as it stands in the list.
+/// An option in the list.
 struct RawOption<'a> {
     kind: u8,
-    /// Where its kind stands.
+    /// The offset of its kind.
     at: usize,
-    /// What follows its length.
+    /// The bytes after its length.
     body: &'a [u8],
 }
 
-/// The options of a list but for NOPs; `None` is one whose length leads nowhere, and the last.
+/// Iterates over the options without NOPs; `None` is an option with an invalid length, which ends
+/// the list.
 fn walk(bytes: &[u8]) -> impl Iterator<Item = Option<RawOption<'_>>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -318,11 +322,11 @@ fn walk(bytes: &[u8]) -> impl Iterator<Item = Option<RawOption<'_>>> {
 
 fn read_option(bytes: &[u8], kind: u8, at: usize) -> Option<RawOption<'_>> {
     let len = usize::from(*bytes.get(at + 1)?);
-    // A range that ends before it begins, that of a length below two, is none.
+    // A length below two gives a range that ends before it starts, for which `get` returns `None`.
     Some(RawOption { kind, at, body: bytes.get(at + 2..at + len)? })
 }
 
-/// A cursor that writes.
+/// A write cursor.
 struct Writer<'a> {
     buf: &'a mut [u8],
     at: usize,
@@ -432,7 +436,7 @@ mod tests {
         for option in [&[99, 0][..], &[99, 1], &[2, 0], &[99, 6], &[8, 200, 1, 1]] {
             assert_eq!(read(option), None, "{option:?}");
         }
-        // Nothing but a kind, and nothing but a kind and a length.
+        // Only a kind, or only a kind and a length.
         for cut in [&[2][..], &[1, 1, 8], &[8, 10]] {
             assert_eq!(TcpOptions::parse(cut), TcpOptions { malformed: 1, ..Default::default() });
         }
@@ -473,7 +477,7 @@ mod tests {
             let read = TcpOptions::parse(&bytes);
             let kept = options.sack.len().min(options.sack_room());
             let sack = options.sack.as_slice()[..kept].iter().copied().collect();
-            // AccECN is left out where there is no room for it, and only there.
+            // AccECN is left out only if it does not fit.
             let others = TcpOptions { accecn: None, ..options };
             let accecn = options.accecn.filter(|accecn| {
                 AccEcn::len_of(accecn.counters().len()) <= others.room()

@@ -15,17 +15,17 @@ use crate::{ParseError, ip};
 
 pub use view::{Editor, View};
 
-/// A TCP header without options, in bytes.
+/// The length of a TCP header without options, in bytes.
 pub const HEADER_LEN: usize = 20;
-/// Less data than this (bytes) is copied into a super-segment: sharing it would keep the buffer it
-/// is in from being filled up.
+/// The amount of data in bytes below which a super-segment copies it: sharing would prevent
+/// appending to the buffer.
 const SHARED: usize = 8 * 1024;
 
-/// AE of RFC 9768, formerly NS, as it stands in the thirteenth byte of the header: the last of four
-/// bits, of which RFC 9293 reserves the others.
+/// AE of RFC 9768, formerly NS, in the thirteenth byte of the header: the last of the four bits
+/// after the data offset, of which RFC 9293 reserves the others.
 pub const AE: u8 = 0x01;
 
-/// The control bits, as they stand in the fourteenth byte of the header.
+/// The control bits in the fourteenth byte of the header.
 #[expect(missing_docs, reason = "the names are RFC 9293's")]
 pub mod flag {
     pub const FIN: u8 = 0x01;
@@ -54,7 +54,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// ACK alone.
+    /// Only ACK.
     pub const ACK: Self = Self {
         fin: false,
         syn: false,
@@ -67,13 +67,13 @@ impl Flags {
         ae: false,
     };
 
-    /// AE, CWR and ECE as a number of three bits, ECE the lowest: the field ACE of RFC 9768 section
-    /// 3.2.2.
+    /// Returns AE, CWR and ECE as a three-bit number with ECE lowest: the ACE field of RFC 9768
+    /// section 3.2.2.
     pub const fn ace(self) -> u8 {
         (self.ae as u8) << 2 | (self.cwr as u8) << 1 | self.ece as u8
     }
 
-    /// The same with the field ACE set to the lower three bits of `ace`.
+    /// Returns the flags with the ACE field set to the lower three bits of `ace`.
     #[must_use]
     pub const fn with_ace(self, ace: u8) -> Self {
         Self { ae: ace & 0b100 != 0, cwr: ace & 0b010 != 0, ece: ace & 0b001 != 0, ..self }
@@ -85,11 +85,11 @@ impl Flags {
 pub struct Fields<'a>(&'a [u8; HEADER_LEN]);
 
 impl<'a> Fields<'a> {
-    /// Reads the first 20 bytes of a segment, and checks the data offset.
+    /// Reads the first 20 bytes of a segment and checks the data offset.
     #[inline]
     fn of(segment: &'a [u8]) -> Result<Self, ParseError> {
         let fields = Self(segment.first_chunk().ok_or(ParseError::Truncated)?);
-        // RFC 9293 section 3.1: the data begins behind these fields.
+        // RFC 9293 section 3.1: the data starts behind these fields.
         if fields.header_len() < HEADER_LEN { Err(ParseError::Length) } else { Ok(fields) }
     }
 
@@ -127,19 +127,19 @@ impl<'a> Fields<'a> {
         self.word(8)
     }
 
-    /// The length of the header, options included, in bytes: at least 20.
+    /// The length of the header with options, in bytes; at least 20.
     #[inline]
     pub const fn header_len(self) -> usize {
         (self.0[12] >> 4) as usize * 4
     }
 
-    /// The four bits after the data offset, [`AE`] among them, in their places in that byte.
+    /// The four bits after the data offset, including [`AE`], at their positions in the byte.
     #[inline]
     pub const fn reserved(self) -> u8 {
         self.0[12] & 0x0f
     }
 
-    /// The control bits; [`flag`] has them by name.
+    /// The control bits; see [`flag`].
     #[inline]
     pub const fn flags(self) -> u8 {
         self.0[13]
@@ -151,47 +151,46 @@ impl<'a> Fields<'a> {
         self.flags() & flags != 0
     }
 
-    /// SEG.WND as it stands on the wire, not scaled.
+    /// SEG.WND on the wire, unscaled.
     #[inline]
     pub const fn window(self) -> u16 {
         self.half(14)
     }
 }
 
-/// A segment that arrived. Its checksum has been looked at by whoever holds it.
+/// A received segment. The caller has verified its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment<'a> {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK; means something only with the ACK flag.
+    /// SEG.ACK; valid only with the ACK flag.
     pub ack: SeqNumber,
     /// The control bits.
     pub flags: Flags,
-    /// The four bits after the data offset, [`AE`] among them, in their places in that byte.
+    /// The four bits after the data offset, including [`AE`], at their positions in the byte.
     pub reserved: u8,
-    /// The ECN field of the packet that it came in; its two bits are those of IP, and not here to
-    /// be read.
+    /// The ECN field of the packet that carried the segment, set by the caller: it belongs to IP.
     pub ecn: u8,
-    /// SEG.WND as it stands on the wire, not scaled.
+    /// SEG.WND on the wire, unscaled.
     pub window: u16,
     /// The options.
     pub options: TcpOptions,
     /// The data.
     pub payload: Payload<'a>,
-    /// The size of the segments on the wire that it was put together from, if it was: of all but
-    /// the last, in bytes of data.
+    /// If the segment was joined from several on the wire: their size in bytes of data, which only
+    /// the last one may be below.
     pub size: Option<u16>,
 }
 
 impl Segment<'_> {
-    /// SEG.LEN: the data, and one each for SYN and FIN.
+    /// SEG.LEN: the data, plus one each for SYN and FIN.
     #[expect(clippy::len_without_is_empty, reason = "SEG.LEN is RFC 9293's name")]
     pub fn len(&self) -> u32 {
-        // An IP packet holds no more than 2^32 bytes, jumbograms included.
+        // An IP packet has at most 2^32 bytes, even a jumbogram.
         self.payload.len() as u32 + u32::from(self.flags.syn) + u32::from(self.flags.fin)
     }
 
-    /// How many segments it was on the wire.
+    /// The number of segments on the wire.
     pub fn count(&self) -> u32 {
         let size = self.size.map_or(usize::MAX, |size| usize::from(size.max(1)));
         self.payload.len().div_ceil(size).max(1) as u32
@@ -203,17 +202,17 @@ impl Segment<'_> {
 pub struct Header {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK. The ACK flag is set exactly when there is one, whatever `flags` says.
+    /// SEG.ACK. The ACK flag is set if and only if this is `Some`, regardless of `flags`.
     pub ack: Option<SeqNumber>,
     /// The control bits.
     pub flags: Flags,
-    /// SEG.WND as it is to stand on the wire.
+    /// SEG.WND on the wire.
     pub window: u16,
     /// The options.
     pub options: TcpOptions,
 }
 
-/// Splits a segment into the fixed fields, the list of options, and the data.
+/// Splits a segment into the fixed fields, the option list, and the data.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Result<(Fields<'_>, &[u8], &[u8]), ParseError> {
     let fields = Fields::of(bytes)?;
@@ -222,10 +221,10 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(Fields<'_>, &[u8], &[u8]), ParseErr
     Ok((fields, &header[HEADER_LEN..], data))
 }
 
-/// Reads a TCP segment: source port, destination port, and what it says. Of what IP says of it
-/// nothing is known here.
+/// Reads a TCP segment; returns source port, destination port and the segment, without the fields
+/// that come from IP.
 ///
-/// The checksum is not verified here: it needs the addresses (see
+/// The checksum is not verified, because it covers the addresses (see
 /// [`verify_transport`](crate::checksum::verify_transport)).
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
@@ -256,13 +255,14 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
 
 /// Builds the IP packet of a segment from `flow.local` to `flow.remote`.
 ///
-/// The header checksum of a HACK option is computed here, but on a SYN, where it is zero (HACK 3).
-/// The packet's length has to fit its IP header: at most 65,535 bytes with IPv4.
+/// Computes the header checksum of a HACK option, except on a SYN, where it is zero (HACK 3). The
+/// packet must not be longer than its IP header allows: 65,535 bytes with IPv4.
 pub fn emit(flow: &FlowId, hop_limit: u8, header: &Header, payload: &[u8]) -> Packet {
     emit_into(Packet::default(), flow, hop_limit, header, std::iter::once(payload))
 }
 
-/// As [`emit`], in the memory of `packet`, which is empty; the data in pieces.
+/// Like [`emit`], but takes the data in pieces and reuses the memory of `packet`, which must be
+/// empty.
 pub fn emit_into<'a>(
     mut packet: Packet,
     flow: &FlowId,
@@ -282,8 +282,8 @@ pub fn emit_into<'a>(
     packet
 }
 
-/// Builds a packet whose checksum the device completes, and which it cuts into segments with `size`
-/// bytes of data. The data is shared, unless there is little of it.
+/// Builds a packet whose checksum the device completes, and which the device splits into segments
+/// with `size` bytes of data. The data is shared; less than 8 KiB is copied.
 pub fn emit_super(
     mut packet: Packet,
     flow: &FlowId,
@@ -308,7 +308,7 @@ pub fn emit_super(
     packet
 }
 
-/// Writes the headers of a packet with `len` bytes of data, and gives where TCP's begins.
+/// Writes the headers of a packet with `len` bytes of data; returns the offset of the TCP header.
 fn start(data: &mut Vec<u8>, flow: &FlowId, hop_limit: u8, header: &Header, len: usize) -> usize {
     let header_len = HEADER_LEN + header.options.encoded_len();
     let ends = (flow.local.ip(), flow.remote.ip());
@@ -337,7 +337,7 @@ fn write_header(segment: &mut [u8], flow: &FlowId, header: &Header, header_len: 
     packet.set_window_len(header.window);
 }
 
-/// The checksum of a transport segment whose checksum field is zero.
+/// Returns the checksum of a transport segment whose checksum field is zero.
 pub(super) fn transport_sum(src: IpAddr, dst: IpAddr, protocol: u8, segment: &[u8]) -> u16 {
     let mut sum = Sum::new();
     sum.add_pseudo_header(src, dst, protocol, segment.len());

@@ -1,4 +1,4 @@
-//! A TCP segment read, and its header edited, where it stands in an IP packet.
+//! Reading a TCP segment, and editing its header, in place in an IP packet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
@@ -9,12 +9,12 @@ use crate::options::TcpOptions;
 use crate::options::extension::checksum_at;
 use crate::{Headers, ip};
 
-/// Where fields stand in a TCP header (RFC 9293 section 3.1).
+/// Offsets of fields in a TCP header (RFC 9293 section 3.1).
 const AT_DATA_OFFSET: usize = 12;
 const AT_WINDOW: usize = 14;
 const AT_CHECKSUM: usize = 16;
 
-/// A TCP segment in its IP packet.
+/// A view of a TCP segment in its IP packet.
 ///
 /// ```
 /// use airtcp_types::FlowId;
@@ -39,25 +39,25 @@ pub struct View<'a> {
     src: IpAddr,
     dst: IpAddr,
     fields: Fields<'a>,
-    /// Header and data, as much as is there.
+    /// Header and data, as far as they were captured.
     segment: &'a [u8],
-    /// Where the header starts in the packet.
+    /// The offset of the TCP header in the packet.
     at: usize,
     data_len: usize,
 }
 
 impl<'a> View<'a> {
-    /// Reads the segment of a captured packet, which may be cut off anywhere behind the first 20
-    /// bytes of the TCP header. `None` of other protocols and of fragments.
+    /// Reads the segment of a captured packet, which may be truncated anywhere behind the first 20
+    /// bytes of the TCP header. `None` for other protocols and for fragments.
     ///
-    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet
-    /// is as long as `bytes`.
+    /// No checksum is verified. If the length field is zero, as in long super-segments, the length
+    /// of the packet is that of `bytes`.
     #[inline]
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         Self::read(bytes, false)
     }
 
-    /// Reads the segment of a packet, and checks all lengths and the checksum of an IPv4 header;
+    /// Reads the segment of a packet, and checks all lengths and the checksum of an IPv4 header.
     /// [`is_intact`](Self::is_intact) verifies the checksum of the segment.
     #[inline]
     pub fn checked(bytes: &'a [u8]) -> Option<Self> {
@@ -75,7 +75,7 @@ impl<'a> View<'a> {
                 }
                 let packet =
                     if is_checked { headers.check(bytes, 0)? } else { headers.trim(bytes) };
-                // A captured packet may have been longer.
+                // A captured packet may be truncated.
                 let total = headers.total.map_or(packet.len(), NonZero::get);
                 let segment = &packet[headers.len..];
                 let fields = Fields::of(segment)?;
@@ -112,25 +112,25 @@ impl<'a> View<'a> {
         self.fields
     }
 
-    /// The options; `None` if the packet was cut off before their end.
+    /// The options; `None` if the packet is truncated before their end.
     #[inline]
     pub fn options(&self) -> Option<TcpOptions> {
         self.option_list().map(TcpOptions::parse)
     }
 
-    /// The length of the data as it was sent (bytes).
+    /// The length of the data in bytes, as it was sent.
     #[inline]
     pub const fn data_len(&self) -> usize {
         self.data_len
     }
 
-    /// Whether the TCP checksum holds.
+    /// Whether the TCP checksum is correct.
     #[inline]
     pub fn is_intact(&self) -> bool {
         verify_transport(self.src, self.dst, ip::TCP, self.segment)
     }
 
-    /// Gives the editor of the header.
+    /// Returns the editor of the header.
     #[inline]
     pub const fn editor(&self) -> Editor {
         Editor { at: self.at }
@@ -144,28 +144,29 @@ impl<'a> View<'a> {
 
 /// Edits the header of a TCP segment in its packet.
 ///
-/// Each edit updates the TCP checksum and that of HACK. A wrong checksum stays wrong, so that the
-/// receiver still notices corruption. The packet has to be the one that the [`View`] was read from.
+/// Each edit updates the TCP checksum and HACK's checksum. A wrong checksum stays wrong, so that
+/// the receiver still detects corruption. Use it only on the packet from which the [`View`] was
+/// read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Editor {
-    /// Where the header starts in the packet.
+    /// The offset of the TCP header in the packet.
     at: usize,
 }
 
 impl Editor {
-    /// Sets bits of the four after the data offset, where TCP-ECN and AccECN have theirs.
+    /// Sets bits among the four after the data offset, which include those of TCP-ECN and AccECN.
     pub fn set_reserved(self, packet: &mut [u8], bits: u8) {
         let header = &mut packet[self.at..];
         let new = [header[AT_DATA_OFFSET] | (bits & 0x0f), header[AT_DATA_OFFSET + 1]];
         self.replace(header, AT_DATA_OFFSET, new);
     }
 
-    /// Writes the window field.
+    /// Sets the window field.
     pub fn set_window(self, packet: &mut [u8], window: u16) {
         self.replace(&mut packet[self.at..], AT_WINDOW, window.to_be_bytes());
     }
 
-    /// Replaces two bytes of the header.
+    /// Replaces two bytes of the header and updates the checksums.
     fn replace(self, header: &mut [u8], at: usize, new: [u8; 2]) {
         let two = |header: &[u8], at: usize| [header[at], header[at + 1]];
         let old = two(header, at);
@@ -182,10 +183,10 @@ impl Editor {
     }
 }
 
-/// Where HACK's checksum stands in a TCP header.
+/// Returns the offset of HACK's checksum in a TCP header.
 fn hack_at(segment: &[u8]) -> Option<usize> {
     let (fields, options, _) = split(segment).ok()?;
-    // HACK 3: on a SYN it is an offer and no checksum.
+    // HACK 3: on a SYN the option is an offer and has no checksum.
     let at = if fields.has(flag::SYN) { None } else { checksum_at(options) };
     at.map(|at| HEADER_LEN + at)
 }

@@ -1,5 +1,5 @@
-//! The same packets, read by this crate and by etherparse: where they differ, it is for one of the
-//! reasons that are listed here.
+//! Compares this crate with etherparse on the same packets: all differences have one of the reasons
+//! listed here.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,35 +18,36 @@ use crate::options::TcpOptions;
 use crate::tcp::View;
 use crate::{Headers, Layout, MAX_EXTENSIONS, ParseError, fragment, ip, is_accepted, tcp, udp};
 
-/// What etherparse sees in another way, and where it is said what is right.
+/// The ways in which etherparse differs, and the sections that define the correct reading.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Difference {
     /// It does not verify the checksum of an IPv4 header: RFC 1122 section 3.2.1.2.
     HeaderChecksum,
-    /// To its lax reader an IPv4 total length below that of the header says nothing. Only zero
-    /// does: what a super-segment has. Any other is no IPv4 header: RFC 791 section 3.1.
+    /// Its lax reader ignores an IPv4 total length that is less than the header's. Here only zero
+    /// is ignored, as in super-segments; any other value makes the header invalid: RFC 791 section
+    /// 3.1.
     TotalLength,
-    /// It takes all bytes for the payload if an IPv6 payload length is zero. To a host there is
-    /// none without the option of a jumbogram, which is not spoken: RFC 8200 section 3, RFC 2675
-    /// section 3.
+    /// It takes all bytes as the payload if the IPv6 payload length is zero. For a host the payload
+    /// is then empty without the jumbogram option, which is not supported: RFC 8200 section 3, RFC
+    /// 2675 section 3.
     PayloadLength,
-    /// It steps over authentication headers. Here they are a protocol that is not spoken, and what
-    /// follows is not to be used unverified: RFC 4302 section 3.4.
+    /// It skips authentication headers. Here they are an unsupported protocol, and the data behind
+    /// them must not be used without verification: RFC 4302 section 3.4.
     Authentication,
-    /// It steps over routing headers with segments left: RFC 8200 section 4.4.
+    /// It skips routing headers with segments left: RFC 8200 section 4.4.
     SegmentsLeft,
-    /// It reads headers behind a fragment header that is not an atomic fragment's; in later
-    /// fragments there are none: RFC 8200 section 4.5.
+    /// It reads headers behind a fragment header that is not that of an atomic fragment; in later
+    /// fragments there are no such headers: RFC 8200 section 4.5.
     BehindFragment,
-    /// It takes several fragment headers: RFC 8200 section 4.1 has at most one.
+    /// It accepts several fragment headers: RFC 8200 section 4.1 allows at most one.
     SecondFragment,
-    /// It takes any number of extension headers: RFC 8883 section 3 allows a limit.
+    /// It accepts any number of extension headers: RFC 8883 section 3 allows a limit.
     Extensions,
-    /// Hop-by-hop options that are not first are an error to it; here they are an unknown protocol,
-    /// which a host answers with a Parameter Problem: RFC 8200 section 4.1.
+    /// It rejects hop-by-hop options that are not first; here they are an unknown protocol, to
+    /// which a host responds with a Parameter Problem: RFC 8200 section 4.1.
     HopByHop,
-    /// It takes all bytes for a datagram whose UDP length is zero: RFC 2675 section 4 has that for
-    /// jumbograms alone.
+    /// It takes all bytes as the datagram if the UDP length is zero: RFC 2675 section 4 allows that
+    /// only in jumbograms.
     UdpLength,
 }
 use Difference::*;
@@ -64,7 +65,7 @@ const ALL: [Difference; 10] = [
     UdpLength,
 ];
 
-/// What stands behind the IP headers.
+/// The result of reading the IP headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen<'a> {
     Payload(u8, &'a [u8]),
@@ -72,8 +73,8 @@ enum Seen<'a> {
     Refused,
 }
 
-/// What etherparse's readers of single headers make of a packet, with what is listed above;
-/// `is_lax`: as [`Headers::of`], otherwise as [`ip::parse`].
+/// Reads a packet with etherparse's readers of single headers, corrected by the differences above;
+/// `is_lax`: like [`Headers::of`], otherwise like [`ip::parse`].
 fn theirs<'a>(bytes: &'a [u8], is_lax: bool, found: &mut BTreeSet<Difference>) -> Seen<'a> {
     if let Ok(header) = Ipv4HeaderSlice::from_slice(bytes) {
         let (total, len) = (usize::from(header.total_len()), header.slice().len());
@@ -152,8 +153,8 @@ fn walk<'a>(first: IpNumber, all: &'a [u8], found: &mut BTreeSet<Difference>) ->
     Seen::Payload(next.0, rest)
 }
 
-/// What etherparse's readers of whole packets make of it, by which [`theirs`] has to stand where
-/// nothing differs.
+/// Reads a packet with etherparse's readers of whole packets, which [`theirs`] has to match where
+/// there is no difference.
 fn whole(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     let (fragmented, protocol, payload) = if is_lax {
         let Ok((slice, None)) = LaxIpSlice::from_slice(bytes) else { return Seen::Refused };
@@ -182,8 +183,7 @@ fn ours(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     }
 }
 
-/// The options as etherparse reads them; `None` if there is one that it does not know or cannot
-/// read.
+/// Returns the options as read by etherparse; `None` if one is unknown to it or invalid.
 fn their_options(segment: &TcpSlice<'_>) -> Option<TcpOptions> {
     let mut options = TcpOptions::default();
     let block = |(start, end): (u32, u32)| (SeqNumber(start), SeqNumber(end));
@@ -204,7 +204,7 @@ fn their_options(segment: &TcpSlice<'_>) -> Option<TcpOptions> {
     Some(options)
 }
 
-/// Compares what both make of a segment; gives whether it is one, with a right checksum.
+/// Compares the two readings of a segment; returns whether it is valid, with a correct checksum.
 fn compare_tcp(datagram: &ip::Datagram<'_>) -> bool {
     let payload = datagram.payload;
     let (ours, theirs) = (tcp::parse(payload), TcpSlice::from_slice(payload));
@@ -240,7 +240,7 @@ fn compare_tcp(datagram: &ip::Datagram<'_>) -> bool {
     same_sum(sum.unwrap(), theirs.checksum())
 }
 
-/// As [`compare_tcp`].
+/// Like [`compare_tcp`], for a datagram.
 fn compare_udp(datagram: &ip::Datagram<'_>, found: &mut BTreeSet<Difference>) -> bool {
     let payload = datagram.payload;
     let (ours, theirs) = (udp::parse(payload), UdpSlice::from_slice(payload));
@@ -273,7 +273,7 @@ fn compare_udp(datagram: &ip::Datagram<'_>, found: &mut BTreeSet<Difference>) ->
     }
 }
 
-/// In one's complement, zero is all zeros and all ones.
+/// In one's complement, all zeros and all ones are both zero.
 fn same_sum(one: u16, other: u16) -> bool {
     let normal = |sum: u16| if sum == u16::MAX { 0 } else { sum };
     normal(one) == normal(other)
@@ -298,8 +298,7 @@ fn compare(bytes: &[u8], found: &mut BTreeSet<Difference>) {
     compare_views(bytes);
 }
 
-/// The readers of a packet's transport header stand where its payload does, and keep within the
-/// bytes.
+/// Checks that the readers of transport headers find the payload, and stay within the bytes.
 fn compare_views(bytes: &[u8]) {
     let transport = match ours(bytes, true) {
         Seen::Payload(protocol, payload) => Some((protocol, payload)),
@@ -316,7 +315,7 @@ fn compare_views(bytes: &[u8]) {
         Some(Layout { v6, tcp, transport: at(payload), payload: at(payload) + header })
     });
     assert_eq!(Layout::of(bytes), layout);
-    // The options may be cut off in a capture.
+    // In a capture, the options may be truncated.
     if layout.is_some_and(|layout| layout.tcp) {
         let view = View::of(bytes).unwrap();
         let (_, payload) = transport.unwrap();
@@ -362,6 +361,6 @@ fn both_read_the_same_but_for_what_is_listed() {
             Ok(())
         })
         .unwrap();
-    // A difference that no packet shows is none.
+    // Every listed difference must occur.
     assert_eq!(found.into_inner(), BTreeSet::from(ALL));
 }

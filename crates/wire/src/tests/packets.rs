@@ -1,4 +1,4 @@
-//! Packets for property tests: whole ones of both families, and what damage makes of them.
+//! Packets for property tests: valid packets of both IP versions, and damaged ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use super::rows::number::{
 use super::rows::{self, Extension};
 use crate::ip;
 
-/// What happens to a packet after it was made.
+/// Damage to a packet.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip(Index, u8),
     Truncate(Index),
     Append(Vec<u8>),
-    /// The low byte of the length field, and whether the high one is zero.
+    /// Replaces the low byte of the length field, and optionally clears the high byte.
     Length(u8, bool),
 }
 
@@ -33,7 +33,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 fn apply(packet: &mut Vec<u8>, damage: Damage) {
     match damage {
         _ if packet.is_empty() => {}
-        // Half of what is hit are headers.
+        // Half of the flipped bits are in the headers.
         Damage::Flip(at, bit) => {
             let len = if bit % 2 == 0 { packet.len() } else { packet.len().min(48) };
             packet[at.index(len)] ^= 1 << bit;
@@ -118,7 +118,7 @@ fn payload(is_v6: bool) -> impl Strategy<Value = (u8, Vec<u8>)> {
     let datagram = (data(), beyond, 0u8..8).prop_map(move |(data, beyond, field)| {
         let mut datagram = rows::udp(is_v6, &data, &beyond);
         match field {
-            // Without checksum, or without length.
+            // Removes the checksum, or the length.
             0 | 1 => datagram[6..8].fill(0),
             2 => datagram[4..6].fill(0),
             _ => {}
@@ -150,8 +150,8 @@ fn whole() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![v4, v6]
 }
 
-/// Packets of both families, most of them damaged; most IPv4 headers have a right checksum all the
-/// same.
+/// Packets of both IP versions, most of them damaged; most IPv4 headers have a correct checksum
+/// nevertheless.
 pub(super) fn packets() -> impl Strategy<Value = Vec<u8>> {
     (whole(), vec(damage(), 0..4), prop_oneof![5 => Just(true), 1 => Just(false)]).prop_map(
         |(mut packet, damages, is_sealed)| {

@@ -1,10 +1,10 @@
-//! Packets by which readers of headers may be told apart, and what is right about each.
+//! Packets on which readers of headers may differ, with the correct reading of each.
 
 use std::net::IpAddr;
 
 use crate::checksum::{Sum, checksum};
 
-/// Numbers of protocols and of IPv6 extension headers.
+/// Protocol numbers and numbers of IPv6 extension headers.
 pub(crate) mod number {
     pub(crate) const HOP_BY_HOP: u8 = 0;
     pub(crate) const TCP: u8 = 6;
@@ -18,38 +18,38 @@ pub(crate) mod number {
 }
 use number::{AUTH, DESTINATION, ESP, FRAGMENT, HOP_BY_HOP, MOBILITY, ROUTING, TCP, UDP};
 
-/// What a packet is.
+/// The correct reading of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Right {
-    /// A TCP segment whose header begins at this offset, with so many bytes of data.
+    /// A TCP segment: the offset of its header, and the length of its data.
     Tcp(usize, usize),
-    /// A UDP datagram whose header begins at this offset, with so many bytes of data.
+    /// A UDP datagram: the offset of its header, and the length of its data.
     Udp(usize, usize),
     /// A fragment of a packet.
     Fragment,
-    /// A packet of another protocol.
+    /// A packet of another protocol, with its number.
     Other(u8),
-    /// Nothing that a host takes.
+    /// A packet that is rejected.
     Refused,
 }
 use Right::{Fragment, Other, Refused, Tcp, Udp};
 
 pub(crate) struct Row {
     pub(crate) what: &'static str,
-    /// Where it is said what is right.
+    /// The section that defines the correct reading.
     pub(crate) source: &'static str,
     pub(crate) bytes: Vec<u8>,
-    /// What it is to a host.
+    /// The reading of a host.
     pub(crate) host: Right,
-    /// What it is to who edits it, or finds it in a capture: checksums are not looked at, a length
-    /// of zero is that of the bytes, and those may end early.
+    /// The reading of an editor or of a capture: checksums are not verified, a length of zero means
+    /// that of the bytes, and the packet may be truncated.
     pub(crate) passer_by: Right,
 }
 
-/// An extension header: its kind, and its bytes with the next header left open.
+/// An extension header: its type, and its bytes with the next-header field to be filled in.
 pub(crate) type Extension = (u8, Vec<u8>);
 
-/// Eight bytes of options that are padding.
+/// Options of eight bytes that contain only padding.
 pub(crate) fn options(kind: u8) -> Extension {
     (kind, vec![0, 0, 1, 4, 0, 0, 0, 0])
 }
@@ -63,7 +63,7 @@ pub(crate) fn fragment(offset: u16, more: bool) -> Extension {
     (FRAGMENT, vec![0, 0, high, low, 0, 0, 0, 7])
 }
 
-/// An IPv6 packet, its lengths right.
+/// Returns an IPv6 packet with correct lengths.
 pub(crate) fn v6(extensions: &[Extension], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let len: usize = extensions.iter().map(|(_, bytes)| bytes.len()).sum();
     let mut packet = vec![0x60, 0, 0, 0];
@@ -81,7 +81,7 @@ pub(crate) fn v6(extensions: &[Extension], protocol: u8, payload: &[u8]) -> Vec<
     packet
 }
 
-/// An IPv4 packet with `options`, its lengths and its checksum right.
+/// Returns an IPv4 packet with `options`, correct lengths and a correct checksum.
 pub(crate) fn v4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let header_len = 20 + options.len();
     let [high, low] = ((header_len + payload.len()) as u16).to_be_bytes();
@@ -94,7 +94,7 @@ pub(crate) fn v4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Makes the checksum of an IPv4 header right.
+/// Corrects the checksum of an IPv4 header.
 pub(crate) fn seal(packet: &mut [u8]) {
     let header_len = usize::from(packet[0] & 0x0f) * 4;
     packet[10..12].fill(0);
@@ -125,7 +125,7 @@ fn sum(is_v6: bool, protocol: u8, segment: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// A segment with four bytes of options and `data`, its checksum right after `edit`.
+/// Returns a segment with four bytes of options and `data`, with a correct checksum after `edit`.
 pub(crate) fn tcp_edited(is_v6: bool, data: &[u8], edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut segment = vec![0x0f, 0xa0, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 6 << 4, 0x10, 2, 0];
     segment.extend([0, 0, 0, 0, 1, 1, 1, 1]);
@@ -140,7 +140,7 @@ pub(crate) fn tcp(is_v6: bool, data: &[u8]) -> Vec<u8> {
     tcp_edited(is_v6, data, |_| ())
 }
 
-/// A datagram with `data`, and `beyond` behind its length, which its checksum does not cover.
+/// Returns a datagram with `data`, followed by `beyond`, which neither length nor checksum cover.
 pub(crate) fn udp(is_v6: bool, data: &[u8], beyond: &[u8]) -> Vec<u8> {
     let [high, low] = (8 + data.len() as u16).to_be_bytes();
     let mut datagram = vec![0x0f, 0xa0, 0, 53, high, low, 0, 0];
@@ -154,7 +154,8 @@ pub(crate) fn udp(is_v6: bool, data: &[u8], beyond: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// A datagram whose length says something else, with a checksum that is right for all of its bytes.
+/// Returns a datagram with a wrong length field, and a checksum that is correct for all of its
+/// bytes.
 fn udp_with_length(is_v6: bool, length: u8) -> Vec<u8> {
     let mut datagram = udp(is_v6, &[7; 4], &[]);
     datagram[5] = length;
@@ -164,7 +165,7 @@ fn udp_with_length(is_v6: bool, length: u8) -> Vec<u8> {
     datagram
 }
 
-/// A datagram over IPv6 whose checksum field is zero, and would sum up to that.
+/// Returns a datagram over IPv6 whose checksum field is zero, and whose sum is zero, too.
 fn udp_without_checksum() -> Vec<u8> {
     let mut datagram = udp(true, &[0; 4], &[]);
     datagram[6..8].fill(0);
@@ -177,7 +178,7 @@ fn row(what: &'static str, source: &'static str, right: Right, bytes: Vec<u8>) -
     Row { what, source, bytes, host: right, passer_by: right }
 }
 
-/// All of them.
+/// Returns all rows.
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = v6_rows();
     rows.extend(v4_rows());

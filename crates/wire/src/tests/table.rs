@@ -1,10 +1,10 @@
-//! All readers of this crate agree on every row, and with what is right.
+//! All readers of this crate agree on every row, and with the correct reading.
 
 use super::rows::{Right, rows};
 use crate::tcp::View;
 use crate::{Headers, Layout, icmp, ip, is_accepted, tcp, udp};
 
-/// What a host takes a packet for.
+/// Returns the reading of a host.
 fn host(bytes: &[u8]) -> Right {
     let datagram = match ip::parse(bytes) {
         Ok(datagram) => datagram,
@@ -53,7 +53,7 @@ fn every_reader_says_what_is_right() {
             row.passer_by == Right::Fragment,
             "{what}"
         );
-        // An error quotes no more than ports and a sequence number.
+        // An ICMP error quotes only the ports and the sequence number.
         if row.passer_by != Right::Fragment && !row.what.starts_with("TCP") {
             assert_eq!(icmp::parse_quote(bytes).is_some(), expected.is_some(), "{what}");
         }

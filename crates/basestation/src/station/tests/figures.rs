@@ -1,5 +1,5 @@
-//! The four cases of TCP-ECN 6.2.1.2, figures 1 to 4, as the base station has them. Segments are of 1000 bytes; the
-//! first, X, is 1.
+//! The four cases of TCP-ECN 6.2.1.2, figures 1 to 4. Segments have 1000 bytes; the first, X,
+//! starts at 1.
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn data(seq: u32) -> Seg {
     Seg::data(seq, 1_000)
 }
 
-/// A radio over which the first pass of the first frame, of two tries, finds nobody, and everything after that does:
-/// what is passed first goes behind everything else.
+/// A radio on which both tries of the first frame's first pass fail, and all later ones succeed:
+/// the first frame goes behind all others.
 fn with_a_loss() -> Script {
     Script::open("tries 2 down 30ms 2560us")
 }
@@ -46,7 +46,7 @@ fn figure_2_segments_after_a_loss_on_the_radio_are_not_marked() {
 #[test]
 fn figure_3_after_the_hole_is_filled_there_is_no_mark() {
     let mut script = Script::open("");
-    // X is lost on the way here.
+    // X is lost before the station.
     script.fixed(data(X1));
     script.fixed(data(X2));
     script.run(40);
@@ -61,9 +61,9 @@ fn figure_3_after_the_hole_is_filled_there_is_no_mark() {
 fn figure_4_duplicate_acks_for_what_the_radio_still_has_are_discarded() {
     let mut script = with_a_loss();
     script.fixed(data(X));
-    // Others' packets, behind which X has to wait after its first pass.
+    // Other packets, behind which X is queued after its first pass.
     (0..10).for_each(|_| script.put(Side::Wired, other(1_000)));
-    // X + 1 is lost on the way here.
+    // X + 1 is lost before the station.
     script.fixed(data(X2));
     let came = |script: &Script| {
         script.out.iter().any(|(_, side, packet)| {
@@ -78,7 +78,7 @@ fn figure_4_duplicate_acks_for_what_the_radio_still_has_are_discarded() {
         assert!(ms < 200, "it never comes");
     }
     assert_eq!(script.marks(), [(X2, true)], "so the mobile takes X for lost on the wired side");
-    // Its duplicate ACK is on the air before X is.
+    // The mobile's duplicate ACK is sent before X is retransmitted.
     script.mobile(Seg { sack: vec![(X2, X3)], ..Seg::ack(1, X) });
     script.run(200);
     assert!(script.acks().is_empty(), "X needs nobody's help");

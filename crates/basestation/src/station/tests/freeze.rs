@@ -1,11 +1,11 @@
-//! The mobile leaves, is gone, and comes back.
+//! The mobile leaves, is out of reach, and returns.
 
 use super::super::Reach;
 use super::*;
 
 const STAMP: (u32, u32) = (900, 40);
 
-/// The mobile's ACK: its own data up to 51, a window of 700, time stamps.
+/// An ACK of the mobile with its own data up to 51, a window of 700, and timestamps.
 fn ack(number: u32) -> Seg {
     Seg { window: 700, ts: Some(STAMP), ..Seg::ack(51, number) }
 }
@@ -14,7 +14,7 @@ fn data(seq: u32) -> Seg {
     Seg { ts: Some((40, 900)), ..Seg::data(seq, 1_000) }
 }
 
-/// A flow in which the mobile has everything up to 1001.
+/// A flow in which the mobile has received everything up to 1001.
 fn running() -> Script {
     running_with(|_| {})
 }
@@ -30,7 +30,7 @@ fn running_with(change: impl FnOnce(&mut StationConfig)) -> Script {
     script
 }
 
-/// A flow whose sender was told to stop, with one segment held; it is 1 s.
+/// A frozen flow at 1 s, with one segment held.
 fn stopped() -> Script {
     let mut script = running();
     script.station.disconnect(script.now);
@@ -40,7 +40,7 @@ fn stopped() -> Script {
     script
 }
 
-/// What came out towards the fixed host: number, acknowledgement and window.
+/// Sequence number, acknowledgement and window of the segments sent to the fixed host.
 fn told(script: &mut Script) -> Vec<(u32, u32, u16)> {
     let segments = script.take(Side::Wired);
     assert!(segments.iter().all(|segment| segment.is_intact && segment.data == 0));
@@ -64,7 +64,7 @@ fn while_the_mobile_leaves_its_acks_have_no_window_and_what_was_sent_still_reach
     assert_eq!(counters(&script).frozen, 1);
     let record = script.station.flows(usize::MAX).remove(0);
     assert!(record.is_frozen && record.window == Some(700));
-    // It stays after all.
+    // The mobile stays.
     script.station.reconnect(script.now);
     script.run(71);
     assert_eq!(told(&mut script), [(51, 2_001, 700)]);
@@ -87,7 +87,7 @@ fn what_comes_while_the_mobile_is_gone_is_held_and_answered_without_acknowledgin
     assert_eq!((answer.seq.0, answer.ack.0, answer.window), (51, 1_001, 0));
     let stamp = answer.options.timestamps.unwrap();
     assert_eq!((stamp.val, stamp.ecr), STAMP, "the mobile's last, and none newer");
-    // The fixed host's timer: the same segment again, with a newer stamp.
+    // The fixed host's time-out: the same segment again, with a newer timestamp.
     script.run(400);
     script.fixed(Seg { ts: Some((777, 900)), ..data(1_001) });
     assert_eq!(told(&mut script), [(51, 1_001, 0)]);
@@ -98,7 +98,8 @@ fn what_comes_while_the_mobile_is_gone_is_held_and_answered_without_acknowledgin
     assert_eq!(told(&mut script)[0], (51, 1_001, 700));
     let came = script.take(Side::Wireless);
     assert_eq!(came.iter().map(|s| s.seq.0).collect::<Vec<_>>(), [1_001, 2_001, 3_001, 4_001]);
-    // RFC 7323 section 5.3: after the newer stamp of the first one the mobile would refuse all others.
+    // RFC 7323 section 5.3: after the newer timestamp of the first segment, the mobile would drop
+    // all others.
     let stamps: Vec<_> = came.iter().map(|s| s.options.timestamps.unwrap().val).collect();
     assert!(stamps.is_sorted() && !stamps.contains(&777), "{stamps:?}");
     assert_eq!(script.station.status(script.now).held_bytes, 0);
@@ -115,7 +116,7 @@ fn probes_and_keepalives_are_answered_and_go_no_further() {
     }
     assert_eq!(told(&mut script), [(51, 1_001, 0); 3], "150 ms is too soon");
     assert_eq!((counters(&script).probes, counters(&script).held), (4, 0));
-    // What the fixed host acknowledges is no question.
+    // A pure ACK of the fixed host is no probe.
     script.fixed(Seg { len: 0, ack: 51, ..data(1_001) });
     assert_eq!((told(&mut script).len(), counters(&script).held), (0, 1));
 }
@@ -161,7 +162,7 @@ fn a_sender_that_nobody_would_tell_to_go_on_is_not_told_to_stop() {
     script.mobile(ack(1_001));
     script.run(60);
     assert_eq!(told(&mut script), [(51, 1_001, 0)]);
-    // The table is full of flows that stay. The mobile has answered the next one's SYN, and no more.
+    // The table is full of pinned flows. The mobile has only answered the SYN of the next flow.
     let FlowKey { fixed, mobile } = super::super::testkit::key_of(2);
     script.put(Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(0, 0) }.packet(fixed, mobile));
     script.run(70);
@@ -182,7 +183,8 @@ fn what_the_radio_gives_back_goes_before_what_came_after_it() {
     script.station.disconnect(script.now);
     (0..9).for_each(|n| script.fixed(data(1 + 1_000 * n)));
     script.run(1_000);
-    // The radio has room for some, and before they are all out the mobile is gone again.
+    // The radio has room for some of them, and the mobile is out of reach again before all are
+    // sent.
     script.station.reconnect(script.now);
     script.run(1_001);
     script.station.disconnect(script.now);
@@ -195,7 +197,7 @@ fn what_the_radio_gives_back_goes_before_what_came_after_it() {
 
 #[test]
 fn a_path_out_of_reach_costs_no_segment() {
-    // In the middle of a flight, at 250 m after 2 s.
+    // In the middle of a flight, 250 m after 2 s.
     let mut script = Script::open("at 0s 230 at 2s 250 at 3s 260 at 5s 230");
     script.mobile(ack(1));
     script.run(1_980);
@@ -228,7 +230,7 @@ fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
     script.station.reconnect(script.now);
     script.run(20_000);
     assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
-    // The mobile has nothing new to say, and the fixed host answers the second time.
+    // The mobile has nothing new to send, and the fixed host answers the second window update.
     let mut script = stopped();
     script.station.reconnect(script.now);
     let rtt_later = script.now.as_millis() + 20;
@@ -247,7 +249,7 @@ fn no_window_is_open_while_the_mobile_is_gone_again() {
     script.station.disconnect(script.now);
     script.run(10_000);
     assert!(told(&mut script).is_empty());
-    // Whether the one word arrived nobody knows.
+    // The single window update may have been lost.
     script.station.reconnect(script.now);
     script.run(20_000);
     assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
@@ -259,7 +261,7 @@ fn what_cannot_be_held_was_not_seen() {
     script.station = {
         let config = StationConfig {
             policy: Policy::TcpEcn,
-            // Half of it is for a flow of which the mobile has said nothing yet.
+            // Half of it is reserved for flows in which the mobile takes part.
             hold: airtcp_types::ByteCount(6_000),
             ..StationConfig::default()
         };
@@ -278,7 +280,7 @@ fn what_cannot_be_held_was_not_seen() {
 
 #[test]
 fn a_path_out_of_reach_and_back_freezes_before_the_end_and_opens_after_it() {
-    // 10 m/s: less than fz-thresh above rx-thresh from 242 m on, less than rx-thresh from 250 m on.
+    // 10 m/s: from 242 m on less than fz-thresh above rx-thresh, from 250 m on less than rx-thresh.
     let mut script = Script::open("at 1s 230 at 5s 270 at 9s 230");
     let (mut seen, mut next) = (Vec::new(), 1);
     for ms in (100..10_000).step_by(100) {
@@ -308,13 +310,13 @@ fn senders_may_go_on_if_the_mobile_does_not_leave() {
     script.mobile(ack(1_001));
     script.run(10_000);
     assert_eq!(told(&mut script), [(51, 1_001, 0)]);
-    // Nobody sends anything that would have it looked for.
+    // No packet arrives that would make the station look for the mobile.
     script.run(20_000);
     assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
     script.mobile(ack(1_001));
     script.run(20_010);
     assert_eq!(told(&mut script), [(51, 1_001, 700)]);
-    // Then it does leave.
+    // The mobile leaves.
     script.station.freeze(script.now);
     script.mobile(ack(1_001));
     script.run(20_020);
@@ -373,7 +375,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     assert_eq!((status.reach, status.frozen, status.flows), (Reach::Lost, 0, 0));
     assert_eq!((status.held, status.held_bytes), (0, 0));
     assert_eq!((status.counters.let_go, status.counters.held_dropped), (1, 1));
-    // From here on it is as if there were no station: nobody answers, and nothing is kept.
+    // From now on the station does nothing: no answers, and no packets held.
     for n in 0..60 {
         script.run(901_000 + 60_000 * n);
         script.fixed(probe());
@@ -383,7 +385,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     assert!(told(&mut script).is_empty() && script.marks().is_empty());
     let status = script.station.status(script.now);
     assert_eq!((status.frozen, status.flows, status.held), (0, 0, 0));
-    // The mobile comes back: a probe of the window finds it.
+    // The mobile returns: a window probe reaches it.
     script.station.reconnect(script.now);
     assert_eq!(script.station.status(script.now).reach, Reach::There);
     script.fixed(probe());
@@ -392,7 +394,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     script.mobile(ack(1_001));
     script.run(5_000_200);
     assert_eq!(told(&mut script), [(51, 1_001, 700)]);
-    // It may leave again, for as long.
+    // The mobile may leave again, for the same time.
     script.fixed(data(1_001));
     script.run(5_000_300);
     script.mobile(ack(2_001));

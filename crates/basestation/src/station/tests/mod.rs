@@ -1,4 +1,4 @@
-//! Packet scripts: what a station does with the packets of both sides, in virtual time.
+//! Packet scripts: how a station processes the packets of both sides, in virtual time.
 
 mod figures;
 mod freeze;
@@ -18,7 +18,7 @@ use super::testkit::{Seg, enclose, key};
 use super::{FlowKey, Mark, Policy, Station, StationConfig};
 use crate::Side;
 
-/// A station under test, its clock, and what has come out of it.
+/// A station under test, its clock, and its output.
 struct Script {
     station: Station,
     now: Instant,
@@ -35,7 +35,7 @@ impl Script {
         Self { station, now: Instant::ZERO, out: Vec::new() }
     }
 
-    /// A script in which the handshake is over: the fixed host's data starts at 1, the mobile's too.
+    /// A script after the handshake: the data of both ends starts at 1.
     fn open(radio: &str) -> Self {
         Self::open_with(radio, |_| {})
     }
@@ -72,7 +72,7 @@ impl Script {
         }
     }
 
-    /// Lets time pass up to `ms`.
+    /// Advances the time to `ms`.
     fn run(&mut self, ms: u64) {
         let until = Instant::from_millis(ms);
         while let Some(at) = self.station.poll_timeout().filter(|at| *at <= until) {
@@ -85,7 +85,7 @@ impl Script {
         self.drain();
     }
 
-    /// Takes what has come out on a side.
+    /// Takes the segments that were sent to a side.
     fn take(&mut self, side: Side) -> Vec<Segment> {
         let (taken, rest) =
             std::mem::take(&mut self.out).into_iter().partition(|out| out.1 == side);
@@ -94,13 +94,13 @@ impl Script {
         taken.iter().filter_map(|(_, _, packet)| Segment::read(packet)).collect()
     }
 
-    /// The numbers of the segments that came out towards the mobile, and whether they are marked.
+    /// The sequence numbers of the segments sent to the mobile, and whether they are marked.
     fn marks(&mut self) -> Vec<(u32, bool)> {
         let marks = self.take(Side::Wireless);
         marks.iter().map(|segment| (segment.seq.0, segment.reserved & TCP_ECN_MARK != 0)).collect()
     }
 
-    /// What the segments that came out towards the fixed host acknowledge.
+    /// The acknowledgements of the segments sent to the fixed host.
     fn acks(&mut self) -> Vec<u32> {
         self.take(Side::Wired).iter().map(|segment| segment.ack.0).collect()
     }

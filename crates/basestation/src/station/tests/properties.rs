@@ -1,4 +1,4 @@
-//! For any input, the station invents nothing.
+//! For any input, the station invents no data.
 
 use airtcp_wire::checksum;
 use airtcp_wire::options::HackForm;
@@ -8,7 +8,7 @@ use super::super::segment::flag;
 use super::super::testkit::key_of;
 use super::*;
 
-/// One packet of a run: when after the one before, from where, and what.
+/// A packet of a run: the time since the previous one, the side, and the segment.
 #[derive(Clone, Debug)]
 struct Step {
     wait_us: u64,
@@ -16,7 +16,7 @@ struct Step {
     flow: u32,
     seg: Seg,
     is_hit: bool,
-    /// What somebody does to the mobile before it.
+    /// A change of the mobile's state before the packet.
     control: Option<fn(&mut Station, Instant)>,
 }
 
@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
             let (flags, seq, ack, len, window) = head;
             let (sack, hack, hack_ack, ts, control) = options;
             let from = if is_fixed { Side::Wired } else { Side::Wireless };
-            // Duplicate ACKs have to come up often.
+            // Duplicate ACKs must be frequent.
             let (seq, len) = if from == Side::Wireless && is_bare { (0, 0) } else { (seq, len) };
             let hack_ack = hack_ack.filter(|_| len == 0);
             let hack = hack.filter(|_| len > 0);
@@ -70,7 +70,8 @@ fn ends(step: &Step) -> (SocketAddr, SocketAddr) {
     if step.from == Side::Wired { (fixed, mobile) } else { (mobile, fixed) }
 }
 
-/// The packet of a step; its IPv4 identification or flow label is the step's number, counted from one.
+/// The packet of a step; its IPv4 identification or flow label is the step's number, starting from
+/// one.
 fn packet_of(step: &Step, number: usize) -> Packet {
     let (src, dst) = ends(step);
     let mut packet = step.seg.packet(src, dst);
@@ -95,7 +96,7 @@ fn number_of(packet: &Packet) -> usize {
     usize::from(u16::from_be_bytes([packet.data[at], packet.data[at + 1]]))
 }
 
-/// With the places zeroed that a mark changes.
+/// A copy of the packet with zeros in the fields that a mark changes.
 fn unmarked(packet: &Packet) -> Vec<u8> {
     let mut data = packet.data.clone();
     let at = if data[0] >> 4 == 4 { 20 } else { 40 };
@@ -109,7 +110,7 @@ fn unmarked(packet: &Packet) -> Vec<u8> {
     data
 }
 
-/// Whether the filter may drop it at all.
+/// Whether the filter may drop the packet.
 fn may_be_hidden(step: &Step) -> bool {
     let Seg { flags, len, window, hack_ack, .. } = step.seg;
     flags == "A" && len == 0 && window != 0 && hack_ack.is_none() && !step.is_hit
@@ -126,8 +127,8 @@ fn check_towards_mobile(steps: &[Step], packet: &Packet) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Either the mobile sent it, and no more was done to it than that its window was closed, or the station made it and says
-/// nothing that the mobile had not said.
+/// A packet of the mobile, at most with its window set to zero, or an ACK of the station that
+/// contains nothing that the mobile had not sent.
 fn check_towards_fixed(steps: &[Step], packet: &Packet) -> Result<(), TestCaseError> {
     let number = number_of(packet);
     let Some(step) = number.checked_sub(1).map(|index| &steps[index]) else {
@@ -162,7 +163,8 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         seed in 0u64..1_000,
     ) {
-        // Errors and an outage, so that frames wait, overtake one another and are given up; the queue has room for all.
+        // Errors and an outage, so that frames wait, are reordered and given up; the queue has room
+        // for all.
         let radio = format!("error 30% tries 2 queue 1000 down 40ms 20ms seed {seed}");
         let mut script = Script::new(&radio, |config| (config.flows, config.unproven) = (2, 2));
         let mut received = Vec::new();
@@ -188,7 +190,7 @@ proptest! {
             received.extend(Some(number_of(&packet)).filter(|number| *number > 0));
         }
         received.sort_unstable();
-        // What is taken back from the radio may have arrived, and its link ACK not.
+        // A frame taken back from the radio may have arrived although its link ACK was lost.
         let is_driven = steps.iter().any(|step| step.control.is_some());
         prop_assert!(is_driven || received.is_sorted_by(|a, b| a < b), "nothing comes twice");
         received.dedup();
@@ -234,7 +236,7 @@ proptest! {
     fn what_the_filter_must_not_drop_comes_out(
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        // Nothing is lost on this radio, and the first frames are held by it for long.
+        // This radio loses nothing, and holds the first frames for a long time.
         let mut script = Script::new("queue 1000", |_| {});
         for (index, step) in steps.iter().enumerate() {
             script.put(step.from, packet_of(step, index + 1));

@@ -75,7 +75,7 @@ fn a_syn_does_not_disturb_a_flow_that_the_mobile_takes_part_in() {
     script.run(60);
     assert_eq!(counts(&script), (1, 0));
     assert_eq!(script.station.flows(usize::MAX)[0].seen, [(1, 101)]);
-    // The mobile does say so: it is another flow.
+    // The mobile confirms it: the SYN belongs to another flow.
     script.mobile(Seg { flags: "SA", ..Seg::ack(9_000, 77_778) });
     script.run(70);
     assert_eq!(counts(&script), (0, 1));
@@ -120,7 +120,7 @@ fn what_cannot_be_read_and_what_is_not_tcp_passes_as_it_is() {
 
 #[test]
 fn a_segment_with_an_option_that_cannot_be_read_is_its_flows_and_passes_as_it_is() {
-    // RFC 9293 section 3.1, MUST-7: the options are skipped, the segment counts.
+    // RFC 9293 section 3.1, MUST-7: the options are skipped, the segment is processed.
     let bad_list = Seg { list: Some(&[2, 9, 0, 0]), ..Seg::data(5, 100) };
     let bad_list = bad_list.packet(key().fixed, key().mobile);
     let mut script = Script::new("", |_| {});

@@ -1,4 +1,4 @@
-//! Snoop, to compare with. Segments are of 1000 bytes, the first is 1.
+//! Snoop, for comparison. Segments have 1000 bytes, the first starts at 1.
 
 use airtcp_link::Arq;
 

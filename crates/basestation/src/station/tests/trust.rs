@@ -1,4 +1,4 @@
-//! Blind segments of strangers, from either side, change no flow (RFC 5961).
+//! Blind segments of attackers on either side do not change flows (RFC 5961).
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::super::{FlowRecord, Policy};
 use super::Script;
 use crate::Side;
 
-/// A flow in which the mobile has everything up to 1001, and 51 is its next number.
+/// A flow in which the mobile has received everything up to 1001, and whose next number is 51.
 fn running() -> Script {
     let mut script = Script::open("");
     script.fixed(Seg::data(1, 1_000));
@@ -26,7 +26,8 @@ fn flow(script: &Script) -> FlowRecord {
     script.station.flows(usize::MAX).pop().expect("the flow is known")
 }
 
-/// Sends what is no part of the flow; gives whether it was forwarded, and the flow is as it was.
+/// Sends a segment that does not belong to the flow; checks that it is forwarded and the flow is
+/// unchanged.
 #[track_caller]
 fn changes_nothing(script: &mut Script, side: Side, seg: Seg) {
     let (before, count) = (flow(script), refused(script));
@@ -49,7 +50,7 @@ fn refused(script: &Script) -> u64 {
         + counters.out_of_window_rsts
 }
 
-/// The flow goes on: what is missing is marked, and nothing else.
+/// The flow continues: segments after a hole are marked, and no others.
 #[track_caller]
 fn goes_on(script: &mut Script) {
     script.fixed(Seg { ack: 51, ..Seg::data(1_001, 100) });
@@ -66,12 +67,12 @@ fn goes_on(script: &mut Script) {
 fn data_outside_the_window_and_data_that_acknowledges_what_was_not_sent_are_not_the_flows() {
     let mut script = running();
     let data = |seq, ack| Seg { ack, ..Seg::data(seq, 100) };
-    // The mobile offers 1000 bytes; windows count as 65535 at least.
+    // The mobile advertises 1000 bytes; windows count as at least 65535.
     for seq in [1_001 + 65_536, 1_000_000, 1 << 30, 1 << 31, u32::MAX - 70_000] {
         changes_nothing(&mut script, Side::Wired, data(seq, 51));
     }
     assert_eq!(script.station.counters().out_of_window_data, 5);
-    // The last two are within a window, and the mobile's first number is above them.
+    // The last two are within a window, but below the mobile's initial sequence number.
     for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000, u32::MAX - 1_000, 0] {
         changes_nothing(&mut script, Side::Wired, data(1_001, ack));
     }
@@ -143,14 +144,15 @@ fn a_refused_syn_ends_its_flow() {
     assert_eq!(script.station.status(script.now).unproven, 0);
 }
 
-/// Acknowledgement numbers for guesses: near `exact` on both sides, and all over the number space.
+/// Acknowledgement numbers for guesses: close to `exact` on both sides, and spread over the number
+/// space.
 fn guesses(exact: u32) -> impl Iterator<Item = u32> {
     let near = [1, 2, 100, 65_534, 65_535, 65_536].map(|by| [by, 0_u32.wrapping_sub(by)]);
     let near = near.into_iter().flatten().map(move |by| exact.wrapping_add(by));
     near.chain((1..64_u32).map(move |n| exact.wrapping_add(n.wrapping_mul(0x0404_0405))))
 }
 
-/// Puts a segment in and lets it pass.
+/// Sends a segment and lets it pass.
 fn put(script: &mut Script, side: Side, seg: Seg) {
     match side {
         Side::Wired => script.fixed(seg),
@@ -172,7 +174,7 @@ fn only_the_answer_to_its_syn_speaks_for_an_end_that_was_not_heard() {
             sent += 1;
         }
     }
-    // The number is right, and it is no answer to a SYN.
+    // The number is right, but the segment is not a response to a SYN.
     for flags in ["A", "PA", "FA", "S"] {
         put(&mut script, Side::Wired, forged(flags, 5_001));
         sent += 1;
@@ -239,7 +241,7 @@ fn the_answer_to_a_syn_with_data_acknowledges_the_syn_or_all_of_it() {
                 assert_eq!(refused(&script), u64::from(!is_believed), "{opener:?} {flags} {ack}");
             }
         }
-        // The SYN is lost beyond the station and comes again, without the data.
+        // The SYN is lost behind the station and retransmitted without data.
         let mut script = Script::new("", |_| {});
         put(&mut script, opener, Seg { flags: "S", ack: 0, ..Seg::data(5_000, 100) });
         put(&mut script, opener, Seg { flags: "S", ack: 0, ..Seg::data(5_000, 0) });
@@ -323,7 +325,7 @@ fn another_connection_of_the_same_ends_is_known_once_both_have_said_so() {
 
 #[test]
 fn a_flow_that_a_stranger_began_follows_the_mobiles_word() {
-    // The station was started under a running flow, and a stranger's packet was the first of it.
+    // The station was started during a flow, and first saw an attacker's packet.
     for seq in [3 << 30, 1 << 30] {
         let mut script = Script::new("", |_| {});
         script.fixed(Seg { ack: 5, ..Seg::data(seq, 10) });
@@ -398,7 +400,7 @@ fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
         }
         script.put(Side::Wireless, datagram(other_own, key_of(1).fixed));
         script.put(Side::Wireless, datagram(key_of(1).fixed, other_own));
-        // A mobile may be reached from anywhere.
+        // Packets for mobiles may come from any address.
         script.put(Side::Wired, spoofed[0].clone());
         script.run(50);
         let came = |side| script.out.iter().filter(|out| out.1 == side).count();
@@ -437,7 +439,7 @@ fn sources_of_one_link_are_dropped_and_are_not_counted_as_spoofed() {
     script.put(Side::Wireless, packet("0.0.0.1", "10.0.0.1"));
     script.run(100);
     assert_eq!(script.station.counters().spoofed_sources, 2);
-    // Who has mobiles speak to each other by such addresses names their network.
+    // To let mobiles use such addresses among themselves, configure their network.
     let mut script = Script::new("", |config| config.mobiles = vec!["fe80::/10".parse().unwrap()]);
     script.put(Side::Wireless, syn.packet(link_local, key_of(1).fixed));
     script.run(50);

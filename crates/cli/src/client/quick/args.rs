@@ -18,16 +18,17 @@ use crate::value;
 pub(crate) struct QuickServeArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://, which override those of clients: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge
-    /// (240 kbit/s), satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml
+    /// Network parameters for rrtp://, which override those of clients: cdma-1x (144 kbit/s), evdo
+    /// (1 Mbit/s), edge (240 kbit/s), satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or
+    /// a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the client [default: 1gbit;
-    /// up to 100mbit if the profile of a client requests it]
+    /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the
+    /// client [default: 1gbit; up to 100mbit if the profile of a client requests it]
     #[arg(long, value_name = "RATE", value_parser = value::rate)]
     pub(super) rate_cap: Option<Rate>,
-    /// Listening address: rrtp:// or tcp:// with an address of this machine, or airtcp:// with one of the stack, and a
-    /// port [default port: 80]; may be repeated
+    /// Listening address: rrtp:// or tcp:// with an address of this machine, or airtcp:// with one
+    /// of the stack, and a port [default port: 80]; may be repeated
     #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
     pub(super) listen: Vec<QuickUrl>,
     /// Maximum number of connections per listener; further ones are refused
@@ -46,11 +47,13 @@ pub(crate) struct QuickServeArgs {
 pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// Network parameters for rrtp://: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge (240 kbit/s), satellite (20 kbit/s),
-    /// lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml. A quickserve without --profile uses them, too
+    /// Network parameters for rrtp://: cdma-1x (144 kbit/s), evdo (1 Mbit/s), edge (240 kbit/s),
+    /// satellite (20 kbit/s), lan (100 Mbit/s), wlan (11 Mbit/s) or a FILE.toml. A quickserve
+    /// without --profile uses them, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from it
+    /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from
+    /// it
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
     /// Print the report as JSON
@@ -97,7 +100,7 @@ impl StackArgs {
         Some(AttachArgs { no_offload: self.no_offload, buffers, ..attach })
     }
 
-    /// What no value shows alone.
+    /// Checks the options against the URLs.
     fn check<'a>(&self, mut urls: impl Iterator<Item = &'a QuickUrl>) -> Result<(), String> {
         const EXAMPLE: &str = "for example --tun tun0 --address 10.0.0.2/24";
         let needs = urls.any(|url| url.0.scheme() == Scheme::Airtcp);
@@ -123,7 +126,8 @@ impl StackArgs {
     }
 }
 
-/// TCP cannot be told what the network is like, nor how fast to send at most.
+/// Checks that an option of RRTP is used with an `rrtp://` URL: TCP has no network profile and no
+/// rate cap.
 fn check_rrtp<'a>(
     option: &str,
     is_given: bool,
@@ -137,7 +141,7 @@ fn check_rrtp<'a>(
 }
 
 impl QuickServeArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_rrtp("--profile", self.profile.is_some(), self.listen.iter())?;
         check_rrtp("--rate-cap", self.rate_cap.is_some(), self.listen.iter())?;
@@ -166,7 +170,7 @@ impl QuickServeArgs {
 }
 
 impl QuickGetArgs {
-    /// What no value shows alone.
+    /// Checks the options against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_rrtp("--profile", self.profile.is_some(), std::iter::once(&self.url))?;
         self.stack.check(std::iter::once(&self.url))

@@ -1,4 +1,4 @@
-//! `airtcp quickget`: a file, over what its URL says.
+//! `airtcp quickget`: downloads a file over the transport that its URL names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
@@ -21,22 +21,22 @@ use crate::client::url::Scheme;
 use crate::output;
 use crate::signals::Signals;
 
-/// How long a server may take to answer a call of the kernel's TCP, as RRTP has it.
+/// How long a connection attempt of the kernel's TCP may take; the same as for RRTP.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a user is told nothing while a server does not answer.
+/// The time without an answer after which a note is printed.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How long the request may go unacknowledged.
+/// How long the request may remain unacknowledged.
 const GONE: Duration = Duration::from_secs(30);
 
-/// Gets a file, has its SHA-256 compared with the server's, and says how it went.
+/// Downloads a file, compares its SHA-256 with the server's, and prints a report.
 ///
 /// # Errors
-/// As of `get`; what has come is not what the server has.
+/// As of `get`; also, the received data differs from the file on the server.
 pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     let url = &args.url.0;
-    // A part is of no use on stdout.
+    // A part on stdout cannot be resumed.
     let is_file = args.output.as_os_str() != "-";
     let how = (if is_file { Resume::Named } else { Resume::None }, "the same command");
     let network = args.profile.and_then(|network| network.field());
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     })
 }
 
-/// What has come is hashed and written here, and RRTP has a thread of its own.
+/// Downloads over the kernel's TCP or RRTP. This thread hashes and writes the data; RRTP has a
+/// thread of its own.
 fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow::Result<Fetched> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -74,17 +75,17 @@ fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow:
     outcome
 }
 
-/// RRTP over both IP versions.
+/// RRTP sockets for both IP versions.
 struct Sockets {
-    /// Their drivers are here: an acknowledgement does not wait for a disk.
+    /// Runs the drivers of the sockets, so that acknowledgements do not wait for the disk.
     _thread: RuntimeThread,
     ipv4: RrtpSocket,
-    /// Where there is IPv6.
+    /// `None` without IPv6.
     ipv6: Option<RrtpSocket>,
 }
 
 impl Sockets {
-    /// `None` where the kernel's TCP is meant.
+    /// Returns `None` for the kernel's TCP.
     async fn bind(scheme: Scheme) -> anyhow::Result<Option<Self>> {
         if scheme != Scheme::Rrtp {
             return Ok(None);
@@ -96,7 +97,7 @@ impl Sockets {
         Ok(Some(Self { _thread: thread, ipv4, ipv6: ipv6.ok() }))
     }
 
-    /// Until the server has heard that all has come.
+    /// Waits until the server has been informed that all data has arrived.
     async fn shutdown(self) {
         self.ipv4.shutdown_within(PATIENCE).await;
         if let Some(ipv6) = self.ipv6 {
@@ -105,7 +106,7 @@ impl Sockets {
     }
 }
 
-/// Calls the first address of a host that answers.
+/// Connects to the first address of a host that answers.
 async fn call(place: &Place, sockets: Option<&Sockets>, config: &Config) -> anyhow::Result<Line> {
     let found = place.lookup().await?;
     let mut failure = anyhow!("{place} has no address");
@@ -137,7 +138,7 @@ async fn dial(
     Ok(Line::Rrtp(answer(address, socket.connect(address, config.clone())).await?))
 }
 
-/// Waits for the answer to a call, and says so if that takes long.
+/// Waits for a connection attempt, and prints a note if that takes long.
 async fn answer<T>(from: SocketAddr, call: impl Future<Output = T>) -> T {
     let mut call = pin!(call);
     match timeout(SILENCE, &mut call).await {

@@ -1,4 +1,4 @@
-//! A connection, whatever carries it.
+//! A connection over any of the transports.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::network::Network;
 use crate::client::report::{End, Ends};
 
-/// A peer of the kernel's TCP that is silent for so many seconds is asked, so often, whether it is still there; RRTP and this
-/// stack do so by themselves.
+/// Keep-alive of the kernel's TCP: seconds of silence before the first probe, seconds between
+/// probes, and their number. RRTP and this stack have keep-alives of their own.
 const IDLE: u32 = 10;
 const INTERVAL: u32 = 5;
 const PROBES: u32 = 4;
@@ -23,23 +23,25 @@ const PROBES: u32 = 4;
 /// A byte stream.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// With both addresses: the kernel forgets the peer's when the connection has ended.
+    /// With the local and the peer's address: the kernel no longer reports the peer's once the
+    /// connection has ended.
     Kernel(tokio::net::TcpStream, [SocketAddr; 2]),
     Stack(airtcp_net::TcpStream),
     Rrtp(RrtpStream),
 }
 
 impl Line {
-    /// One of the kernel's, to or from `peer`.
+    /// Wraps a connection of the kernel's TCP with `peer`.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel does not report the local address.
     pub(super) fn kernel(stream: tokio::net::TcpStream, peer: SocketAddr) -> io::Result<Self> {
         let ends = [stream.local_addr()?, peer];
         Ok(Self::Kernel(stream, ends))
     }
 
-    /// Has answers leave at once, and the kernel ask a silent peer; what is sent may go unacknowledged for so long.
+    /// Configures a connection of the kernel's TCP: no Nagle delay, keep-alive, and
+    /// `unacknowledged` as the longest time that sent data may remain unacknowledged.
     ///
     /// # Errors
     /// The connection has ended.
@@ -59,17 +61,17 @@ impl Line {
         }
     }
 
-    /// Tells the sender what the peer says of the network, where it can be told.
+    /// Configures the sender for the network that the client describes; only RRTP supports this.
     pub(super) fn reconfigure(&self, network: &Network) {
         if let Self::Rrtp(stream) = self {
             let (kind, profile) = network.settings();
-            // An error says that the connection has ended, which what is written next tells.
+            // On an error the connection has ended, which the next write reports.
             let _ = stream.reconfigure_as_asked(kind, profile);
         }
     }
 
-    /// Ends a connection of RRTP at once: dropped, it would still deliver what was written. The kernel gives up by itself
-    /// what [`tune`](Self::tune) has it.
+    /// Aborts a connection of RRTP at once; if it were dropped, it would still deliver the written
+    /// data. The kernel gives up by itself after the time set by [`tune`](Self::tune).
     pub(super) fn abort(&self) {
         if let Self::Rrtp(stream) = self {
             stream.abort();
@@ -87,7 +89,8 @@ impl Line {
 
 impl Ends for Line {
     fn end(&self) -> anyhow::Result<End> {
-        // What this end sent again is of its request; of RRTP's packets of the file, what was missing stands in `info`.
+        // Retransmissions of this end belong to its request. `info` has the losses of RRTP's
+        // packets of the file.
         match self {
             Self::Stack(stream) => Ok(End { retransmissions: None, ..stream.end()? }),
             Self::Kernel(_, [local, peer]) => {
@@ -103,7 +106,7 @@ impl Ends for Line {
     }
 }
 
-/// The same call on whatever it is.
+/// Evaluates the same call on the stream of any transport.
 macro_rules! each {
     ($line:expr, $stream:ident => $call:expr) => {
         match $line.get_mut() {

@@ -1,6 +1,8 @@
-//! `quickserve` and `quickget`: files over RRTP, the kernel's TCP or this stack's, by the same commands.
+//! `quickserve` and `quickget`: files over RRTP, the kernel's TCP or this stack's, by the same
+//! commands.
 //!
-//! What is said is HTTP, as of `get`: whatever carries it, a transfer that broke off is gone on with by ranges and tags.
+//! All transports carry HTTP, as `get` does, and interrupted transfers are resumed with ranges and
+//! entity tags.
 
 pub(crate) mod args;
 pub(crate) mod get;

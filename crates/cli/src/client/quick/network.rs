@@ -11,14 +11,14 @@ use serde::Deserialize;
 
 use crate::file;
 
-/// The longest file of one, in bytes.
+/// The maximum size of a network file, in bytes.
 const LONGEST: u64 = 1 << 16;
 
-/// As a field has them.
+/// The kinds of a network, as written in the header field.
 const KINDS: [(&str, NetworkKind); 2] =
     [("general", NetworkKind::General), ("wireless-last-hop", NetworkKind::WirelessLastHop)];
 
-/// A network, as far as the user knows it. What is not known is left out.
+/// Properties of a network, as far as the user knows them. Unknown ones are `None`.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Network {
@@ -30,8 +30,8 @@ pub(crate) struct Network {
     loss_rate: Option<f64>,
 }
 
-/// By name: the thesis's environments (Table 4.3), `edge` as `airtcp names` has the link of that name, and `evdo`, which is
-/// chosen.
+/// Networks by name: the thesis's environments (Table 4.3), `edge` as the link of that name in
+/// `airtcp names`, and `evdo`, with values chosen here.
 const NAMES: [(&str, Network); 6] = {
     use NetworkKind::{General, WirelessLastHop};
     [
@@ -54,8 +54,10 @@ impl Network {
         }
     }
 
+    /// Reads the description of a network from a file.
+    ///
     /// # Errors
-    /// What is to stand behind the file's name.
+    /// The text to print after the name of the file.
     fn read(path: &Path) -> Result<Self, String> {
         let text = file::read(path, LONGEST).map_err(|error| format!(": {error:#}"))?;
         let network: Self = toml::from_str(&text).map_err(|error| file::mistake(&text, &error))?;
@@ -75,14 +77,14 @@ impl Network {
             && self.loss_rate.is_none_or(|share| (0.0..1.0).contains(&share))
     }
 
-    /// What a connection is made with.
+    /// Returns the settings of a connection over this network.
     pub(super) fn config(network: Option<Self>) -> Config {
         let Some(network) = network else { return Config::default() };
         let (kind, profile) = network.settings();
         Config { kind, profile, ..Config::default() }
     }
 
-    /// As RRTP is told.
+    /// Returns the kind and the profile for RRTP.
     pub(super) fn settings(&self) -> (NetworkKind, NetworkProfile) {
         let profile = NetworkProfile {
             send_rate: self.send_rate_bits_per_second.map(Rate::from_bits_per_sec),
@@ -92,8 +94,8 @@ impl Network {
         (self.kind, profile)
     }
 
-    /// A request's field that tells the server, whose sender it is for: `KIND;rate=BITS;rtt=MS;loss=SHARE`, an item of
-    /// RFC 9651 (section 3.3).
+    /// Returns the header field that describes the network to the server, whose sender uses it:
+    /// `KIND;rate=BITS;rtt=MS;loss=SHARE`, an item of RFC 9651 (section 3.3).
     pub(super) fn field(&self) -> Option<HeaderValue> {
         let mut text = KINDS.iter().find(|(_, kind)| *kind == self.kind)?.0.to_owned();
         let numbers = [
@@ -107,7 +109,7 @@ impl Network {
         HeaderValue::try_from(text).ok()
     }
 
-    /// Of such a field; `None` of what is none.
+    /// Parses such a field; returns `None` if it is malformed.
     pub(crate) fn of_field(value: &HeaderValue) -> Option<Self> {
         let mut parts = value.to_str().ok()?.split(';').map(str::trim);
         let kind = parts.next()?;

@@ -1,4 +1,4 @@
-//! A connection of a client that is waited for, but not for ever.
+//! A connection to a client that must accept data at a minimum rate.
 
 use std::io;
 use std::pin::Pin;
@@ -12,15 +12,17 @@ use tokio::time::{Sleep, sleep};
 use super::line::Line;
 use super::network::Network;
 
-/// What a client has to take for its time to begin anew, in bytes: in five minutes less than any link has.
+/// Bytes that a client must accept before its time limit restarts. In five minutes that is less
+/// than any link carries.
 const PACE: usize = 64 * 1024;
 
-/// A line whose client has to take what it asked for, and whose sender is told what the client says of the network.
+/// A connection that fails if its client accepts too little of the response, and that configures
+/// its sender for the network that the client describes.
 pub(super) struct Patient {
     line: Line,
-    /// How long the client may leave what is written.
+    /// How long the client may leave the connection without room for data.
     limit: Duration,
-    /// Since it had no room, and what was taken since.
+    /// The time limit, set when the connection had no room, and the bytes accepted since.
     full: Option<(Pin<Box<Sleep>>, usize)>,
     network: Arc<OnceLock<Network>>,
     is_configured: bool,
@@ -31,7 +33,7 @@ impl Patient {
         Self { line, limit, full: None, network, is_configured: false }
     }
 
-    /// What the client said, before the answer to it leaves.
+    /// Configures the sender with the client's description, before the response is sent.
     fn reconfigure(&mut self) {
         if !self.is_configured
             && let Some(network) = self.network.get()
@@ -49,7 +51,7 @@ impl AsyncRead for Patient {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.line).poll_read(context, buf))?;
-        // What it asks next has a time of its own.
+        // The next request has a time limit of its own.
         self.full = None;
         Poll::Ready(Ok(()))
     }
@@ -97,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ends of a connection, whose receiver has little room.
+    /// Both ends of a connection with a small receive buffer.
     async fn ends() -> (airtcp_net::rrtp::RrtpStream, airtcp_net::rrtp::RrtpStream) {
         let listener =
             RrtpListener::bind((Ipv4Addr::LOCALHOST, 0).into(), Config::default()).await.unwrap();
@@ -116,7 +118,7 @@ mod tests {
         let error = patient.write_all(&vec![7; 32 << 20]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "the client took less than 64 KiB in 50ms");
-        // What the buffer has is not waited for either.
+        // The data in the buffer is discarded, too.
         assert!(patient.shutdown().await.is_err());
         let error = client.read_to_end(&mut Vec::new()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);

@@ -1,4 +1,4 @@
-//! `airtcp quickserve`: files below a directory, to whoever asks, until Ctrl-C or SIGTERM.
+//! `airtcp quickserve`: serves files below a directory until Ctrl-C or SIGTERM.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,25 +27,27 @@ use crate::output::{self, Mistake};
 use crate::services::{Accept, Files, Stop, accept, serve_files};
 use crate::signals::Signals;
 
-/// How many connections may wait to be accepted at a listener of this stack.
+/// The accept backlog of a listener of this stack.
 const BACKLOG: usize = 1_024;
 
-/// How long a client may take nothing: the kernel does not tell a pause from a peer that is gone.
+/// How long a client may accept no data. The kernel's TCP cannot distinguish a pause from a peer
+/// that has vanished.
 const PAUSE: Duration = Duration::from_secs(300);
 
-/// How long one that is refused has to ask, so that it hears why, and how much of what it asks is read, in bytes.
+/// How long a refused client has to send its request, so that it can receive the reason, and how
+/// many bytes of the request are read.
 const REFUSAL: Duration = Duration::from_secs(1);
 const ASKED: usize = 4_096;
 
-/// Serves until it is told to stop. A second signal stops at once.
+/// Serves until a signal arrives. A second signal stops at once.
 ///
 /// # Errors
-/// There is no such directory, or an address cannot be listened at.
+/// The directory does not exist, or an address cannot be bound.
 pub(crate) fn run(args: &QuickServeArgs) -> anyhow::Result<()> {
     // For the kernel's TCP; the other transports have a thread each.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(serve(args));
-    // A file system that hangs shall not hold up the end.
+    // A file system that hangs must not delay the exit.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
@@ -114,7 +116,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         () = farewell => {}
         _ = signals.wait() => {
             tracing::warn!("stopped before every connection was closed");
-            // Their peers hear that they are aborted.
+            // Inform the peers that their connections are aborted.
             for socket in sockets.iter().flatten() {
                 socket.shutdown_within(Duration::ZERO).await;
             }
@@ -132,14 +134,14 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     ended
 }
 
-/// Where what is served over this stack and over RRTP runs.
+/// The threads that serve over this stack and over RRTP.
 struct Threads {
     session: Option<Session>,
     rrtp: Option<RuntimeThread>,
 }
 
 impl Threads {
-    /// Where the connections of a scheme belong.
+    /// Returns the runtime that serves the connections of a scheme.
     fn of(&self, scheme: Scheme) -> Handle {
         let own = match scheme {
             Scheme::Airtcp => self.session.as_ref().map(Session::runtime),
@@ -149,14 +151,14 @@ impl Threads {
         own.cloned().unwrap_or_else(Handle::current)
     }
 
-    /// Waits until nothing runs there any more.
+    /// Waits until the threads have ended.
     fn end(self) {
         self.session.into_iter().for_each(Session::end);
         self.rrtp.into_iter().for_each(RuntimeThread::join);
     }
 }
 
-/// Waits for the end of the stack, if there is one, or of what a listener stands on.
+/// Waits until the stack fails, if there is one, or until a listener ends.
 async fn ended(session: Option<&Session>, running: &mut JoinSet<io::Result<()>>) -> anyhow::Error {
     let stack = async {
         match session {
@@ -174,15 +176,16 @@ async fn ended(session: Option<&Session>, running: &mut JoinSet<io::Result<()>>)
     }
 }
 
-/// Where there are connections.
+/// A listener of any transport.
 enum Listener {
     Kernel(tokio::net::TcpListener),
     Stack(airtcp_net::TcpListener),
     Rrtp(RrtpListener),
 }
 
-/// What RRTP has room for where so many connections are served: also for those that are over, and answer for some seconds more,
-/// and for who is refused, and hears why. A single address cannot take most of them.
+/// The limits of RRTP for `served` connections: also room for closed connections, which still
+/// answer for some seconds, and for refused clients, which are given the reason. A single address
+/// cannot occupy most of them.
 fn limits(served: usize) -> Limits {
     Limits {
         connections: 2 * served + 64,
@@ -219,7 +222,7 @@ impl Listener {
         }
     }
 
-    /// Of RRTP, what counts, and ends.
+    /// Returns the socket of RRTP, which has counters and a shutdown.
     fn socket(&self) -> Option<RrtpSocket> {
         match self {
             Self::Rrtp(listener) => Some(listener.socket().clone()),
@@ -243,11 +246,11 @@ impl Accept for Listener {
     }
 }
 
-/// A listener, as the report has it.
+/// A listener in the report.
 #[derive(Clone)]
 struct Place {
     url: String,
-    /// The most connections at a time, and what is left of them.
+    /// The maximum number of simultaneous connections, and the free ones.
     limit: usize,
     room: Arc<Semaphore>,
     served: Arc<Served>,
@@ -260,16 +263,16 @@ struct Served {
     refused: AtomicU64,
 }
 
-/// What `--json` prints of each listener.
+/// The entry of `--json` for a listener.
 #[derive(Serialize)]
 struct Report<'a> {
     url: &'a str,
     connections: u64,
-    /// Those that ended with an error.
+    /// Connections that ended with an error.
     broken: u64,
-    /// Calls beyond the most connections.
+    /// Connections beyond the maximum.
     refused: u64,
-    /// Of RRTP, what it counted.
+    /// The counters of RRTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Counters>,
 }
@@ -316,7 +319,7 @@ async fn handle(mut line: Line, files: Files, is_reported: bool, stop: Stop, pla
     }
 }
 
-/// Says why, once it was asked for something: an answer before that would be none.
+/// Sends a refusal once the client has sent a request: before that, it would not be a response.
 async fn refuse(line: &mut Line, limit: usize) -> io::Result<()> {
     if line.read(&mut [0; ASKED]).await? == 0 {
         return Ok(());
@@ -339,7 +342,7 @@ mod tests {
         for served in [1, 2, 64, 256, 4_096] {
             let limits = limits(served);
             let [room, of_one] = [limits.connections, limits.connections_per_peer];
-            // As many again may be over, and some be told why they are refused.
+            // The same number may be closed, and further ones refused with a reason.
             assert!(room > 2 * served && of_one > 1, "{served}: {limits:?}");
             assert!(served < 128 || of_one < served / 2, "{served}: {limits:?}");
         }

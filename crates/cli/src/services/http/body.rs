@@ -1,4 +1,4 @@
-//! The body of an answer: text, or a part of a file that is read as the peer takes it.
+//! The body of a response: text, or a part of a file that is read as the peer accepts it.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -12,10 +12,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::CHUNK;
 
-/// The body of an answer. Of a file it holds one chunk and reads one more ahead.
+/// The body of a response. A file's body holds one chunk and reads the next ahead.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// Bytes that are still to come.
+    /// The number of bytes that remain.
     left: u64,
     source: Source,
 }
@@ -27,7 +27,7 @@ enum Source {
 }
 
 impl Body {
-    /// `length` bytes of `file` from the position `start`. Needs a tokio runtime.
+    /// Sends `length` bytes of `file` from the position `start`. Needs a tokio runtime.
     pub(crate) fn from_file(file: std::fs::File, start: u64, length: u64) -> Self {
         let file = Arc::new(file);
         let end = start.saturating_add(length);
@@ -35,7 +35,7 @@ impl Body {
         Self { left: length, source: Source::File { file, next, end, reading } }
     }
 
-    /// Leaves nothing to send.
+    /// Removes the content.
     pub(super) fn clear(&mut self) {
         *self = Self::from(String::new());
     }
@@ -83,13 +83,14 @@ impl HttpBody for Body {
     }
 }
 
-/// Reads the next chunk before `end` in the background; and where the one after it starts.
+/// Starts to read the next chunk before `end` in the background, and returns the position after it.
 fn read_at(file: &Arc<std::fs::File>, from: u64, end: u64) -> (JoinHandle<io::Result<Bytes>>, u64) {
     let length = usize::try_from(end - from).unwrap_or(CHUNK).min(CHUNK);
     let file = Arc::clone(file);
     let reading = spawn_blocking(move || {
         let mut chunk = vec![0; length];
-        // A file that became shorter meanwhile breaks the connection off: the length was promised.
+        // If the file has become shorter, the connection is aborted: Content-Length was already
+        // sent.
         file.read_exact_at(&mut chunk, from)?;
         Ok(chunk.into())
     });

@@ -1,4 +1,5 @@
-//! The SHA-256 of files, for those who ask: each is read once, one at a time, and not all wait for it.
+//! Computes the SHA-256 of files on request: one file at a time, with a cache and a limited number
+//! of waiting requests.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -16,28 +17,29 @@ use tokio::time::timeout;
 use super::{Refusal, get};
 use crate::upload;
 
-/// The most requests that wait for one: to ask costs a client little.
+/// The maximum number of waiting requests: a request costs a client little.
 const MOST_ASKING: usize = 64;
 
-/// How long they do: a client that is gone does not show while it may only have ended its direction.
+/// How long a request waits: a client that has vanished cannot be distinguished from one that has
+/// only closed its direction.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// So many are kept, those that were read last.
+/// The number of cached digests, the most recently computed ones.
 const MOST_KEPT: usize = 256;
 
-/// Clones share what is kept, and the turns.
+/// Computes and caches digests of files. Clones share the cache and the turns.
 #[derive(Clone, Debug)]
 pub(super) struct Digests {
-    /// To read a file.
+    /// Permits reading a file.
     pub(super) turn: Arc<Semaphore>,
-    /// To wait for that.
+    /// Permits waiting for a turn.
     pub(super) asking: Arc<Semaphore>,
-    /// How long one waits for its turn.
+    /// How long a request waits for its turn.
     pub(super) patience: Duration,
     kept: Arc<Kept>,
 }
 
-/// By the tags of the files.
+/// Pairs of tag and digest of files.
 #[derive(Debug, Default)]
 struct Kept(Mutex<VecDeque<(String, String)>>);
 
@@ -49,10 +51,10 @@ impl Default for Digests {
 }
 
 impl Digests {
-    /// That of a file as it was when `metadata` was, as a value of `Repr-Digest`.
+    /// Returns the digest of a file with this `metadata`, as a value of `Repr-Digest`.
     ///
     /// # Errors
-    /// 503 where too many wait, or one has waited for too long; those of reading.
+    /// 503 if too many requests wait, or this one has waited too long; those of reading.
     pub(super) async fn of(&self, file: File, metadata: &Metadata) -> Result<String, Refusal> {
         let (tag, length) = (get::tag(metadata), metadata.len());
         if let Some(digest) = self.kept.find(&tag) {
@@ -61,7 +63,7 @@ impl Digests {
         let _room = self.asking.try_acquire().map_err(|_| crowded())?;
         let turn = timeout(self.patience, self.turn.clone().acquire_owned()).await;
         let turn = turn.map_err(|_| crowded())?.map_err(io::Error::other)?;
-        // Whoever was before may have asked for the same.
+        // The previous request may have been for the same file.
         if let Some(digest) = self.kept.find(&tag) {
             return Ok(digest);
         }
@@ -69,7 +71,7 @@ impl Digests {
         let reading = spawn_blocking(move || {
             let _turn = turn;
             let digest = read(&file, length)?;
-            // Also where nobody waits for it any more: whoever asks again has it then.
+            // Cache it even if the request has ended, for the client's next attempt.
             if get::tag(&file.metadata()?) == tag {
                 kept.add(tag, digest.clone());
             }
@@ -101,7 +103,7 @@ impl Kept {
     }
 }
 
-/// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`.
+/// Returns the SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`.
 ///
 /// # Errors
 /// Those of reading.

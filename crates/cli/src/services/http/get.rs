@@ -1,4 +1,4 @@
-//! GET and HEAD: a file, a part of it, a directory's index or its listing.
+//! GET and HEAD: a file, a range of it, a directory's index or its listing.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -15,10 +15,10 @@ use super::body::Body;
 use super::{Files, Refusal, listing, path, range, text_response};
 use crate::upload::{self, REPR_DIGEST, WANT_REPR_DIGEST};
 
-/// The file or directory `below` the served one.
+/// Answers with the file or directory `below` the served one.
 ///
 /// # Errors
-/// What is not there, may not be read, or is neither file nor directory.
+/// It does not exist, may not be read, or is neither a file nor a directory.
 pub(super) async fn answer<B>(
     files: &Files,
     below: &Path,
@@ -27,7 +27,7 @@ pub(super) async fn answer<B>(
     let mut found = files.find(below).await?;
     let mut metadata = tokio::fs::metadata(&found).await?;
     if metadata.is_dir() {
-        // The links of a listing are relative, and right only below a slash.
+        // The relative links of a listing are right only for a path that ends with a slash.
         let target = request.uri().path();
         if !target.ends_with('/') {
             return redirect(below);
@@ -56,7 +56,7 @@ pub(super) async fn answer<B>(
     let metadata = file.metadata().await?;
     let (length, tag) = (metadata.len(), tag(&metadata));
     let header = request.headers().get(RANGE).and_then(|value| value.to_str().ok());
-    // A part of another file than the one that is meant is of no use (RFC 9110 section 13.1.5); a date never holds here.
+    // If-Range must name this file (RFC 9110 section 13.1.5); a date never matches here.
     let header =
         header.filter(|_| request.headers().get(IF_RANGE).is_none_or(|meant| *meant == *tag));
     let part = header.map_or(Ok(None), |header| range::part(header, length));
@@ -67,7 +67,7 @@ pub(super) async fn answer<B>(
     }
     let part = match part {
         Ok(part) => part,
-        // Who has all of it already compares that.
+        // A client that has the whole file already compares the digest.
         Err(refusal) => {
             let refusal = refusal.with(&CONTENT_RANGE, format!("bytes */{length}"));
             let refusal = refusal.with(&ETAG, tag);
@@ -95,8 +95,9 @@ pub(super) async fn answer<B>(
     Ok(response)
 }
 
-/// A strong validator (RFC 9110 section 8.8.1), as far as the file system knows: what is written in place, with the same
-/// length, twice in a tick of the kernel's clock looks the same. A PUT makes another file.
+/// Returns a strong validator (RFC 9110 section 8.8.1), within the limits of the file system: two
+/// writes in place with the same length, within a tick of the kernel's clock, give the same tag. A
+/// PUT creates a new file.
 pub(super) fn tag(file: &Metadata) -> String {
     let (inode, length) = (file.ino(), file.len());
     format!("\"{inode:x}-{length:x}-{:x}.{:x}\"", file.ctime(), file.ctime_nsec())

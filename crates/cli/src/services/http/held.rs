@@ -1,7 +1,8 @@
-//! Stores an incomplete upload in a file beside its target, by a name that no request may have.
+//! Stores an incomplete upload in a file beside its target, with a name that requests may not use.
 //!
-//! Whoever writes one, or removes it, has it locked, also from other processes. In this one a later request can end an
-//! earlier one, whose client may long be gone without a word.
+//! A request that writes or removes such a file holds a lock on it, which also excludes other
+//! processes. Within a process, a later request can end an earlier one, whose client may have
+//! vanished without notice.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,42 +24,44 @@ use super::{CHUNK, Refusal};
 use crate::output;
 use crate::upload::UPLOAD_OFFSET;
 
-/// What their names begin with.
+/// The prefix of the names.
 const PREFIX: &str = ".airtcp-put-";
 
-/// The most that are kept in a directory, those that broke off last.
+/// The maximum number of incomplete uploads in a directory, the latest ones.
 const MOST: usize = 16;
 
-/// How long they are kept.
+/// The maximum age of an incomplete upload.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How long it is until the next try to have what another has.
+/// The interval between attempts to lock a file.
 const STEP: Duration = Duration::from_millis(10);
 
-/// How often it is tried to have what was just made.
+/// The maximum number of attempts to lock a new file.
 const TRIES: u32 = 20;
 
-/// Where what has come of the file `name` is: a name of one length, whatever the file's is.
+/// Returns the path of the incomplete upload of the file `name`: a hash, whose length does not
+/// depend on that of `name`.
 pub(super) fn path(directory: &Path, name: &OsStr) -> PathBuf {
     let sum = output::hex(&Sha256::digest(name.as_encoded_bytes()));
     directory.join(format!("{PREFIX}{sum}"))
 }
 
-/// Whether a name is of what is no file yet; also where letters of both cases are the same.
+/// Returns whether a name is that of an incomplete upload, also on file systems that ignore case.
 pub(super) fn is_name(name: &[u8]) -> bool {
     name.get(..PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(PREFIX.as_bytes()))
 }
 
-/// The requests that write one, and what ends each. Clones share them.
+/// The requests that write incomplete uploads, with the signal that ends each. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Writers {
     all: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>>,
-    /// How long another has to let go.
+    /// How long to wait for another writer to release a file.
     patience: Duration,
 }
 
 impl Writers {
-    /// None so far. Another one, or another process, has as long as `patience` to let go of what is to be written.
+    /// Returns an empty set. A request waits up to `patience` for another request or process to
+    /// release a file.
     pub(super) fn new(patience: Duration) -> Self {
         Self { all: Arc::default(), patience }
     }
@@ -67,7 +70,7 @@ impl Writers {
         work(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has whoever writes it come to an end.
+    /// Signals the current writer of `path` to stop.
     fn end(&self, path: &Path) {
         self.with(|all| {
             if let Some(writer) = all.get(path) {
@@ -76,15 +79,16 @@ impl Writers {
         });
     }
 
-    /// Waits for what another may have in its hands.
+    /// Waits for a file that another writer may hold.
     ///
     /// # Errors
-    /// 423, where it does not let go; those of `work`.
+    /// 423 if it is not released in time; those of `work`.
     async fn wait<T>(&self, work: impl Future<Output = io::Result<T>>) -> Result<T, Refusal> {
         Ok(timeout(self.patience, work).await.map_err(|_| locked())??)
     }
 
-    /// Has the next one write it, and the one before come to an end; `None` if that is to go on.
+    /// Registers a new writer of `path`. If there is one already, signals it to stop with
+    /// `is_ending`, and returns `None` otherwise.
     fn enter(&self, path: &Path, is_ending: bool) -> Option<Writer> {
         let ended = Arc::<Notify>::default();
         self.with(|all| match all.get(path) {
@@ -100,7 +104,7 @@ impl Writers {
     }
 }
 
-/// One that writes.
+/// A registered writer.
 #[derive(Debug)]
 struct Writer {
     all: Writers,
@@ -111,7 +115,7 @@ struct Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.all.with(|all| {
-            // Another may have come in its place.
+            // Another writer may have replaced this one.
             if all.get(&self.path).is_some_and(|one| Arc::ptr_eq(one, &self.ended)) {
                 all.remove(&self.path);
             }
@@ -119,11 +123,12 @@ impl Drop for Writer {
     }
 }
 
-/// What is held there, to be read only, and how it is now. Ends who writes it (the draft's section "Concurrency"):
-/// who asks has given that up, and what is told is not to be outdated.
+/// Returns the incomplete upload, for reading only, with its metadata. Signals its writer to stop
+/// (the draft's section "Concurrency"): a client that asks has given up its earlier request, and
+/// the reported state must not become outdated.
 ///
 /// # Errors
-/// 423, where another process writes it; those of reading.
+/// 423 if another process writes it; those of reading.
 pub(super) async fn look(
     writers: &Writers,
     path: &Path,
@@ -131,7 +136,7 @@ pub(super) async fn look(
     writers.end(path);
     let Some(file) = writers.wait(lock(path)).await? else { return Ok(None) };
     let metadata = file.metadata()?;
-    // What is appended from now on is behind what is told.
+    // Data appended from now on lies behind the reported length.
     file.unlock()?;
     Ok((metadata.len() > 0).then_some((file, metadata)))
 }
@@ -139,21 +144,22 @@ pub(super) async fn look(
 /// An upload that is being written.
 #[derive(Debug)]
 pub(super) struct Held {
-    // These are gone before the lock is, which the file has: who has the lock finds nobody, and what was to be removed is.
+    // Fields are dropped in this order. The lock belongs to the file and must be released last: the
+    // next owner of the lock must find no writer, and no file that was to be removed.
     entry: Entry,
     writer: Writer,
     file: BufWriter<tokio::fs::File>,
-    /// With what is not written out yet, in bytes.
+    /// In bytes, including buffered data.
     length: u64,
 }
 
-/// The name of a file that is locked.
+/// The path of a locked file.
 #[derive(Debug)]
 struct Entry {
     path: PathBuf,
-    /// Which file that is.
+    /// Device and inode of the file.
     id: (u64, u64),
-    /// What becomes of it when this is dropped.
+    /// The treatment of the file when this is dropped.
     fate: Fate,
 }
 
@@ -161,15 +167,16 @@ struct Entry {
 enum Fate {
     Removed,
     Kept,
-    /// It is not there any more.
+    /// It no longer has this path.
     Moved,
 }
 
 impl Held {
-    /// A new one, in place of what was held there and of who writes that.
+    /// Starts a new upload, which replaces the previous one and its writer.
     ///
     /// # Errors
-    /// 423, where another process writes it; 409, where another request is begun meanwhile; those of making a file.
+    /// 423 if another process writes it; 409 if another request starts meanwhile; those of creating
+    /// a file.
     pub(super) async fn begin(
         writers: &Writers,
         path: PathBuf,
@@ -193,10 +200,10 @@ impl Held {
         Ok(Self { entry, writer, file, length: 0 })
     }
 
-    /// Goes on with what is held there.
+    /// Resumes an upload.
     ///
     /// # Errors
-    /// 423, where another request writes it; 409, where something else than `offset` bytes is held; those of opening it.
+    /// 423 if another request writes it; 409 if its length is not `offset`; those of opening it.
     pub(super) async fn resume(
         writers: &Writers,
         path: PathBuf,
@@ -220,21 +227,21 @@ impl Held {
         }
     }
 
-    /// Waits until another request is to take its place.
+    /// Waits until another request replaces this one.
     pub(super) async fn ended(&self) -> Refusal {
         self.writer.ended.notified().await;
         ended()
     }
 
-    /// Bytes that it has.
+    /// Returns the number of bytes written so far.
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Appends.
+    /// Appends data.
     ///
     /// # Errors
-    /// Those of writing. On a full disk nothing is kept, or it would stay full.
+    /// Those of writing. If the disk is full, the upload will be removed, which frees its space.
     pub(super) async fn write(&mut self, data: &[u8]) -> Result<(), Refusal> {
         let written = self.file.write_all(data).await;
         self.length += data.len() as u64;
@@ -249,7 +256,7 @@ impl Held {
         })
     }
 
-    /// Ends it before it is complete. Gives how many bytes are kept.
+    /// Ends the upload before it is complete. Returns the number of bytes that are kept.
     pub(super) async fn break_off(mut self) -> u64 {
         let flushed = self.file.flush().await;
         let _ = self.written(flushed);
@@ -259,7 +266,7 @@ impl Held {
         let kept = if self.entry.fate == Fate::Kept { self.length } else { 0 };
         let directory = self.entry.path.parent().map(Path::to_owned);
         self.close().await;
-        // Also where nothing is kept: on a full disk what is old would stay.
+        // Sweep even if nothing is kept: otherwise a full disk would keep its old uploads.
         if let Some(directory) = directory
             && let Ok(Err(error)) = spawn_blocking(move || sweep(&directory)).await
         {
@@ -268,7 +275,7 @@ impl Held {
         kept
     }
 
-    /// Writes out what is not yet, and gives all of it to be read.
+    /// Flushes buffered data, and returns the file for reading, with its length.
     ///
     /// # Errors
     /// Those of writing.
@@ -278,27 +285,27 @@ impl Held {
         Ok((self.file.get_ref().try_clone().await?.into_std().await, self.length))
     }
 
-    /// Forgets it.
+    /// Removes the upload.
     pub(super) async fn discard(mut self) {
         self.entry.fate = Fate::Removed;
         self.close().await;
     }
 
-    /// To remove a large file, and to close it then, takes its time.
+    /// Drops the upload on a blocking thread: removing and closing a large file takes time.
     async fn close(self) {
-        // No error: dropping does not panic.
+        // Dropping does not panic, so that there is no error.
         let _ = spawn_blocking(move || drop(self)).await;
     }
 
-    /// Moves it to its place, in one step.
+    /// Moves the file to its final path in one step.
     ///
     /// # Errors
-    /// Those of writing; those of moving, and then it is removed.
+    /// Those of writing; those of moving, after which the upload is removed.
     pub(super) async fn finish(mut self, place: PathBuf) -> Result<(), Refusal> {
         let flushed = self.file.flush().await;
         self.written(flushed)?;
         let moved = spawn_blocking(move || {
-            // All of it is dropped here.
+            // The closure owns and drops all fields.
             let mut held = self;
             held.entry.rename(&place)
         });
@@ -307,7 +314,7 @@ impl Held {
 }
 
 impl Entry {
-    /// Whether the name is still of that file: somebody may have removed it by hand.
+    /// Returns whether the path still leads to this file; a user may have removed it.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|there| id(&there) == self.id)
     }
@@ -318,7 +325,7 @@ impl Entry {
             return Err(io::Error::new(ErrorKind::AlreadyExists, text));
         }
         let renamed = fs::rename(&self.path, place);
-        // What cannot be moved now cannot be another time: to go on with it would be of no use.
+        // A move that fails now would also fail later, so that resuming would be of no use.
         self.fate = if renamed.is_ok() { Fate::Moved } else { Fate::Removed };
         renamed
     }
@@ -346,12 +353,12 @@ fn locked() -> Refusal {
     )
 }
 
-/// Whether an error says that another has it at the moment.
+/// Returns whether an error says that another writer holds the file.
 fn is_others(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::AlreadyExists)
 }
 
-/// What is held there, locked, once nobody else has it; `None` if there is nothing.
+/// Locks the incomplete upload once no other writer holds it; `None` if there is none.
 async fn lock(path: &Path) -> io::Result<Option<File>> {
     loop {
         let path = path.to_owned();
@@ -364,10 +371,12 @@ async fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// Opens and locks the file once.
+///
 /// # Errors
-/// `WouldBlock`, where somebody else has it.
+/// `WouldBlock` if another writer holds it.
 fn try_lock(path: &Path) -> io::Result<File> {
-    // Opening a pipe would wait, and a link leads elsewhere: none of them is ours.
+    // Opening a pipe would wait, and a link leads elsewhere; neither is an upload.
     let there = fs::symlink_metadata(path)?;
     if !there.is_file() {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "not an upload"));
@@ -377,10 +386,11 @@ fn try_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Locks what was opened at `path`. Only who has the lock of what is there may move or remove it.
+/// Locks the file opened at `path`. Only the owner of the lock on the file at `path` may move or
+/// remove it.
 ///
 /// # Errors
-/// `WouldBlock`, where somebody else has it, or has moved it to its place or removed it meanwhile.
+/// `WouldBlock` if another writer holds the lock, or has moved or removed the file meanwhile.
 fn own(file: &File, path: &Path) -> io::Result<()> {
     file.try_lock()?;
     match fs::symlink_metadata(path) {
@@ -390,18 +400,18 @@ fn own(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A new and empty one, locked, in place of an old one that is.
+/// Creates a new empty file, locked, in place of the locked file `old`.
 ///
 /// # Errors
-/// One that [`is_others`]; those of making a file.
+/// One for which [`is_others`] is true; those of creating a file.
 fn make(old: Option<File>, path: PathBuf, fate: Fate) -> io::Result<(Entry, File)> {
     if old.is_some() {
         fs::remove_file(&path)?;
     }
-    // It must not be there: nobody can lay a link for it, or a file of their own.
+    // The path must not exist, so that no other user can prepare a link or a file of their own.
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     let mut entry = Entry { path, id: id(&file.metadata()?), fate: Fate::Kept };
-    // Who only looks has it for a moment: to go away for that would leave it there, empty.
+    // `look` holds the lock for a moment. Giving up because of it would leave an empty file.
     let mut tries = 0;
     while let Err(error) = own(&file, &entry.path) {
         tries += 1;
@@ -414,18 +424,19 @@ fn make(old: Option<File>, path: PathBuf, fate: Fate) -> io::Result<(Entry, File
     Ok((entry, file))
 }
 
-/// Which file it is, for as long as it is open.
+/// Returns device and inode, which identify the file while it is open.
 fn id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Removes those that are too old or too many. Those that are being written are left, and do not count.
+/// Removes uploads that are too old or too many. Uploads that are being written are skipped and not
+/// counted.
 fn sweep(directory: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if is_name(entry.file_name().as_encoded_bytes()) {
-            // One that is gone meanwhile is no fault.
+            // The file may have been removed meanwhile.
             all.extend(
                 entry.metadata().and_then(|one| one.modified()).map(|at| (at, entry.path())),
             );
@@ -436,7 +447,7 @@ fn sweep(directory: &Path) -> io::Result<()> {
     for (at, path) in &all {
         let Ok(locked) = try_lock(path) else { continue };
         let is_old = at.elapsed().is_ok_and(|age| age > LONGEST);
-        // An empty one is of a request that ended when it had just made it.
+        // An empty file is left by a request that ended right after it had created the file.
         if is_old || locked.metadata()?.len() == 0 || kept >= MOST {
             fs::remove_file(path)?;
         } else {
@@ -462,7 +473,7 @@ mod tests {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         held.file = BufWriter::with_capacity(CHUNK, full.into());
         held.write(b"in memory").await.unwrap();
-        // The kernel is asked in the background, and one more write hears of it.
+        // The kernel writes in the background; the next write reports the error.
         let data = vec![0; CHUNK];
         let refusal = loop {
             if let Err(refusal) = held.write(&data).await {
@@ -481,7 +492,7 @@ mod tests {
         let path = path(directory.path(), OsStr::new("a"));
         let (place, writers) =
             (directory.path().join("a"), Writers::new(super::super::LOCK_TIMEOUT));
-        // Another was faster between the opening and the lock.
+        // Another writer has removed the file after it was opened and before it was locked.
         let mine = File::create_new(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let error = own(&mine, &path).unwrap_err();
@@ -490,7 +501,8 @@ mod tests {
         let error = own(&mine, &path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert_eq!(fs::read(&path).unwrap(), b"another's");
-        // What was taken away by hand, and is another's by now, is neither moved nor removed.
+        // A file that was removed by hand and replaced by another writer's is neither moved nor
+        // removed.
         for is_finished in [true, false] {
             let mut held = Held::begin(&writers, path.clone(), true).await.unwrap();
             held.write(b"mine").await.unwrap();
@@ -505,7 +517,7 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"another's");
             assert!(!place.exists());
         }
-        // What cannot be moved is of no use to anybody.
+        // An upload that cannot be moved is removed.
         let held = Held::begin(&writers, path.clone(), true).await.unwrap();
         fs::create_dir(&place).unwrap();
         assert_eq!(held.finish(place).await.unwrap_err().status, StatusCode::CONFLICT);

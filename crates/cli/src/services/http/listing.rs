@@ -1,4 +1,4 @@
-//! A page that lists a directory.
+//! The HTML page that lists a directory.
 
 use std::fmt::Write;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use super::{held, path};
 use crate::output;
 
-/// The most names a page has.
+/// The maximum number of entries of a page.
 const MOST: usize = 10_000;
 
-/// The page of `directory`, which is shown as `below`: the names in their order, directories with
-/// a slash.
+/// Returns the page of `directory`, whose path in URLs is `below`: sorted names, directories with a
+/// slash.
 ///
 /// # Errors
-/// It cannot be read.
+/// The directory cannot be read.
 pub(super) async fn page(directory: &Path, below: &Path) -> io::Result<String> {
     let directory: PathBuf = directory.to_owned();
     let title = escape(&format!("/{}", below.display()));
     let is_root = below.as_os_str().is_empty();
-    // One hop to a thread that may block, instead of one for each name.
+    // One blocking task for the whole directory instead of one per entry.
     let read = tokio::task::spawn_blocking(move || read(&directory));
     let entries = read.await.map_err(io::Error::other)??;
     let mut page = format!(
@@ -55,7 +55,7 @@ fn read(directory: &Path) -> io::Result<Vec<Entry>> {
         if held::is_name(entry.file_name().as_encoded_bytes()) {
             continue;
         }
-        // Of a link, what it leads to; one that leads nowhere is left out.
+        // A link is listed as its target; a broken one is left out.
         let Ok(metadata) = std::fs::metadata(entry.path()) else { continue };
         let name = entry.file_name().into_encoded_bytes();
         entries.push(Entry { name, length: (!metadata.is_dir()).then_some(metadata.len()) });

@@ -1,11 +1,10 @@
-//! Files over HTTP/1.1: GET, HEAD and PUT below one directory, and uploads that are gone on with.
+//! Serves files over HTTP/1.1: GET, HEAD and PUT below one directory, and resumable uploads.
 //!
-//! A file is read and written in pieces as the peer takes and gives them, whatever its length.
-//! Ranges of one part are served (RFC 9110 section 14); a PUT replaces the file at once when all of
-//! it is there. What came of one that broke off can be asked for, by HEAD, and gone on with, by
-//! PATCH, at the target with the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not
-//! here, because no test of a transport needs it: DELETE, conditional requests but If-Range,
-//! compression, TLS.
+//! A file of any length is read and written in chunks, at the pace of the peer. Single ranges are
+//! served (RFC 9110 section 14). A PUT replaces the file in one step once all of it has arrived. A
+//! HEAD of the target with the query `upload` returns the state of an interrupted upload, and a
+//! PATCH resumes it, as in draft-ietf-httpbis-resumable-upload. Not here, because no test of a
+//! transport needs it: DELETE, conditional requests other than If-Range, compression, TLS.
 
 mod body;
 mod digests;
@@ -43,47 +42,50 @@ use crate::upload;
 pub(crate) use body::Body;
 use digests::Digests;
 
-/// Bytes of a file that are read or written at once.
+/// Size of a read or write of a file, in bytes.
 const CHUNK: usize = 128 * 1024;
 
-/// How long a peer may take for the head of a request, and an idle connection stays.
+/// How long a peer may take for the head of a request, which also limits idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the body of a request may be silent: a bad link has its outages, but who is gone is not waited for.
+/// How long the body of a request may be silent; long enough for an outage of a bad link.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long what is to be written may be in another's hands.
+/// How long a request waits for another writer of the same file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
+/// How much is read and discarded of a request that was answered already, in bytes, and for how
+/// long.
 const LINGER: u64 = 64 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The field by which a client tells what the network is like, for a transport that can be told.
+/// The field in which a client describes the network, for transports that can use it.
 pub(crate) static NETWORK: HeaderName = HeaderName::from_static("airtcp-network");
 
-/// The directory that is served. Clones share it.
+/// The served directory. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     root: Arc<Path>,
     is_read_only: bool,
     /// How long the body of a request may be silent.
     patience: Duration,
-    /// Who writes what is not complete.
+    /// The writers of incomplete uploads.
     writers: held::Writers,
-    /// Whose upload came to its end, and has the whole read for its SHA-256: one at a time.
+    /// Permits hashing a completed upload, one at a time.
     appended: Arc<Semaphore>,
-    /// For who asks for a SHA-256: those who send do not wait for those who ask.
+    /// Digests for GET and HEAD. They have turns of their own, so that uploads do not wait for
+    /// them.
     digests: Digests,
-    /// Where what that field says goes to, of a connection's first request in which it is understood, if anybody wants it.
+    /// Receives the network description of the first request of a connection that has a valid one,
+    /// if the transport uses it.
     network: Option<Arc<OnceLock<Network>>>,
 }
 
 impl Files {
-    /// Serves what is below `directory`.
+    /// Serves the files below `directory`.
     ///
     /// # Errors
-    /// It is not there.
+    /// The directory does not exist.
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             root: directory.canonicalize()?.into(),
@@ -96,22 +98,23 @@ impl Files {
         })
     }
 
-    /// As [`new`](Self::new), with GET and HEAD alone.
+    /// As [`new`](Self::new), with GET and HEAD only.
     ///
     /// # Errors
-    /// It is not there.
+    /// The directory does not exist.
     pub(crate) fn read_only(directory: &Path) -> io::Result<Self> {
         Ok(Self { is_read_only: true, ..Self::new(directory)? })
     }
 
-    /// The same for one connection, of whose network `network` is to hear.
+    /// Returns a clone for one connection, which stores the client's description of the network in
+    /// `network`.
     pub(crate) fn with_network(&self, network: Arc<OnceLock<Network>>) -> Self {
         Self { network: Some(network), ..self.clone() }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some((first, value)) = self.network.as_ref().zip(request.headers().get(&NETWORK)) {
-            // Not the field itself, which would keep the head of the request that it is a part of.
+            // Store the parsed value: the field would keep the whole head of its request in memory.
             match Network::of_field(value) {
                 Some(network) => {
                     first.get_or_init(|| network);
@@ -130,7 +133,8 @@ impl Files {
                 }
                 _ if self.is_read_only => Err(Refusal::not_allowed("GET, HEAD")),
                 (&Method::GET | &Method::HEAD, false) => get::answer(self, &below, &request).await,
-                // RFC 9110 section 14.5: a part taken for the whole would be the end of the rest.
+                // RFC 9110 section 14.5: a partial PUT is rejected; stored as a whole, it would
+                // lose the rest of the file.
                 (&Method::PUT, false) if request.headers().contains_key(CONTENT_RANGE) => {
                     Err(Refusal::new(StatusCode::BAD_REQUEST, "a PUT replaces the whole file here"))
                 }
@@ -143,16 +147,16 @@ impl Files {
         };
         let mut response = answered.unwrap_or_else(Refusal::into_response);
         if method == Method::HEAD {
-            // Its length stays in the head, as if the method was GET (RFC 9110 section 9.3.2).
+            // Content-Length remains the same as for GET (RFC 9110 section 9.3.2).
             response.body_mut().clear();
         }
         response
     }
 
-    /// The place of `below` in the file system, links resolved.
+    /// Returns the canonical path of `below`, which must be inside the served directory.
     ///
-    /// A link that is swapped between this and its use escapes the check: who may do that can
-    /// write in the directory anyway.
+    /// A symbolic link that is replaced between this check and its use escapes the check; a user
+    /// who can do that can write to the directory anyway.
     async fn find(&self, below: &Path) -> Result<PathBuf, Refusal> {
         let found = tokio::fs::canonicalize(self.root.join(below)).await?;
         if found.starts_with(&self.root) {
@@ -163,10 +167,10 @@ impl Files {
     }
 }
 
-/// Serves one connection, request after request.
+/// Serves the requests of one connection.
 ///
 /// # Errors
-/// Those of the stream; a peer that does not speak HTTP.
+/// Those of the stream; the peer does not speak HTTP.
 pub(crate) async fn serve<S>(files: &Files, stream: &mut S, mut stop: Stop) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
@@ -178,7 +182,7 @@ where
         Ok::<_, Infallible>(response)
     });
     let mut builder = http1::Builder::new();
-    // A peer may end its direction after the request and still read the answer.
+    // A peer may close its direction after the request and still read the response.
     builder.half_close(true).timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let served = {
         let mut connection = pin!(builder.serve_connection(TokioIo::new(&mut *stream), service));
@@ -197,8 +201,8 @@ where
     served.map_err(io::Error::other)
 }
 
-/// Closes in two steps (RFC 9112 section 9.6): to close with data unread is a reset, which may overtake the answer that
-/// says why it is not wanted.
+/// Closes in two steps (RFC 9112 section 9.6): closing with unread data sends a reset, which may
+/// overtake the response.
 async fn linger<S>(stream: &mut S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -207,12 +211,12 @@ where
     tokio::io::copy(&mut stream.take(LINGER), &mut tokio::io::sink()).await.map(drop)
 }
 
-/// Why a request is not served.
+/// The reason why a request is rejected.
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,
     text: String,
-    /// What else the answer has to say.
+    /// Further fields of the response.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -221,13 +225,13 @@ impl Refusal {
         Self { status, text: text.into(), headers: Vec::new() }
     }
 
-    /// RFC 9110 section 15.5.6.
+    /// 405, with the supported methods (RFC 9110 section 15.5.6).
     fn not_allowed(methods: &str) -> Self {
         let text = format!("only {methods} are here");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, text).with(&ALLOW, methods)
     }
 
-    /// Adds a field to the answer.
+    /// Adds a field to the response.
     fn with(mut self, name: &HeaderName, value: impl Display) -> Self {
         let value = HeaderValue::try_from(value.to_string());
         self.headers.extend(value.ok().map(|value| (name.clone(), value)));

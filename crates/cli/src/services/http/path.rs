@@ -1,4 +1,4 @@
-//! From the path of a request to a path below the directory, and back.
+//! Converts the path of a request to a path below the directory, and back.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -9,11 +9,11 @@ use hyper::StatusCode;
 
 use super::{Refusal, held};
 
-/// The file that the path of a request names, relative to the directory; never above it.
+/// Returns the file that the path of a request names, relative to the directory; never above it.
 ///
 /// # Errors
-/// 400 for an escape that is none, and for names that no file has: `..`, `.`, with a slash or a
-/// zero byte inside. 403 for what is no file yet.
+/// 400 for an invalid escape, and for names that no file has: `..`, `.`, or with a slash or a zero
+/// byte inside. 403 for the name of an incomplete upload.
 pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
     let mut below = PathBuf::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -32,7 +32,8 @@ pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
     Ok(below)
 }
 
-/// `name` as a part of a path in a request (RFC 3986 section 2.3: what need not be escaped).
+/// Percent-encodes `name` as a segment of a path (RFC 3986 section 2.3: unreserved characters
+/// stay).
 pub(super) fn encode(name: &[u8]) -> String {
     let mut text = String::new();
     for &byte in name {
@@ -95,7 +96,7 @@ mod tests {
         for path in ["/.airtcp-put-0", "/a/.AirTCP-put-/b", "/%2eairtcp-put-%30"] {
             assert_eq!(resolve(path).unwrap_err().status, StatusCode::FORBIDDEN, "{path}");
         }
-        // Two dots inside of a name are a name.
+        // Two dots inside a name are allowed.
         assert_eq!(resolve("/..a/b..").unwrap(), PathBuf::from("..a/b.."));
     }
 }

@@ -1,4 +1,5 @@
-//! PUT, and what goes on with one that broke off: a file is written beside its place and moved there when it is complete.
+//! PUT, and PATCH that resumes it: a file is written beside its target and moved there when it is
+//! complete.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -21,13 +22,13 @@ use crate::upload::{
     self, PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET,
 };
 
-/// Puts a body at `below`. A reader sees the old file or the new one, never a part. A body that breaks off, or is silent
-/// for five minutes, changes nothing; what has come is kept, if the client asks for that by `Upload-Complete: ?1` (the
-/// draft's section "Upgrading To Resumable Uploads").
+/// Stores a body at `below`. A reader sees the old file or the new one, never a part. A body that
+/// is interrupted or silent for five minutes does not change the file; the received data is kept if
+/// the client sends `Upload-Complete: ?1` (the draft's section "Upgrading To Resumable Uploads").
 ///
 /// # Errors
-/// Fields that say that this is not all of it; no directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk; another
-/// request for the same file, later than this one.
+/// The fields say that this is not the whole file; the directory does not exist, or the target is
+/// one; the body is interrupted or silent; the disk is full; a later request writes the same file.
 pub(super) async fn answer(
     files: &Files,
     below: &Path,
@@ -50,10 +51,11 @@ pub(super) async fn answer(
     Ok(done(place.is_new))
 }
 
-/// What a request says of the length of the whole, in bytes, if it does.
+/// Returns the length of the whole file that a request gives, if any, in bytes.
 ///
 /// # Errors
-/// 400 for no number, or two; for another one than `offset` and the length of the content, where that is known, make.
+/// 400 if it is not a number, or given twice; or if it differs from `offset` plus the length of the
+/// content, where that is known.
 fn length(request: &Request<Incoming>, offset: u64) -> Result<Option<u64>, Refusal> {
     let headers = request.headers();
     if !headers.contains_key(&UPLOAD_LENGTH) {
@@ -72,12 +74,13 @@ fn bad(text: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, text)
 }
 
-/// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete upload.
+/// Answers with the state of the upload of `below`: its length and SHA-256. An existing file is a
+/// complete upload.
 ///
 /// # Errors
-/// Another process that writes it; too many that ask (503); those of reading.
+/// Another process writes it; too many requests wait for digests (503); those of reading.
 pub(super) async fn offset(files: &Files, below: &Path) -> Result<Response<Body>, Refusal> {
-    // Where nothing can be put, nothing is held. The PUT is told why.
+    // Where no file can be put, there is no upload. A PUT reports the reason.
     let mut found = None;
     if let Ok(place) = Place::of(files, below).await {
         found = held::look(&files.writers, &place.held)
@@ -110,11 +113,11 @@ async fn finished(files: &Files, below: &Path) -> Option<(File, Metadata)> {
     Some((file.into_std().await, metadata))
 }
 
-/// Appends the rest of an upload to what is held of it.
+/// Appends the rest of an upload.
 ///
 /// # Errors
-/// Those of [`answer`]; 409 where something else is held than the client thinks; 422 for what is not, then, of the SHA-256
-/// that the client says: that is removed.
+/// Those of [`answer`]; 409 if the length differs from the client's offset; 422 if the complete
+/// upload does not have the client's SHA-256, after which it is removed.
 pub(super) async fn append(
     files: &Files,
     below: &Path,
@@ -128,14 +131,15 @@ pub(super) async fn append(
     }
     let offset = upload::integer(headers, &UPLOAD_OFFSET)
         .ok_or_else(|| bad("Upload-Offset must give the number of stored bytes"))?;
-    // The draft lets a client send the rest in several requests, and leave the digest out. Ours does neither.
+    // The draft allows several requests for the rest, and none of them needs a digest. The client
+    // of this project sends one request with a digest, and nothing else is supported.
     if !upload::is_true(headers, &UPLOAD_COMPLETE) {
         return Err(bad("the request must contain all of the rest, with Upload-Complete: ?1"));
     }
     let expected = upload::digest(headers).ok_or_else(|| {
         bad("Repr-Digest must give the SHA-256 of the whole file: sha-256=:BASE64:")
     })?;
-    // Of a body whose length is not known the digest tells.
+    // If the length of the body is unknown, the digest is the only check.
     length(&request, offset)?;
     let place = Place::of(files, below).await?;
     let held = Held::resume(&files.writers, place.held.clone(), offset).await?;
@@ -155,10 +159,10 @@ pub(super) async fn append(
     Ok(response)
 }
 
-/// Where a file is put.
+/// The paths of a file that is put.
 struct Place {
     file: PathBuf,
-    /// What has come of it.
+    /// The incomplete upload.
     held: PathBuf,
     is_new: bool,
 }
@@ -181,19 +185,19 @@ impl Place {
             }
             Ok(_) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            // Such as a name that is too long: better said before all of the file has come.
+            // For example a name that is too long: report it before the whole body has arrived.
             Err(error) => return Err(error.into()),
         };
         Ok(Self { file, held: held::path(&directory, name), is_new })
     }
 }
 
-/// Writes all of a body.
+/// Writes a whole body.
 async fn fill(files: &Files, mut held: Held, body: Incoming) -> Result<Held, Refusal> {
     let Err(mut refusal) = pour(files, &mut held, body).await else { return Ok(held) };
     let kept = held.break_off().await;
     match refusal.status {
-        // What another request goes on with is not this one's to tell of.
+        // The other request now has the upload, so that this response does not report its state.
         StatusCode::CONFLICT => {}
         StatusCode::INSUFFICIENT_STORAGE => refusal.text += "; the partial upload is removed",
         _ if kept > 0 => {
@@ -225,7 +229,7 @@ async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), 
     }
 }
 
-/// The SHA-256 of an upload that is all there, which is read when it has its turn.
+/// Returns the SHA-256 of a complete upload; one at a time is read.
 async fn digest(turns: &Arc<Semaphore>, file: File, length: u64) -> Result<String, Refusal> {
     let turn = turns.clone().acquire_owned().await.map_err(io::Error::other)?;
     let reading = spawn_blocking(move || {

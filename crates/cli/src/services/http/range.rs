@@ -4,12 +4,12 @@ use hyper::StatusCode;
 
 use super::Refusal;
 
-/// The part of a file of `length` bytes that the header `Range` names, as (start, length); `None`
-/// where all of it is to be sent: for other units, several parts and nonsense (RFC 9110 section
-/// 14.2).
+/// Parses the header `Range` for a file of `length` bytes, and returns (start, length). `None`
+/// means that the whole file is sent: for other units, several ranges and invalid values (RFC 9110
+/// section 14.2).
 ///
 /// # Errors
-/// 416 for a part that is not in the file.
+/// 416 for a range that is not in the file.
 pub(super) fn part(header: &str, length: u64) -> Result<Option<(u64, u64)>, Refusal> {
     let Some((first, last)) = header.strip_prefix("bytes=").and_then(|set| set.split_once('-'))
     else {
@@ -21,7 +21,7 @@ pub(super) fn part(header: &str, length: u64) -> Result<Option<(u64, u64)>, Refu
             Some((first, (last - first).saturating_add(1)))
         }
         (Some(first), None) if last.trim().is_empty() => Some((first, u64::MAX)),
-        // The last bytes: a suffix longer than the file is all of it.
+        // A suffix longer than the file is the whole file.
         (None, Some(suffix)) if first.trim().is_empty() => {
             Some((length.saturating_sub(suffix), suffix))
         }

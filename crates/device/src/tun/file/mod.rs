@@ -1,4 +1,4 @@
-//! Opening a TUN device, and what may go wrong with it.
+//! Opening a TUN device, and its errors.
 
 use std::fmt;
 use std::io;
@@ -14,65 +14,69 @@ use crate::DeviceError;
 
 const NODE: &str = "/dev/net/tun";
 
-/// The longest interface name: IFNAMSIZ less its closing zero.
+/// The maximum length of an interface name: IFNAMSIZ without the terminating zero.
 const NAME_MAX: usize = 15;
 
-/// How a TUN device is opened.
+/// Options for opening a TUN device.
 ///
-/// All descriptors of one interface, which only `multi_queue` allows, are to be opened with the same options: the kernel
-/// keeps them for the interface, and what the last one asked for holds for all.
+/// Open all descriptors of one interface, which requires `multi_queue`, with the same options: the
+/// kernel keeps offload settings for each interface, and the last ones set apply to all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TunOptions {
-    /// Whether super-segments and packets with a partial checksum pass between the kernel and the device's user, as
-    /// they do between the kernel and a network card. Kernels before 6.2 cut those of UDP themselves.
+    /// Whether super-segments and packets with a partial checksum pass between the kernel and the
+    /// user of the device, as between the kernel and a network card. Kernels before 6.2 segment UDP
+    /// packets themselves.
     pub offload: bool,
-    /// Whether the interface may be opened several times, by which it gets as many queues: each takes packets of its own
-    /// flows.
+    /// Whether the interface can be opened several times. Each open descriptor is a queue that
+    /// receives the packets of its own flows.
     pub multi_queue: bool,
 }
 
-/// An open TUN device that no runtime drives yet.
+/// An open TUN device that is not yet driven by a runtime.
 ///
-/// Opening looks up the name in the network namespace of the calling thread; the descriptor stays
-/// bound to that namespace and may be used from any thread. So a device inside a namespace is
-/// opened by a thread that has entered it, and given to [`Tun::new`](crate::Tun::new) wherever the runtime is.
+/// Opening looks up the name in the network namespace of the calling thread. The descriptor stays
+/// bound to that namespace and can be used from any thread. To use a device inside a namespace,
+/// open it on a thread that has entered the namespace, and pass it to [`Tun::new`](crate::Tun::new)
+/// on the runtime.
 #[derive(Debug)]
 pub struct TunFile {
     pub(super) interface: Interface,
 }
 
-/// A descriptor of an interface, and what else names it.
+/// An open descriptor of an interface.
 pub(crate) struct Interface {
     pub(super) device: SyncDevice,
     pub(super) name: String,
     pub(super) options: TunOptions,
-    /// Any socket will do; it is bound to the namespace it was made in, unlike /sys.
+    /// A socket for ioctls. Unlike /sys, it is bound to the namespace in which it was created.
     control: UnixDatagram,
 }
 
 impl TunFile {
-    /// Opens the TUN device `name`, and makes it if there is none.
+    /// Opens the TUN device `name`, and creates it if it does not exist.
     ///
-    /// A device made here is removed when it is dropped; one that `ip tuntap add` made stays.
+    /// A device created here is removed when it is dropped; a device created by `ip tuntap add`
+    /// stays.
     ///
     /// # Errors
-    /// See [`DeviceError`]: its text says what to type.
+    /// See [`DeviceError`]; its message says which command solves the problem.
     pub fn open(name: &str) -> Result<Self, DeviceError> {
         Self::open_with(name, TunOptions::default())
     }
 
-    /// Opens the TUN device `name` as [`open`](Self::open) does, with options.
+    /// Opens the TUN device `name` like [`open`](Self::open), with options.
     ///
     /// # Errors
-    /// See [`DeviceError`]; also those of an interface that was made with another `multi_queue`.
+    /// See [`DeviceError`]; also if the interface was created with a different `multi_queue`.
     pub fn open_with(name: &str, options: TunOptions) -> Result<Self, DeviceError> {
         check_name(name)?;
-        // The library would make the node where it is missing: that is for whoever owns the machine.
+        // tun-rs would create a missing node, which is the administrator's decision.
         if let Ok(false) = Path::new(NODE).try_exists() {
             return Err(DeviceError::NoDriver { source: Errno::ENOENT.into() });
         }
         let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
-        // Without offload it has the kernel give whole packets only, whatever the device's last owner had asked for.
+        // Without `offload`, tun-rs resets the offload settings that the device's previous user may
+        // have left, so that the kernel sends complete packets only.
         let device = DeviceBuilder::new()
             .name(name)
             .inherit_enable_state()
@@ -84,7 +88,7 @@ impl TunFile {
                 Some(Errno::EINVAL) if sys::is_tun(&control, name) => queues(name, options),
                 _ => explain(name, source, Path::new(NODE)),
             })?;
-        // The kernel takes a template for a name and truncates a long one; neither passed above.
+        // The kernel expands a name template and truncates a long name; `check_name` rejects both.
         let got = device.name().map_err(|source| other(name, source))?;
         if got != name {
             return Err(DeviceError::OtherName { name: name.to_owned(), got });
@@ -109,14 +113,14 @@ impl TunFile {
     /// Sets the interface's MTU, in bytes.
     ///
     /// # Errors
-    /// Without CAP_NET_ADMIN over the namespace; the MTU not within 68..=65535.
+    /// The process lacks CAP_NET_ADMIN in the namespace; `mtu` is not within 68..=65535.
     pub fn set_mtu(&self, mtu: usize) -> io::Result<()> {
         self.interface.set_mtu(mtu)
     }
 }
 
 impl Interface {
-    // Not the library's: it asks in the namespace of the calling thread.
+    // Not tun-rs's function, which queries the namespace of the calling thread.
     pub(super) fn mtu(&self) -> io::Result<usize> {
         sys::mtu(&self.control, &self.name)
     }
@@ -153,7 +157,7 @@ fn check_name(name: &str) -> Result<(), DeviceError> {
     Err(DeviceError::Name { name: name.to_owned(), reason })
 }
 
-/// The one thing that a TUN device and those who open it have to agree on.
+/// Returns the error of opening an interface with the wrong `multi_queue`.
 fn queues(name: &str, options: TunOptions) -> DeviceError {
     let name = name.to_owned();
     match options.multi_queue {
@@ -162,13 +166,14 @@ fn queues(name: &str, options: TunOptions) -> DeviceError {
     }
 }
 
-/// What the kernel's refusal means. `node` stands for /dev/net/tun.
+/// Translates the kernel's error. `node` stands for /dev/net/tun.
 fn explain(name: &str, source: io::Error, node: &Path) -> DeviceError {
     let owned = || name.to_owned();
     match source.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => DeviceError::NoDriver { source },
-        // Opening the node gives EACCES, or EPERM where a container forbids the device; so does
-        // asking for an interface of another user. Only opening can tell them apart.
+        // Opening the node fails with EACCES, or with EPERM if a container forbids the device;
+        // opening another user's interface fails in the same way. Trying to open the node
+        // distinguishes them.
         Some(Errno::EPERM | Errno::EACCES) => {
             match std::fs::OpenOptions::new().read(true).write(true).open(node) {
                 Ok(_) => DeviceError::NotPermitted { name: owned() },

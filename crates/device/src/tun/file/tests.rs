@@ -1,6 +1,6 @@
 use super::*;
 
-/// The error's text has to hold each of these.
+/// Checks that the error's message contains each of `parts`.
 #[track_caller]
 fn says(error: &DeviceError, parts: &[&str]) {
     let text = error.to_string();
@@ -26,10 +26,10 @@ fn what_the_kernel_says_is_explained_with_what_to_type() {
     let missing = explained(Errno::ENOENT, NODE);
     says(&missing, &["/dev/net/tun", "sudo modprobe tun", "mknod", "c 10 200"]);
     assert!(matches!(explained(Errno::ENODEV, NODE), DeviceError::NoDriver { .. }));
-    // A node that opens: it was the interface that was refused.
+    // The node can be opened, so the kernel refused the interface.
     let forbidden = explained(Errno::EPERM, "/dev/null");
     says(&forbidden, &["CAP_NET_ADMIN", "sudo ip tuntap add dev tun7 mode tun user $USER"]);
-    // A node that does not.
+    // The node cannot be opened.
     let forbidden = explained(Errno::EACCES, "/dev/null/tun");
     assert!(matches!(forbidden, DeviceError::NodeForbidden { .. }), "{forbidden}");
     says(&forbidden, &["/dev/net/tun", "sudo setfacl"]);

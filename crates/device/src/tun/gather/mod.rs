@@ -1,4 +1,4 @@
-//! Datagrams that leave together, as one packet that the kernel cuts again (UDP segmentation offload).
+//! Gathering of datagrams into one packet that the kernel splits again (UDP segmentation offload).
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,15 @@ use airtcp_wire::checksum::{Sum, checksum};
 
 use super::LONGEST;
 
-/// The most datagrams that every kernel takes as one.
+/// The maximum number of datagrams in one packet that every kernel accepts.
 const MOST: usize = 64;
 
-/// Puts datagrams behind the first of `packets` into it, and what is left of them into `spent`; gives how many that were.
+/// Appends the datagrams that follow the first of `packets` to it, and passes their packets to
+/// `spent`; returns their number.
 ///
-/// They are those that cutting gives back: of the same headers and as long, and one that is shorter as the last. Only
-/// where a checksum is left open: one that stands there may be wrong, and is to arrive so.
+/// Gathers only datagrams that splitting restores: the same headers and the same length, except
+/// that the last one may be shorter. The checksum must be partial: a complete one may be wrong, and
+/// has to arrive unchanged.
 pub(super) fn gather(packets: &mut VecDeque<Packet>, mut spent: impl FnMut(Packet)) -> usize {
     if packets.len() < 2 {
         return 0;
@@ -39,7 +41,8 @@ pub(super) fn gather(packets: &mut VecDeque<Packet>, mut spent: impl FnMut(Packe
     count - 1
 }
 
-/// The layout of a datagram that has data and is all in one place, and how many bytes of data those are.
+/// Returns the layout and the payload length of a contiguous datagram with payload and a partial
+/// checksum.
 fn open_datagram(packet: &Packet) -> Option<(Layout, usize)> {
     let is_open = packet.checksum == Checksum::Partial;
     if !is_open || packet.segment_size.is_some() || !packet.tail.is_empty() {
@@ -47,7 +50,7 @@ fn open_datagram(packet: &Packet) -> Option<(Layout, usize)> {
     }
     let layout = Layout::of(&packet.data).filter(|layout| !layout.tcp)?;
     let size = packet.data.len() - layout.payload;
-    // Whoever put something behind a datagram gets it there.
+    // A packet with bytes behind the datagram has to arrive with them.
     let is_whole = lengths(packet, layout) == lengths_for(layout, packet.data.len());
     (size > 0 && is_whole).then_some((layout, size))
 }
@@ -65,23 +68,23 @@ fn follows(first: &Packet, next: &Packet, layout: Layout, size: usize) -> bool {
         && (0..layout.payload).all(|at| differs(at) || first.data[at] == next.data[at])
 }
 
-/// The lengths in the IP header and in UDP's.
+/// Returns the length fields of the IP header and of the UDP header.
 fn lengths(packet: &Packet, layout: Layout) -> [usize; 2] {
     let at = |at: usize| usize::from(u16::from_be_bytes([packet.data[at], packet.data[at + 1]]));
     [at(if layout.v6 { 4 } else { 2 }), at(layout.transport + 4)]
 }
 
-/// What they are in a packet of so many bytes.
+/// Returns the values of the length fields in a packet of `length` bytes.
 fn lengths_for(layout: Layout, length: usize) -> [usize; 2] {
     [if layout.v6 { length - 40 } else { length }, length - layout.transport]
 }
 
-/// Brings lengths and sums in the headers up to date with the data.
+/// Updates lengths and checksums in the headers after gathering.
 fn finish(packet: &mut Packet, layout: Layout, size: usize) {
     let [_, before] = lengths(packet, layout);
     let [whole, datagram] = lengths_for(layout, packet.data.len());
     let at = layout.transport + layout.checksum();
-    // The pseudo-header's sum, whose only change is the length.
+    // The sum of the pseudo-header, in which only the length changes.
     let mut sum = Sum::new();
     sum.add_word(u16::from_be_bytes([packet.data[at], packet.data[at + 1]]));
     sum.add_word(!(before as u16));

@@ -11,7 +11,8 @@ fn datagram(dst: &str, port: u16, len: usize) -> Packet {
     packet
 }
 
-/// How many bytes of data each packet has whose parts are gathered; each part is as it was.
+/// Returns the payload lengths that each gathered packet contains; checks that its parts are
+/// unchanged.
 #[track_caller]
 fn gathered(packets: &[Packet]) -> Vec<Vec<usize>> {
     let mut queue = VecDeque::from(packets.to_vec());
@@ -30,7 +31,7 @@ fn gathered(packets: &[Packet]) -> Vec<Vec<usize>> {
         out.push(sizes);
     }
     assert_eq!(gone, packets.len() - out.len());
-    // Cutting completes checksums, and numbers the pieces.
+    // Splitting completes checksums and numbers the segments.
     let whole = |packet: &Packet| {
         let mut whole = Vec::new();
         each_segment(packet, |segment| whole.clone_from(&segment.data));
@@ -80,7 +81,8 @@ fn what_differs_stays_alone() {
         assert_eq!(gathered(&[one.clone(), other.clone()]).len(), 2);
         assert_eq!(gathered(&[other, one.clone()]).len(), 2);
     }
-    // A checksum that stands there may be wrong, and is to arrive so; what is behind a datagram, too.
+    // A complete checksum may be wrong and has to arrive unchanged, as have bytes behind a
+    // datagram.
     let closed = Packet { checksum: Checksum::Full, ..one.clone() };
     let tcp =
         testkit::packet(Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 }, &[], None);

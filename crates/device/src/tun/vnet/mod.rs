@@ -1,11 +1,11 @@
-//! The header that stands before each packet of an offloading device: `struct virtio_net_hdr` of
-//! linux/virtio_net.h, in the machine's byte order.
+//! The header in front of each packet of an offloading device: `struct virtio_net_hdr` of
+//! linux/virtio_net.h, in native byte order.
 
 use airtcp_types::{Checksum, Packet};
 use airtcp_wire::Layout;
 use airtcp_wire::checksum::checksum;
 
-/// Its length, in bytes.
+/// The length of the header in bytes.
 pub(super) const LENGTH: usize = 10;
 
 const NEEDS_CSUM: u8 = 1;
@@ -15,28 +15,29 @@ const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// With one of TCP: the first segment has CWR.
+/// A flag of the TCP types: the first segment has CWR.
 const GSO_ECN: u8 = 0x80;
 
 /// CWR in the flags of a TCP header.
 const CWR: u8 = 0x80;
 
-/// What the header says of the packet behind it.
+/// The header's information about the packet behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Received {
     pub(super) checksum: Checksum,
     pub(super) segment_size: Option<u16>,
-    /// Where the payload begins in the packet, if it is one of TCP or UDP.
+    /// The offset of the payload in a TCP or UDP packet.
     pub(super) payload: Option<usize>,
 }
 
-/// Reads the header of a packet that stands behind it; `None` if they do not fit each other.
+/// Reads the header at the start of `bytes`; `None` if it does not match the packet behind it.
 ///
-/// A checksum that is left open, and that the layout of TCP or UDP does not name, is completed.
+/// A partial checksum at a place other than that of TCP or UDP is completed.
 pub(super) fn read(bytes: &mut [u8]) -> Option<Received> {
     let (header, packet) = bytes.split_first_chunk_mut::<LENGTH>()?;
     let [flags, gso_type, ref numbers @ ..] = *header;
-    // The first is the length of all headers: that of a segment, or of what the kernel had at hand.
+    // The first number, the length of all headers, is ignored: it may be that of one segment or of
+    // any linear data that the kernel had.
     let [_, gso_size, start, offset] = numbers_of(numbers);
     let layout = Layout::of(packet);
     let segment_size = match gso_type & !GSO_ECN {
@@ -57,7 +58,8 @@ pub(super) fn read(bytes: &mut [u8]) -> Option<Received> {
             return None;
         }
     } else if flags & DATA_VALID != 0 || segment_size.is_some() {
-        // The sum of a super-segment is nobody's: that of its segments was verified, or never was.
+        // A super-segment has no checksum of its own; those of its segments were verified or never
+        // computed.
         Checksum::Verified
     } else {
         Checksum::Full
@@ -65,7 +67,7 @@ pub(super) fn read(bytes: &mut [u8]) -> Option<Received> {
     Some(Received { checksum, segment_size, payload: layout.map(|layout| layout.payload) })
 }
 
-/// The header for a packet; `None` if it is one that the device cannot finish.
+/// Returns the header for a packet; `None` if the device cannot finish the packet.
 pub(super) fn header_of(packet: &Packet) -> Option<[u8; LENGTH]> {
     let is_partial = packet.checksum == Checksum::Partial;
     let mut header = [0; LENGTH];
@@ -76,7 +78,7 @@ pub(super) fn header_of(packet: &Packet) -> Option<[u8; LENGTH]> {
     let mut numbers = [u16::try_from(layout.payload).ok()?, 0, 0, 0];
     if is_partial {
         header[0] = NEEDS_CSUM;
-        // Both are less than the length of the headers.
+        // Both are less than the length of the headers, which fits.
         numbers[2..].copy_from_slice(&[layout.transport as u16, layout.checksum() as u16]);
     }
     if let Some(size) = packet.segment_size {
@@ -103,12 +105,13 @@ fn numbers_of(bytes: &[u8; 8]) -> [u16; 4] {
     [number(0), number(2), number(4), number(6)]
 }
 
-/// Writes the checksum of what comes from `start` on at `offset` from there, where the pseudo-header's sum stands.
+/// Completes a partial checksum: sums the bytes from `start` and stores the result at `offset` from
+/// there, where the pseudo-header's sum is.
 fn complete(packet: &mut [u8], (start, offset): (usize, usize)) -> Option<()> {
     let part = packet.get_mut(start..)?;
     part.get(offset..offset + 2)?;
     let sum = match checksum(part) {
-        // As the kernel does: for UDP, zero says that there is none, and elsewhere both are the same.
+        // As in the kernel: in UDP, zero means no checksum; elsewhere both values are equivalent.
         0 => u16::MAX,
         sum => sum,
     };

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A TCP packet without options and with `len` bytes of payload.
+/// Returns a TCP packet without options and with `len` bytes of payload.
 fn tcp(v6: bool, len: usize) -> Vec<u8> {
     let ip = if v6 { 40 } else { 20 };
     let mut data = vec![7; ip + 20 + len];
@@ -68,12 +68,12 @@ fn headers_that_do_not_fit_their_packet_are_refused() {
     };
     assert!(read(NEEDS_CSUM, GSO_TCPV4, good, &packet).is_some());
     assert!(read(NEEDS_CSUM, GSO_TCPV4 | GSO_ECN, good, &packet).is_some());
-    // Another kind; one that is not asked for (UFO, 3); no size; another place of the checksum.
+    // Wrong type; unsupported type (UFO, 3); no segment size; wrong place of the checksum.
     assert!(read(NEEDS_CSUM, GSO_TCPV6, good, &packet).is_none());
     assert!(read(NEEDS_CSUM, 3, good, &packet).is_none());
     assert!(read(NEEDS_CSUM, GSO_TCPV4, [40, 0, 20, 16], &packet).is_none());
     assert!(read(NEEDS_CSUM, GSO_TCPV4, [40, 1000, 20, 6], &packet).is_none());
-    // Beyond the end; no TCP; less than a header.
+    // A checksum beyond the end (twice); not a TCP packet; shorter than the virtio header.
     assert!(read(NEEDS_CSUM, GSO_NONE, [40, 0, 3040, 0], &packet).is_none());
     assert!(read(NEEDS_CSUM, GSO_NONE, [40, 0, u16::MAX, u16::MAX], &packet).is_none());
     assert!(read(0, GSO_TCPV4, good, &[0x45; 19]).is_none());
@@ -95,7 +95,7 @@ fn what_is_known_of_the_checksum_is_told() {
 
 #[test]
 fn a_checksum_that_no_layout_names_is_completed() {
-    // Another transport, whose checksum is at byte 2; it covers nothing but its own bytes.
+    // Another transport protocol, with its checksum at byte 2, which covers only its own bytes.
     let mut packet = tcp(false, 100);
     packet[9] = 33;
     packet[22..24].fill(0);

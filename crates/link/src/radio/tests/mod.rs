@@ -1,4 +1,5 @@
-//! The radio against arithmetic and theory. Seeds are fixed; a bound is at least four standard deviations wide.
+//! The radio compared with arithmetic and theory. Seeds are fixed; the tolerances are at least four
+//! standard deviations wide.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn radio(text: &str, arq: Arq) -> Radio {
     Radio::new(&text.parse().unwrap(), arq)
 }
 
-/// A packet whose payload begins with its number.
+/// A packet whose payload starts with its number.
 fn numbered(number: u32, payload: usize) -> Packet {
     let mut packet = ipv4_tcp(payload.max(4), 0);
     let word = |data: &[u8], at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
@@ -34,7 +35,7 @@ fn number(packet: &Packet) -> u32 {
     u32::from_be_bytes(packet.data[40..44].try_into().unwrap())
 }
 
-/// Keeps the queues of the given ends filled for a time, and gives what arrived, and when.
+/// Keeps the queues of the given ends filled for a time; returns the arrivals with their times.
 fn saturate(
     radio: &mut Radio,
     busy: &[Way],
@@ -61,7 +62,7 @@ fn saturate(
     arrived
 }
 
-/// Passes so many packets, and gives the numbers of those that arrived, in their order.
+/// Passes `count` packets; returns the numbers of those that arrived, in order of arrival.
 fn send(radio: &mut Radio, count: u32) -> Vec<u32> {
     let mut arrived = Vec::new();
     let mut now = Instant::ZERO;
@@ -90,7 +91,7 @@ fn one_frame_takes_its_exchange_and_arrives_before_its_answer() {
     let air = Air::new(&RadioSpec::default());
     let now = Instant::from_millis(5);
     let frame = radio.pass(now, numbered(7, 1_460)).unwrap();
-    // The air has been idle for longer than DIFS: no wait.
+    // The medium has been idle for longer than DIFS: no wait.
     let arrives = now + air.data(1_500) + Duration::from_micros(1);
     let done = now + air.data(1_500) + air.answer() + Duration::from_micros(2);
     assert_eq!(radio.poll_timeout(), Some(arrives));
@@ -111,7 +112,8 @@ fn a_queue_that_is_never_empty_is_served_at_the_standards_rate() {
         let arrived = saturate(&mut radio, &[Way::Forth], 1_460, Duration::from_secs(40)).len();
         let exchange = air.announcement() + air.data(1_500) + air.answer();
         let expected = 40.0 / (DIFS + exchange + SLOT * CW_MIN / 2).as_secs_f64();
-        // The backoff's standard deviation, 9.2 slots, is under a tenth of an exchange; thousands of them.
+        // The backoff's standard deviation, 9.2 slots, is under a tenth of an exchange, and there
+        // are thousands of exchanges.
         assert!((arrived as f64 / expected - 1.0).abs() < 0.004, "{text}: {arrived} {expected}");
         assert_eq!(radio.air_counters(Way::Forth).collisions, 0);
     }
@@ -136,7 +138,7 @@ fn tries_cost_what_the_bound_says() {
         let mut radio = Radio::new(&spec, arq);
         let time = Duration::from_secs(200);
         let arrived = saturate(&mut radio, &[Way::Forth], 1_460, time).len();
-        // An ACK for so many packets that it costs nothing.
+        // ACKs are so rare that they cost nothing.
         let bound = spec.bound_with(arq, 1_500, 1_500, 40, 1_000_000);
         let goodput = arrived as f64 * 1_500.0 * 8.0 / 200.0;
         let ratio = goodput / bound.bits_per_sec() as f64;
@@ -153,7 +155,8 @@ fn two_ends_share_the_air_and_collide_as_theory_says() {
     assert!((share - 0.5).abs() < 0.02, "{share}");
     let counters = radio.air_counters(Way::Forth);
     let collided = counters.collisions as f64 / counters.tries as f64;
-    // Bianchi 2000, two stations: tau = p = 2 (1 - 2 p) / ((1 - 2 p) (W + 1) + p W (1 - (2 p)^m)), W = 32, m = 5.
+    // Bianchi 2000, two stations: tau = p = 2 (1 - 2 p) / ((1 - 2 p) (W + 1) + p W (1 - (2 p)^m)),
+    // W = 32, m = 5.
     let (w, m) = (f64::from(CW_MIN + 1), f64::from((CW_MAX + 1) / (CW_MIN + 1)).log2());
     let tau = |p: f64| {
         2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (w + 1.0) + p * w * (1.0 - (2.0 * p).powf(m)))
@@ -202,7 +205,7 @@ fn each_mode_leaves_the_loss_and_the_reordering_that_it_should() {
     };
     let (off, reordered, _) = run(Arq::Off, "error 30% seed 6");
     assert!((off - 0.3).abs() < 0.013 && reordered == 0, "{off}");
-    // Three tries: 0.3^3, and a lost link ACK loses nothing that has arrived.
+    // Three tries: 0.3^3. A lost link ACK does not lose a frame that arrived.
     let (mac, reordered, air) = run(Arq::Mac, "error 30% tries 3 seed 7");
     assert!((mac - 0.027).abs() < 0.005 && reordered == 0, "{mac}");
     assert!((air.tries as f64 / 20_000.0 - 1.39).abs() < 0.03, "{}", air.tries);
@@ -244,7 +247,7 @@ fn a_plain_radio_is_a_link_each_way_that_repeats_one_round_trip_later() {
     for number in 0..7 {
         hit.pass(Instant::ZERO, numbered(number, 960));
     }
-    // The first is known to be lost at 48 ms, when the seventh would have its turn.
+    // The loss of the first is known at 48 ms, when the seventh would be transmitted.
     let known = Instant::from_millis(48);
     hit.handle_timeout(known);
     assert_eq!(hit.air_counters(Way::Forth).tries, 7);
@@ -307,7 +310,8 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
         }
     }
     let counters = radio.counters(Way::Forth);
-    // Three in ten are hit; in 14 of 1058 bytes and in the IP header that is a try, in the trailer nothing is changed.
+    // Three in ten are hit. A hit in the frame header (14 of 1058 bytes) or in the IP header costs
+    // a try; a hit in the trailer changes nothing.
     assert!((500..620).contains(&damaged), "{damaged}");
     assert_eq!((seen, damaged), (2_000, counters.corrupted - counters.corrupted_unnoticed));
     let tries = radio.air_counters(Way::Forth).tries;
@@ -335,7 +339,7 @@ fn what_waits_is_taken_back_in_order_as_if_it_had_never_been_passed() {
             (0..5).map(|n| radio.pass(Instant::ZERO, numbered(n, 1_000)).unwrap()).collect();
         assert!(!radio.has_room(Instant::ZERO, Way::Forth));
         assert!(radio.has_room(Instant::ZERO, Way::Back));
-        // Two have begun; with 002's model the first waits aside for what it will hear.
+        // Two transmissions have started; with `head`, the first frame is set aside.
         let now = Instant::from_millis(2);
         let numbers: Vec<u32> = radio.drain(now, |_| true).iter().map(number).collect();
         let first = if arq == Arq::Head { 0 } else { 2 };
@@ -371,7 +375,8 @@ fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
         assert_eq!(radio.counters(Way::Forth).marked, marks.len() as u64);
         marks
     };
-    // RFC 8289: after 100 ms above 5 ms, and then 100 ms / sqrt(n) apart: 2 s are about the root of n fifths.
+    // RFC 8289: the first mark after 100 ms above 5 ms, then marks 100 ms / sqrt(n) apart. The sum
+    // over n marks is 2 s at about n = 100.
     let marks = run(2, true, 20);
     assert!((100..130).contains(&marks[0]), "{marks:?}");
     assert!((80..=110).contains(&marks.len()), "{}", marks.len());

@@ -1,4 +1,5 @@
-//! For any channel, the radio invents, duplicates and keeps nothing, and only time decides.
+//! For any channel, the radio neither invents, duplicates nor keeps packets, and the timing of
+//! calls does not matter.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,7 +35,8 @@ fn arqs() -> impl Strategy<Value = Arq> {
     prop::sample::select(Arq::ALL.map(|(_, arq)| arq).to_vec())
 }
 
-/// Packets at their times, from both ends; what arrived, and when. Between them time passes in steps of at most `step`.
+/// Passes packets at their times, from both ends; returns the arrivals with their times. In
+/// between, time advances in steps of at most `step`.
 fn run(radio: &mut Radio, plan: &[(u64, bool)], step: Duration) -> Vec<(PortId, u32, Vec<u8>)> {
     let mut arrived = Vec::new();
     let mut now = Instant::ZERO;
@@ -89,7 +91,7 @@ proptest! {
         prop_assert!((0..plan.len() as u64).all(|no| !radio.holds(crate::radio::FrameNo(no))));
     }
 
-    /// A caller that comes late gets late what it would have got, in the same order.
+    /// A late caller receives the same packets in the same order, only later.
     #[test]
     fn how_often_it_is_called_changes_nothing(
         spec in specs(),

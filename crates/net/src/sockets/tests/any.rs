@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::Stack;
 use super::{addr, pattern, start, within};
 
-/// A stack without an address, and a client that sends everything to it.
+/// Returns a stack without an address, and a client that sends all its packets to it.
 fn gateway() -> (Stack, Stack) {
     let (left, right) = memory::pair(1500, 128);
     let gateway = Stack::new(left, HostConfig::new([])).unwrap();

@@ -1,4 +1,4 @@
-//! Attempts that are given up, and stacks that end as a server should.
+//! Cancelled connection attempts, and graceful shutdown of servers.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{addr, connected, pattern, stacks, start, within};
 
-/// Longer than any test.
+/// A time-out longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn closing_takes_only_so_long() {
         assert_eq!(one.linger().unwrap(), Some(LONG));
         one.set_linger(None).unwrap();
         one.set_zero_linger().unwrap();
-        // Also by the last half of it.
+        // Zero linger also applies when the last half is dropped.
         let (reader, mut writer) = one.into_split();
         writer.write_all(b"lost, perhaps").await.unwrap();
         writer.forget();
@@ -60,7 +60,7 @@ async fn closing_takes_only_so_long() {
         let reset = other.read_to_end(&mut heard).await.unwrap_err();
         assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
 
-        // The peer reads nothing, and its window is full: closing would take for ever.
+        // The peer does not read and its window is full: closing would never complete.
         let (one, mut other) = connected(&server, &client).await;
         one.set_linger(Some(Duration::from_millis(20))).unwrap();
         while one.try_write(&pattern(60_000)).is_ok() {
@@ -86,7 +86,7 @@ async fn a_stack_that_closes_ends_with_the_packet_that_makes_it_quiet() {
             tokio::task::yield_now().await;
         }
         drop(one);
-        // The RST that the linger time asks for is the last thing to happen.
+        // The last event is the RST of the linger time.
         server.shutdown_within(LONG).await;
     })
     .await;
@@ -97,7 +97,7 @@ async fn who_closes_at_the_end_of_the_stream_acknowledges_and_closes_with_one_se
     within(async {
         let (server, client) = stacks();
         let listener = server.listen(addr("10.0.0.1:80"), 1).unwrap();
-        // What serves a connection is a task of its own, as in most servers.
+        // As in most servers, a separate task serves the connection.
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let serve = async move { stream.read_to_end(&mut Vec::new()).await.unwrap() };
@@ -105,14 +105,14 @@ async fn who_closes_at_the_end_of_the_stream_acknowledges_and_closes_with_one_se
         });
         tokio::spawn(async move {
             let mut stream = client.connect(addr("10.0.0.1:80")).await.unwrap();
-            // So the FIN comes with the end of the handshake.
+            // The FIN is therefore sent at the end of the handshake.
             stream.shutdown().await.unwrap();
             stream.read_to_end(&mut Vec::new()).await.unwrap();
         })
         .await
         .unwrap();
         served.await.unwrap();
-        // The SYN's answer and the FIN's.
+        // The SYN-ACK, and the response to the FIN.
         assert_eq!(server.counters().tcp_out_segs, 2);
     })
     .await;
@@ -129,14 +129,14 @@ async fn a_stack_that_drains_lets_its_streams_finish() {
         let (finish, told) = oneshot::channel::<()>();
         let handler = tokio::spawn(async move {
             told.await.unwrap();
-            // The request comes, and is answered, long after the stack was told to end.
+            // The request arrives, and is answered, long after draining started.
             let mut request = [0; 7];
             one.read_exact(&mut request).await.unwrap();
             one.write_all(&pattern(60_000)).await.unwrap();
         });
         let drained = server.clone();
         let draining = tokio::spawn(async move { drained.drain(LONG).await });
-        // Until it has begun.
+        // Waits until draining has started.
         while server.listen(addr("10.0.0.1:81"), 1).is_ok() {
             tokio::task::yield_now().await;
         }
@@ -158,7 +158,7 @@ async fn a_stack_that_drains_lets_its_streams_finish() {
         other.read_to_end(&mut answer).await.unwrap();
         assert!(answer == pattern(60_000));
         handler.await.unwrap();
-        // The peer's FIN is not waited for: it has all that it was to get.
+        // The FIN of the peer is not awaited: the peer has received everything.
         draining.await.unwrap();
         assert_eq!(server.closed().await.kind(), ErrorKind::NotConnected);
         assert_eq!(udp.readable().await.unwrap_err().kind(), ErrorKind::NotConnected);
@@ -171,14 +171,14 @@ async fn a_stack_that_drains_has_only_so_much_patience() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;
-        // It reads meanwhile, because its device ends with the server.
+        // The client reads during the drain, because its device ends with the server.
         let reading = tokio::spawn(async move { other.read(&mut [0; 1]).await });
         server.drain(Duration::from_millis(20)).await;
         assert_eq!(one.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::NotConnected);
-        // After a FIN it would take what was cut off for all.
+        // After a FIN, the peer would take truncated data for complete.
         let reset = reading.await.unwrap().unwrap_err();
         assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
-        // With nothing to wait for it is over at once, whatever the patience.
+        // Without streams the drain completes at once, whatever the time-out.
         client.drain(LONG).await;
     })
     .await;

@@ -1,4 +1,4 @@
-//! Options that hold back data and ACKs on streams.
+//! Stream options that delay data and ACKs.
 
 use airtcp_device::memory;
 use airtcp_stack::host::HostConfig;
@@ -13,7 +13,7 @@ async fn a_corked_stream_sends_full_segments_and_the_rest_when_it_is_uncorked() 
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;
-        // Without a cork each write would leave by itself.
+        // Without the cork, each write would be sent at once.
         one.set_nodelay(true).unwrap();
         one.set_cork(true).unwrap();
         assert!(one.cork().unwrap());
@@ -27,7 +27,8 @@ async fn a_corked_stream_sends_full_segments_and_the_rest_when_it_is_uncorked() 
         other.read_exact(&mut heard).await.unwrap();
         assert!(heard == pattern(100_000));
         let info = one.info().unwrap();
-        // Of a thousand writes one was less than a segment; a time-out may have let another go.
+        // Only the last of a thousand writes needed a short segment; a time-out may have sent
+        // another one.
         assert!(info.data_segs_out < 100, "{info}");
     })
     .await;
@@ -51,7 +52,7 @@ async fn a_writer_waits_while_as_much_as_it_chose_was_not_sent() {
             write.write_all(&pattern(len)).await.unwrap();
             write.shutdown().await.unwrap();
         });
-        // Nobody reads: in the end the window is full, and what is written waits.
+        // The data is not read: the window fills, and written data waits.
         while read.info().unwrap().rwnd_limited.is_zero() {
             tokio::task::yield_now().await;
         }

@@ -21,7 +21,7 @@ async fn a_silent_peer_is_asked_and_the_stream_goes_on() {
         let (mut one, mut other) = connected(&server, &client).await;
         let settings = KeepAlive { idle: Duration::from_secs(1), ..KeepAlive::default() };
         one.set_keep_alive(Some(settings)).unwrap();
-        // Nobody calls the stack meanwhile: it wakes by itself.
+        // The stack is not called meanwhile: it wakes on its own.
         while server.counters().tcp_ext_keep_alive == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

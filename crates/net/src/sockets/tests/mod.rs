@@ -1,4 +1,4 @@
-//! Two stacks, a pair of devices in memory between them, in real time.
+//! Two stacks connected by a pair of devices in memory, in real time.
 
 mod any;
 mod ending;
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// A test that hangs fails; no test looks at how long it took.
+/// The time-out of a test that hangs; no test checks durations.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) async fn within<T>(work: impl Future<Output = T>) -> T {
@@ -40,13 +40,13 @@ pub(super) fn start(device: Memory, addresses: [&str; 2]) -> Stack {
     Stack::new(device, config).unwrap()
 }
 
-/// The stacks of 10.0.0.1 and 10.0.0.2, fd00::1 and fd00::2.
+/// Returns the stacks of 10.0.0.1, fd00::1 and of 10.0.0.2, fd00::2.
 pub(super) fn stacks() -> (Stack, Stack) {
     let (left, right) = memory::pair(1500, 128);
     (start(left, ["10.0.0.1/24", "fd00::1/64"]), start(right, ["10.0.0.2/24", "fd00::2/64"]))
 }
 
-/// A connection between two stacks: the server's end and the client's.
+/// Returns a connection between two stacks: the server's end and the client's.
 pub(super) async fn connected(server: &Stack, client: &Stack) -> (TcpStream, TcpStream) {
     let listener = server.listen(addr("10.0.0.1:0"), 1).unwrap();
     let remote = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ pub(super) async fn connected(server: &Stack, client: &Stack) -> (TcpStream, Tcp
     (one.unwrap().0, other.unwrap())
 }
 
-/// Bytes that repeat nowhere near, so that any mix-up shows.
+/// Bytes without repetition nearby, so that any mix-up is detected.
 pub(super) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
@@ -238,7 +238,7 @@ async fn a_dropped_write_half_sends_a_fin_and_a_forgotten_one_does_not() {
     .await;
 }
 
-/// Every operation is begun and dropped again and again beside a branch that is ready.
+/// Starts and drops every operation repeatedly beside a branch that is ready.
 #[tokio::test]
 async fn futures_dropped_early_lose_nothing() {
     within(async {
@@ -258,7 +258,7 @@ async fn futures_dropped_early_lose_nothing() {
                     () = tokio::task::yield_now() => {}
                 }
             }
-            // Also gives the client's stack back, which ends it.
+            // Also drops the last handle of the client's stack, which ends it.
             drop(stream);
         });
         let mut stream = loop {
@@ -291,7 +291,7 @@ async fn a_connect_that_is_given_up_leaves_nothing() {
         let (device, peer) = memory::pair(1500, 64);
         let client = start(device, ["10.0.0.2/24", "fd00::2/64"]);
         {
-            // Nobody answers.
+            // There is no listener.
             let mut connecting = std::pin::pin!(client.connect(addr("10.0.0.1:9")));
             poll_fn(|context| {
                 assert!(connecting.as_mut().poll(context).is_pending());
@@ -392,7 +392,7 @@ async fn datagrams_there_and_back() {
     .await;
 }
 
-/// More datagrams than any queue holds: the sender waits, and each one leaves.
+/// More datagrams than any queue holds: the sender waits, and every datagram is sent.
 #[tokio::test]
 async fn datagrams_wait_for_a_slow_device() {
     within(async {
@@ -431,7 +431,7 @@ async fn a_device_that_goes_away_ends_every_wait() {
             async move { connecting.connect(addr("10.0.0.77:1")).await.map(drop).unwrap_err() },
         );
         tokio::task::yield_now().await;
-        // No one reads the FIN of the client: its patience ends at once, and its device goes.
+        // The client's FIN is not read: its time-out is zero, and its device is dropped.
         client.shutdown_within(Duration::ZERO).await;
         for error in tasks.join_all().await {
             let told = [ErrorKind::NetworkDown, ErrorKind::ConnectionReset];
@@ -477,7 +477,7 @@ async fn a_shutdown_delivers_what_was_written_and_ends_every_wait() {
 async fn a_shutdown_of_an_idle_stack_does_not_wait() {
     let (server, _client) = stacks();
     let _listener = server.listen(addr("10.0.0.1:9"), 4).unwrap();
-    // Its patience is longer than this test's.
+    // The time-out is longer than that of the test.
     within(server.shutdown_within(Duration::from_secs(3600))).await;
 }
 

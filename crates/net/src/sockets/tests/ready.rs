@@ -1,4 +1,4 @@
-//! Readiness, calls that never wait, and settings of live connections.
+//! Readiness, non-blocking calls, and options of live connections.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
@@ -14,20 +14,20 @@ use tokio::task::JoinSet;
 
 use super::{addr, connected, pattern, stacks, start, within};
 
-/// The same lines, with two ends of tokio's streams and of ours.
+/// The same code for two ends of tokio's streams and of airtcp's.
 macro_rules! as_with_tokio {
     ($one:expr, $other:expr) => {{
         let (mut one, mut other) = ($one, $other);
         let mut buf = [0; 64];
         let kind = |result: std::io::Result<usize>| result.unwrap_err().kind();
-        // Nothing to read, and room to write.
+        // There is nothing to read, and room to write.
         assert_eq!(kind(one.try_read(&mut buf)), ErrorKind::WouldBlock);
         let ready = one.ready(Interest::READABLE | Interest::WRITABLE).await.unwrap();
         assert!(ready.is_writable() && !ready.is_readable(), "{ready:?}");
         one.writable().await.unwrap();
         assert_eq!(one.take_error().unwrap().map(|error| error.kind()), None);
 
-        // What was peeked at stays.
+        // Peeked data stays in the buffer.
         assert_eq!(other.try_write(b"hello ").unwrap(), 6);
         let parts = [b"wor".as_slice(), b"", b"ld"].map(IoSlice::new);
         assert_eq!(other.try_write_vectored(&parts).unwrap(), 5);
@@ -42,7 +42,7 @@ macro_rules! as_with_tokio {
         assert_eq!((&first, &second[..3]), (b"hello wo", b"rld".as_slice()));
         assert_eq!(kind(one.try_read(&mut buf)), ErrorKind::WouldBlock);
 
-        // Until it is full, and then until there is room again.
+        // Writes until the buffers are full, then waits until there is room again.
         let (block, mut sent, mut heard) = (pattern(60_000), 0, 0);
         for _ in 0..3 {
             loop {
@@ -67,7 +67,7 @@ macro_rules! as_with_tokio {
         other.set_ttl(9).unwrap();
         assert_eq!((other.ttl().unwrap(), one.ttl().unwrap()), (9, 64));
 
-        // The end of the stream can be read, as often as one likes.
+        // The end of the stream can be read repeatedly.
         other.flush().await.unwrap();
         for _ in 0..2 {
             other.shutdown().await.unwrap();
@@ -98,7 +98,7 @@ async fn the_same_lines_do_the_same_with_tokios_streams() {
     .await;
 }
 
-/// tokio's sockets tell what they last heard of; ours look.
+/// tokio's sockets report cached readiness; airtcp's report the current one.
 #[tokio::test]
 async fn what_is_told_is_so() {
     within(async {
@@ -152,7 +152,7 @@ async fn every_task_that_waits_is_woken_and_one_of_them_gets_it() {
     .await;
 }
 
-/// A task that never has to wait would keep the only thread from the driver.
+/// Without a budget, a task whose calls are always ready would keep the driver off the only thread.
 #[tokio::test]
 async fn a_task_that_never_waits_lets_the_driver_work() {
     within(async {
@@ -161,7 +161,7 @@ async fn a_task_that_never_waits_lets_the_driver_work() {
         let mut buf = [0; 8];
         other.write_all(b"x").await.unwrap();
         one.readable().await.unwrap();
-        // What is under way arrives while what is there is looked at again and again.
+        // Data in flight arrives while the available data is peeked at repeatedly.
         other.write_all(b"yz").await.unwrap();
         while one.peek(&mut buf).await.unwrap() < 3 {}
         other.write_all(b"more").await.unwrap();
@@ -178,7 +178,7 @@ async fn a_task_that_never_waits_lets_the_driver_work() {
     .await;
 }
 
-/// Counts how often it was woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -205,7 +205,7 @@ async fn a_task_in_readable_and_another_in_read_are_both_woken() {
         {
             let mut waiting = Box::pin(one.readable());
             assert!(waiting.as_mut().poll(&mut Context::from_waker(&wakers[1])).is_pending());
-            // Of those that poll the last one counts.
+            // Of the polling tasks, only the last one is woken.
             let mut seen = [0; 1];
             let mut seen = ReadBuf::new(&mut seen);
             assert!(one.poll_peek(&mut Context::from_waker(&wakers[2]), &mut seen).is_pending());
@@ -225,7 +225,7 @@ async fn a_task_in_readable_and_another_in_read_are_both_woken() {
     .await;
 }
 
-/// `peek` and `readable` are begun and dropped again and again beside a branch that is ready.
+/// Starts and drops `peek` and `readable` repeatedly beside a branch that is ready.
 #[tokio::test]
 async fn futures_dropped_early_lose_nothing() {
     within(async {
@@ -374,7 +374,7 @@ async fn a_listener_is_polled() {
     .await;
 }
 
-/// The same lines, with tokio's UDP sockets and with ours.
+/// The same code for tokio's UDP sockets and for airtcp's.
 macro_rules! datagrams_as_with_tokio {
     ($server:expr, $client:expr, $stranger:expr) => {{
         let (server, client, stranger) = ($server, $client, $stranger);
@@ -397,7 +397,7 @@ macro_rules! datagrams_as_with_tokio {
         assert_eq!(&buf[..3], b"one");
         assert_eq!(server.recv(&mut buf).await.unwrap(), 3);
         assert_eq!(&buf[..3], b"two");
-        // Whoever has a peer hears nobody else.
+        // A connected socket receives only from its peer.
         stranger.send_to(b"not heard", from).await.unwrap();
         assert_eq!(server.try_send_to(b"heard", from).unwrap(), 5);
         let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await.unwrap();
@@ -451,7 +451,7 @@ async fn nobody_there_is_told_once_to_who_has_that_peer() {
         socket.readable().await.unwrap();
         let refused = socket.peek_from(&mut [0; 1]).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        // Somebody comes.
+        // Now a socket is bound there.
         let there = server.udp_bind(nobody).unwrap();
         socket.send(b"found").await.unwrap();
         assert_eq!(there.recv(&mut [0; 9]).await.unwrap(), 5);
@@ -580,7 +580,7 @@ async fn a_chunk_that_finds_no_room_loses_nothing_and_an_error_is_told() {
         let (mut one, mut other) = connected(&server, &client).await;
         let sent = pattern(8_000_000);
         let mut chunk = SharedBytes::new(&Arc::new(sent.clone()), 0..sent.len());
-        // Nobody reads: at last the buffers of both are full.
+        // The data is not read: in the end the buffers of both ends are full.
         let until = std::time::Duration::from_millis(200);
         while let Ok(written) = tokio::time::timeout(until, other.write_chunk(&mut chunk)).await {
             written.unwrap();

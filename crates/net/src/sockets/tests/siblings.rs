@@ -1,4 +1,4 @@
-//! Stacks that are one host, each on a device of its own.
+//! Stacks that act as one host, each on a device of its own.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 use super::{Sibling, Stack, TcpListener};
 use super::{addr, pattern, start, within};
 
-/// A client, and stacks that are one server. What the client sends goes to the first `asked` of them in turn, whatever it
-/// is.
+/// Returns a client, and stacks that act as one server. The client's packets go to the first
+/// `asked` of them in turn, regardless of their flow.
 fn family(count: u16, asked: usize) -> (Stack, Vec<Stack>) {
     let (client, cable) = memory::pair(1500, 128);
     let client = start(client, ["10.0.0.2/24", "fd00::2/64"]);
@@ -29,7 +29,7 @@ fn family(count: u16, asked: usize) -> (Stack, Vec<Stack>) {
     (client, stacks)
 }
 
-/// Ends when a device does.
+/// Runs until a device ends.
 async fn spread(mut cable: Memory, mut queues: Vec<Memory>, asked: usize) -> std::io::Result<()> {
     let (mut batch, mut turn) = (Vec::<Packet>::new(), 0);
     loop {
@@ -91,7 +91,7 @@ async fn flows_are_intact_whichever_stack_their_packets_reach() {
         assert!(each.iter().all(|counters| counters.tcp_passive_opens > 0), "{each:?}");
         assert!(each.iter().all(|counters| counters.ip_ext_handed_over > 0), "{each:?}");
         assert_eq!(each.iter().map(|counters| counters.tcp_passive_opens).sum::<u64>(), 16);
-        // Those that waited longer may come when a connection is over, but none ends one.
+        // Packets that waited may arrive after the end of a connection, but none ends one.
         assert_eq!(each.iter().map(|counters| counters.tcp_estab_resets).sum::<u64>(), 0);
         assert_eq!(client.counters().tcp_estab_resets, 0);
         client.shutdown().await;
@@ -153,7 +153,7 @@ async fn a_device_that_is_gone_ends_its_stack_whatever_its_siblings_do() {
         let ((first, end), (second, _end)) = (stack(), stack());
         drop(end);
         assert_eq!(first.closed().await.kind(), ErrorKind::NetworkDown);
-        // What it would be handed is dropped, and the other one lives.
+        // Packets for the other stack are dropped, and the stack continues.
         assert!(second.listen(addr("10.0.0.1:7"), 1).is_ok());
     })
     .await;

@@ -1,4 +1,4 @@
-//! Sockets that are set up before they connect or listen.
+//! Sockets that are configured before they connect or listen.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{addr, connected, pattern, stacks, start, within};
 
-/// The same lines, with tokio's sockets and with ours.
+/// The same code for tokio's sockets and for airtcp's.
 macro_rules! as_with_tokio {
     ($server:expr, $client:expr, $at:expr, $from:expr) => {{
         let socket = $server;
@@ -149,7 +149,7 @@ async fn a_small_buffer_is_obeyed() {
         assert_eq!(stream.write(&pattern(100_000)).await.unwrap(), 10_000);
         drop(listener.accept().await.unwrap());
 
-        // None at all would let nothing through, ever.
+        // A buffer of zero bytes would never let data through.
         let socket = client.tcp_socket();
         socket.set_send_buffer_size(0).unwrap();
         socket.set_recv_buffer_size(0).unwrap();
@@ -178,7 +178,7 @@ async fn a_bound_address_comes_back_when_the_socket_is_dropped() {
         drop(socket);
         let socket = client.tcp_socket();
         socket.bind(at).unwrap();
-        // Nobody listens there; the address comes back all the same.
+        // There is no listener; the address becomes free again nevertheless.
         let refused = socket.connect(addr("10.0.0.1:9")).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         let socket = client.tcp_socket();

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::{Stack, StackThread};
 use super::{addr, start, within};
 
-/// A stack on a thread, and the other end of its device.
+/// Returns a stack on a thread, and the other end of its device.
 fn on_thread() -> (StackThread, Memory) {
     let (device, other) = memory::pair(1500, 128);
     let config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
@@ -88,7 +88,7 @@ async fn joining_it_waits_until_its_tasks_are_dropped() {
     assert_eq!(within(stack.closed()).await.kind(), ErrorKind::NotConnected);
 }
 
-/// Before the driver has had its first turn, too.
+/// The runtime may end even before the first turn of the driver.
 #[test]
 fn a_stack_ends_with_its_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::Stack;
 use super::{connected, pattern, within};
 
-/// What the observer of two stacks was shown, by node: packets in and out, and events.
+/// The observed numbers of packets in and out, and of events, for each of two nodes.
 #[derive(Default)]
 struct Seen([(u64, u64, u64); 2]);
 

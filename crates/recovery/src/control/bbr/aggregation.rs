@@ -1,12 +1,12 @@
-//! How much more is acknowledged at once than the bandwidth explains (Linux
-//! `bbr_update_ack_aggregation`).
+//! ACK aggregation: the bytes acknowledged at once in excess of what the bandwidth explains
+//! (Linux's `bbr_update_ack_aggregation`).
 //!
 //! Wi-Fi, cable modems and receivers with offload send ACKs in batches. Between two batches the
-//! sender needs as much more in flight.
+//! sender needs that many more bytes in flight.
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// Rounds of each half of the window: the maximum is one of the last 5 to 10 rounds.
+/// Rounds in each half of the window: the maximum covers the last 5 to 10 rounds.
 const HALF: u8 = 5;
 
 /// The largest excess of the last rounds.
@@ -15,7 +15,7 @@ pub(super) struct Aggregation {
     epoch: Instant,
     /// Bytes acknowledged in the epoch.
     acked: ByteCount,
-    /// The maxima of the half window that fills, and of the one before.
+    /// The maxima of the current half of the window and of the previous one.
     extra: [ByteCount; 2],
     rounds: u8,
 }
@@ -25,17 +25,17 @@ impl Aggregation {
         Self { epoch: now, acked: ByteCount::ZERO, extra: [ByteCount::ZERO; 2], rounds: 0 }
     }
 
-    /// The maximum, in bytes.
+    /// Returns the largest excess, in bytes.
     pub(super) fn extra(&self) -> ByteCount {
         self.extra[0].max(self.extra[1])
     }
 
-    /// Begins a new epoch: time in which nothing was sent explains no delivery.
+    /// Starts a new epoch, because no delivery is expected for the idle time.
     pub(super) const fn restart(&mut self, now: Instant) {
         (self.epoch, self.acked) = (now, ByteCount::ZERO);
     }
 
-    /// Takes an ACK of `acked` bytes. One ACK adds no more than `cwnd`.
+    /// Processes an ACK of `acked` bytes. The excess is limited to `cwnd`.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     const CWND: ByteCount = ByteCount(100_000);
-    /// 1000 bytes a millisecond.
+    /// 1000 bytes per millisecond.
     const BW: Rate = Rate::from_bits_per_sec(8_000_000);
 
-    /// An ACK of so many kilobytes each so many milliseconds.
+    /// `count` ACKs of `kilobytes` each, one every `millis` milliseconds.
     fn of(kilobytes: u64, millis: u64, count: u64) -> Aggregation {
         let mut aggregation = Aggregation::new(Instant::ZERO);
         for n in 1..=count {

@@ -1,25 +1,25 @@
-//! The long-term bandwidth of a policed path (Linux `bbr_lt_bw_sampling`).
+//! The long-term bandwidth of a policed path (Linux's `bbr_lt_bw_sampling`).
 //!
-//! A token-bucket policer lets bursts pass and then drops what exceeds its rate. Two intervals in a
-//! row with much loss and about the same throughput show one. Their mean throughput is then the
-//! bandwidth for 48 rounds.
+//! A token-bucket policer lets bursts pass and then drops what exceeds its rate. Two consecutive
+//! intervals with many losses and about the same throughput indicate a policer. Their mean
+//! throughput is then the bandwidth for 48 rounds.
 
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// Rounds of the shortest interval; one four times as long is given up.
+/// Rounds of the shortest interval; an interval is abandoned after four times as many.
 const SHORTEST: u8 = 4;
-/// Lost bytes per delivered byte of an interval that may be policed: 50 / 256.
+/// The lost bytes per delivered byte from which an interval may be policed: 50 / 256.
 const LOSSY: f64 = 50.0 / 256.0;
-/// Two intervals agree when their rates differ by this share, or by `SAME_RATE`.
+/// Two intervals agree if their rates differ by at most this share, or by `SAME_RATE`.
 const SAME_SHARE: f64 = 1.0 / 8.0;
 const SAME_RATE: Rate = Rate::from_bits_per_sec(4_000);
 /// Rounds for which the rate of a policer is used.
 const USE: u8 = 48;
 const SHORTEST_TIME: Duration = Duration::from_millis(1);
 
-/// The counts of the connection after an ACK or a timeout.
+/// The counts of the connection after an ACK or a time-out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     /// When the last delivery was reported.
@@ -29,7 +29,7 @@ pub(super) struct Totals {
     pub(super) lost: ByteCount,
 }
 
-/// What the last ACK or timeout reported.
+/// The report of the last ACK or time-out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct News {
     pub(super) losses: bool,
@@ -37,31 +37,31 @@ pub(super) struct News {
     pub(super) round_start: bool,
 }
 
-/// The estimator.
+/// The estimator of a policer's rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LongTerm {
-    /// Of the last interval; zero without one.
+    /// The rate of the last interval; zero without one.
     bw: Rate,
     in_use: bool,
     sampling: bool,
-    /// Rounds of this interval, or since the rate came into use.
+    /// The rounds of this interval, or since the rate is used.
     rounds: u8,
     /// The totals at the start of the interval.
     start: Totals,
 }
 
 impl LongTerm {
-    /// The rate of a policer, while it is used.
+    /// Returns the rate of a policer, while it is used.
     pub(super) fn rate(&self) -> Option<Rate> {
         self.in_use.then_some(self.bw)
     }
 
-    /// Forgets everything.
+    /// Discards all state.
     pub(super) fn reset(&mut self, totals: Totals) {
         *self = Self { start: totals, ..Self::default() };
     }
 
-    /// A round in which the rate is used: `true` when it was the last one.
+    /// Counts a round in which the rate is used; returns whether it was the last one.
     pub(super) fn end_of_use(&mut self, totals: Totals) -> bool {
         self.rounds += 1;
         let over = self.rounds >= USE;
@@ -71,10 +71,10 @@ impl LongTerm {
         over
     }
 
-    /// Takes an ACK or a timeout, while the rate is not used.
+    /// Processes an ACK or a time-out while the rate is not used.
     pub(super) fn sample(&mut self, totals: Totals, news: News) {
         if !self.sampling {
-            // From the first loss on: what a policer saved up has passed by then.
+            // Start at the first loss: by then, the tokens that a policer had saved are used up.
             if !news.losses {
                 return;
             }
@@ -93,7 +93,7 @@ impl LongTerm {
             self.reset(totals);
             return;
         }
-        // An interval ends with a loss: the policer has no tokens left.
+        // An interval ends with a loss, when the policer has no tokens left.
         let delivered = totals.delivered - self.start.delivered;
         let lost = totals.lost - self.start.lost;
         let time = totals.at.since(self.start.at);
@@ -127,7 +127,7 @@ mod tests {
 
     const ROUND: Duration = Duration::from_millis(100);
 
-    /// Rounds in which `delivered` and `lost` kilobytes are reported at the end.
+    /// Rounds that report the given `delivered` and `lost` kilobytes at their end.
     fn pass(long_term: &mut LongTerm, totals: &mut Totals, rounds: &[(u64, u64)]) {
         for (delivered, lost) in rounds {
             totals.at += ROUND;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn two_lossy_intervals_of_one_rate_show_a_policer() {
         let (mut long_term, mut totals) = (LongTerm::default(), Totals::default());
-        // Of the first interval's four rounds the first one ends with the first loss.
+        // The first of the four rounds of the first interval ends with the first loss.
         pass(&mut long_term, &mut totals, &[(100, 30); 4]);
         assert_eq!(long_term.rate(), None);
         pass(&mut long_term, &mut totals, &[(110, 30); 4]);

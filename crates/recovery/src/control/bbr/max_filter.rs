@@ -1,4 +1,4 @@
-//! The largest value of a number of rounds, as Linux's `lib/win_minmax.c` keeps it.
+//! The largest value of a number of rounds, as in Linux's `lib/win_minmax.c`.
 
 use airtcp_types::Rate;
 
@@ -9,19 +9,19 @@ struct Sample {
     value: Rate,
 }
 
-/// The best value of the window, the best since that one, and the best since that one again.
+/// The largest value of the window, the largest since that one, and the largest since the second.
 ///
-/// Three samples bound the error: when the best one leaves the window, a later one takes its place.
+/// Three samples bound the error: when the largest one leaves the window, a later one replaces it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter([Sample; 3]);
 
 impl MaxFilter {
-    /// The largest value; [`Rate::ZERO`] before the first.
+    /// Returns the largest value; [`Rate::ZERO`] before the first.
     pub(super) const fn get(&self) -> Rate {
         self.0[0].value
     }
 
-    /// Takes a value of `round`. `window` rounds are kept.
+    /// Adds a value of `round`; the window is `window` rounds.
     pub(super) fn update(&mut self, window: u32, round: u32, value: Rate) {
         let sample = Sample { round, value };
         let age = |of: &Sample| round.wrapping_sub(of.round);
@@ -37,7 +37,8 @@ impl MaxFilter {
         self.age_out(window, sample, age);
     }
 
-    /// Drops what has left the window, and divides a window without a new value in quarters.
+    /// Removes values that have left the window, and spreads the samples over a window without new
+    /// maxima.
     fn age_out(&mut self, window: u32, sample: Sample, age: impl Fn(&Sample) -> u32) {
         let [best, second, third] = self.0;
         if age(&best) > window {
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_next_best_takes_the_place_of_the_best() {
-        // The second is of a later quarter, the third of a later half.
+        // The second is in a later quarter, the third in a later half.
         let mut values = vec![100, 10, 10, 90, 10, 10, 80];
         for (rounds, best) in [(11, 100), (12, 90), (14, 90), (15, 80), (17, 80), (18, 10)] {
             values.resize(rounds, 10);

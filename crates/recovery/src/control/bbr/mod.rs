@@ -1,18 +1,19 @@
-//! `bbr`: BBR version 1, as Linux's `tcp_bbr` has it.
+//! `bbr`: BBR version 1, as in Linux's `tcp_bbr`.
 //!
-//! It estimates the bandwidth of the bottleneck, as the largest delivery rate of the last ten
-//! rounds, and the round-trip time without a queue, as the smallest of ten seconds. It paces at the
-//! bandwidth times a gain, and bounds what is in flight by twice their product.
+//! It estimates the bottleneck bandwidth as the largest delivery rate of the last ten rounds, and
+//! the RTT without a queue as the smallest RTT of the last ten seconds. It paces at the bandwidth
+//! times a gain, and limits the data in flight to twice their product.
 //!
-//! A loss does not reduce the estimates. It bounds the window for the rest of recovery, ends a
-//! probe for more bandwidth, and counts in the search for a policer. A loss that a judge rules to
-//! be no congestion does none of this.
+//! A loss does not reduce the estimates. It limits the window for the rest of the recovery, ends a
+//! probe for more bandwidth, and counts in the detection of a policer. A loss that a judge rules
+//! not to be congestion has none of these effects.
 //!
-//! Sources: Linux `net/ipv4/tcp_bbr.c`, whose names are in the comments, and
-//! draft-cardwell-iccrg-bbr-congestion-control-00. Linux counts packets, and this bytes.
+//! Sources: Linux `net/ipv4/tcp_bbr.c`, whose names the comments give, and
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Linux counts packets; this implementation counts
+//! bytes.
 //!
 //! Not modelled: Linux's departure times (`bbr_packets_in_net_at_edt`), because the pacer here
-//! takes a segment only when it leaves; and the limit of 2^20 packets of an aggregation epoch,
+//! receives a segment only when it is sent; and the limit of 2^20 packets of an aggregation epoch,
 //! because bytes are counted in 64 bits.
 
 mod aggregation;
@@ -48,11 +49,11 @@ pub(crate) const BBR: Entry<dyn CongestionControl> = Entry {
 
 /// `bbr_high_gain`, 2/ln 2: the smallest gain that doubles the rate in each round.
 const HIGH_GAIN: f64 = 2.885;
-/// `bbr_drain_gain`: drains in about one round what `HIGH_GAIN` queued in one.
+/// `bbr_drain_gain`: drains in about one round the queue that `HIGH_GAIN` built in one.
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
-/// `bbr_cwnd_gain`: room for delayed and stretched ACKs.
+/// `bbr_cwnd_gain`: leaves room for delayed and stretched ACKs.
 const CWND_GAIN: f64 = 2.0;
-/// `bbr_pacing_gain`: probe for bandwidth, drain what that queued, cruise.
+/// `bbr_pacing_gain`: probe for bandwidth, drain the resulting queue, cruise.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// `bbr_pacing_margin_percent`.
 const MARGIN: f64 = 0.99;
@@ -67,15 +68,15 @@ const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u8 = 3;
 /// `bbr_cwnd_min_target`, in segments.
 const MIN_PIPE: u64 = 4;
-/// `bbr_extra_acked_max_us`: time whose data is the most that is added for aggregated ACKs.
+/// `bbr_extra_acked_max_us`: the most that is added for aggregated ACKs, as time at the bandwidth.
 const MOST_EXTRA: Duration = Duration::from_millis(100);
-/// `bbr_min_tso_rate`: below it single segments leave.
+/// `bbr_min_tso_rate`: below this rate, segments are sent one by one.
 const MIN_TSO_RATE: Rate = Rate::from_bits_per_sec(1_200_000);
-/// `bbr_tso_segs_goal`: the time whose data leaves at once, and the most segments of it.
+/// `bbr_tso_segs_goal`: the quantum, as time at the pacing rate, and its maximum in segments.
 const QUANTUM: Duration = Duration::from_millis(1);
 const MOST_SEGMENTS: u64 = 0x7f;
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
-/// The round-trip time before the first sample, for the pacing rate.
+/// The RTT before the first sample, for the pacing rate.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,14 +88,14 @@ enum Mode {
         since: Instant,
     },
     ProbeRtt {
-        /// When it may end: known once no more than `MIN_PIPE` is in flight.
+        /// The earliest end; known once at most `MIN_PIPE` segments are in flight.
         until: Option<Instant>,
-        /// A round has passed since then.
+        /// Whether a round has passed since then.
         round_done: bool,
     },
 }
 
-/// What the sender does about losses (`TCP_CA_Open`, `_Recovery`, `_Loss`).
+/// The sender's response to losses (`TCP_CA_Open`, `_Recovery`, `_Loss`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum State {
     Open,
@@ -108,11 +109,11 @@ pub struct Bbr {
     smss: ByteCount,
     initial_window: ByteCount,
     seed: u64,
-    /// Random numbers drawn so far.
+    /// The number of random numbers drawn so far.
     draws: u64,
     mode: Mode,
     cwnd: ByteCount,
-    /// The window before recovery or `ProbeRtt` reduced it.
+    /// The window before a recovery or `ProbeRtt` reduced it.
     prior_cwnd: ByteCount,
     ssthresh: Option<ByteCount>,
     pacing_rate: Rate,
@@ -120,7 +121,7 @@ pub struct Bbr {
 
     bw: MaxFilter,
     round: u32,
-    /// The round ends when data is acknowledged that was sent after so much was delivered.
+    /// The round ends when data is acknowledged that was sent after this many bytes were delivered.
     round_end: ByteCount,
     min_rtt: Option<Duration>,
     min_rtt_at: Instant,
@@ -131,18 +132,18 @@ pub struct Bbr {
     long_term: LongTerm,
 
     totals: Totals,
-    /// Bytes lost to congestion since the last ACK was worked.
+    /// Bytes lost to congestion since the last ACK.
     losses: ByteCount,
-    /// Samples of what left between these deliveries are of `ProbeRtt`.
+    /// Samples of data sent while C.delivered was in this range belong to `ProbeRtt`.
     probe_rtt_sent: [ByteCount; 2],
     state: State,
-    /// `state` when the last ACK was worked.
+    /// `state` at the last ACK.
     prev_state: State,
     packet_conservation: bool,
     idle_restart: bool,
 }
 
-/// What an ACK says about the delivery rate.
+/// The information of an ACK about the delivery rate.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     /// The sample, if it is valid.
@@ -152,7 +153,7 @@ struct Round {
 }
 
 impl Bbr {
-    /// In startup.
+    /// Creates a control in Startup.
     pub fn new(params: &ControlParams) -> Self {
         let mut bbr = Self {
             smss: params.smss.max(ByteCount(1)),
@@ -194,7 +195,7 @@ impl Bbr {
         self.pacing_rate = Rate::from_bytes_over(self.cwnd, rtt).scale(HIGH_GAIN * MARGIN);
     }
 
-    /// The estimated bandwidth (`bbr_bw`).
+    /// Returns the estimated bandwidth (`bbr_bw`).
     fn bw(&self) -> Rate {
         self.long_term.rate().unwrap_or_else(|| self.bw.get())
     }
@@ -227,7 +228,7 @@ impl Bbr {
         }
     }
 
-    /// `bbr_bdp`: bandwidth times the smallest round-trip time, times `gain`.
+    /// `bbr_bdp`: returns the bandwidth times the smallest RTT, times `gain`.
     fn bdp(&self, bw: Rate, gain: f64) -> ByteCount {
         let Some(min_rtt) = self.min_rtt else { return self.initial_window };
         bw.scale(gain).bytes_in(min_rtt) + ByteCount(1)
@@ -240,12 +241,12 @@ impl Bbr {
         self.smss * (bytes.0 / self.smss.0).max(least).min(MOST_SEGMENTS)
     }
 
-    /// `bbr_quantization_budget`: three quanta more, for those that wait in the two hosts, and an
-    /// even number of segments.
+    /// `bbr_quantization_budget`: adds three quanta, for those that wait in the two hosts, and
+    /// rounds up to an even number of segments.
     fn with_quanta(&self, bytes: ByteCount) -> ByteCount {
         let pair = self.smss * 2;
         let whole = pair * (bytes + self.quantum() * 3).0.div_ceil(pair.0);
-        // So that a probe exceeds a small product, too.
+        // So that a probe also exceeds a small bandwidth-delay product.
         let probes = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
         if probes { whole + pair } else { whole }
     }
@@ -276,7 +277,7 @@ impl Bbr {
             round_start: start,
         });
         let bw = sample.rate().unwrap_or_default();
-        // A sample that the application limited counts where it shows more than is known.
+        // A sample limited by the application counts only if it exceeds the estimate.
         if !app_limited || bw >= self.bw.get() {
             self.bw.update(BW_ROUNDS, self.round, bw);
         }
@@ -308,7 +309,8 @@ impl Bbr {
         let full_length = self.min_rtt.is_none_or(|min_rtt| self.totals.at.since(since) > min_rtt);
         let gain = self.pacing_gain();
         let next = if gain > 1.0 {
-            // Until the pipe holds as much, which takes longer on short paths, or does not.
+            // Until this much is in flight, which takes longer than a round trip on short paths, or
+            // until a loss.
             let lost = self.losses > ByteCount::ZERO;
             let filled = || ack.prior_pipe + self.quantum() >= self.inflight(gain);
             full_length && (lost || filled())
@@ -321,7 +323,7 @@ impl Bbr {
         }
     }
 
-    /// `bbr_reset_probe_bw_mode`: any phase but the one that drains.
+    /// `bbr_reset_probe_bw_mode`: starts at a random phase except the one that drains.
     fn enter_probe_bw(&mut self) {
         let draw = Stream::new(self.seed, self.draws).below(CYCLE.len() as u64 - 1);
         self.draws += 1;
@@ -353,7 +355,8 @@ impl Bbr {
         }
     }
 
-    /// `bbr_update_min_rtt`: the filter, and the mode that empties the queue when it expires.
+    /// `bbr_update_min_rtt`: updates the filter, and enters the mode that empties the queue when it
+    /// expires.
     fn update_min_rtt(&mut self, ack: &AckView<'_>, round: &Round) {
         let expired = ack.now > self.min_rtt_at + MIN_RTT_WINDOW;
         if let Some(rtt) = ack.rtt {
@@ -369,7 +372,7 @@ impl Bbr {
             self.probe_rtt_sent[0] = ack.delivered_total;
         }
         if let Mode::ProbeRtt { until, round_done } = &mut self.mode {
-            // What leaves now shows no bandwidth.
+            // Data sent now gives no bandwidth samples.
             self.probe_rtt_sent[1] = ack.delivered_total + ack.pipe.max(ByteCount(1));
             if until.is_none() && ack.pipe <= self.smss * MIN_PIPE {
                 *until = Some(ack.now + PROBE_RTT_TIME);
@@ -386,8 +389,8 @@ impl Bbr {
         }
     }
 
-    /// Linux `FLAG_ACK_MAYBE_DELAYED`: a lone segment that is not full, which the receiver may have
-    /// waited to acknowledge.
+    /// Linux's `FLAG_ACK_MAYBE_DELAYED`: a single segment that is not full, whose ACK the receiver
+    /// may have delayed.
     fn is_ack_delayed(&self, ack: &AckView<'_>) -> bool {
         let alone = |sample: RateSample| sample.delivered == ack.delivered;
         ack.newly.len() == 1 && ack.acked < self.smss && ack.rate.is_some_and(alone)
@@ -407,7 +410,7 @@ impl Bbr {
         }
     }
 
-    /// `bbr_set_pacing_rate`. In startup the rate does not fall.
+    /// `bbr_set_pacing_rate`. In Startup the rate does not decrease.
     fn set_pacing_rate(&mut self, gain: f64, srtt: Duration) {
         if !self.has_seen_rtt && !srtt.is_zero() {
             self.init_pacing_rate(Some(srtt));
@@ -426,7 +429,7 @@ impl Bbr {
         self.prior_cwnd = self.cwnd.max(least);
     }
 
-    /// `bbr_set_cwnd`: towards the target by what arrived.
+    /// `bbr_set_cwnd`: moves the window towards the target by the delivered bytes.
     fn set_cwnd(&mut self, ack: &AckView<'_>) {
         if ack.delivered > ByteCount::ZERO && !self.conserve_packets(ack) {
             let bw = self.bw();
@@ -454,9 +457,9 @@ impl Bbr {
         }
     }
 
-    /// `bbr_set_cwnd_to_recover_or_restore`: in the first round of recovery as much leaves as
-    /// arrives, then at most twice as much, and afterwards the window is what it was before. Gives
-    /// whether this is the first round.
+    /// `bbr_set_cwnd_to_recover_or_restore`: in the first round of a recovery, each ACK releases as
+    /// many bytes as it delivers, then at most twice as many; after the recovery the window is
+    /// restored. Returns whether this is the first round.
     fn conserve_packets(&mut self, ack: &AckView<'_>) -> bool {
         self.cwnd = (self.cwnd - self.losses).max(self.smss);
         let in_flight = ack.pipe + ack.delivered;
@@ -475,7 +478,7 @@ impl Bbr {
         self.packet_conservation
     }
 
-    /// `bbr_set_state` and `tcp_enter_loss`: `pipe` is what is still in flight.
+    /// `bbr_set_state` and `tcp_enter_loss`; `pipe` is the bytes still in flight.
     fn on_timeout(&mut self, pipe: ByteCount) {
         self.save_cwnd();
         self.cwnd = self.cwnd.min(pipe + self.smss);
@@ -486,7 +489,7 @@ impl Bbr {
         self.sample_long_term(News { losses: true, app_limited: false, round_start: true });
     }
 
-    /// `bbr_cwnd_event`: new data leaves after an idle time.
+    /// `bbr_cwnd_event`: new data is sent after an idle time.
     fn on_restart(&mut self, now: Instant) {
         self.idle_restart = true;
         self.aggregation.restart(now);
@@ -543,8 +546,8 @@ impl CongestionControl for Bbr {
                 self.cwnd = cwnd.max(self.smss);
                 self.init_pacing_rate(self.min_rtt);
             }
-            // For a control like this Linux neither restarts a window after an idle time nor
-            // validates one.
+            // For controls that model the path, Linux neither restarts the window after an idle
+            // time nor validates it.
             NoticeKind::Lost(_)
             | NoticeKind::Reduce { .. }
             | NoticeKind::Idle { .. }
@@ -561,7 +564,7 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        // A rate of zero would pace nothing.
+        // A rate of zero would turn pacing off.
         Some(self.pacing_rate.max(Rate::from_bits_per_sec(8)))
     }
 

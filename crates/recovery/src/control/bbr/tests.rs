@@ -51,8 +51,8 @@ fn lost(segments: u64, cause: Cause) -> NoticeKind {
     })
 }
 
-/// An ACK of `segments` after `pause`, all that left since the last one; `pipe` are still in
-/// flight.
+/// Processes an ACK of `segments` after `pause`, of all that was sent since the last one; `pipe`
+/// are still in flight.
 fn hear(bbr: &mut Bbr, pause: Duration, segments: u64, pipe: u64) {
     let [bytes, pipe] = [segments, pipe].map(|segments| ByteCount(segments * SMSS));
     let prior = bbr.totals.delivered;
@@ -65,7 +65,7 @@ fn hear(bbr: &mut Bbr, pause: Duration, segments: u64, pipe: u64) {
     });
 }
 
-/// In `ProbeBw`, at 100 segments per round trip.
+/// Returns a control in `ProbeBw`, at 100 segments per round trip.
 fn steady() -> Bbr {
     let mut bbr = Bbr::new(&params());
     for _ in 0..8 {
@@ -87,10 +87,10 @@ fn startup_ends_three_rounds_after_the_last_growth_and_the_queue_is_drained() {
             (best, last_growth) = (rate, Some(net.now));
         }
     }
-    // A growth by less than a quarter does not count.
+    // Growth by less than a quarter does not count.
     assert!(best > RATE.scale(0.8) && best < RATE.scale(1.05), "{best}");
     let rounds = net.now.since(last_growth.unwrap()).as_secs_f64() / RTT.as_secs_f64();
-    // Round trips are longer by then: the queue is filled by nearly three times the rate.
+    // RTTs are longer by then: nearly three times the rate fills the queue.
     assert!((3.0..12.0).contains(&rounds), "{rounds} rounds");
     assert_eq!(mode(&net), "drain");
     while mode(&net) == "drain" {
@@ -113,7 +113,7 @@ fn it_fills_the_path_and_keeps_the_queue_short() {
     }
     let rate = Rate::from_bytes_over(net.sender.delivered() - before, Duration::from_secs(5));
     assert!(rate > RATE.scale(0.97), "{rate}");
-    // A probe adds a quarter of the product.
+    // A probe adds a quarter of the bandwidth-delay product.
     assert!(most < BDP.scale(1.5), "{most}");
     assert!(net.sender.cwnd() >= BDP * 2 && net.sender.cwnd() < BDP.scale(2.3));
 }
@@ -169,11 +169,11 @@ fn after_ten_seconds_the_pipe_is_emptied_for_200_ms() {
         assert!(net.sender.cwnd() <= ByteCount(4 * SMSS));
         assert!(net.step());
     }
-    // And until the pipe holds no more than that.
+    // And until no more than that is in flight.
     let time = net.now.since(begin);
     assert!(time >= PROBE_RTT_TIME && time < PROBE_RTT_TIME + RTT * 2, "{time:?}");
     assert!(net.sender.cwnd() > BDP * 2, "the window is what it was");
-    // What left meanwhile says nothing about the bandwidth.
+    // Data sent in the meantime gives no bandwidth samples.
     for _ in 0..400 {
         assert!(net.step());
         let paced = net.sender.pacing_rate().unwrap();
@@ -185,7 +185,7 @@ fn after_ten_seconds_the_pipe_is_emptied_for_200_ms() {
 fn a_tenth_of_the_rate_is_found_and_all_of_it_again() {
     let mut net = path("rack/bbr", BDP * 4);
     run_until(&mut net, 4_000);
-    // The old maximum lasts for ten rounds, of two seconds each once the window waits in the queue.
+    // The old maximum lasts ten rounds, of two seconds each once the window waits in the queue.
     for (until, rate) in [(30_000, RATE.scale(0.1)), (40_000, RATE)] {
         net.bottleneck = Some(Bottleneck::new(rate, BDP * 4));
         run_until(&mut net, until - 2_000);
@@ -206,7 +206,7 @@ fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
     notice(&mut bbr, ByteCount(99 * SMSS), REDUCE);
     assert_eq!(bbr.window(), before, "only the ACK changes the window");
     let hear_in_round = |bbr: &mut Bbr, pipe| {
-        // All within the round: what is acknowledged left before recovery began.
+        // All within the round: the acknowledged data was sent before the recovery started.
         let prior = bbr.totals.delivered;
         bbr.on_ack(&AckView {
             delivered_total: prior + ByteCount(2 * SMSS),
@@ -219,7 +219,7 @@ fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
     assert_eq!(bbr.window(), ByteCount(98 * SMSS));
     hear_in_round(&mut bbr, 96);
     assert_eq!(bbr.window(), ByteCount(98 * SMSS));
-    // A round later it grows by what arrives, twice as much leaves.
+    // A round later it grows by the delivered bytes, so twice as many are sent.
     hear(&mut bbr, RTT, 40, 58);
     assert_eq!(bbr.window(), ByteCount(138 * SMSS));
     notice(&mut bbr, ByteCount::ZERO, NoticeKind::RecoveryOver);
@@ -254,7 +254,7 @@ fn a_loss_that_is_no_congestion_changes_nothing() {
     }
     assert_eq!(bbr.long_term.rate(), None);
     assert!(bbr.window() >= before - ByteCount(2 * SMSS));
-    // The same losses, of a queue or a policer.
+    // The same losses, from a queue or a policer.
     for _ in 0..8 {
         notice(&mut bbr, ByteCount(50 * SMSS), lost(50, Cause::Congestion));
         hear(&mut bbr, RTT, 100, 100);
@@ -319,7 +319,7 @@ fn aggregated_acks_get_a_larger_window() {
     let window = |acks: u32| {
         let mut bbr = Bbr::new(&params());
         for _ in 0..20 * acks {
-            // 100 segments per round trip, in so many ACKs.
+            // 100 segments per round trip, in `acks` ACKs.
             let bytes = ByteCount(100 / u64::from(acks) * SMSS);
             let total = bbr.totals.delivered + bytes;
             let sample = rate_sample(ByteCount(100 * SMSS), total - ByteCount(100 * SMSS));
@@ -332,7 +332,7 @@ fn aggregated_acks_get_a_larger_window() {
         }
         bbr.window()
     };
-    // All that comes at once is more than the bandwidth explains.
+    // Everything that arrives at once exceeds what the bandwidth explains.
     assert_eq!(window(1) - window(10), ByteCount(90 * SMSS));
 }
 
@@ -352,7 +352,7 @@ fn below_1200_kbit_s_single_segments_leave() {
 #[test]
 fn it_shows_its_model_of_the_path() {
     let model = steady().path_model().unwrap();
-    // A hundred segments a round trip.
+    // A hundred segments per round trip.
     let rate = Rate::from_bytes_over(ByteCount(100 * SMSS), RTT);
     assert_eq!((model.bw, model.max_bw, model.min_rtt), (rate, rate, Some(RTT)));
     assert!([0.75, 1.0, 1.25].contains(&model.pacing_gain), "{}", model.pacing_gain);

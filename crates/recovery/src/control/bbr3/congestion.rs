@@ -1,5 +1,5 @@
-//! Congestion in the present round, and the short-term model that follows from it
-//! (draft-ietf-ccwg-bbr, "When not Probing for Bandwidth").
+//! Congestion in the current round, and the resulting short-term model (draft-ietf-ccwg-bbr, "When
+//! not Probing for Bandwidth").
 
 use airtcp_types::{ByteCount, ExtSeq, Rate};
 
@@ -7,7 +7,7 @@ use super::sample::Sample;
 
 /// BBR.Beta.
 pub(super) const BETA: f64 = 0.7;
-/// A bound that does not bound (Infinity).
+/// The value of a bound that is not set (Infinity).
 pub(super) const NO_BOUND: ByteCount = ByteCount::MAX;
 const NO_RATE_BOUND: Rate = Rate::from_bits_per_sec(u64::MAX);
 
@@ -29,15 +29,15 @@ impl ShortTerm {
         Some(self.bw).filter(|bw| *bw != NO_RATE_BOUND)
     }
 
-    /// The larger of each bound.
+    /// Returns the larger value of each bound.
     pub(super) fn max(self, other: Self) -> Self {
         Self { bw: self.bw.max(other.bw), inflight: self.inflight.max(other.inflight) }
     }
 }
 
-/// What was delivered, lost and marked in the present loss round.
+/// The data delivered, lost and marked in the current loss round.
 ///
-/// A loss round is a round trip that begins with the first loss or mark that is noted in it.
+/// A loss round is a round trip that starts with its first loss or mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     /// BBR.bw_latest.
@@ -50,7 +50,7 @@ pub(super) struct Congestion {
     loss_round_start: bool,
     /// BBR.is_loss_in_round.
     is_loss_in_round: bool,
-    /// Discontiguous sequence ranges lost in this loss round, and where the last of them ends.
+    /// The discontiguous sequence ranges lost in this loss round, and the end of the last one.
     lost_ranges: u32,
     last_lost_end: ExtSeq,
     /// Bytes delivered with a congestion mark in this loss round.
@@ -80,7 +80,7 @@ impl Congestion {
         self.inflight_latest = ByteCount::ZERO;
     }
 
-    /// NoteLoss: notes a loss, or a mark, with C.delivered.
+    /// NoteLoss: records a loss or a mark, at C.delivered.
     pub(super) const fn note(&mut self, delivered: ByteCount) {
         if !self.is_loss_in_round {
             self.loss_round_delivered = delivered;
@@ -88,7 +88,7 @@ impl Congestion {
         self.is_loss_in_round = true;
     }
 
-    /// Counts a lost sequence range. One that continues the last one is part of it.
+    /// Counts a lost sequence range, unless it continues the last one.
     pub(super) fn note_lost_range(&mut self, start: ExtSeq, bytes: ByteCount) {
         if self.lost_ranges == 0 || start != self.last_lost_end {
             self.lost_ranges += 1;
@@ -96,7 +96,7 @@ impl Congestion {
         self.last_lost_end = start + bytes;
     }
 
-    /// Counts bytes that were delivered with a mark.
+    /// Counts bytes delivered with a congestion mark.
     pub(super) fn note_marked(&mut self, bytes: ByteCount) {
         self.marked += bytes;
     }
@@ -111,8 +111,8 @@ impl Congestion {
         }
     }
 
-    /// The rest of UpdateCongestionSignals. `adapts` says that the flow does not probe for
-    /// bandwidth; `max_bw` and `cwnd` are the bounds that a first reduction starts from.
+    /// The rest of UpdateCongestionSignals. `adapts` is whether the flow is not probing for
+    /// bandwidth; `max_bw` and `cwnd` are the values that the first reduction starts from.
     pub(super) fn end_round(&mut self, adapts: bool, max_bw: Rate, cwnd: ByteCount) {
         if !self.loss_round_start {
             return;
@@ -130,7 +130,7 @@ impl Congestion {
         self.is_loss_in_round = false;
     }
 
-    /// AdvanceLatestDeliverySignals: the last step that an ACK's sample is used in.
+    /// AdvanceLatestDeliverySignals: the last step of processing an ACK's sample.
     pub(super) const fn advance_latest(&mut self, sample: &Sample) {
         if self.loss_round_start {
             self.bw_latest = sample.delivery_rate;
@@ -144,7 +144,7 @@ impl Congestion {
         self.is_loss_in_round
     }
 
-    /// What was lost in the round is forgotten: it was spurious.
+    /// Discards the losses of the round, because they were spurious.
     pub(super) const fn forget_losses(&mut self) {
         self.is_loss_in_round = false;
         self.lost_ranges = 0;
@@ -176,7 +176,7 @@ mod tests {
         Rate::from_bits_per_sec(mbit * 1_000_000)
     }
 
-    /// Works an ACK of a packet that was sent after `prior`, at 5 Mbit/s.
+    /// Processes an ACK of a packet that was sent after `prior`, at 5 Mbit/s.
     fn ack(congestion: &mut Congestion, prior: u64, total: u64, adapts: bool) -> bool {
         let sample = Sample {
             delivery_rate: mbit(5),
@@ -201,7 +201,7 @@ mod tests {
         assert!(!ack(&mut congestion, 500, 2_000, true), "sent before the loss was found");
         assert_eq!(congestion.short_term, ShortTerm::UNBOUNDED);
         assert!(ack(&mut congestion, 1_000, 3_000, true));
-        // Seven tenths of the rate and of the window: both are more than the latest.
+        // Seven tenths of the rate and of the window: both exceed the latest values.
         let once = ShortTerm { bw: mbit(7), inflight: ByteCount(14_000) };
         assert_eq!(congestion.short_term, once);
         assert!(ack(&mut congestion, 3_000, 4_000, true));

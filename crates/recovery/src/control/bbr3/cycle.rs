@@ -1,4 +1,4 @@
-//! The probing cycle and the long-term bound that it moves (draft-ietf-ccwg-bbr, "ProbeBW").
+//! The probing cycle and its long-term bound (draft-ietf-ccwg-bbr, "ProbeBW").
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::congestion::NO_BOUND;
 
 /// BBR.Headroom.
 const HEADROOM: f64 = 0.15;
-/// "Time Scale for Bandwidth Probing": no more round trips than this between two probes.
+/// "Time Scale for Bandwidth Probing": the most round trips between two probes.
 const MOST_ROUNDS: u64 = 63;
-/// The least of BBR.bw_probe_wait; up to a second is added at random.
+/// The minimum of BBR.bw_probe_wait; a random time of up to a second is added.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
-/// The most of BBR.bw_probe_up_rounds.
+/// The maximum of BBR.bw_probe_up_rounds.
 const MOST_UP_ROUNDS: u32 = 30;
 
-/// What the feedback in ACKs is about (BBR.ack_phase).
+/// The subject of the feedback in ACKs (BBR.ack_phase).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
     /// ACKS_INIT: no probe.
     Init,
-    /// ACKS_REFILLING: the pipe is being filled.
+    /// ACKS_REFILLING: the pipe is filled.
     Refilling,
-    /// ACKS_PROBE_STARTING: a probe began, and ACKs tell of what was sent before.
+    /// ACKS_PROBE_STARTING: a probe has started, and ACKs cover data sent before it.
     ProbeStarting,
-    /// ACKS_PROBE_FEEDBACK: ACKs tell of the probe.
+    /// ACKS_PROBE_FEEDBACK: ACKs cover data of the probe.
     ProbeFeedback,
-    /// ACKS_PROBE_STOPPING: the probe is over, and ACKs still tell of it.
+    /// ACKS_PROBE_STOPPING: the probe is over, and ACKs still cover data of it.
     ProbeStopping,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Cycle {
     /// BBR.probe_up_acked_per_inc.
     probe_up_acked_per_inc: ByteCount,
     seed: u64,
-    /// Waits drawn so far.
+    /// The number of waits drawn so far.
     draws: u64,
 }
 
@@ -79,24 +79,24 @@ impl Cycle {
         }
     }
 
-    /// A round trip has begun.
+    /// Handles the start of a round trip.
     pub(super) const fn on_round(&mut self) {
         self.rounds_since_probe_up += 1;
     }
 
-    /// Begins a cycle: the wait until the next probe.
+    /// Starts a cycle: the wait until the next probe.
     pub(super) fn start_wait(&mut self, now: Instant) {
         self.probe_up_acked_per_inc = NO_BOUND;
         self.cycle_stamp = now;
         self.ack_phase = AckPhase::ProbeStopping;
-        // PickProbeWait. Each draw has a stream of its own, so that no generator has to be kept.
+        // PickProbeWait. Each draw has a stream of its own, so that no generator has to be stored.
         let mut random = Stream::new(self.seed, self.draws);
         self.draws += 1;
         self.rounds_since_probe_up = random.below(2);
         self.bw_probe_wait = LEAST_WAIT + Duration::from_secs(1).mul_f64(random.next_f64());
     }
 
-    /// Begins to fill the pipe for a probe.
+    /// Starts to fill the pipe for a probe.
     pub(super) const fn start_refill(&mut self) {
         self.bw_probe_up_rounds = 0;
         self.bw_probe_up_acked = ByteCount::ZERO;
@@ -104,14 +104,14 @@ impl Cycle {
         self.ack_phase = AckPhase::Refilling;
     }
 
-    /// Whether it is time to probe. `target_inflight` is in segments.
+    /// Returns whether it is time to probe. `target_inflight` is in segments.
     pub(super) fn is_time_to_probe(&self, now: Instant, target_inflight: u64) -> bool {
         // HasElapsedInPhase, IsRenoCoexistenceProbeTime
         now > self.cycle_stamp + self.bw_probe_wait
             || self.rounds_since_probe_up >= target_inflight.min(MOST_ROUNDS)
     }
 
-    /// InflightWithHeadroom, `floor` at least.
+    /// InflightWithHeadroom, at least `floor`.
     pub(super) fn inflight_with_headroom(&self, smss: ByteCount, floor: ByteCount) -> ByteCount {
         if self.inflight_longterm == NO_BOUND {
             return NO_BOUND;
@@ -120,14 +120,15 @@ impl Cycle {
         (self.inflight_longterm - headroom).max(floor)
     }
 
-    /// RaiseInflightLongtermSlope: twice as much growth in this round as in the one before.
+    /// RaiseInflightLongtermSlope: the growth in this round is twice that of the previous one.
     pub(super) fn raise_slope(&mut self, cwnd: ByteCount, smss: ByteCount) {
         let growth_this_round = 1u64 << self.bw_probe_up_rounds;
         self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(MOST_UP_ROUNDS);
         self.probe_up_acked_per_inc = ByteCount(cwnd.0 / growth_this_round).max(smss);
     }
 
-    /// The growth in ProbeInflightLongtermUpward: the bound is in use, and `acked` arrived.
+    /// The growth in ProbeInflightLongtermUpward, while the bound is the limit; `acked` bytes were
+    /// delivered.
     pub(super) fn grow_longterm(&mut self, acked: ByteCount, smss: ByteCount) {
         self.bw_probe_up_acked += acked;
         let delta = self.bw_probe_up_acked.0 / self.probe_up_acked_per_inc.0.max(1);

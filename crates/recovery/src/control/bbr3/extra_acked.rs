@@ -4,10 +4,10 @@ use airtcp_types::{ByteCount, Instant, Rate};
 
 /// BBR.ExtraAckedFilterLen, in rounds.
 const FILTER_LEN: u64 = 10;
-/// Before the pipe was full once.
+/// The same before the pipe was first full.
 const STARTUP_FILTER_LEN: u64 = 1;
 
-/// How much more is acknowledged at once than the bandwidth explains.
+/// The bytes acknowledged at once in excess of what the bandwidth explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExtraAcked {
     /// BBR.extra_acked_interval_start.
@@ -17,7 +17,7 @@ pub(super) struct ExtraAcked {
     filter: WindowedMax,
 }
 
-/// An ACK, as far as it matters here.
+/// The fields of an ACK that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) now: Instant,
@@ -40,7 +40,7 @@ impl ExtraAcked {
         self.filter.get()
     }
 
-    /// The flow restarts: the time in which nothing was sent does not count.
+    /// Restarts after an idle time, which does not count.
     pub(super) const fn restart(&mut self, now: Instant) {
         self.interval_start = now;
     }
@@ -49,7 +49,7 @@ impl ExtraAcked {
     pub(super) fn on_ack(&mut self, ack: &Acked) {
         let mut expected = ack.bw.bytes_in(ack.now.since(self.interval_start));
         if self.delivered <= expected {
-            // ACKs come no faster than expected: a new interval begins.
+            // ACKs arrive no faster than expected: start a new interval.
             self.delivered = ByteCount::ZERO;
             self.interval_start = ack.now;
             expected = ByteCount::ZERO;
@@ -61,8 +61,8 @@ impl ExtraAcked {
     }
 }
 
-/// The largest value of the last rounds: the best three, each later than the one before it, as
-/// Kathleen Nichols' filter keeps them.
+/// The largest value of the last rounds: the best three, each later than the previous one, as in
+/// Kathleen Nichols' filter.
 #[derive(Clone, Copy, Debug)]
 struct WindowedMax([(u64, ByteCount); 3]);
 
@@ -75,7 +75,7 @@ impl WindowedMax {
         self.0[0].1
     }
 
-    /// Takes the value of a round, and forgets those of `len` rounds ago and before.
+    /// Adds the value of a round, and removes those that are `len` or more rounds old.
     fn update(&mut self, round: u64, value: ByteCount, len: u64) {
         let new = (round, value);
         let is_old = |(at, _): (u64, ByteCount)| round.saturating_sub(at) >= len;
@@ -95,7 +95,8 @@ impl WindowedMax {
                 *best = [best[1], best[2], new];
             }
         } else if best[1].0 == best[0].0 && round.saturating_sub(best[1].0) > len / 4 {
-            // The second best is as old as the best: a later one is to be there when that ends.
+            // The second best is as old as the best: keep a later one for when the best leaves the
+            // window.
             (best[1], best[2]) = (new, new);
         } else if best[2].0 == best[1].0 && round.saturating_sub(best[2].0) > len / 2 {
             best[2] = new;
@@ -116,7 +117,7 @@ mod tests {
         for (round, value) in (0..).zip(values) {
             filter.update(round, ByteCount(value), 10);
             let window = &values[(round as usize + 1).saturating_sub(10)..=round as usize];
-            // It may forget a value that is not the largest, and never keeps one for too long.
+            // It may discard a value that is not the largest, but never keeps a value too long.
             assert!(window.contains(&filter.get().0), "{filter:?} after {window:?}");
             if round < 11 {
                 assert_eq!(filter.get().0, *window.iter().max().unwrap(), "in round {round}");
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(filter.get(), ByteCount(3));
     }
 
-    /// A million bytes per second, acknowledged every `gap` milliseconds for a second.
+    /// A million bytes per second for a second, acknowledged every `gap` milliseconds.
     fn aggregated(gap: u64) -> ByteCount {
         let mut extra = ExtraAcked::new(Instant::ZERO);
         for at in (gap..=1_000).step_by(gap as usize) {

@@ -3,33 +3,33 @@
 
 use airtcp_types::Rate;
 
-/// A round whose rate is this much larger shows that the pipe was not full.
+/// A rate that is this much larger in a round shows that the pipe was not full.
 const GROWTH: f64 = 1.25;
-/// So many rounds without such growth show that it is full.
+/// This many rounds without such growth show that it is full.
 const ROUNDS: u8 = 3;
 
-/// Looks for a plateau of the delivery rate while the sender accelerates.
+/// Detects a plateau of the delivery rate while the sender accelerates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullBw {
-    /// BBR.full_bw: the rate that growth is measured from.
+    /// BBR.full_bw: the rate from which growth is measured.
     baseline: Rate,
     /// BBR.full_bw_count.
     count: u8,
-    /// BBR.full_bw_now: whether the pipe was full since the search began.
+    /// BBR.full_bw_now: whether the pipe was full since the last reset.
     pub(super) now: bool,
-    /// BBR.full_bw_reached: whether it ever was.
+    /// BBR.full_bw_reached: whether the pipe was ever full.
     pub(super) reached: bool,
 }
 
 impl FullBw {
-    /// ResetFullBW: begins a new search, from `baseline`.
+    /// ResetFullBW: starts again, from `baseline`.
     pub(super) fn reset(&mut self, baseline: Rate) {
         (self.baseline, self.count, self.now) = (baseline, 0, false);
     }
 
-    /// CheckFullBWReached: takes the sample of an ACK that began a round.
+    /// CheckFullBWReached: processes the sample of an ACK that started a round.
     pub(super) fn on_round(&mut self, rate: Rate, app_limited: bool) {
-        // A sample without a rate comes of compressed ACKs, and shows no plateau.
+        // A sample without a rate comes from compressed ACKs, and shows no plateau.
         if self.now || app_limited || rate == Rate::ZERO {
             return;
         }
@@ -42,12 +42,12 @@ impl FullBw {
         self.reached |= self.now;
     }
 
-    /// The pipe is full, as losses show.
+    /// Records that losses show the pipe to be full.
     pub(super) fn set(&mut self) {
         (self.now, self.reached) = (true, true);
     }
 
-    /// The pipe was not full: the losses that showed it were spurious.
+    /// Records that the pipe was not full, because those losses were spurious.
     pub(super) fn unset(&mut self) {
         self.reached = false;
     }
@@ -68,7 +68,7 @@ mod tests {
             assert!(!full_bw.now, "at {rate}");
             full_bw.on_round(mbit(rate), false);
         }
-        // 9 and 9 are growth of less than a quarter over 8; 10 is exactly a quarter.
+        // 9 is growth of less than a quarter over 8; 10 is exactly a quarter.
         assert!(!full_bw.now);
         full_bw.on_round(mbit(12), false);
         assert!(full_bw.now && full_bw.reached);

@@ -15,11 +15,11 @@ use crate::view::AckView;
 /// BBR.LossThresh.
 const LOSS_THRESH: f64 = 0.02;
 
-/// What the sender does about losses.
+/// The sender's response to losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RecoveryMode {
     None,
-    /// A loss was reported; the start of recovery follows at the same instant.
+    /// A loss was reported; the recovery starts at the same instant.
     Begins(Instant),
     Fast,
     Timeout,
@@ -36,7 +36,7 @@ impl RecoveryMode {
     }
 }
 
-/// The state to return to if the losses prove spurious.
+/// The state to restore if the losses were spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     /// BBR.undo_state.
@@ -47,18 +47,19 @@ pub(super) struct Saved {
     inflight_longterm: ByteCount,
 }
 
-/// InflightAtLoss: how much was in flight where losses came to exceed the threshold, which may be
-/// in the middle of `size` bytes that left together.
+/// InflightAtLoss: returns the bytes in flight at which the losses exceeded the threshold, possibly
+/// in the middle of `size` bytes that were sent together.
 fn inflight_at_loss(size: ByteCount, tx_in_flight: ByteCount, lost: ByteCount) -> ByteCount {
     let inflight_prev = tx_in_flight - size;
     let lost_prev = lost - size;
-    // Zero, and not less, where losses had exceeded it before.
+    // Zero if the losses had exceeded the threshold before.
     let allowed = inflight_prev.scale(LOSS_THRESH) - lost_prev;
     inflight_prev + allowed.scale((1.0 - LOSS_THRESH).recip())
 }
 
 impl Machine {
-    /// IsInflightTooHigh, for losses: `lost` bytes since a packet left that made `tx_in_flight`.
+    /// IsInflightTooHigh, for losses: `lost` bytes since a packet was sent that made the bytes in
+    /// flight `tx_in_flight`.
     pub(super) fn is_loss_too_high(&self, lost: ByteCount, tx_in_flight: ByteCount) -> bool {
         lost > tx_in_flight.scale(LOSS_THRESH) || (lost.0 > 0 && !self.has_selective_acks)
     }
@@ -68,13 +69,13 @@ impl Machine {
         self.congestion.marked() > sample.tx_in_flight.scale(LOSS_THRESH)
     }
 
-    /// A mark counts as a loss. Nothing can show it to be spurious, and so no state is saved.
+    /// Counts marks as losses. No sign can show a mark to be spurious, so no state is saved.
     pub(super) fn note_marks(&mut self, ack: &AckView<'_>) {
         if ack.ece {
             self.congestion.note(self.delivered);
             self.congestion.note_marked(ack.marked);
             if let Some(undo) = &mut self.undo {
-                // An undo of losses does not lift what marks lower.
+                // An undo of losses must not revert the reductions for marks.
                 undo.short_term = ShortTerm { bw: Rate::ZERO, inflight: ByteCount::ZERO };
             }
         }
@@ -129,7 +130,7 @@ impl Machine {
     /// OnEnterFastRecovery.
     pub(super) fn on_enter_fast_recovery(&mut self, cause: Cause) {
         if !cause.is_congestion() || cause == Cause::Mark {
-            // What may come to light later is about this reduction, and not about an older one.
+            // A later undo would concern this reduction, not an older one.
             self.undo = None;
             return;
         }
@@ -139,7 +140,7 @@ impl Machine {
         self.recovery = RecoveryMode::Fast;
     }
 
-    /// OnEnterRTO. Only the first of several in a row saves the state.
+    /// OnEnterRTO. Only the first of several consecutive time-outs saves the state.
     pub(super) fn on_enter_rto(&mut self, inflight: ByteCount, first: bool) {
         if first && !matches!(self.recovery, RecoveryMode::Begins(_)) {
             self.save_state_upon_loss();
@@ -165,7 +166,7 @@ impl Machine {
         });
     }
 
-    /// Losses end `state`, to which an undo is to return.
+    /// Records that losses end `state`, to which an undo returns.
     pub(super) const fn undo_to(&mut self, state: State) {
         if let Some(undo) = &mut self.undo {
             undo.state = Some(state);
@@ -177,7 +178,7 @@ impl Machine {
         let was_on = self.recovery != RecoveryMode::None;
         self.recovery = RecoveryMode::None;
         let Some(undo) = self.undo.take() else {
-            // Marks have changed the model since: it stays, and the recovery is over all the same.
+            // Marks have changed the model since: it stays, but the recovery is over.
             if was_on {
                 self.restore_cwnd();
             }

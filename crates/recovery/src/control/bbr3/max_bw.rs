@@ -3,7 +3,7 @@
 
 use airtcp_types::Rate;
 
-/// The largest delivery rate of this ProbeBW cycle and the one before (BBR.MaxBwFilterLen).
+/// The largest delivery rate of this ProbeBW cycle and the previous one (BBR.MaxBwFilterLen).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBw {
     current: Rate,
@@ -11,21 +11,22 @@ pub(super) struct MaxBw {
 }
 
 impl MaxBw {
-    /// BBR.max_bw; zero before the first sample.
+    /// Returns BBR.max_bw; zero before the first sample.
     pub(super) fn get(&self) -> Rate {
         self.current.max(self.previous)
     }
 
-    /// UpdateMaxBw: takes a sample, which `app_limited` says the application may have limited.
+    /// UpdateMaxBw: processes a sample; `app_limited` is whether the application may have limited
+    /// it.
     pub(super) fn on_sample(&mut self, rate: Rate, app_limited: bool) {
-        // "BBR.max_bw and Application-limited Delivery Rate Samples": it counts where it shows
-        // that the estimate is too low.
+        // "BBR.max_bw and Application-limited Delivery Rate Samples": such a sample counts only if
+        // it shows that the estimate is too low.
         if !app_limited || rate >= self.get() {
             self.current = self.current.max(rate);
         }
     }
 
-    /// AdvanceMaxBwFilter: the cycle is over. One without a sample leaves the estimate as it is.
+    /// AdvanceMaxBwFilter: ends a cycle. A cycle without a sample does not change the estimate.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
             (self.previous, self.current) = (self.current, Rate::ZERO);

@@ -1,5 +1,4 @@
-//! The estimated minimum round-trip time, and when to measure it anew (draft-ietf-ccwg-bbr,
-//! "ProbeRTT").
+//! The minimum RTT, and when to measure it again (draft-ietf-ccwg-bbr, "ProbeRTT").
 
 use std::time::Duration;
 
@@ -9,15 +8,15 @@ use airtcp_types::Instant;
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// The interval grows to this many of the measured round-trip times, if that is longer. A ProbeRTT takes two to
-/// three round trips at about half of the rate: at 40, that costs 3 % of a long path.
+/// The interval grows to this many RTTs, if that is longer. A ProbeRTT takes two to three round
+/// trips at about half of the rate: with 40, that costs 3 % of a long path.
 const PROBE_RTT_ROUNDS: u32 = 40;
-/// A judge that asks for a low load gets a ProbeRTT this many times as often.
+/// ProbeRTT is this many times as frequent while a judge requests a low load.
 const LOW_LOAD: u32 = 5;
-/// It grows to this at most: a round-trip time that was measured in a full queue is not to last for minutes.
+/// The longest interval: an RTT that was measured with a full queue must not persist for minutes.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The smallest round-trip time of ten seconds or two intervals, and of the time since the last ProbeRTT.
+/// The smallest RTT of ten seconds or two intervals, and that of the time since the last ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt and BBR.min_rtt_stamp.
@@ -28,12 +27,12 @@ pub(super) struct MinRtt {
     probe_rtt_min_stamp: Instant,
     /// BBR.probe_rtt_expired.
     probe_rtt_expired: bool,
-    /// The present interval between two ProbeRTTs.
+    /// The current interval between two ProbeRTTs.
     interval: Duration,
 }
 
 impl MinRtt {
-    /// With the round-trip time of the handshake, where it was measured.
+    /// `handshake` is the RTT of the handshake, if it was measured.
     pub(super) const fn new(now: Instant, handshake: Option<Duration>) -> Self {
         Self {
             min_rtt: handshake,
@@ -50,22 +49,22 @@ impl MinRtt {
         self.min_rtt
     }
 
-    /// Whether the time for a ProbeRTT had come with the last ACK.
+    /// Returns whether a ProbeRTT was due at the last ACK.
     pub(super) const fn is_probe_due(&self) -> bool {
         self.probe_rtt_expired
     }
 
-    /// [`PROBE_RTT_ROUNDS`] round trips.
+    /// Returns the time of [`PROBE_RTT_ROUNDS`] round trips.
     fn long_path(&self) -> Duration {
         self.min_rtt.unwrap_or_default() * PROBE_RTT_ROUNDS
     }
 
-    /// The time from a ProbeRTT to one that a judge asks for.
+    /// Returns the time from a ProbeRTT to one that a judge requests.
     pub(super) fn low_load_interval(&self) -> Duration {
         (self.long_path() / LOW_LOAD).clamp(PROBE_RTT_INTERVAL / LOW_LOAD, self.interval)
     }
 
-    /// UpdateMinRTT: works an ACK and its sample, if it has one.
+    /// UpdateMinRTT: processes an ACK and its sample, if there is one.
     pub(super) fn on_ack(&mut self, now: Instant, rtt: Option<Duration>) {
         let longest = self.long_path().min(LONGEST_INTERVAL);
         self.interval = self.interval.min(longest).max(PROBE_RTT_INTERVAL);
@@ -84,7 +83,8 @@ impl MinRtt {
         }
     }
 
-    /// A ProbeRTT is over: the next one is due after a whole interval, which doubles; the next ACK limits it.
+    /// Handles the end of a ProbeRTT: the next one is due after a whole interval, which doubles.
+    /// The next ACK limits the interval.
     pub(super) fn schedule_next_probe(&mut self, now: Instant) {
         self.probe_rtt_min_stamp = now;
         self.interval *= 2;
@@ -131,7 +131,7 @@ mod tests {
         let interval = |rtt| MinRtt::new(Instant::ZERO, Some(ms(rtt))).low_load_interval();
         assert_eq!(interval(20), ms(1_000));
         assert_eq!(interval(300), ms(2_400));
-        // No later than a ProbeRTT is due in any case.
+        // A ProbeRTT is due by then anyway.
         assert_eq!(interval(840), ms(5_000));
         assert_eq!(interval(10_000), ms(5_000));
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn probes_of_a_long_path_become_rarer_and_a_longer_one_is_believed_later() {
         let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(400)));
-        // The time of each probe that was due, tried every 100 ms, with the RTT of a queue.
+        // The times at which a probe was due, checked every 100 ms, with the RTT of a full queue.
         let mut due = Vec::new();
         for at in (100..=80_000).step_by(100) {
             if ack(&mut min_rtt, at, 500).1 {
@@ -151,7 +151,7 @@ mod tests {
         let gaps: Vec<u64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(due[0], 5_100);
         assert_eq!(gaps, [10_100, 16_100, 16_100, 16_100, 16_100], "40 round trips are 16 s");
-        // 600 ms from now on: believed 32 s after the last 400 ms.
+        // 600 ms from now on: accepted 32 s after the last 400 ms.
         let last = *due.last().unwrap();
         let mut believed = None;
         for at in (last..last + 60_000).step_by(100) {

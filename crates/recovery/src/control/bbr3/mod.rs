@@ -1,56 +1,59 @@
 //! `bbr3`: BBR version 3 (draft-ietf-ccwg-bbr, git head of August 2026).
 //!
-//! It measures the path's bandwidth, as the largest delivery rate of two probing cycles, and its
-//! round-trip time without a queue, as the smallest of ten seconds. It paces at the bandwidth times
-//! a gain, and bounds what is in flight by a multiple of their product. Loss above 2 % in a probe
-//! sets a long-term bound on what is in flight; loss outside probes sets short-term bounds, which
-//! hold until the next probe.
+//! It estimates the path's bandwidth as the largest delivery rate of two probing cycles, and its
+//! RTT without a queue as the smallest RTT of ten seconds. It paces at the bandwidth times a gain,
+//! and limits the data in flight to a multiple of their product. Loss above 2 % in a probe sets a
+//! long-term bound on the data in flight; loss outside of probes sets short-term bounds, which hold
+//! until the next probe.
 //!
 //! The names are those of the draft. Each file cites the section that it implements.
 //!
 //! # What the draft leaves open
 //!
-//! **Losses that are no congestion.** A loss of another [cause](Cause::is_congestion) is repaired,
-//! and reaches nothing here. The pacing rate and the volume in flight are divided by `1 - p`, where
-//! `p` is [`AckView::random_share`], 0.3 at most. Without this, the sender paces at the rate that
-//! *arrives*; the link loses `p` of that again, and the flow gets `(1 - p)^2` of the link.
-//! See `Machine::share_that_arrives`.
+//! **Losses other than congestion.** A loss with another [cause](Cause::is_congestion) is
+//! retransmitted, and has no effect here. The pacing rate and the data in flight are divided by
+//! `1 - p`, where `p` is [`AckView::random_share`], at most 0.3. Without this, the sender paces at
+//! the rate that *arrives*; the link loses `p` of that again, and the flow gets `(1 - p)^2` of the
+//! link. See `Machine::share_that_arrives`.
 //!
-//! **Marks (ECN).** The draft asks that CE is treated as congestion, and names no response. A marked
-//! byte counts as a lost byte here: a queue of RFC 3168 marks what it would have dropped. So a round
-//! with a mark lowers the short-term bounds, and a share above 2 % in a round ends a probe or
-//! startup. Google's BBRv3 tolerates a half, but only in data centres, where the queue is known to
-//! mark everything above a low threshold. Classic ECN echoes one mark in all ACKs of a round trip,
-//! and so a round with an echo counts as a round of marks.
+//! **Congestion marks (ECN).** The draft requires that CE is treated as congestion, but specifies
+//! no response. Here a marked byte counts as a lost byte, because a queue of RFC 3168 marks packets
+//! that it would otherwise drop. A round with a mark therefore lowers the short-term bounds, and a
+//! share above 2 % in a round ends a probe or Startup. Google's BBRv3 tolerates a half, but only in
+//! data centres, where the queue is known to mark everything above a low threshold. Classic ECN
+//! echoes one mark in all ACKs of a round trip, so a round with an echo counts as a round of marks.
 //!
-//! **Recovery.** Fast recovery goes from [`NoticeKind::Reduce`] to [`NoticeKind::RecoveryOver`], with
-//! a detection whose recoveries are timed, too. The state to return to is saved once, before the first
-//! loss of a recovery is worked. The pseudo-code saves it with the first loss of each round, after
-//! `StartProbeBW_DOWN`, and when recovery begins. An undo would then find the state that the losses
-//! left.
+//! **Recovery.** Fast recovery lasts from [`NoticeKind::Reduce`] to [`NoticeKind::RecoveryOver`],
+//! also with a detection whose recoveries end by time. The state that an undo restores is saved
+//! once, before the first loss of a recovery is processed. The pseudo-code saves it with the first
+//! loss of each round, after `StartProbeBW_DOWN`, and when the recovery starts; an undo would then
+//! restore the state that the losses left.
 //!
-//! **Window validation (RFC 7661)** is not obeyed: the window follows from the bandwidth that was
-//! measured, not from growth by ACKs, and data that leaves after a pause is paced.
+//! **Window validation (RFC 7661)** is not implemented: the window follows from the measured
+//! bandwidth, not from growth by ACKs, and data sent after a pause is paced.
 //!
 //! # Deviations
 //!
-//! - Drain ends after three round trips, as the text and the test cases say. The pseudo-code has
+//! - Drain ends after three round trips, as in the text and the test cases. The pseudo-code has
 //!   four.
-//! - A sample without a rate, because ACKs were compressed, is no round without growth.
-//! - ProbeRTT saves the window before it changes the state: after it, `SaveCwnd` would keep an older
-//!   one.
-//! - The interval between two ProbeRTTs grows to 40 round trips, or 30 s. Every five seconds, a ProbeRTT costs 15 % of a path
-//!   of 0.84 s.
-//! - While a judge needs losses at a low load to know the share that is lost at random
-//!   ([`AckView::low_load_wanted`]), Cruise is interrupted by a ProbeRTT once a second, or every eight
-//!   round trips. It changes neither the cycle nor when the minimum is measured again.
-//! - ProbeRTT paces at half of the bandwidth, the share of its window. At the whole bandwidth, as
-//!   drafted, half a window leaves in half of a round trip, and the other half is silent: such a train
-//!   fills a queue of few packets, as a full load does, and a judge takes its drops for random losses.
-//! - Where the rate that the path has carried for other connections to the same peer is known ([`ControlParams::rate`]),
-//!   Startup begins at this rate.
-//! - Samples of what is sent in ProbeRTT are limited by the application in the eyes of this control
-//!   only: see [`ProbeRtt`].
+//! - A sample without a rate, because ACKs were compressed, does not count as a round without
+//!   growth.
+//! - ProbeRTT saves the window before it changes the state: afterwards, `SaveCwnd` would keep an
+//!   older window.
+//! - The interval between two ProbeRTTs grows to 40 round trips, at most 30 s. A ProbeRTT every
+//!   five seconds would cost 15 % of a path with an RTT of 0.84 s.
+//! - While a judge needs losses at a low load to measure the share of random losses
+//!   ([`AckView::low_load_wanted`]), a ProbeRTT interrupts Cruise once a second, or every eight
+//!   round trips. This one changes neither the cycle nor the time of the next measurement of the
+//!   minimum.
+//! - ProbeRTT paces at half of the bandwidth, in proportion to its window. At the full bandwidth,
+//!   as in the draft, half a window is sent in half of a round trip, followed by silence. Such a
+//!   train fills a short queue like a full load does, and a judge takes the drops for random
+//!   losses.
+//! - If the rate that the path has carried for other connections to the same peer is known
+//!   ([`ControlParams::rate`]), Startup starts at this rate.
+//! - Samples of data sent in ProbeRTT count as limited by the application in this control only: see
+//!   [`ProbeRtt`].
 
 mod congestion;
 mod cycle;
@@ -104,12 +107,13 @@ pub(crate) const BBR3: Entry<dyn CongestionControl> = Entry {
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     params: ControlParams,
-    /// Made with the first ACK or notice: a connection that sends nothing is to be small.
+    /// Created at the first ACK or notice, because a connection that sends nothing should stay
+    /// small.
     machine: Option<Box<Machine>>,
 }
 
 impl Bbr3 {
-    /// In Startup.
+    /// Creates a control in Startup.
     pub const fn new(params: &ControlParams) -> Self {
         Self { params: *params, machine: None }
     }
@@ -139,7 +143,7 @@ struct Machine {
     pacing_rate: Rate,
     /// BBR.bw.
     bw: Rate,
-    /// C.delivered, as it was told last.
+    /// C.delivered of the last ACK or notice.
     delivered: ByteCount,
     /// The share of transmissions that the link loses at random.
     random_share: f64,
@@ -165,7 +169,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// OnInit: in Startup.
+    /// OnInit: starts in Startup.
     fn new(params: &ControlParams) -> Self {
         let smss = params.smss.max(ByteCount(1));
         let initial_cwnd = params.initial_window.max(smss);
@@ -255,7 +259,7 @@ impl Machine {
         let is_first = self.min_rtt.get().is_none();
         self.min_rtt.on_ack(sample.now, sample.rtt);
         if is_first && self.min_rtt.get().is_some() {
-            // "Pacing Rate: C.pacing_rate": from the first round-trip time.
+            // "Pacing Rate: C.pacing_rate": initialised from the first RTT.
             self.init_pacing_rate(sample.rtt);
         }
     }
@@ -267,7 +271,7 @@ impl Machine {
 
     // draft-ietf-ccwg-bbr, "Actions when Restarting from Idle": HandleRestartFromIdle.
     fn handle_restart_from_idle(&mut self, now: Instant, app_limited: bool) {
-        // What is sent in ProbeRTT is limited as by the application.
+        // What is sent in ProbeRTT counts as limited by the application.
         if !app_limited && self.state != State::ProbeRtt {
             return;
         }
@@ -281,7 +285,7 @@ impl Machine {
         }
     }
 
-    /// Starts anew with the window of another control, whose measurements are not known.
+    /// Starts from the window of another control, whose measurements are not known.
     fn take_over(&mut self, cwnd: ByteCount) {
         self.cwnd = cwnd.max(self.smss);
         self.init_pacing_rate(self.min_rtt.get());
@@ -308,7 +312,8 @@ impl Machine {
             NoticeKind::Undo { resumes } => {
                 self.handle_spurious_loss_detection();
                 if resumes {
-                    // Its state was saved when it began, and is not saved again for its losses.
+                    // The state was saved when that recovery started, and is not saved again for
+                    // its losses.
                     self.recovery = RecoveryMode::Fast;
                 }
             }
@@ -320,13 +325,13 @@ impl Machine {
                 self.cwnd = self.cwnd.max(self.smss);
             }
             NoticeKind::TakeOver { cwnd, .. } => self.take_over(cwnd),
-            // See the module's page.
+            // See the module documentation.
             NoticeKind::Unused => {}
         }
     }
 
-    /// The threshold that it shows, and leaves to another control, is the volume that fills the
-    /// path; none while that is not known.
+    /// The ssthresh that is reported, and passed to another control, is the volume that fills the
+    /// path; `None` while that is not known.
     fn shown_state(&self) -> ControlState {
         let ssthresh = self.full_bw.reached.then(|| self.inflight(self.bw, 1.0));
         ControlState { ssthresh, mode: self.state.name() }

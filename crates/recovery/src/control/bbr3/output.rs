@@ -1,4 +1,5 @@
-//! Pacing rate, send quantum and window that follow from the model (draft-ietf-ccwg-bbr, "Updating Control Parameters").
+//! The pacing rate, send quantum and window, computed from the model (draft-ietf-ccwg-bbr,
+//! "Updating Control Parameters").
 
 use std::time::Duration;
 
@@ -13,29 +14,29 @@ use super::state::{PROBE_RTT_CWND_GAIN, STARTUP_PACING_GAIN, State};
 const PACING_MARGIN: f64 = 0.99;
 /// BBR.MinPipeCwnd, in segments.
 const MIN_PIPE_SEGMENTS: u64 = 4;
-/// InitPacingRate: the round-trip time before there is one.
+/// InitPacingRate: the RTT before the first sample.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
-/// A byte per second.
+/// One byte per second.
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(8);
-/// SetSendQuantum: the time whose data is a quantum, and the most bytes of it.
+/// SetSendQuantum: the quantum, as time at the pacing rate, and its maximum in bytes.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
-/// The most that is sent in place of what the link loses at random, as a share.
+/// The largest share of random losses that is compensated for.
 const MOST_RANDOM: f64 = 0.3;
 
 impl Machine {
-    /// The share of what is sent that arrives, where the link loses some at random.
+    /// Returns the share of the sent data that arrives, on a link with random losses.
     ///
-    /// This is not in the draft. The rate and the volume that the model demands are of data that
-    /// arrives; both are divided by this share, so that as much arrives although some is lost. It is
-    /// one while no judge measures a share, and 0.7 at least: a link that loses more than three in
-    /// ten is not to be told by sending more.
+    /// Not in the draft. The rate and the volume of the model are those of data that arrives; both
+    /// are divided by this share, to make up for the losses. It is one if no judge measures a
+    /// share, and at least 0.7: sending more does not help on a link that loses more than three in
+    /// ten.
     pub(super) const fn share_that_arrives(&self) -> f64 {
-        // No share is negative or undefined, whatever a judge says.
+        // Limited against negative or undefined shares.
         1.0 - self.random_share.max(0.0).min(MOST_RANDOM)
     }
 
-    /// BBR.bdp, for a bandwidth; `None` before the first round-trip time.
+    /// BBR.bdp for a bandwidth; `None` before the first RTT.
     fn bdp(&self, bw: Rate) -> Option<ByteCount> {
         let min_rtt = self.min_rtt.get()?;
         Some(bw.bytes_in(min_rtt).scale(self.share_that_arrives().recip()))
@@ -53,13 +54,13 @@ impl Machine {
 
     /// QuantizationBudget.
     fn quantization_budget(&self, inflight_cap: ByteCount) -> ByteCount {
-        // "TCP Offload Budget": for TCP three quanta.
+        // "TCP Offload Budget": three quanta for TCP.
         let offload_budget = self.quantum() * 3;
         let cap = inflight_cap.max(offload_budget).max(self.min_pipe_cwnd());
         if self.state == State::ProbeBwUp { cap + self.smss * 2 } else { cap }
     }
 
-    /// Inflight: what is in flight at `gain` times the product of bandwidth and delay.
+    /// Inflight: returns the bytes in flight at `gain` times the bandwidth-delay product.
     pub(super) fn inflight(&self, bw: Rate, gain: f64) -> ByteCount {
         self.quantization_budget(self.bdp_multiple(bw, gain))
     }
@@ -69,7 +70,7 @@ impl Machine {
         self.bdp_multiple(self.bw, 1.0).min(self.cwnd)
     }
 
-    /// BBR.max_inflight, as UpdateMaxInflight has it.
+    /// BBR.max_inflight, computed by UpdateMaxInflight.
     fn max_inflight(&self) -> ByteCount {
         let cap = self.bdp_multiple(self.bw, self.state.cwnd_gain()) + self.extra_acked.get();
         self.quantization_budget(cap)
@@ -80,14 +81,14 @@ impl Machine {
         self.bdp_multiple(self.bw, PROBE_RTT_CWND_GAIN).max(self.min_pipe_cwnd())
     }
 
-    /// InitPacingRate, for the window of now, which is the initial one.
+    /// InitPacingRate for the current window, which is the initial one.
     pub(super) fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let rtt = srtt.filter(|rtt| !rtt.is_zero()).unwrap_or(NOMINAL_RTT);
         self.pacing_rate = Rate::from_bytes_over(self.cwnd, rtt).scale(STARTUP_PACING_GAIN);
     }
 
-    /// Begins with the rate that the path has lately carried, and its product with the round-trip time in flight. Neither
-    /// is less than without; both are the start of Startup, which measures for itself.
+    /// Starts with the rate that the path recently carried, and its product with the RTT in flight.
+    /// Neither is less than without it. Startup then measures the path itself.
     pub(super) fn begin_at(&mut self, rate: Rate, rtt: Duration) {
         self.cwnd = self.cwnd.max(rate.bytes_in(rtt));
         self.pacing_rate = self.pacing_rate.max(rate);
@@ -96,14 +97,15 @@ impl Machine {
     /// SetPacingRateWithGain.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: f64) {
         let rate = self.bw.scale(gain * PACING_MARGIN / self.share_that_arrives());
-        // Without a bandwidth there is no rate to slow down to. A rate of zero would be no pacing.
+        // Without a bandwidth there is no rate to slow down to. A rate of zero would turn pacing
+        // off.
         let slows_down = self.full_bw.reached && self.bw > Rate::ZERO;
         if slows_down || rate > self.pacing_rate {
             self.pacing_rate = rate.max(LEAST_RATE);
         }
     }
 
-    /// C.send_quantum, as SetSendQuantum has it.
+    /// C.send_quantum, computed by SetSendQuantum.
     pub(super) fn quantum(&self) -> ByteCount {
         self.pacing_rate.bytes_in(QUANTUM).min(LARGEST_QUANTUM).max(self.smss * 2)
     }
@@ -149,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// RestoreCwnd. What it restores is bounded by the model of now.
+    /// RestoreCwnd. The restored window is limited by the current model.
     pub(super) fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bound_cwnd();

@@ -82,14 +82,14 @@ impl Machine {
             return true;
         }
         if sample.is_cwnd_limited && self.cwnd >= longterm {
-            // The bandwidth is limited by inflight_longterm.
+            // inflight_longterm limits the bandwidth.
             self.full_bw.reset(sample.delivery_rate);
             return false;
         }
         self.full_bw.now
     }
 
-    /// AdaptLongTermModel: gives whether it decided on a transition.
+    /// AdaptLongTermModel: returns whether it changed the state.
     fn adapt_long_term_model(&mut self, sample: &Sample) -> bool {
         if self.rounds.start() {
             let phase = self.cycle.ack_phase;
@@ -100,7 +100,7 @@ impl Machine {
             }
         }
         if self.cycle.is_bw_probe_sample && self.is_marking_high(sample) {
-            // As for losses, of which `on_lost` hears. Nothing can show it to be spurious.
+            // As for losses in `on_lost`. No sign can show a mark to be spurious.
             self.undo = None;
             let before = self.state;
             self.handle_inflight_too_high(sample.now, sample.tx_in_flight, sample.is_app_limited);
@@ -119,7 +119,8 @@ impl Machine {
         false
     }
 
-    /// The round of ACKs that tell of a probe is over; gives whether the next one begins at once.
+    /// Handles the end of the round of ACKs that cover a probe; returns whether the next probe
+    /// starts at once.
     fn stop_probe_feedback(&mut self, sample: &Sample) -> bool {
         self.cycle.is_bw_probe_sample = false;
         self.cycle.ack_phase = AckPhase::Init;

@@ -12,28 +12,28 @@ use super::state::State;
 /// BBR.ProbeRTTDuration.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
-/// The present ProbeRTT, and which samples are of it.
+/// The current ProbeRTT, and the samples that belong to it.
 ///
 /// The draft marks the connection as limited by the application in ProbeRTT, so that low rates do
-/// not count. That mark is the sender's; here the control tells such samples by C.delivered when
-/// their packet left.
+/// not count. That mark is the sender's; here the control identifies such samples by the value of
+/// C.delivered when their packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// Whether a judge asked for it, and the minimum was not due.
+    /// Whether a judge requested it, and the minimum was not due.
     for_judge: bool,
-    /// When the last one ended.
+    /// When the last ProbeRTT ended.
     ended: Instant,
     /// BBR.probe_rtt_done_stamp.
     pub(super) done_stamp: Option<Instant>,
     /// BBR.probe_rtt_round_done.
     round_done: bool,
-    /// C.delivered when the last ProbeRTT began, and when all that was in flight at its last ACK
-    /// will have been delivered.
+    /// C.delivered at the start of the last ProbeRTT, and its value when all data in flight at the
+    /// last ACK will be delivered.
     limited: Option<(ByteCount, ByteCount)>,
 }
 
 impl ProbeRtt {
-    /// Whether the sample of a packet that left after `prior_delivered` is of a ProbeRTT.
+    /// Returns whether the sample of a packet sent at `prior_delivered` belongs to a ProbeRTT.
     pub(super) fn limits(&self, prior_delivered: ByteCount) -> bool {
         self.limited.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
     }
@@ -90,7 +90,7 @@ impl Machine {
             // ExitProbeRTT
             self.congestion.short_term = ShortTerm::UNBOUNDED;
             if self.probe_rtt.for_judge {
-                // The wait for the next probe goes on.
+                // The wait for the next probe continues.
                 self.congestion.reset();
                 self.rounds.restart(self.delivered);
                 self.state = State::ProbeBwCruise;

@@ -3,19 +3,19 @@
 
 use airtcp_types::ByteCount;
 
-/// Counts round trips. A round ends with the ACK of something that was sent after it began.
+/// Counts round trips. A round ends with the ACK of data sent after its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     /// BBR.round_count.
     count: u64,
-    /// BBR.round_start: whether this ACK began a round.
+    /// BBR.round_start: whether this ACK started a round.
     start: bool,
     /// BBR.next_round_delivered.
     next_round_delivered: ByteCount,
 }
 
 impl Rounds {
-    /// UpdateRound: works an ACK. `prior_delivered` is P.delivered, `delivered` C.delivered.
+    /// UpdateRound: processes an ACK. `prior_delivered` is P.delivered, `delivered` is C.delivered.
     pub(super) fn on_ack(&mut self, prior_delivered: ByteCount, delivered: ByteCount) {
         self.start = prior_delivered >= self.next_round_delivered;
         if self.start {
@@ -24,7 +24,7 @@ impl Rounds {
         }
     }
 
-    /// StartRound: what is sent from now on ends the round.
+    /// StartRound: data sent from now on ends the round.
     pub(super) fn restart(&mut self, delivered: ByteCount) {
         self.next_round_delivered = delivered;
     }

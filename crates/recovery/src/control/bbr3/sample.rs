@@ -6,13 +6,13 @@ use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::view::AckView;
 
-/// The rate sample of an ACK that reports a delivery (RS), and the connection after it (C).
+/// The rate sample of an ACK that delivers data (RS), and the state of the connection after it (C).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) now: Instant,
     /// RS.rtt.
     pub(super) rtt: Option<Duration>,
-    /// RS.delivery_rate; zero where the ACKs were compressed.
+    /// RS.delivery_rate; zero if the ACKs were compressed.
     pub(super) delivery_rate: Rate,
     /// RS.delivered.
     pub(super) delivered: ByteCount,
@@ -35,7 +35,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// `None` if the ACK reports no delivery.
+    /// Returns the sample of an ACK; `None` if the ACK delivers nothing.
     pub(super) fn of(ack: &AckView<'_>) -> Option<Self> {
         let rate = ack.rate?;
         Some(Self {
@@ -59,7 +59,7 @@ impl Sample {
 pub(super) mod tests {
     use super::*;
 
-    /// A sample of nothing, for tests to fill in.
+    /// An empty sample, for tests to fill in.
     pub(in crate::control::bbr3) fn sample() -> Sample {
         Sample {
             now: Instant::ZERO,

@@ -6,7 +6,7 @@ use super::state::State;
 
 /// BBRStartupFullLossCnt.
 const FULL_LOSS_COUNT: u32 = 6;
-/// "Drain": the most round trips in it.
+/// "Drain": its longest duration in round trips.
 const DRAIN_ROUNDS: u64 = 3;
 
 impl Machine {
@@ -44,8 +44,8 @@ impl Machine {
         if !self.has_selective_acks {
             return self.recovery.is_fast() && self.congestion.is_loss_in_round();
         }
-        // A loss round begins with its first loss, and with that fast recovery. At its end the
-        // connection has been in recovery for a full round trip.
+        // A loss round starts with its first loss, which also starts fast recovery. At the end of
+        // the loss round, the connection has been in recovery for a full round trip.
         self.congestion.loss_round_start()
             && (self.is_marking_high(sample)
                 || (self.congestion.lost_ranges() >= FULL_LOSS_COUNT

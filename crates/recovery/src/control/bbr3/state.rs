@@ -1,4 +1,4 @@
-//! The states of the state machine and their gains.
+//! The states of the state machine, and their gains.
 
 /// The state of the state machine (BBR.state).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl State {
         )
     }
 
-    /// IsProbingBW: whether the rate or what is in flight is being raised.
+    /// IsProbingBW: returns whether the rate or the data in flight is being raised.
     pub(super) const fn is_probing_bw(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
     }

@@ -20,13 +20,12 @@ fn params() -> ControlParams {
     ControlParams { rtt: Some(RTT), seed: 3, ..ControlParams::new(ByteCount(SMSS), initial) }
 }
 
-/// A control and the path that its ACKs come from: 100 segments per round trip of 100 ms, and what
-/// is more than that waits.
+/// A control and the path of its ACKs: 100 segments per RTT of 100 ms; the excess waits in a queue.
 struct Flow {
     bbr: Machine,
     now: Instant,
     delivered: ByteCount,
-    /// What is added to the round-trip time.
+    /// The queueing delay that is added to the RTT.
     queue: Duration,
     /// Whether the window is the limit.
     is_cwnd_limited: bool,
@@ -45,7 +44,7 @@ impl Flow {
         }
     }
 
-    /// In ProbeBW, in `state`.
+    /// Returns a flow in ProbeBW, in `state`.
     fn in_state(state: State) -> Self {
         let mut flow = Self::new();
         flow.until(state);
@@ -79,7 +78,7 @@ impl Flow {
         }
     }
 
-    /// One ACK of a whole round trip.
+    /// Processes one ACK of a whole round trip.
     fn round(&mut self) {
         self.now += RTT + self.queue;
         self.delivered += self.bbr.cwnd.min(PATH);
@@ -95,7 +94,8 @@ impl Flow {
         self.bbr.on_notice(&notice);
     }
 
-    /// Of a segment that left with `PATH` in flight, since when `share` of it was lost.
+    /// Reports the loss of a segment that was sent with `PATH` in flight, since when `share` of it
+    /// was lost.
     fn lose(&mut self, cause: Cause, share: f64) {
         self.notice(NoticeKind::Lost(Loss {
             start: airtcp_types::ExtSeq(self.delivered.0),
@@ -143,7 +143,7 @@ fn it_goes_through_its_states_with_their_gains() {
             assert_eq!(flow.bbr.cwnd, cwnd, "{state:?}");
         }
     }
-    // A millisecond at the rate.
+    // A millisecond at the pacing rate.
     assert_eq!(flow.bbr.quantum(), ByteCount(2 * SMSS));
 }
 
@@ -161,7 +161,7 @@ fn only_congestion_is_heard_of() {
     assert_eq!(flow.bbr.state, State::ProbeBwUp, "2 % are tolerated");
     flow.lose(Cause::Congestion, 0.03);
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
-    // Of 99 segments in flight before this one 1.98 may be lost; two had been.
+    // Of 99 segments in flight before this one, 1.98 may be lost; two had been.
     assert_eq!(flow.bbr.cycle.inflight_longterm, PATH - ByteCount(SMSS));
 }
 
@@ -185,7 +185,7 @@ fn a_loss_outside_probes_lowers_the_short_term_bounds_until_the_next() {
     flow.lose(Cause::Congestion, 0.01);
     flow.notice(REDUCE);
     flow.round();
-    // As much was delivered as ever: the rate stays.
+    // The delivery rate has not changed: the bound is the bandwidth.
     let bounds = flow.bbr.congestion.short_term;
     assert_eq!(bounds.bw, flow.bbr.max_bw.get());
     assert_eq!(bounds.inflight, window.scale(0.7));
@@ -222,7 +222,7 @@ fn an_undo_resumes_the_probe_that_spurious_losses_ended() {
     assert_eq!(flow.bbr.state, State::ProbeBwRefill);
     assert_eq!(flow.bbr.cycle.inflight_longterm, longterm);
     assert_eq!(flow.bbr.cwnd, window);
-    // A second one finds nothing.
+    // A second undo has nothing to restore.
     flow.bbr.state = State::ProbeBwCruise;
     flow.notice(NoticeKind::Undo { resumes: false });
     assert_eq!(flow.bbr.state, State::ProbeBwCruise);
@@ -255,7 +255,7 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
         delivered_total: flow.delivered,
         ..ack_view(flow.now, ByteCount(50 * SMSS))
     };
-    // 2 % of what is in flight.
+    // 2 % of the bytes in flight.
     flow.bbr.on_ack(&marked(&flow, 2 * SMSS));
     flow.bbr.update_on_ack(&flow.sample());
     assert_eq!(flow.bbr.state, State::ProbeBwUp);
@@ -263,7 +263,7 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
     flow.bbr.update_on_ack(&flow.sample());
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
     assert_eq!(flow.bbr.cycle.inflight_longterm, PATH);
-    // Nothing shows a mark to be spurious.
+    // No sign shows a mark to be spurious.
     flow.notice(NoticeKind::Undo { resumes: false });
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
 }
@@ -311,7 +311,7 @@ fn a_mark_in_a_round_lowers_the_short_term_bounds_as_a_loss_does() {
 fn probe_rtt_halves_the_volume_in_flight_and_its_samples_do_not_count() {
     let mut flow = Flow::new();
     flow.until(State::ProbeBwCruise);
-    // The queue hides the round-trip time.
+    // The queue hides the base RTT.
     flow.queue = Duration::from_millis(20);
     flow.until(State::ProbeRtt);
     assert_eq!(flow.bbr.pacing_rate, flow.bbr.bw.scale(0.5 * 0.99), "spread over the round trip");
@@ -331,7 +331,7 @@ fn probe_rtt_halves_the_volume_in_flight_and_its_samples_do_not_count() {
 
 #[test]
 fn a_low_load_that_a_judge_asks_for_leaves_probes_and_the_minimum_as_they_are() {
-    // What begins in 20 s: ProbeRTTs, and probes of the bandwidth.
+    // Counts the states that start in 20 s: ProbeRTTs, and probes of the bandwidth.
     let begun = |low_load_wanted| {
         let mut flow = Flow::in_state(State::ProbeBwCruise);
         flow.bbr.low_load_wanted = low_load_wanted;

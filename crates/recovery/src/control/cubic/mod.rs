@@ -1,4 +1,4 @@
-//! `cubic`: a window that is a cubic function of the time since the last reduction (RFC 9438).
+//! `cubic`: the window is a cubic function of the time since the last reduction (RFC 9438).
 
 use std::time::Duration;
 
@@ -30,10 +30,10 @@ pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
 const BETA: f64 = 0.7;
 /// RFC 9438 section 5.1: segments per second cubed.
 const C: f64 = 0.4;
-/// RFC 9438 section 4.3: makes the Reno-friendly window AIMD with the same loss response.
+/// RFC 9438 section 4.3: gives the Reno-friendly window the same average as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// One congestion-avoidance stage: from a reduction, or the end of slow start, to the next one.
+/// A congestion-avoidance stage: from a reduction, or the end of slow start, to the next reduction.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
     start: Instant,
@@ -42,15 +42,15 @@ struct Stage {
     k: f64,
     /// W_est of the Reno-friendly region, in segments (section 4.3).
     w_est: f64,
-    /// What an ACK that does not fill a whole step leaves over, in segments.
+    /// The growth that is less than a byte, in segments.
     fraction: f64,
 }
 
-/// CUBIC, in bytes at the edge and segments inside, as the RFC counts.
+/// CUBIC. The interface uses bytes; internally it counts segments, like the RFC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     windows: Windows,
-    /// Section 4.3: alpha is 1 once W_est is back at cwnd_prior. Linux has no such step.
+    /// Section 4.3: alpha becomes 1 once W_est reaches cwnd_prior. Linux omits this step.
     alpha_steps_up: bool,
     /// W_max, in segments; zero before the first reduction.
     w_max: f64,
@@ -63,7 +63,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// In slow start, as Linux has it or as the RFC.
+    /// Creates a control in slow start; `rfc` enables the larger alpha of the RFC, which Linux
+    /// omits.
     pub fn new(params: &ControlParams, rfc: bool) -> Self {
         Self {
             windows: Windows::new(params),
@@ -82,9 +83,9 @@ impl Cubic {
 
     fn begin_stage(&self, now: Instant) -> Stage {
         let cwnd = self.segments(self.windows.cwnd);
-        // Leaving slow start without a loss, the plateau is here (section 4.8).
+        // After slow start without a loss, the plateau is the current window (section 4.8).
         let w_max = self.w_max.max(cwnd);
-        // In Rust and not the system's: the same bits on every machine.
+        // In Rust rather than the system library, so that results are identical on all machines.
         Stage { start: now, w_max, k: libm::cbrt((w_max - cwnd) / C), w_est: cwnd, fraction: 0.0 }
     }
 
@@ -116,7 +117,7 @@ impl Cubic {
         self.stage = Some(stage);
     }
 
-    /// What it counts in segments is the same in bytes afterwards. The stage begins anew.
+    /// Changes the segment size, converts the values counted in segments and starts a new stage.
     fn resize(&mut self, smss: ByteCount) {
         let ratio = self.segments(smss).recip();
         self.windows.resize(smss);
@@ -125,7 +126,7 @@ impl Cubic {
         (self.stage, self.before_reduction) = (None, None);
     }
 
-    /// Sections 4.6 and 4.7: the reduction, with fast convergence.
+    /// Sections 4.6 and 4.7: computes ssthresh for a reduction, with fast convergence.
     fn reduced(&mut self, flight_size: ByteCount) -> ByteCount {
         let used = self.windows.used(flight_size);
         let cwnd = self.segments(used);
@@ -140,7 +141,8 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         self.windows.measure(ack);
-        // While a judge waits, what is SACKed is all there is (DCR 2.2); with LE it counts always.
+        // While a judge defers a response, there are only SACKed bytes (DCR 2.2); with `le` they
+        // always count.
         let counts = ack.grows_with_hole && ack.delivered > ByteCount::ZERO;
         if ack.acked == ByteCount::ZERO && !counts {
             return;
@@ -170,7 +172,7 @@ impl CongestionControl for Cubic {
             }
             NoticeKind::Timeout { flight_size, first } => {
                 let ssthresh = if first { self.reduced(flight_size) } else { self.windows.cwnd };
-                // Section 4.8: the stage that follows begins at its plateau, with K = 0.
+                // Section 4.8: the next stage starts at its plateau, with K = 0.
                 (self.w_max, self.stage) = (0.0, None);
                 self.windows.collapse(first, ssthresh);
             }
@@ -186,7 +188,7 @@ impl CongestionControl for Cubic {
                     // Section 5.8: idle time does not count.
                     stage.start += time;
                 }
-                // The time is counted: the next ACK is not to count it again.
+                // The idle time is already counted: the next ACK must not count it again.
                 self.last_ack = Some(notice.now);
                 if restart {
                     // Slow start from the restart window, then a new stage.

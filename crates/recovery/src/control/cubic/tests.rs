@@ -27,8 +27,8 @@ fn reduce(cubic: &mut Cubic, now: Instant) {
     cubic.on_notice(&Notice::new(now, ByteCount::ZERO, notice));
 }
 
-/// A window of single-segment ACKs per round trip, from one time to the other; gives the window in
-/// segments.
+/// Processes a window of single-segment ACKs per round trip, from one time to the other; returns
+/// the window in segments.
 fn run(cubic: &mut Cubic, from: f64, to: f64, rtt: f64) -> f64 {
     let mut now = from;
     while now < to {
@@ -107,7 +107,7 @@ fn after_a_time_out_the_stage_begins_at_its_plateau() {
     assert_eq!((cubic.window(), cubic.state().ssthresh), (segments(1), Some(segments(70))));
     run(&mut cubic, 0.0, 0.75, 0.1);
     let stage = cubic.stage.unwrap();
-    // Section 4.8: K = 0 and W_max is the window that the stage began with.
+    // Section 4.8: K = 0, and W_max is the window at the start of the stage.
     near(stage.k, 0.0, 0.0);
     near(stage.w_max, 70.0, 1e-9);
 }
@@ -129,7 +129,7 @@ fn undo_restores_everything() {
 
 #[test]
 fn time_without_use_of_the_window_does_not_count() {
-    // Section 5.8: once by a silence, once by ACKs of a flow that has little to send.
+    // Section 5.8: once with a silence, once with ACKs of a flow that has little to send.
     let after = |pause: &dyn Fn(&mut Cubic)| {
         let mut cubic = cubic(100);
         reduce(&mut cubic, at(0.0));
@@ -160,7 +160,7 @@ fn time_without_use_of_the_window_does_not_count() {
 
 #[test]
 fn acks_that_tell_nothing_do_not_stop_the_clock() {
-    // The peer sends data of its own: every segment of it carries the same ACK once more.
+    // The peer sends data of its own: every segment of it repeats the same ACK.
     let mut cubic = cubic(100);
     reduce(&mut cubic, at(0.0));
     let mut cwnd = 0.0;

@@ -1,8 +1,9 @@
-//! HyStart++ (RFC 9406): slow start that ends when round trips grow, and not only with a loss.
+//! HyStart++ (RFC 9406): slow start also ends when the RTT grows, not only on a loss.
 //!
-//! A round whose smallest round trip is longer than that of the round before hints at a queue that fills. Slow start
-//! then goes on conservatively for five rounds. If round trips grow shorter again in these, it was jitter, and slow
-//! start is resumed; if not, congestion avoidance begins, where the window is then.
+//! A round trip whose smallest RTT is longer than that of the previous one indicates that a queue
+//! builds up. Slow start then continues conservatively for five rounds. If the RTT decreases in
+//! these rounds, the growth was jitter, and slow start resumes; otherwise congestion avoidance
+//! starts with the current window.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,35 +12,35 @@ use airtcp_types::ByteCount;
 
 use crate::view::AckView;
 
-/// RFC 9406 section 4.3: by how much a round trip has to grow, at least and at most, microseconds.
+/// RFC 9406 section 4.3: the minimum and maximum growth of the RTT that counts, in microseconds.
 const MIN_RTT_THRESH: u32 = 4_000;
 const MAX_RTT_THRESH: u32 = 16_000;
-/// The part of a round trip by which it has to grow, between these.
+/// Within these limits, the growth that counts is the RTT divided by this.
 const MIN_RTT_DIVISOR: u32 = 8;
-/// Samples before a round's smallest is believed.
+/// The samples after which the smallest RTT of a round is valid.
 const N_RTT_SAMPLE: u8 = 8;
-/// By how much slower conservative slow start grows.
+/// The factor by which conservative slow start is slower.
 const CSS_GROWTH_DIVISOR: u64 = 4;
-/// Rounds of conservative slow start, the one in which it began counted.
+/// The rounds of conservative slow start, including the one in which it starts.
 const CSS_ROUNDS: u8 = 5;
 
-/// Smallest round trips, in microseconds; small, as every connection has it.
+/// The smallest RTTs, in microseconds, which keeps every connection small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
-    /// That of the last round.
+    /// The smallest RTT of the last round.
     last: Option<NonZeroU32>,
-    /// That of this round, so far.
+    /// The smallest RTT of this round so far.
     current: Option<NonZeroU32>,
-    /// That of the round in which it rose. Conservative slow start is on while there is one.
+    /// The smallest RTT of the round in which the RTT grew; set during conservative slow start.
     baseline: Option<NonZeroU32>,
-    /// Of this round.
+    /// The number of samples in this round.
     samples: u8,
-    /// Of conservative slow start, ended.
+    /// The number of completed rounds of conservative slow start.
     rounds: u8,
 }
 
 impl HyStart {
-    /// Hears an ACK in slow start (RFC 9406 section 4.2); gives back whether slow start is over.
+    /// Processes an ACK in slow start (RFC 9406 section 4.2); returns whether slow start is over.
     pub(super) fn on_ack(&mut self, ack: &AckView<'_>) -> bool {
         if ack.round_start {
             (self.last, self.current, self.samples) = (self.current, None, 0);
@@ -68,7 +69,7 @@ impl HyStart {
         self.baseline.is_some()
     }
 
-    /// What is left of slow start's step.
+    /// Returns the step by which the window grows, reduced in conservative slow start.
     pub(super) fn step(&self, step: ByteCount) -> ByteCount {
         if self.is_conservative() { ByteCount(step.0 / CSS_GROWTH_DIVISOR) } else { step }
     }

@@ -6,7 +6,7 @@ use crate::testkit::{SMSS, ack_view, ms};
 
 const ENOUGH: u8 = N_RTT_SAMPLE;
 
-/// The ACKs of one round, all with one round trip; gives back whether slow start is over.
+/// Processes the ACKs of one round, all with one RTT; returns whether slow start is over.
 fn round(hystart: &mut HyStart, samples: u8, rtt: Duration) -> bool {
     let acks = (0..samples).map(|number| AckView {
         round_start: number == 0,
@@ -21,7 +21,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Whether the step from one round's round trip to the next one's begins conservative slow start.
+/// Returns whether the step from one round's RTT to the next starts conservative slow start.
 fn begins(before: Duration, after: Duration) -> bool {
     let mut hystart = HyStart::default();
     round(&mut hystart, ENOUGH, before);
@@ -48,7 +48,7 @@ fn fewer_than_eight_samples_say_nothing() {
     round(&mut hystart, ENOUGH, millis(40));
     round(&mut hystart, ENOUGH - 1, millis(400));
     assert!(!hystart.is_conservative());
-    // The first ones of a round may be late; the smallest counts.
+    // The first samples of a round may be late; the smallest counts.
     let mut late = HyStart::default();
     round(&mut late, ENOUGH, millis(40));
     round(&mut late, ENOUGH - 1, millis(400));
@@ -75,7 +75,7 @@ fn slow_start_is_resumed_where_it_was_jitter() {
     assert!(hystart.is_conservative());
     round(&mut hystart, ENOUGH, millis(49));
     assert!(!hystart.is_conservative());
-    // What is counted begins anew with the next rise.
+    // The rounds are counted from the start again at the next growth.
     round(&mut hystart, ENOUGH, millis(60));
     assert!(hystart.is_conservative());
     for _ in 1..CSS_ROUNDS {
@@ -119,14 +119,14 @@ fn a_window_grows_by_a_quarter_then_ends_slow_start_where_it_is() {
         };
         assert_eq!(*step, expected, "{before}, {after}");
     }
-    // The eighth ACK of the second round tells; in the seventh round it is over.
+    // The eighth ACK of the second round decides; in the seventh round slow start is over.
     let conservative = steps.iter().filter(|step| step.1 == "conservative-slow-start").count();
     assert_eq!(conservative, 1 + 4 * usize::from(ENOUGH));
     assert_eq!(reno.state().mode, "congestion-avoidance");
     let grown = smss * 10 + smss * 2 * 15 + smss.half() * 33;
     assert_eq!(reno.state().ssthresh, Some(grown));
 
-    // A loss ends it at once; where it is off, only a loss does.
+    // A loss ends it at once; without HyStart++, only a loss does.
     let (_, without) = rounds_until_the_end(&ControlParams { hystart: false, ..params });
     assert_eq!((without.state().ssthresh, without.state().mode), (None, "slow-start"));
 }

@@ -1,4 +1,4 @@
-//! `reno`: slow start, congestion avoidance and halving (RFC 5681), counting bytes (RFC 3465).
+//! `reno`: slow start, congestion avoidance and halving (RFC 5681), with byte counting (RFC 3465).
 
 use airtcp_types::ByteCount;
 
@@ -20,7 +20,7 @@ pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Reno::new(params)) as _),
 };
 
-/// The window and threshold that every loss-based control has, and how slow start moves them.
+/// The window and ssthresh of the loss-based controls, and slow start.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     pub(super) smss: ByteCount,
@@ -31,7 +31,7 @@ pub(super) struct Windows {
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
     hystart: HyStart,
-    /// Both before the last reduction.
+    /// The window and ssthresh before the last reduction.
     prior: Option<Box<(ByteCount, Option<ByteCount>)>>,
 }
 
@@ -55,18 +55,20 @@ impl Windows {
         self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh)
     }
 
-    /// Hears every ACK, whether or not it lets the window grow.
+    /// Processes every ACK, whether or not the window may grow.
     pub(super) fn measure(&mut self, ack: &AckView<'_>) {
-        // RFC 9406 section 4.3: for the first slow start, while ssthresh is not set.
+        // RFC 9406 section 4.3: only in the first slow start, while ssthresh is not set.
         if self.hystart_is_on && self.ssthresh.is_none() && self.hystart.on_ack(ack) {
             self.ssthresh = Some(self.cwnd);
         }
     }
 
-    /// Grows by what arrived, up to the limit of RFC 3465, to ssthresh and to twice what was outstanding; gives back the
-    /// bytes that are left for congestion avoidance.
+    /// Grows the window by the delivered bytes, up to the limit of RFC 3465, to ssthresh and to
+    /// twice the bytes that were outstanding; returns the remaining bytes, for congestion
+    /// avoidance.
     pub(super) fn slow_start(&mut self, ack: &AckView<'_>) -> ByteCount {
-        // RFC 3465 section 2.3: after a time-out one ACK may tell of much that had arrived before.
+        // RFC 3465 section 2.3: after a time-out one ACK may cover much data that had arrived
+        // before.
         let limit = if ack.phase == Phase::Loss { 1 } else { self.byte_counting_limit };
         let counted = ack.delivered.min(self.smss * u64::from(limit));
         // draft-ietf-ccwg-ratelimited-increase section 3: limit(maxFS) is 2 * maxFS.
@@ -77,12 +79,12 @@ impl Windows {
         counted - step
     }
 
-    /// The window from which a reduction starts: what was in flight by leave of cwnd.
+    /// Returns the window that a reduction starts from: the bytes in flight that cwnd permitted.
     pub(super) fn used(&self, flight_size: ByteCount) -> ByteCount {
         self.cwnd.min(flight_size)
     }
 
-    /// Reduces both windows to `ssthresh`, within the floor.
+    /// Reduces the window and ssthresh to `ssthresh`, but not below the minimum.
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         self.hystart = HyStart::default();
@@ -96,7 +98,8 @@ impl Windows {
         self.cwnd = self.cwnd.min(ssthresh);
     }
 
-    /// After a time-out: one segment (RFC 5681 section 3.1, equation 4 and step 6.4).
+    /// Reduces the window to one segment after a time-out (RFC 5681 section 3.1, equation 4 and
+    /// step 6.4).
     pub(super) fn collapse(&mut self, first: bool, ssthresh: ByteCount) {
         if first {
             self.reduce_to(ssthresh);
@@ -122,14 +125,14 @@ impl Windows {
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(smss * 2));
     }
 
-    /// RFC 5681 section 4.1.
+    /// Restart after an idle time (RFC 5681 section 4.1).
     pub(super) fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.initial_window.max(self.smss));
-        // The path may be another by now.
+        // The path may have changed.
         self.hystart = HyStart::default();
     }
 
-    /// RFC 7661 section 4.4.3.
+    /// Halves a window that was not used (RFC 7661 section 4.4.3).
     pub(super) fn give_up_unused(&mut self) {
         let three_quarters = self.cwnd - ByteCount(self.cwnd.0 / 4);
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(three_quarters));
@@ -137,14 +140,15 @@ impl Windows {
         self.cwnd = self.cwnd.half().max(least).min(self.cwnd);
     }
 
-    /// Whether an ACK lets the window grow at all.
+    /// Returns whether the window may grow on an ACK.
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
-        // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
-        // duplicate ACKs: a SACK block alone does not count.
-        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2); LE knows no recovery.
+        // RFC 5681 section 3.1: the window grows on ACKs of new data. RFC 3042 section 2: duplicate
+        // ACKs do not change cwnd, so SACK blocks alone do not count. Exceptions: while a judge
+        // defers a response, there are only duplicate ACKs, and the window keeps growing (DCR 2.2);
+        // and the recovery of `le` ends by time.
         let counts =
             ack.acked > ByteCount::ZERO || (ack.grows_with_hole && ack.delivered > ByteCount::ZERO);
-        // RFC 3168 section 6.1.2: not by an ACK that echoes a mark either.
+        // RFC 3168 section 6.1.2: an ACK that echoes a mark does not grow the window, either.
         let stays = ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr);
         ack.cwnd_limited && !stays && counts
     }
@@ -163,17 +167,17 @@ impl Windows {
 #[derive(Clone, Debug)]
 pub struct Reno {
     windows: Windows,
-    /// Bytes that arrived since the window last grew in congestion avoidance.
+    /// Bytes delivered in congestion avoidance since the window last grew.
     counted: ByteCount,
 }
 
 impl Reno {
-    /// In slow start.
+    /// Creates a control in slow start.
     pub fn new(params: &ControlParams) -> Self {
         Self { windows: Windows::new(params), counted: ByteCount::ZERO }
     }
 
-    /// The window from which a reduction starts.
+    /// Returns the window that a reduction starts from.
     pub(super) fn used(&self, flight_size: ByteCount) -> ByteCount {
         self.windows.used(flight_size)
     }
@@ -183,7 +187,7 @@ impl Reno {
         self.windows.reduce_to(ssthresh);
     }
 
-    /// After a time-out.
+    /// Reduces the window to one segment after a time-out.
     pub(super) fn collapse(&mut self, first: bool, ssthresh: ByteCount) {
         self.counted = ByteCount::ZERO;
         self.windows.collapse(first, ssthresh);
@@ -201,10 +205,10 @@ impl CongestionControl for Reno {
             arrived = self.windows.slow_start(ack);
         }
         if !self.windows.in_slow_start() {
-            // RFC 5681 section 3.1: one SMSS for each window of bytes that arrived.
+            // RFC 5681 section 3.1: one SMSS per window of delivered bytes.
             self.counted += arrived;
             if self.counted >= self.windows.cwnd {
-                // One SMSS per ACK at most: what is left over is not saved up beyond a window.
+                // At most one SMSS per ACK; at most a window of bytes is carried over.
                 self.counted = (self.counted - self.windows.cwnd).min(self.windows.cwnd);
                 self.windows.cwnd += self.windows.smss;
             }

@@ -58,7 +58,7 @@ fn congestion_avoidance_adds_a_segment_per_window() {
     assert_eq!(hear(&mut reno, 1), segments(11));
     (0..10).for_each(|_| assert_eq!(hear(&mut reno, 1), segments(11)));
     assert_eq!(hear(&mut reno, 1), segments(12));
-    // A stretch ACK of many windows still adds one, and little is kept of the rest.
+    // A stretch ACK of many windows still adds one segment, and little of the rest is kept.
     assert_eq!(hear(&mut reno, 1_000), segments(13));
     hear(&mut reno, 1);
     assert!(hear(&mut reno, 1) <= segments(14));
@@ -70,7 +70,7 @@ fn what_slow_start_leaves_over_counts_for_avoidance() {
     reduce(&mut reno, segments(10));
     let timeout = NoticeKind::Timeout { flight_size: segments(10), first: false };
     reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, timeout));
-    // From 1 to the threshold of 5 in one ACK of 8; the 4 left over count.
+    // From 1 to the threshold of 5 in one ACK of 8; the remaining 4 count.
     assert_eq!(hear(&mut reno, 8), segments(5));
     assert_eq!(reno.counted, segments(4));
     assert_eq!(hear(&mut reno, 1), segments(6));
@@ -108,7 +108,7 @@ fn undo_restores_and_restart_bounds() {
     reduce(&mut reno, segments(40));
     reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo { resumes: false }));
     assert_eq!((reno.window(), reno.state().ssthresh), (segments(40), None));
-    // A second one has nothing to restore.
+    // A second undo has nothing to restore.
     reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo { resumes: false }));
     assert_eq!(reno.window(), segments(40));
     let idle = |restart| NoticeKind::Idle {

@@ -1,4 +1,4 @@
-//! `vegas`: a window that keeps a few segments in the queue, by round-trip times (Brakmo, Peterson, 1995).
+//! `vegas`: keeps a few segments in the queue, based on RTTs (Brakmo, Peterson, 1995).
 
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ pub(crate) const VEGAS: Entry<dyn CongestionControl> = Entry {
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Vegas::new(params)) as _),
 };
 
-/// Segments in the queue: below the first the window grows, above the second it shrinks.
+/// Segments in the queue: below ALPHA the window grows, above BETA it shrinks.
 const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
-/// The same in slow start: above it slow start is over.
+/// The same in slow start: above it, slow start ends.
 const GAMMA: f64 = 1.0;
 
-/// The window less what the path holds without a queue.
+/// The data in the queue: the window minus what the path holds without a queue.
 #[derive(Clone, Debug, Default)]
 struct Backlog {
-    /// The least round-trip time ever: of an empty queue.
+    /// The smallest RTT so far, that of an empty queue.
     base: Option<Duration>,
-    /// The least of this round trip, which delayed ACKs do not lengthen.
+    /// The smallest RTT of this round trip, which delayed ACKs do not lengthen.
     round: Option<Duration>,
 }
 
 impl Backlog {
-    /// Hears every ACK.
+    /// Processes every ACK.
     fn on_ack(&mut self, ack: &AckView<'_>) {
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
@@ -46,29 +46,31 @@ impl Backlog {
         }
     }
 
-    /// Ends a round trip: baseRTT over its round-trip time, 1 without a queue. `None` if nothing was measured.
+    /// Ends a round trip; returns baseRTT divided by its RTT, which is 1 without a queue. `None` if
+    /// nothing was measured.
     fn end_round(&mut self) -> Option<f64> {
         let (base, round) = (self.base?, self.round.take()?);
         Some(base.as_secs_f64() / round.as_secs_f64())
     }
 }
 
-/// The control.
+/// The Vegas control.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     windows: Windows,
     backlog: Backlog,
-    /// Slow start doubles in every other round trip, so that those between can be measured.
+    /// Whether slow start doubles the window in this round trip: every other one, so that the queue
+    /// can be measured in between.
     doubles: bool,
 }
 
 impl Vegas {
-    /// In slow start.
+    /// Creates a control in slow start.
     pub fn new(params: &ControlParams) -> Self {
         Self { windows: Windows::new(params), backlog: Backlog::default(), doubles: true }
     }
 
-    /// A round trip is over: diff = (expected - actual) baseRTT, in segments.
+    /// Handles the end of a round trip: diff = (expected - actual) baseRTT, in segments.
     fn on_round(&mut self, may_grow: bool) {
         let Some(share) = self.backlog.end_round() else { return };
         let smss = self.windows.smss;
@@ -77,7 +79,7 @@ impl Vegas {
         if self.windows.in_slow_start() {
             self.doubles = !self.doubles;
             if diff > GAMMA {
-                // What the path holds without a queue, and one more.
+                // What the path holds without a queue, plus one segment.
                 let holds = ByteCount((cwnd.0 as f64 * share) as u64) + smss;
                 self.lower_to(cwnd.min(holds));
             }
@@ -88,7 +90,8 @@ impl Vegas {
         }
     }
 
-    /// Both windows, so that slow start does not begin anew; a window that is below two segments stays.
+    /// Lowers the window and ssthresh, so that slow start does not start again; a window below two
+    /// segments stays.
     fn lower_to(&mut self, cwnd: ByteCount) {
         let cwnd = cwnd.max(self.windows.smss * 2);
         (self.windows.cwnd, self.windows.ssthresh) = (cwnd.min(self.windows.cwnd), Some(cwnd));
@@ -102,7 +105,7 @@ impl CongestionControl for Vegas {
         if ack.round_start && ack.phase == Phase::Open {
             self.on_round(may_grow);
         }
-        // After a time-out there is no time to measure: it is as in Reno.
+        // After a time-out there is no RTT to measure, so the window grows as in Reno.
         if may_grow && self.windows.in_slow_start() && (self.doubles || ack.phase == Phase::Loss) {
             self.windows.slow_start(ack);
         }

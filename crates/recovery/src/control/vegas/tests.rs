@@ -13,10 +13,11 @@ fn vegas(segments: u64) -> Vegas {
     })
 }
 
-/// A window's ACKs, one for each segment, on a path that holds `holds` segments; the first begins the round trip.
+/// Processes a window's ACKs, one per segment, on a path that holds `holds` segments; the first ACK
+/// starts the round trip.
 fn round(control: &mut Vegas, now: &mut Instant, holds: u64) {
     let segments = control.window().0 / SMSS;
-    // What the path does not hold waits.
+    // The segments in excess of what the path holds wait in a queue.
     let rtt = BASE * segments.max(holds) as u32 / holds as u32;
     for number in 0..segments {
         *now += rtt / segments as u32;
@@ -47,7 +48,7 @@ fn slow_start_doubles_every_other_round_and_ends_when_a_segment_waits() {
 fn two_to_four_segments_wait_wherever_it_comes_from() {
     for (start, holds) in [(2, 20), (60, 20), (30, 5), (2, 1)] {
         let (mut control, mut now) = (vegas(start), Instant::ZERO);
-        // The path was idle once.
+        // The path was once idle.
         let idle = AckView { rtt: Some(BASE), ..ack_view(now, ByteCount(0)) };
         control.on_ack(&idle);
         for _ in 0..200 {

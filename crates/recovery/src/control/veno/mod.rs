@@ -1,4 +1,5 @@
-//! `veno`: Reno that distinguishes random loss from congestion by its backlog in the queue (Fu, Liew, 2003).
+//! `veno`: Reno that distinguishes random losses from congestion by the length of the queue (Fu,
+//! Liew, 2003).
 
 use std::time::Duration;
 
@@ -23,27 +24,29 @@ pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Veno::new(params)) as _),
 };
 
-/// Segments in the queue from which on the path counts as congested.
+/// The path is congested from this many segments in the queue.
 const BETA: f64 = 3.0;
 
-/// Grows as `reno` while the queue is short, half as fast otherwise.
+/// Grows like `reno` while the queue is short, otherwise half as fast.
 #[derive(Clone, Debug)]
 pub struct Veno {
     aimd: Reno,
     smss: ByteCount,
-    /// BaseRTT: the least round-trip time since the last loss or mark.
+    /// BaseRTT: the smallest RTT since the last loss or mark.
     base: Option<Duration>,
-    /// Smoothed from the times that `base` is the least of: those of the time-out's estimator have the ACKs' delay in them.
+    /// The smoothed RTT of the samples of `base`. The estimator of the time-out includes delayed
+    /// ACKs.
     srtt: Option<Duration>,
 }
 
 impl Veno {
-    /// In slow start.
+    /// Creates a control in slow start.
     pub fn new(params: &ControlParams) -> Self {
         Self { aimd: Reno::new(params), smss: params.smss, base: None, srtt: None }
     }
 
-    /// Whether N = (Expected - Actual) BaseRTT is below beta, for `window` in flight. What was not measured is not.
+    /// Returns whether N = (Expected - Actual) BaseRTT is below beta with `window` in flight;
+    /// `false` without a measurement.
     fn is_short(&self, window: ByteCount) -> bool {
         self.base.zip(self.srtt).is_some_and(|(base, srtt)| {
             let share = base.as_secs_f64() / srtt.max(base).as_secs_f64();
@@ -62,7 +65,7 @@ impl CongestionControl for Veno {
         if self.aimd.in_slow_start() || !measured || self.is_short(self.aimd.window()) {
             self.aimd.on_ack(ack);
         } else {
-            // Fu, Liew III.B: a segment for two windows of ACKs.
+            // Fu, Liew III.B: one segment per two windows of ACKs.
             self.aimd.on_ack(&AckView { delivered: ack.delivered.half(), ..*ack });
         }
     }
@@ -71,7 +74,7 @@ impl CongestionControl for Veno {
         match notice.kind {
             NoticeKind::Reduce { flight_size, cause } => {
                 let used = self.aimd.used(flight_size);
-                // A mark is a queue's, and never random.
+                // A mark comes from a queue, so it is never random.
                 let ssthresh = match cause != Cause::Mark && self.is_short(used) {
                     true => used - ByteCount(used.0 / 5),
                     false => used.half(),

@@ -5,7 +5,7 @@ use crate::testkit::{SMSS, ack_view};
 
 const BASE: Duration = Duration::from_millis(100);
 
-/// In congestion avoidance, with so many segments.
+/// Returns a control in congestion avoidance, with a window of `segments` segments.
 fn veno(segments: u64) -> Veno {
     let mut control = Veno::new(&ControlParams {
         byte_counting_limit: 1,
@@ -17,20 +17,21 @@ fn veno(segments: u64) -> Veno {
     control
 }
 
-/// An ACK of a segment after `rtt`. The time-out's estimator hears of older segments, and knows a longer time.
+/// Processes an ACK of a segment after `rtt`. The time-out's estimator samples older segments, and
+/// has a longer RTT.
 fn ack(control: &mut Veno, rtt: Duration) {
     let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
     control.on_ack(&AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, ..ack });
 }
 
-/// `rtt` becomes the time on average, and the window stays as it is.
+/// Makes `rtt` the average, without changing the window.
 fn settle(control: &mut Veno, rtt: Duration) {
     let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
     let view = AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, cwnd_limited: false, ..ack };
     (0..200).for_each(|_| control.on_ack(&view));
 }
 
-/// The round-trip time with so many of the window's segments in the queue.
+/// Returns the RTT with `backlog` of the window's segments in the queue.
 fn waiting(control: &Veno, backlog: u64) -> Duration {
     let window = segments(control);
     BASE * window as u32 / (window - backlog) as u32
@@ -62,7 +63,8 @@ fn a_loss_costs_a_fifth_while_fewer_than_three_segments_wait_and_half_otherwise(
 fn a_single_late_ack_is_no_backlog() {
     let mut control = veno(40);
     settle(&mut control, BASE);
-    // 40 (1 - 100 / 150) = 13 segments, but an eighth of that on average: 40 (1 - 100 / 106.25) = 2.4.
+    // 40 (1 - 100 / 150) = 13 segments. The average moves by an eighth of the difference only:
+    // 40 (1 - 100 / 106.25) = 2.4.
     ack(&mut control, BASE * 3 / 2);
     reduce(&mut control);
     assert_eq!(segments(&control), 32);
@@ -97,7 +99,7 @@ fn a_window_that_was_not_used_is_no_backlog() {
     let flight_size = ByteCount(8 * SMSS);
     let notice = NoticeKind::Reduce { flight_size, cause: Cause::Congestion };
     control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, notice));
-    // 8 (1 - 100 / 150) = 2.7 segments, where 40 would be 13; and 6.4 are left of 8.
+    // 8 (1 - 100 / 150) = 2.7 segments, where 40 would give 13; 6.4 of the 8 remain.
     assert_eq!(control.window(), ByteCount(6400));
 }
 
@@ -111,7 +113,7 @@ fn the_window_grows_half_as_fast_once_three_segments_wait() {
         let acks = std::iter::repeat_with(|| ack(&mut control, rtt)).take(200).count();
         (acks, segments(&control))
     };
-    // 40 ACKs for the first segment, 41 for the next: 200 make four, and in the other way two.
+    // 40 ACKs for the first segment, 41 for the next: 200 add four, at half speed two.
     assert_eq!([grows(0), grows(2)], [(200, 44); 2]);
     assert_eq!([grows(4), grows(20)], [(200, 42); 2]);
 }

@@ -1,5 +1,5 @@
-//! `westwood` and `westwood-plus`: a reduction to what the path was measured to carry (Mascolo et al.,
-//! 2001; Grieco and Mascolo, 2004).
+//! `westwood` and `westwood-plus`: reduce the window to the measured bandwidth-delay product
+//! (Mascolo et al., 2001; Grieco and Mascolo, 2004).
 
 use std::time::Duration;
 
@@ -37,14 +37,14 @@ pub(crate) const WESTWOOD_PLUS: Entry<dyn CongestionControl> = Entry {
     ..WESTWOOD
 };
 
-/// T of the filter.
+/// The time constant of the filter, in seconds.
 const TIME_CONSTANT: f64 = 0.5;
-/// Silence counts as a sample of nothing, so often.
+/// Each such period without an ACK counts as a sample of zero.
 const SILENCE: Duration = Duration::from_millis(250);
-/// After so many there is nothing left to forget.
+/// After this many periods, the estimate is zero.
 const MOST_SILENCES: u32 = 64;
 
-/// Grows as `reno`, reduces to an estimate of the bandwidth.
+/// Grows like `reno`, and reduces the window to a bandwidth estimate.
 #[derive(Clone, Debug)]
 pub struct Westwood {
     aimd: Reno,
@@ -58,16 +58,16 @@ enum Estimate {
     PerRound(PerRound),
 }
 
-/// Samples b_k between ACKs, low-pass filtered by the bilinear (Tustin) approximation. Rates are
-/// bytes per second.
+/// The samples b_k between ACKs, low-pass filtered with the bilinear (Tustin) approximation. Rates
+/// are in bytes per second.
 #[derive(Clone, Debug, Default)]
 struct PerAck {
     filtered: Option<f64>,
     /// b_(k-1).
     last: f64,
-    /// The ACKs of one instant, which together are one sample.
+    /// The ACKs of one instant, which form one sample.
     batch: Option<(Instant, ByteCount)>,
-    /// When the last sample ended.
+    /// The end of the last sample.
     ended: Option<Instant>,
 }
 
@@ -93,7 +93,7 @@ impl PerAck {
         self.ended = Some(at);
     }
 
-    /// Virtual samples of nothing, for as long as nothing has arrived.
+    /// Adds virtual samples of zero for the time without ACKs.
     fn pass_silence(&mut self, now: Instant) {
         let Some(ended) = self.ended else { return };
         let silences = now.since(ended).as_nanos() / SILENCE.as_nanos();
@@ -119,7 +119,7 @@ impl PerAck {
     }
 }
 
-/// One sample per round trip, smoothed by an eighth.
+/// One sample per round trip, smoothed with a weight of an eighth.
 #[derive(Clone, Debug, Default)]
 struct PerRound {
     filtered: Option<f64>,
@@ -146,7 +146,7 @@ impl Westwood {
         Self { aimd: Reno::new(params), estimate, rtt_min: None }
     }
 
-    /// BWE * RTTmin; half of what was used where nothing was measured.
+    /// Returns BWE * RTTmin, or half of the window in use if nothing was measured.
     fn ssthresh(&mut self, now: Instant, flight_size: ByteCount) -> ByteCount {
         let rate = match &mut self.estimate {
             Estimate::PerAck(per_ack) => {
@@ -190,7 +190,7 @@ impl CongestionControl for Westwood {
                 self.aimd.collapse(first, ssthresh);
             }
             NoticeKind::Idle { .. } => {
-                // Where nothing was sent, nothing was measured.
+                // Idle time is not a measurement of the path.
                 match &mut self.estimate {
                     Estimate::PerAck(per_ack) => {
                         per_ack.end_batch();

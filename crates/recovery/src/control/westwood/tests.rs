@@ -17,13 +17,13 @@ fn hear(control: &mut dyn CongestionControl, at: Instant, segments: u64) {
     control.on_ack(&ack_view(at, ByteCount(segments * SMSS)));
 }
 
-/// ssthresh in segments after a loss.
+/// Returns ssthresh in segments after a loss.
 fn reduced(control: &mut dyn CongestionControl, at: Instant) -> u64 {
     control.on_notice(&Notice::new(at, ByteCount::ZERO, REDUCE));
     control.state().ssthresh.unwrap().0 / SMSS
 }
 
-/// A segment each 5 ms for 5 s: 200 kB/s, which over 100 ms are 20 segments.
+/// A segment every 5 ms for 5 s: 200 kB/s, which is 20 segments in 100 ms.
 fn steady(entry: &Entry<dyn CongestionControl>) -> (Box<dyn CongestionControl>, Instant) {
     let mut control = made(entry);
     let mut now = Instant::ZERO;
@@ -59,7 +59,7 @@ fn acks_of_one_instant_are_one_sample() {
 
 #[test]
 fn compressed_acks_mislead_the_one_and_not_the_other() {
-    // Each round trip's 20 ACKs come within 2 ms, as from behind a queue on the way back.
+    // The 20 ACKs of each round trip arrive within 2 ms, as after a queue on the reverse path.
     let compressed = |entry| {
         let mut control = made(&entry);
         let mut now = Instant::ZERO;

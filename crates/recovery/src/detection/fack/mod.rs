@@ -1,4 +1,4 @@
-//! `fack`: once recovery is on, everything below the highest SACKed byte is lost (Mathis and Mahdavi,
+//! `fack`: during a recovery, everything below the highest SACKed byte is lost (Mathis and Mahdavi,
 //! 1996).
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
@@ -24,21 +24,21 @@ pub(crate) const FACK: Entry<dyn LossDetection> = Entry {
 
 /// Forward acknowledgement.
 ///
-/// With all that is below snd.fack marked lost, what is in flight is the paper's awnd: snd.nxt -
-/// snd.fack + retran_data. A repair that is lost again waits for the timer.
+/// With everything below snd.fack marked lost, the bytes in flight are the paper's awnd: snd.nxt -
+/// snd.fack + retran_data. A lost retransmission waits for the retransmission timer.
 #[derive(Debug, Default)]
 pub struct Fack {
     dup_acks: u32,
     /// The recovery point.
     recovering_to: Option<ExtSeq>,
-    /// Segments below it have been checked for loss.
+    /// Segments below were checked for loss.
     checked_to: ExtSeq,
-    /// What was SACKed below it is no evidence of loss: it had misled once.
+    /// After an undo: SACKs of data below are no evidence of loss, because they were misleading.
     evidence_from: ExtSeq,
 }
 
 impl Fack {
-    /// snd.fack: the highest byte that the receiver is known to have.
+    /// Returns snd.fack, the end of the highest data that the receiver is known to have.
     fn forward_most(&self, board: &Board) -> ExtSeq {
         let highest = board.sacked_ranges().last().map(|range| range.end);
         highest.filter(|end| *end > self.evidence_from).unwrap_or(board.snd_una())

@@ -5,14 +5,14 @@ use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sup
 
 #[test]
 fn more_than_three_segments_between_the_hole_and_the_forward_most_byte_trigger() {
-    // One ACK is enough: two were lost on the way.
+    // One ACK is enough: two others were lost.
     let mut sender = sender("fack/reno");
     pump(&mut sender, Instant::ZERO, &supply(10));
     sender.on_ack(ms(100), &ack(0, &[segments(2, 3)]));
     assert_eq!(sender.phase(), Phase::Open);
     sender.on_ack(ms(100), &ack(0, &[segments(3, 4)]));
     assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 2));
-    // awnd: six above snd.fack, and nothing sent again yet.
+    // awnd: six segments above snd.fack, and nothing retransmitted yet.
     assert_eq!(sender.pipe(), ByteCount(6 * SMSS));
     let (sent, _) = pump(&mut sender, ms(100), &supply(10));
     assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));

@@ -1,4 +1,4 @@
-//! `le`: a transmission is lost once three later ones have arrived (LE, Loss resilience).
+//! `le`: a transmission is lost once three later ones were delivered (LE, Loss resilience).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,26 +34,26 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
     ..LE
 };
 
-/// DupThresh, for which the acking process is made (RFC 5681 section 3.2).
+/// DupThresh, a constant in the acking process (RFC 5681 section 3.2).
 const DUP_THRESH: usize = 3;
 
-/// LE's acking process over the board.
+/// LE's acking process on the board.
 ///
-/// WAITLIST is what is in flight, in the order sent; RTXLIST is what is marked lost. An entry's
-/// dupCnt is how many later transmissions have arrived, so that all entries below the third-latest
-/// of those have reached DupThresh: three numbers stand for all the counters.
+/// WAITLIST is the data in flight, in the order sent; RTXLIST is the data marked lost. The dupCnt
+/// of an entry is the number of later transmissions that were delivered, so all entries below the
+/// third-latest of these have reached DupThresh. Three numbers therefore replace all the counters.
 #[derive(Debug, Default)]
 pub struct Le {
-    /// The latest transmissions known to have arrived, the latest first.
+    /// The latest transmissions known to be delivered, the latest first.
     arrived: [TxNo; DUP_THRESH],
-    /// Repairs whose original arrived late, by where they start: their DSACK may come when the board
-    /// knows them no longer. Those that could count for nothing are left out.
+    /// Retransmissions whose original was delivered late, by their first byte. Their DSACK may
+    /// arrive when they are no longer on the board. Those too old to matter are removed.
     on_their_way: BTreeMap<ExtSeq, TxNo>,
     sweep: Sweep,
 }
 
 impl Le {
-    /// Counts `tx` as arrived, once.
+    /// Counts `tx` as delivered, once.
     fn count(&mut self, tx: TxNo) {
         if self.arrived.contains(&tx) {
             return;
@@ -68,8 +68,8 @@ impl Le {
         }
     }
 
-    /// LE 4.2: which transmissions made the ACK leave, from what it newly covers. Where a late
-    /// original stands for its repair, it is the original that arrived.
+    /// LE 4.2: determines which transmissions triggered the ACK from the data that it newly covers.
+    /// If a late original was delivered instead of its retransmission, the original counts.
     fn count_arrivals(&mut self, ack: &AckView<'_>, view: &View<'_>) {
         let echoed = ack.echoed_tx.filter(|tx| *tx < view.board.next_tx());
         for acked in ack.newly {
@@ -81,7 +81,7 @@ impl Le {
                 acked.transmissions().for_each(|tx| self.count(tx));
             }
         }
-        // A duplicate of what had arrived: its latest transmission did, too.
+        // A DSACK of delivered data: its latest transmission was delivered, too.
         let duplicate = ack.dsack.and_then(|dsack| match view.board.at(dsack.start) {
             None => self.on_their_way.remove(&dsack.start),
             Some(sent) => (sent.state == TxState::Sacked && sent.resent > 0).then_some(sent.tx),
@@ -102,7 +102,7 @@ impl LossDetection for Le {
     fn on_timeout(&mut self, _: &View<'_>) {}
 
     fn on_undo(&mut self, view: &View<'_>) {
-        // What had arrived by then misled.
+        // The transmissions delivered before the undo were misleading.
         let on_their_way = std::mem::take(&mut self.on_their_way);
         let sweep = Sweep::from_oldest(view.board);
         *self = Self { on_their_way, sweep, ..Self::default() };
@@ -114,7 +114,7 @@ impl LossDetection for Le {
     }
 
     fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
-        // LE 2.2.3: one reduction per round trip, and no recovery besides.
+        // LE 2.2.3: one reduction per round trip, and no other recovery.
         RecoveryEnd::After(view.rtt.srtt().unwrap_or(Duration::from_secs(1)))
     }
 }

@@ -23,7 +23,7 @@ fn three_later_arrivals_make_a_loss_however_few_acks_tell_of_them() {
     sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
     assert_eq!(sender.stats().segments_lost, 1);
 
-    // One ACK that tells of three arrivals and of two holes.
+    // One ACK that reports three deliveries and two holes.
     let mut sender = ten_out("le/reno");
     sender.on_ack(ms(100), &ack(0, &[segments(3, 6), segments(1, 2)]));
     let (sent, _) = pump(&mut sender, ms(100), &supply(10));
@@ -54,7 +54,7 @@ fn up_to_29_of_32_are_recovered_without_a_time_out() {
     }
 }
 
-/// So many segments of a window of so many, drawn at random.
+/// Returns `lost` random segments of a window of `window`.
 fn drawn(seed: u64, lost: u64, window: u64) -> BTreeSet<u64> {
     let mut random = Stream::new(seed, lost);
     let mut segments = BTreeSet::new();
@@ -66,8 +66,9 @@ fn drawn(seed: u64, lost: u64, window: u64) -> BTreeSet<u64> {
 
 #[test]
 fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
-    // A window of 32 segments that the window of the sender, or of the peer, or the application limits. Where no new data
-    // follows them, the last three have to arrive for all losses to be found.
+    // A window of 32 segments, limited by the window of the sender or of the peer, or by the
+    // application. If no new data follows, the last three have to arrive so that all losses are
+    // found.
     for (limit, initial_window, rwnd, segments, among) in [
         ("cwnd", 32, 400, 400, 32),
         ("the peer's window", 64, 32, 400, 32),
@@ -83,7 +84,8 @@ fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
             net.run();
             let stats = net.sender.stats();
             assert_eq!(stats.reductions, 1, "{limit}, {lost} lost, seed {seed}");
-            // The proof of LE 2.2 has two new segments leave on the first two duplicate ACKs: the peer's window may let none.
+            // The proof of LE 2.2 assumes that two new segments are sent on the first two duplicate
+            // ACKs: the peer's window may permit none.
             let may_time_out = limit == "the peer's window" && lost > 16;
             assert!(stats.timeouts == 0 || may_time_out, "{limit}, {lost} lost, seed {seed}");
         }
@@ -103,11 +105,12 @@ fn thirty_of_32_leave_two_duplicates_and_what_they_let_out_tells_of_the_rest() {
     assert_eq!(run(32), (0, 1), "the peer's window lets nothing out");
 }
 
-/// The repair of segment 0 is lost, which left with the reduction, or only originals from before it.
+/// Returns the reductions if the retransmission of segment 0, sent with the reduction, is lost, or
+/// if only originals from before it are.
 fn cuts(at: u64, repair_is_lost: bool) -> u64 {
     let mut sender = ten_out("le/fixed:10");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
-    // Three new ones leave with the repair.
+    // Three new segments are sent with the retransmission.
     pump(&mut sender, ms(100), &supply(20));
     let arrived = [segments(10, 13), segments(1, 4)];
     let told = if repair_is_lost { ack(0, &arrived) } else { ack(4, &arrived[..1]) };
@@ -118,7 +121,7 @@ fn cuts(at: u64, repair_is_lost: bool) -> u64 {
 
 #[test]
 fn the_next_cut_is_for_what_left_after_the_last_and_more_than_a_round_trip_later() {
-    // LE 2.2.3: "greater than an RTT". SRTT is 100 ms, and the first cut is at 100 ms.
+    // LE 2.2.3: "greater than an RTT". SRTT is 100 ms, and the first reduction is at 100 ms.
     assert_eq!(cuts(200, true), 1);
     assert_eq!(cuts(201, true), 2);
     assert_eq!(cuts(201, false), 1);
@@ -129,7 +132,7 @@ fn the_next_cut_is_for_what_left_after_the_last_and_more_than_a_round_trip_later
 fn after_a_time_out_the_next_cut_is_beyond_the_recovery_point() {
     let profile = Profile { initial_window: 10, ..Profile::paper() };
     let (mut sender, at) = timed_out("le/fixed:10", profile);
-    // More than a round trip after the time-out, the first repair turns out to be lost.
+    // More than a round trip after the time-out, the first retransmission is found lost.
     sender.on_ack(after(at, 101), &ack(0, &[segments(1, 4)]));
     let (sent, _) = pump(&mut sender, after(at, 101), &supply(20));
     assert_eq!(named(&sent)[0].0, 0);
@@ -154,7 +157,7 @@ fn the_window_grows_while_a_hole_is_open() {
         }
         sender.control_window()
     };
-    // Five segments were told of, which is the window after the cut.
+    // Five segments were delivered, which is the window after the reduction.
     assert_eq!(window("le/reno"), ByteCount(6 * SMSS));
     assert_eq!(window("sack/reno"), ByteCount(5 * SMSS));
     // Not in slow start, which a hole is about to end.
@@ -196,12 +199,14 @@ fn a_late_original_is_not_taken_for_its_repair() {
     let lost_by = |at, echo| {
         let mut sender = ten_out("le/fixed:10");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
-        // Three new ones leave with the repair, and they are younger than the original.
+        // Three new segments are sent with the retransmission, and they are later than the
+        // original.
         pump(&mut sender, ms(100), &supply(20));
         let lost = sender.stats().segments_lost;
         let told = [segments(4, 5)];
         sender.on_ack(ms(at), &Ack { echo: Some(ms(echo)), ..ack(1, &told[..0]) });
-        // Taken for the repair it would be the first of three that overtake segments 4 to 9.
+        // Taken for the retransmission, it would be the first of three deliveries after segments 4
+        // to 9.
         sender.on_ack(ms(at), &ack(1, &[segments(10, 12)]));
         sender.stats().segments_lost - lost
     };
@@ -214,11 +219,11 @@ fn a_repair_that_is_reported_as_a_duplicate_has_arrived() {
     let lost_by = |dsack| {
         let mut sender = ten_out("le/fixed:10");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
-        // Three new ones leave with the repair.
+        // Three new segments are sent with the retransmission.
         pump(&mut sender, ms(100), &supply(20));
         let lost = sender.stats().segments_lost;
         sender.on_ack(ms(120), &Ack { echo: Some(ms(0)), ..ack(4, &[]) });
-        // Below SND.UNA, where the board knows of no transmission.
+        // Below SND.UNA, where the board has no transmission.
         sender.on_ack(ms(200), &Ack { dsack, ..ack(4, &[]) });
         sender.on_ack(ms(201), &ack(4, &[segments(10, 12)]));
         sender.stats().segments_lost - lost
@@ -254,7 +259,8 @@ fn a_burst_is_repaired_in_a_round_trip() {
     assert!(repairs[9].0.since(repairs[0].0) <= RTT);
 }
 
-/// Ten segments that are all lost, and sent again from the time-out on; gives when that was.
+/// Returns a sender whose ten segments were all lost, just after its retransmission timer expired,
+/// and the time.
 fn timed_out(combination: &str, profile: Profile) -> (Sender, Instant) {
     let mut sender = sender_of(combination.parse().unwrap(), profile);
     let mut now = Instant::ZERO;
@@ -312,7 +318,7 @@ fn an_old_mark_after_a_loss_is_no_second_cut() {
             pump(&mut sender, Instant::ZERO, &supply(20));
             sender.on_ack(ms(100), &Ack { ece, ..ack(0, &[segments(1, 4)]) });
             pump(&mut sender, ms(100), &supply(20));
-            // More than a round trip later, by a millisecond.
+            // A millisecond more than a round trip later.
             sender.on_ack(ms(201), &Ack { ece: true, ..ack(4, &[]) });
             assert_eq!(sender.stats().reductions, 1, "{combination} {ece}");
         }
@@ -329,7 +335,7 @@ fn a_spurious_time_out_makes_no_second_cut_of_the_one_before() {
     pump(&mut sender, rto, &supply(10));
     sender.on_ack(after(rto, 10), &Ack { echo: Some(ms(100)), ..ack(4, &[]) });
     assert_eq!((sender.stats().timeouts, sender.stats().undos), (1, 1));
-    // Segment 4 left before the cut.
+    // Segment 4 was sent before the reduction.
     sender.on_ack(after(rto, 20), &ack(4, &[segments(5, 8)]));
     assert_eq!(sender.stats().reductions, 1);
 }
@@ -344,7 +350,7 @@ fn with_dcr_what_left_before_a_reduction_waits_no_longer() {
         pump(&mut sender, ms(100), &supply(10));
         sender.on_timeout(ms(200));
         pump(&mut sender, ms(200), &supply(10));
-        // The repair arrives late, and then three of the first window.
+        // The retransmission arrives late, and then three segments of the first window.
         sender.on_ack(ms(310), &ack(4, &[segments(5, 8)]));
         let (sent, _) = pump(&mut sender, ms(310), &supply(10));
         assert_eq!(named(&sent)[0].0, 4, "{combination}");

@@ -1,4 +1,4 @@
-//! `rack`: a transmission is lost if one sent sufficiently later has arrived (RFC 8985).
+//! `rack`: a transmission is lost if one sent sufficiently later was delivered (RFC 8985).
 
 use std::time::Duration;
 
@@ -23,16 +23,17 @@ pub(crate) const RACK: Entry<dyn LossDetection> = Entry {
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Rack::default()) as _),
 };
 
-/// RFC 8985 section 6.2 step 4: how many recoveries without DSACK shrink the window again.
+/// RFC 8985 section 6.2 step 4: the number of recoveries without DSACK after which the window
+/// shrinks again.
 const PERSIST: u8 = 16;
 
-/// RACK; the tail loss probe is the sender's, which asks [`LossDetection::wants_probes`].
+/// RACK. The sender implements the tail loss probe; see [`LossDetection::wants_probes`].
 #[derive(Debug, Default)]
 pub struct Rack {
-    /// RACK.segment and RACK.rtt: the latest transmission known to have arrived, and its round trip.
+    /// RACK.segment and RACK.rtt: the latest transmission known to be delivered, and its RTT.
     newest: Option<(TxNo, Duration)>,
     sweep: Sweep,
-    /// RACK.fack: the end of the highest bytes known to have arrived.
+    /// RACK.fack: the end of the highest data known to be delivered.
     fack: ExtSeq,
     reordering: ReorderingWindow,
     /// RACK.reo_wnd.
@@ -40,11 +41,11 @@ pub struct Rack {
     timer: Option<Instant>,
 }
 
-/// What RFC 8985 section 6.2 step 4 remembers of reordering.
+/// The reordering state of RFC 8985 section 6.2 step 4.
 #[derive(Clone, Debug)]
 struct ReorderingWindow {
     seen: bool,
-    /// RACK.dsack_round: until it is acknowledged, more reports of duplicates do not count.
+    /// RACK.dsack_round: until this is acknowledged, further DSACKs do not count.
     dsack_round: Option<ExtSeq>,
     multiplier: u16,
     persist: u8,
@@ -64,7 +65,7 @@ impl Default for ReorderingWindow {
 }
 
 impl ReorderingWindow {
-    /// Step 4: the time that a segment may be late without being lost.
+    /// Step 4: returns the reordering window, by which a segment may be late without being lost.
     fn window(&mut self, ack: &AckView<'_>, view: &View<'_>) -> Duration {
         let in_recovery = matches!(view.phase, Phase::Recovery | Phase::Loss);
         let exits = std::mem::replace(&mut self.was_in_recovery, in_recovery) && !in_recovery;
@@ -94,7 +95,7 @@ fn has_dup_thresh_sacked(view: &View<'_>) -> bool {
 }
 
 impl Rack {
-    /// Step 2: the latest transmission that has arrived. Step 3: whether an earlier one came late.
+    /// Steps 2 and 3: the latest delivered transmission, and whether a segment was reordered.
     fn update(&mut self, ack: &AckView<'_>, view: &View<'_>) {
         let fack = self.fack;
         let mut newest: Option<(TxNo, Duration)> = None;
@@ -144,7 +145,7 @@ impl LossDetection for Rack {
     }
 
     fn on_undo(&mut self, view: &View<'_>) {
-        // What had arrived by then misled.
+        // The transmissions delivered before the undo were misleading.
         (self.newest, self.timer) = (None, None);
         self.sweep = Sweep::from_oldest(view.board);
     }

@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, Instant, SendRule};
 use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
 use crate::{Ack, Phase, Profile, Sender};
 
-/// Ten segments out at time zero; the round trip is 100 ms.
+/// Returns a sender with ten segments outstanding at time zero; the RTT is 100 ms.
 fn ten_out() -> Sender {
     let mut sender = sender("rack/reno");
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(10)).0.len(), 10);
@@ -43,7 +43,7 @@ fn one_segment_above_a_hole_tells_of_it_a_quarter_round_trip_later() {
 #[test]
 fn where_reordering_was_seen_three_segments_wait_too() {
     let mut sender = ten_out();
-    // Segment 0 comes late, and was sent once.
+    // Segment 0 arrives late, and was sent once.
     sender.on_ack(ms(100), &ack(0, &[segments(1, 3)]));
     sender.on_ack(ms(101), &ack(3, &[]));
     sender.on_ack(ms(102), &ack(3, &[segments(4, 9)]));
@@ -59,11 +59,11 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
     let mut sender = ten_out();
     let duplicate = Ack { dsack: Some(segments(0, 1)), ..ack(1, &[]) };
     sender.on_ack(ms(100), &duplicate);
-    // Once a round trip.
+    // Once per round trip.
     sender.on_ack(ms(101), &duplicate);
     let (mut now, mut first) = (ms(102), 10);
     sender.on_ack(now, &ack(first, &[]));
-    // Of two segments the first is lost; how long it is waited for once the second has arrived.
+    // The first of two segments is lost: how long RACK waits once the second was delivered.
     let waits = (0..18).map(|_| {
         pump(&mut sender, now, &supply(first + 2));
         let arrived = now + RTT;
@@ -118,7 +118,7 @@ fn a_late_original_is_not_taken_for_its_repair() {
     sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
     pump(&mut sender, ms(100), &supply(10));
     let lost = sender.stats().segments_lost;
-    // The repair left at 100 ms; what arrives at 110 ms is the original.
+    // The retransmission was sent at 100 ms; the original arrives at 110 ms.
     sender.on_ack(ms(110), &ack(4, &[]));
     sender.on_timeout(ms(130));
     assert_eq!(sender.stats().segments_lost, lost);
@@ -146,7 +146,7 @@ fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
     sender.on_timeout(ms(200));
     let (sent, _) = pump(&mut sender, ms(200), &supply(5));
     assert_eq!(named(&sent), [(4, SendRule::Probe)]);
-    // One probe, and then the retransmission timer, which started anew.
+    // One probe, and then the retransmission timer, which was restarted.
     assert_eq!(sender.poll_timeout(), Some(ms(200) + sender.rtt().rto()));
 }
 
@@ -162,10 +162,10 @@ fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_abo
     sender.on_ack(ms(100), &ack(1, &[]));
     let srtt = sender.rtt().srtt().unwrap();
     assert_eq!(sender.poll_timeout(), Some(ms(100) + srtt * 2));
-    // One that tells nothing leaves it alone.
+    // An ACK without news does not restart it.
     sender.on_ack(ms(150), &ack(1, &[]));
     assert_eq!(sender.poll_timeout(), Some(ms(100) + srtt * 2));
-    // What silence after an ACK brings: probes, and time-outs.
+    // Returns the number of probes before the first time-out, if no ACK follows this one.
     let then = |ack: Ack<'_>| {
         let mut sender = four_out();
         sender.on_ack(ms(100), &ack);
@@ -178,7 +178,7 @@ fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_abo
         sender.stats().probes
     };
     assert_eq!(then(ack(1, &[])), 1);
-    // A recovery goes on; or a segment above a hole is known to be there, and that is seen to first.
+    // A recovery is in progress; or a segment above a hole is SACKed, which takes precedence.
     assert_eq!(then(ack(0, &[segments(1, 4)])), 0);
     assert_eq!(then(ack(1, &[segments(2, 3)])), 0);
 }
@@ -216,7 +216,7 @@ fn a_time_out_spares_what_has_just_left() {
     let mut sender = ten_out();
     sender.on_ack(ms(100), &ack(1, &[]));
     let rto = sender.rtt().rto();
-    // Window updates let new data out just before the timer runs out, again and again.
+    // Window updates repeatedly permit new data just before the timer expires.
     let late = ms(100) + rto - Duration::from_millis(1);
     sender.on_timeout(late);
     let (sent, _) = pump(&mut sender, late, &supply(11));

@@ -1,4 +1,4 @@
-//! `dcr:timer` and `dcr:count`: the response to a loss waits for one round trip (TCP-DCR).
+//! `dcr:timer` and `dcr:count`: the response to a loss is deferred for one round trip (TCP-DCR).
 
 use std::time::Duration;
 
@@ -30,28 +30,29 @@ pub(crate) const DCR_COUNT: Entry<dyn LossJudge> = Entry {
     ..DCR_TIMER
 };
 
-/// The wait ends so long before the retransmission timer at the latest.
+/// The deferral ends at least this long before the retransmission timer expires.
 const BEFORE_RTO: Duration = Duration::from_millis(1);
-/// Never fewer duplicates than without it.
+/// The fewest duplicate ACKs before a response, as without DCR.
 const FEWEST: u64 = 3;
 
-/// Delayed congestion response, in congestion avoidance only. What the window does meanwhile, and
-/// that each ACK releases no more than what it tells to have arrived, is the sender's.
+/// Delayed congestion response, in congestion avoidance only. The sender implements the window
+/// during the deferral: each ACK releases no more data than it delivers.
 #[derive(Clone, Debug)]
 pub struct Dcr {
     counts: bool,
-    /// tau in smoothed round trips.
+    /// tau in smoothed RTTs.
     round_trips: f64,
     wait: Option<Wait>,
-    /// When SND.UNA last moved, which starts the retransmission timer anew once the ACK is worked.
+    /// When SND.UNA last advanced, which restarts the retransmission timer once the ACK is
+    /// processed.
     advanced_at: Option<Instant>,
 }
 
-/// From the first duplicate ACK for the hole at SND.UNA.
+/// A deferral, which starts at the first duplicate ACK for the hole at SND.UNA.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     until: Instant,
-    /// Duplicates that are still to come, where they are counted.
+    /// The number of further duplicates after which it ends, if they are counted.
     left: u64,
 }
 
@@ -64,10 +65,11 @@ impl Dcr {
         }
     }
 
-    /// A wait with `rto` left until the retransmission timer runs out.
+    /// Returns a deferral that starts now; `rto` is the time until the retransmission timer
+    /// expires.
     fn begin(&self, view: &View<'_>, rto: Duration) -> Wait {
         let srtt = view.rtt.srtt().unwrap_or_default();
-        // DCR 2.1: the timer must not run out.
+        // DCR 2.1: the retransmission timer must not expire.
         let tau = srtt.mul_f64(self.round_trips).min(rto.saturating_sub(BEFORE_RTO));
         // DCR 2.2: the window in segments, scaled to last for tau.
         let latest = view.rtt.latest().unwrap_or(srtt).as_secs_f64();
@@ -80,7 +82,7 @@ impl Dcr {
 impl LossJudge for Dcr {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
         if ack.acked > ByteCount::ZERO {
-            // The hole is filled; the next one has a wait of its own.
+            // The hole is filled; the next hole has a deferral of its own.
             self.wait = None;
             self.advanced_at = Some(view.now);
             return;
@@ -93,8 +95,8 @@ impl LossJudge for Dcr {
         }
         if self.wait.is_none() {
             self.wait = Some(self.begin(view, view.rtt.rto()));
-            // The response comes a round trip from here, and the ACK of the repair another one
-            // later.
+            // The response follows a round trip later, and the ACK of the retransmission another
+            // round trip later.
             out.restart_rto();
         }
         let segments = ack.delivered.0.div_ceil(view.smss.0.max(1)).max(1);
@@ -113,11 +115,13 @@ impl LossJudge for Dcr {
         view: &View<'_>,
         again: bool,
     ) -> Option<Ruling> {
-        // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing waits twice.
+        // DCR 2.2: slow start and further losses of the same window are handled as without DCR. No
+        // response is deferred twice.
         if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery || again {
             return None;
         }
-        // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.
+        // The duplicates that started the deferral are for the hole at SND.UNA; a loss above it has
+        // a deferral of its own.
         let is_first = lost.range.start == view.board.snd_una();
         let wait = self.wait.filter(|_| is_first).unwrap_or_else(|| {
             let restarts = self.advanced_at == Some(view.now);

@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, Instant, SendRule};
 use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
 use crate::{Combination, NoticeKind, Phase, Profile, RtoForm, Sender};
 
-/// Ten segments out in congestion avoidance.
+/// Returns a sender with ten segments outstanding in congestion avoidance.
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
@@ -76,7 +76,7 @@ fn a_hole_that_fills_lets_growth_out_though_another_is_open() {
 
 #[test]
 fn nothing_waits_twice() {
-    // The holes at 0 and at 2 are found together, and the first fills.
+    // The holes at 0 and at 2 are found together, and the first is filled.
     let cuts = |until| {
         let mut sender = ten_out("sack/reno/dcr:timer");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
@@ -151,7 +151,7 @@ fn no_time_out_comes_before_the_ack_of_the_repair() {
             let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
             let combination = format!("{detection}/reno/{judge}");
             let mut net = Net::new(sender_of(combination.parse().unwrap(), profile), 2_000, 400);
-            // A first loss in slow start ends it; the second is the one.
+            // A first loss in slow start ends it; the second is the loss under test.
             net.losses.extend([(150, 0), (1_200, 0)]);
             net.run();
             let stats = net.sender.stats();
@@ -174,7 +174,7 @@ fn what_is_deferred_is_not_sent_because_nothing_else_is_there() {
     // There is no new data: RFC 6675's rule 3 would send segment 0, and its rule 4 segment 9.
     let (sent, _) = pump(&mut sender, ms(100), &supply(10));
     assert_eq!(named(&sent), []);
-    // The wait is over.
+    // The deferral is over.
     sender.on_timeout(ms(200));
     let (sent, _) = pump(&mut sender, ms(200), &supply(10));
     assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
@@ -187,7 +187,7 @@ fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
     let mut sender = sender_of("rack/reno/dcr:timer".parse().unwrap(), profile);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
     sender.notify_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
-    // A steady path, so that the time-out is hardly above a round trip.
+    // A stable path, so that the time-out is hardly longer than the RTT.
     let (mut now, mut acked, mut next) = (0, 0, 0);
     for _ in 0..40 {
         let (sent, _) = pump(&mut sender, ms(now), &supply(10_000));
@@ -197,8 +197,8 @@ fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
             sender.on_ack(ms(now), &ack(next, &[]));
         }
     }
-    // The ACK advances and shows a hole at once, of which two segments are not enough: RACK's timer
-    // finds the loss, a quarter of a round trip after the retransmission timer was started.
+    // The ACK advances SND.UNA and shows a hole, for which two segments are not enough: RACK's
+    // timer finds the loss, a quarter of a round trip after the retransmission timer was started.
     sender.on_ack(ms(now), &ack(acked + 1, &[segments(acked + 2, acked + 3)]));
     pump(&mut sender, ms(now), &supply(next));
     while sender.stats().segments_lost == 0 {

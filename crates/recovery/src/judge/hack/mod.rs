@@ -1,5 +1,5 @@
-//! `hack`: what a special ACK tells to have been corrupted is repaired and leaves the window alone
-//! (HACK 3.3).
+//! `hack`: a segment that a special ACK reports as corrupted is retransmitted without reducing the
+//! window (HACK 3.3).
 
 use std::collections::BTreeSet;
 
@@ -28,17 +28,18 @@ pub(crate) const HACK: Entry<dyn LossJudge> = Entry {
 const CORRUPTED: Ruling =
     Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Corruption };
 
-/// Header checksums: the sender's side.
+/// The sender's part of HACK (header checksums).
 #[derive(Clone, Debug, Default)]
 pub struct Hack {
-    /// The transmissions that the peer reported as corrupted.
+    /// The transmissions reported as corrupted.
     reported: BTreeSet<TxNo>,
-    /// The latest transmission known to have arrived.
+    /// The latest transmission known to be delivered.
     newest: TxNo,
 }
 
-/// A segment that was sent again so often is left to the time-out: each repair of the oldest one restarts the timer, and a
-/// peer must not hold a connection for ever. Where half of the packets are corrupted, one segment in 65,536 comes to it.
+/// A segment that was retransmitted this often is left to the time-out. Each retransmission of the
+/// oldest segment restarts the timer, and a peer must not be able to keep a connection open
+/// forever. If half of the packets are corrupted, this affects one segment in 65,536.
 const MOST_REPAIRS: u32 = 16;
 
 impl LossJudge for Hack {
@@ -47,20 +48,20 @@ impl LossJudge for Hack {
         while self.reported.first().is_some_and(|tx| *tx < oldest) {
             self.reported.pop_first();
         }
-        // What was sent again may be acknowledged for an earlier transmission: it says nothing
-        // about the latest.
+        // Retransmitted data may have been acknowledged because an earlier transmission arrived,
+        // which says nothing about the latest.
         let arrived = ack.newly.iter().filter(|acked| !earlier_arrived(acked, ack, view));
         let newest = arrived.map(|acked| acked.tx).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
     }
 
-    /// The oldest transmission of the segment that is still held to be in flight is the one. Where a
-    /// time-out has given up all of them, it is the oldest that was not reported: remembered, since
-    /// the time-out may have been spurious and taken back.
+    /// Attributes the report to the oldest transmission of the segment that is still in flight. If
+    /// a time-out has marked all of them lost, the report is attributed to the oldest one not yet
+    /// reported, and only recorded, because the time-out may turn out to be spurious.
     ///
-    /// Not believed: a number at which no segment starts; data that has arrived; a segment that was sent again so often
-    /// that only the time-out is to bound it; and, of any transmission, word that comes sooner than a round trip after it, since a special ACK that the
-    /// network sends twice must not open a way round cwnd.
+    /// Ignores a sequence number at which no segment starts, delivered data, a segment that was
+    /// retransmitted `MOST_REPAIRS` times, and a report less than a round trip after the
+    /// transmission: a special ACK that the network duplicates must not be a way around cwnd.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let board = view.board;
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);
@@ -82,11 +83,11 @@ impl LossJudge for Hack {
         }
     }
 
-    /// SACK blocks go on telling of the hole. What they tell is no other loss, as long as nothing
-    /// that was sent after the repair has arrived.
+    /// Keeps further SACK blocks about a reported hole from counting as another loss, until data
+    /// sent after the retransmission was delivered.
     ///
-    /// Without SACK three duplicate ACKs cause the needless fast retransmit that the paper admits
-    /// (HACK 5.2).
+    /// Without SACK, three duplicate ACKs cause the unnecessary fast retransmit that the paper
+    /// describes (HACK 5.2).
     fn rule(
         &mut self,
         _: &Finding,
@@ -113,7 +114,7 @@ impl LossJudge for Hack {
     }
 }
 
-/// All transmissions of a segment, the latest first.
+/// Returns all transmissions of a segment, the latest first.
 fn sendings(board: &Board, latest: Transmission) -> impl Iterator<Item = Transmission> {
     std::iter::successors(Some(latest), |sent| board.get(sent.previous()?))
 }

@@ -88,14 +88,14 @@ fn a_repair_that_is_corrupted_again_is_repaired_again() {
     let mut sender = ten_out("sack/reno/hack");
     assert!(sender.on_special_ack(ms(100), seq(0)));
     pump(&mut sender, ms(100), &supply(100));
-    // The network sends the same word twice, and later the repair is corrupted.
+    // The network duplicates a special ACK, and later the retransmission is corrupted.
     assert!(!sender.on_special_ack(ms(101), seq(0)));
     assert!(sender.on_special_ack(ms(200), seq(0)));
     let (sent, _) = pump(&mut sender, ms(200), &supply(100));
     assert_eq!(named(&sent), [(0, SendRule::Repair)]);
 }
 
-/// The last instant before the retransmission timer would run out.
+/// Returns the last instant before the retransmission timer would expire.
 fn just_before_rto(sender: &Sender) -> Instant {
     let at = sender.poll_timeout().unwrap();
     assert!(sender.combination().to_string().starts_with("sack"), "no other timer is on");
@@ -105,14 +105,14 @@ fn just_before_rto(sender: &Sender) -> Instant {
 #[test]
 fn the_repair_of_the_oldest_segment_starts_the_timer_anew() {
     let mut sender = ten_out("sack/reno/hack");
-    // Corrupted again and again, and told of each time just before the timer would run out.
+    // Corrupted repeatedly, and reported each time just before the timer would expire.
     for _ in 0..5 {
         let now = just_before_rto(&sender);
         assert!(sender.on_special_ack(now, seq(0)));
         assert_eq!(named(&pump(&mut sender, now, &supply(10)).0), [(0, SendRule::Repair)]);
         assert_eq!(sender.poll_timeout(), Some(now + sender.rtt().rto()));
     }
-    // The last repair is dropped.
+    // The last retransmission is dropped.
     let at = sender.poll_timeout().unwrap();
     sender.on_timeout(at);
     assert_eq!(sender.stats().timeouts, 1);
@@ -123,7 +123,7 @@ fn no_stream_of_repairs_puts_off_the_time_out_of_a_dropped_head() {
     for head_is_told in [false, true] {
         let mut sender = ten_out("sack/reno/hack");
         if head_is_told {
-            // Its repair is dropped.
+            // Its retransmission is dropped.
             assert!(sender.on_special_ack(ms(100), seq(0)));
             pump(&mut sender, ms(100), &supply(10));
         }
@@ -186,7 +186,8 @@ fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
 
 #[test]
 fn after_a_time_out_word_of_corruption_does_not_open_the_window() {
-    // `le` may reduce anew one SRTT after a time-out; until then, and as long as it does not, BBR keeps one segment.
+    // `le` may reduce again one SRTT after a time-out; until then, and as long as it does not, BBR
+    // keeps one segment.
     for combination in ["le/bbr/hack", "le/bbr3/hack", "le/reno/hack", "rack/bbr/hack"] {
         let mut sender = sender(combination);
         let mut now = Instant::ZERO;
@@ -229,11 +230,12 @@ fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
             sender.on_timeout(at);
             pump(&mut sender, at, &supply(10));
         }
-        // The ACK of the repair of 0, not of what the time-out sent: that of 3 is on its way.
+        // The ACK of the retransmission of 0, not of what the time-out sent: that of 3 is in
+        // flight.
         let after = |millis| at + Duration::from_millis(millis);
         sender.on_ack(after(50), &Ack { echo: Some(ms(100)), ..ack(3, &[]) });
         assert_eq!(sender.stats().undos, 1, "{combination}");
-        // Not of 9, which rack's probe had sent again: which of the two arrived cannot be told.
+        // Not of 9, which rack's probe retransmitted: it is not known which of the two arrived.
         for upto in 5..=9 {
             sender.on_ack(after(51), &ack(3, &[segments(4, upto)]));
         }

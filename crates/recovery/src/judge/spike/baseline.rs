@@ -1,4 +1,4 @@
-//! The loss rate of transmissions while the path is far from full.
+//! The loss rate while the path is far from full.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use airtcp_types::{ByteCount, Instant};
 use super::departures::Group;
 use crate::learned::RandomLosses;
 
-/// The fewest transmissions of a block.
+/// The fewest transmissions in a block.
 const BLOCK: u32 = 32;
-/// The share is known from this many independent losses on.
+/// The number of independent losses from which the share is known.
 const FEWEST: f64 = 8.0;
-/// A low load is not wanted where fewer than one of this many transmissions is lost.
+/// No low load is requested if fewer than one in this many transmissions is lost.
 const TRIED: f64 = 256.0;
-/// A low load is wanted until this many independent losses are measured.
+/// A low load is requested until this many independent losses were measured.
 const ENOUGH: f64 = 16.0;
-/// Half of all counts is forgotten when there are more losses than this ...
+/// All counts are halved when there are more losses than this, ...
 const MEMORY: f64 = 256.0;
 /// ... and after this time.
 const HALF_LIFE: Duration = Duration::from_secs(30);
@@ -32,21 +32,22 @@ pub(super) struct Baseline {
     blocks: f64,
     block_sent: u32,
     block_lost: u32,
-    /// The most that was in flight in any group that was counted.
+    /// The most bytes in flight in any counted group.
     load: ByteCount,
     halved_at: Option<Instant>,
-    /// Some of it was counted here, and not only by another connection.
+    /// Whether some of the counts are of this connection, rather than inherited.
     is_own: bool,
 }
 
 impl Baseline {
-    /// What another connection has counted. At which loads it did so is not known: the path may be shared by others now.
+    /// Starts from the counts of another connection. The load at which they were counted is not
+    /// known: the path may now be shared with others.
     pub(super) fn starting_with(known: &RandomLosses) -> Self {
         let RandomLosses { sent, lost, blocks, squares, halved_at } = *known;
         Self { sent, lost, blocks, squares, halved_at, ..Self::default() }
     }
 
-    /// What was counted, for another connection; `None` if all of it came from another one.
+    /// Returns the counts for another connection; `None` if all of them were inherited.
     pub(super) fn counts(&self) -> Option<RandomLosses> {
         let Self { sent, lost, blocks, squares, halved_at, is_own, .. } = *self;
         is_own.then_some(RandomLosses { sent, lost, blocks, squares, halved_at })
@@ -66,7 +67,7 @@ impl Baseline {
         }
     }
 
-    /// Forgets half of all counts if it is time to.
+    /// Halves all counts when it is time.
     pub(super) fn age(&mut self, now: Instant) {
         let halved_at = *self.halved_at.get_or_insert(now);
         if self.lost > MEMORY || now.since(halved_at) > HALF_LIFE {
@@ -78,33 +79,34 @@ impl Baseline {
         }
     }
 
-    /// Forgets a known share if some of it was counted with more than `full` in flight.
+    /// Discards the counts if the share is known and some were counted with more than `full` in
+    /// flight.
     pub(super) fn keep_below(&mut self, full: ByteCount) {
         if self.load > full && self.share().is_some() {
             *self = Self { halved_at: self.halved_at, ..Self::default() };
         }
     }
 
-    /// The share that is lost; `None` until it is known.
+    /// Returns the share of lost transmissions; `None` until it is known.
     pub(super) fn share(&self) -> Option<f64> {
         let known = self.lost >= FEWEST * self.dispersion();
         known.then(|| self.lost / self.sent.max(1.0))
     }
 
-    /// A loss without a queueing delay, at any load.
+    /// Counts a loss without a queueing delay, at any load.
     pub(super) fn see_loss(&mut self) {
         self.seen += 1.0;
     }
 
-    /// Whether more transmissions at a low load would tell whether the losses at any load are
-    /// random. Many without a loss tell that they are not.
+    /// Returns whether more transmissions at a low load would help to decide whether losses are
+    /// random. Many transmissions without a loss show that they are not.
     pub(super) fn is_in_doubt(&self) -> bool {
         let lost = self.lost / self.dispersion();
         self.seen >= 1.0 && lost < ENOUGH && self.sent < TRIED * (lost + 1.0)
     }
 
-    /// The index of dispersion: variance over mean of the losses in a block. It is one if losses
-    /// are independent, and about the length of a burst if they come in bursts.
+    /// Returns the index of dispersion: the variance of the losses per block over their mean. It is
+    /// one if losses are independent, and about the length of a burst if they come in bursts.
     pub(super) fn dispersion(&self) -> f64 {
         let mean = self.lost / self.blocks.max(1.0);
         let squares = self.squares / self.lost.max(1.0);

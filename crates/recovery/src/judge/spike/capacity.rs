@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use airtcp_types::{Instant, Rate};
 
-/// Half of the window of the maximum, in smoothed round-trip times, and the least it is.
+/// Half of the window of the maximum filter: this many smoothed RTTs, but at least [`LEAST`].
 const ROUNDS: u32 = 32;
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The largest delivery rate of the last one to two halves of the window.
+/// The largest delivery rate of the current and the previous half of the window.
 #[derive(Debug, Default)]
 pub(super) struct Capacity {
     this_half: Rate,
@@ -25,7 +25,7 @@ impl Capacity {
         self.this_half = self.this_half.max(rate);
     }
 
-    /// Zero before the first sample.
+    /// Returns the largest recent delivery rate; zero before the first sample.
     pub(super) fn get(&self) -> Rate {
         self.this_half.max(self.last_half)
     }

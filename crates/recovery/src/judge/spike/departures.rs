@@ -1,4 +1,4 @@
-//! Deliveries and losses of transmissions, grouped by transmission time.
+//! Deliveries and losses of transmissions, grouped by the time of transmission.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,27 +7,28 @@ use airtcp_types::{ByteCount, Instant};
 
 use crate::transmission::{Delivered, Transmission};
 
-/// Groups per round trip.
+/// The number of groups per round trip.
 const PER_ROUND: u32 = 8;
-/// The fewest transmissions of a group.
+/// The fewest transmissions in a group.
 const FEWEST: u32 = 4;
-/// Groups before and after a loss whose round-trip times count for it.
+/// The number of groups before and after a loss whose RTTs apply to it.
 const NEIGHBOURS: usize = 1;
 /// The most groups that are kept.
 const MOST: usize = 32;
 
-/// Transmissions that left within a short time.
+/// Transmissions sent within a short time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     start: Instant,
-    /// Those of which it is known whether they arrived.
+    /// The transmissions known to be delivered or lost.
     pub(super) sent: u32,
     pub(super) lost: u32,
-    /// The smallest and the largest round-trip time of this group.
+    /// The smallest and the largest RTT of the group.
     rtt: Option<(Duration, Duration)>,
-    /// The most bytes in flight when one of this group left.
+    /// The most bytes in flight when a transmission of the group was sent.
     in_flight: ByteCount,
-    /// The same over the round trip before, too: a queue that it filled may not be empty yet.
+    /// The same, including the round trip before, because a queue that was filled then may not be
+    /// empty yet.
     pub(super) load: ByteCount,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// What has left until now left in slow start.
+    /// Records that everything sent until now was sent in slow start.
     pub(super) fn on_slow_start(&mut self, now: Instant) {
         self.slow_start_until = now;
     }
@@ -48,7 +49,8 @@ impl Departures {
         self.groups.clear();
     }
 
-    /// Counts what arrived; `rtt` is `None` where it is not known which transmission arrived.
+    /// Counts delivered segments; `rtt` is `None` if the ACK does not show which transmission
+    /// arrived.
     pub(super) fn on_delivered(
         &mut self,
         delivered: &Delivered,
@@ -88,13 +90,13 @@ impl Departures {
         }
     }
 
-    /// The smallest round-trip time of transmissions that left around this time.
+    /// Returns the smallest RTT of transmissions sent around this time.
     pub(super) fn smallest_rtt(&self, sent_at: Instant) -> Option<Duration> {
         self.rtt_near(self.at(sent_at)?).map(|(smallest, _)| smallest)
     }
 
-    /// The next group of which all is known, and the smallest and the largest round-trip time near
-    /// it.
+    /// Removes and returns the next group whose transmissions are all known to be delivered or
+    /// lost, with the smallest and the largest RTT near it.
     pub(super) fn next_settled(
         &mut self,
         now: Instant,
@@ -111,8 +113,8 @@ impl Departures {
         Some((group, rtt))
     }
 
-    /// Slow start sends two segments for each that leaves the path: its bursts fill a queue when
-    /// half as much is in flight.
+    /// Returns the bytes in flight, doubled in slow start: it sends two segments for each one
+    /// delivered, so its bursts fill a queue with half as much in flight.
     fn in_flight(&self, sent_at: Instant, in_flight: ByteCount) -> ByteCount {
         if sent_at <= self.slow_start_until { in_flight * 2 } else { in_flight }
     }
@@ -127,7 +129,7 @@ impl Departures {
     }
 }
 
-/// The range that holds both.
+/// Returns the range that contains both.
 fn widened(
     one: Option<(Duration, Duration)>,
     other: Option<(Duration, Duration)>,
@@ -138,7 +140,7 @@ fn widened(
 }
 
 impl Group {
-    /// With nothing but these counts and this load.
+    /// A group with only these counts and this load.
     #[cfg(test)]
     pub(super) const fn of(sent: u32, lost: u32, load: ByteCount) -> Self {
         Self { start: Instant::ZERO, sent, lost, rtt: None, in_flight: load, load }

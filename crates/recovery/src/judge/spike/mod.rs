@@ -34,101 +34,104 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
 
-/// Transmissions wait in a queue when round trips take longer by the base round-trip time over this,
-/// and by [`NOISE`] at least.
+/// Transmissions wait in a queue if their RTT exceeds the base RTT by more than the base RTT over
+/// this number, and by more than [`NOISE`].
 const QUEUE: u32 = 4;
-/// The queue counts as empty up to a delay of this, which timers make, ...
+/// The queue counts as empty up to this delay, which timers can cause, ...
 const NOISE: Duration = Duration::from_millis(1);
-/// ... and of this many packets.
+/// ... plus the time of this many packets.
 const PACKETS: u64 = 3;
-/// The load is low with at most this share of what the path holds in flight. ProbeRTT of `bbr3`
-/// goes down to a half.
+/// The load is low if at most this share of the path's capacity is in flight. ProbeRTT of `bbr3`
+/// reduces to a half.
 const LOW: f64 = 0.6;
-/// A queue that was seen vouches for the path this long. `bbr3` probes every two to three seconds.
+/// How long an observed queue is evidence about the path. `bbr3` probes every two to three seconds.
 const SEEN: Duration = Duration::from_secs(5);
-/// It vouches only if queues were seen at least this far apart. Behind a policer the first burst
-/// alone makes one.
+/// An observed queue is evidence only if queues were observed at least this far apart. Behind a
+/// policer only the first burst makes a queue.
 const APART: Duration = Duration::from_secs(1);
-/// It vouches for delivery rates from this share of the capacity on. A policer below that share of
-/// the link's rate delivers less.
+/// An observed queue is evidence only for delivery rates of at least this share of the capacity. A
+/// policer with a lower rate than that delivers less.
 const SAME: f64 = 0.9;
-/// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
+/// The largest share that is ruled random: Linux's bbr takes 20 % for the sign of a policer.
 const MOST: f64 = 0.2;
-/// A cumulative sum of the log-likelihood ratio, in bits, of a share of losses twice as large to
-/// the share itself: each loss costs one, each transmission earns the share times 1 / ln 2.
+/// The log-likelihood ratio, in bits, of twice the share of losses to the share itself, as a
+/// cumulative sum: each loss subtracts one from the allowance, each transmission adds the share
+/// times 1 / ln 2.
 const SLOPE: f64 = std::f64::consts::LOG2_E;
-/// Bits of evidence that close the gate.
+/// The bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
 
-/// It asks for a low load for this time at most, ...
+/// The longest time for which a low load is requested, ...
 const ASKED: Duration = Duration::from_secs(20);
-/// ... or for this many smoothed round-trip times, if these take longer, ...
+/// ... or this many smoothed RTTs, if those take longer. ...
 const ASKED_ROUNDS: u32 = 40;
-/// ... and begins again when this many times as long has passed.
+/// ... The judge may request it again after this many times as long.
 const PERIOD: u32 = 4;
 
-/// Rules losses random that no queue can have made.
+/// Rules losses random that cannot be drops of a queue.
 ///
-/// A queue drops only when it is full. It is full when the sender has more in flight than the path
-/// holds, and while it is full, round trips take longer. A lossy link loses the same share at all
-/// times. So there are two tests of whether a loss is [`Cause::Random`]:
+/// A queue drops packets only when it is full. It is full when more data is in flight than the path
+/// holds, and while it is full, RTTs are longer. A lossy link loses the same share at all times.
+/// Therefore two tests decide whether a loss is [`Cause::Random`]:
 ///
-/// 1. **The gate.** The share of losses is measured at low load: at most 0.6 of what the path holds
-///    is in flight, and there is no queueing delay. On a path that has lately shown queues, at
-///    about the present delivery rate, it is measured at any load while nothing waits half as long
-///    as these queues lasted. This share, the baseline, bounds how many losses are ruled random at
-///    any load. A cumulative sum notices a share twice as large.
+/// 1. **The gate.** The share of losses is measured at low load: at most 0.6 of the path's capacity
+///    is in flight, and there is no queueing delay. On a path that recently showed queues, at about
+///    the current delivery rate, the share is measured at any load, while the queueing delay is at
+///    most half of what counts as a queue. This share is the baseline: it limits the number of
+///    losses ruled random at any load. A cumulative sum detects a share twice as large.
 /// 2. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). A loss comes with a queue if the
-///    round-trip times of transmissions that left around it are more than a quarter above the
-///    smallest of the connection, and 1 ms at least. The papers test one-way delays at the receiver; this test serves
-///    any receiver. Transmissions and losses with a queue have a cumulative sum of their own:
-///    losses beyond it are congestion, and leave the gate open.
+///    RTTs of transmissions sent around it exceed the smallest RTT of the connection by more than a
+///    quarter, and by more than 1 ms. The papers test one-way delays at the receiver; this test
+///    works with any receiver. Transmissions and losses with a queue have a cumulative sum of their
+///    own: losses in excess of it are congestion, and do not close the gate.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
-/// more is lost without a queue than the baseline lets expect, or more than a fifth, and when the
-/// delivery rate falls below what counted as a low load. A time-out leaves it as it is: where one
-/// transmission in ten is lost at random, so is a retransmission now and then.
+/// more is lost without a queue than the baseline predicts, or more than a fifth, and when the
+/// delivery rate falls below what counted as a low load. A time-out does not close it: if one
+/// transmission in ten is lost at random, so are some retransmissions.
 ///
-/// Flows that share a queue of a packet or two fill it for each other. Each of them sees drops at
-/// all of its own loads and no queueing delay, as over a lossy link: these it cannot tell apart.
+/// Flows that share a queue of one or two packets fill it for each other. Each of them sees drops
+/// at all of its own loads without a queueing delay, as on a lossy link. `spike` cannot distinguish
+/// these drops from random losses.
 #[derive(Debug, Default)]
 pub struct Spike {
     departures: Departures,
     capacity: Capacity,
     baseline: Baseline,
-    /// How many more losses there may be without a queueing delay before the gate closes.
+    /// The number of further losses without a queueing delay before the gate closes.
     allowance: f64,
-    /// How many more losses with a queueing delay may be ruled random.
+    /// The number of further losses with a queueing delay that may be ruled random.
     queued: f64,
     open: bool,
-    /// More was lost than the baseline let expect while the gate was open.
+    /// Whether more was lost than the baseline predicts while the gate was open.
     disproved: bool,
-    /// Whether less is to be in flight for a while, and since when it has asked for that.
+    /// Whether a low load is requested, and since when.
     asks: bool,
     asked_since: Option<Instant>,
     /// The latest delivery rate.
     rate: Rate,
     /// When a whole group of transmissions last waited in a queue, and the capacity then.
     queue_seen: Option<(Instant, Rate)>,
-    /// When the present series of such sightings began, each within [`SEEN`] of the one before.
+    /// The start of the current series of such observations, each within [`SEEN`] of the previous
+    /// one.
     queues_since: Instant,
 }
 
 impl Spike {
-    /// What the path holds without a queue.
+    /// Returns the bytes that the path holds without a queue.
     fn full(&self, base: Duration) -> ByteCount {
         self.capacity.get().bytes_in(base)
     }
 
-    /// A queueing delay up to which the queue counts as empty.
+    /// Returns the queueing delay up to which the queue counts as empty.
     fn idle(&self, smss: ByteCount, base: Duration) -> Duration {
         let rate = self.capacity.get();
         let packets = if rate > Rate::ZERO { rate.time_for(smss * PACKETS) } else { base };
         (NOISE + packets).min(base / (2 * QUEUE))
     }
 
-    /// Takes a group of which all is known, with the smallest and the largest round-trip time near
-    /// it. A queueing delay up to `idle` may be none.
+    /// Processes a group whose transmissions are all known to be delivered or lost; `rtts` are the
+    /// smallest and the largest RTT near it. A queueing delay of up to `idle` counts as none.
     fn settle(
         &mut self,
         mut group: Group,
@@ -143,10 +146,11 @@ impl Spike {
         }
         let full = self.full(base);
         let is_low = group.load <= full.scale(LOW) && shortest <= idle;
-        // A burst finds an empty queue and fills it: none of its segments is to have waited half as
-        // long as the queue was seen to last.
+        // A burst finds an empty queue and fills it, so none of its segments may have waited half
+        // as long as what counts as a queue.
         if longest <= queue / 2 && self.shows_queues(now) {
-            // The baseline is forgotten when the capacity falls below this share of what it is now.
+            // The baseline is discarded when the capacity falls below this share of its current
+            // value.
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(&group);
         } else if is_low {
@@ -154,19 +158,19 @@ impl Spike {
         }
     }
 
-    /// A whole group of transmissions waited in a queue.
+    /// Records that a whole group of transmissions waited in a queue.
     fn see_queue(&mut self, now: Instant) {
         let last = self.queue_seen.filter(|(at, _)| now.since(*at) <= SEEN);
         if last.is_none() {
             self.queues_since = now;
         }
-        // A policer that delivers less later is not vouched for by the queue of others.
+        // The highest rate of the series: its queues are no evidence once a policer delivers less.
         let rate = last.map_or(Rate::ZERO, |(_, rate)| rate).max(self.capacity.get());
         self.queue_seen = Some((now, rate));
     }
 
-    /// Whether the path has lately shown a queue at about the present delivery rate: a loss while
-    /// the queue is empty is then neither its drop nor a policer's.
+    /// Returns whether the path recently showed a queue at about the current delivery rate. A loss
+    /// while the queue is empty is then a drop of neither the queue nor a policer.
     fn shows_queues(&self, now: Instant) -> bool {
         self.queue_seen.is_some_and(|(at, rate)| {
             let least = rate.scale(SAME);
@@ -175,13 +179,14 @@ impl Spike {
         })
     }
 
-    /// Whether transmissions that left around this time waited in a queue; `None` if not known.
+    /// Returns whether transmissions sent around this time waited in a queue; `None` if it is not
+    /// known.
     fn waited(&self, sent_at: Instant, base: Duration) -> Option<bool> {
         let rtt = self.departures.smallest_rtt(sent_at)?;
         Some(rtt.saturating_sub(base) > queue(base))
     }
 
-    /// Adds to the allowance of losses of a kind for transmissions of this kind.
+    /// Adds to an allowance of losses for transmissions with or without a queueing delay.
     fn earn(&mut self, segments: u32, with_queue: bool) {
         let Some(share) = self.baseline.share() else { return };
         let most = EVIDENCE * self.baseline.dispersion();
@@ -190,10 +195,10 @@ impl Spike {
         self.open |= self.allowance >= most / 2.0;
     }
 
-    /// Takes a loss; whether it may be ruled random.
+    /// Subtracts a loss from its allowance; returns whether it may be ruled random.
     fn spend(&mut self, with_queue: bool) -> bool {
         if with_queue {
-            // Drops of a full queue leave the gate open for losses without one.
+            // Drops of a full queue do not close the gate for losses without a queue.
             let is_random = self.open && self.queued >= 1.0;
             self.queued = (self.queued - 1.0).max(0.0);
             return is_random;
@@ -207,8 +212,8 @@ impl Spike {
         self.open
     }
 
-    /// Requests a low load while the gate is closed and more losses there would open it; after a
-    /// while in vain, it waits before it asks again.
+    /// Requests a low load while the gate is closed and more losses at a low load could open it.
+    /// After a time without success, it pauses before the next request.
     fn request_low_load(&mut self, now: Instant, srtt: Duration) {
         self.asks = !self.open && self.baseline.is_in_doubt();
         let longest = (srtt * ASKED_ROUNDS).max(ASKED);
@@ -228,7 +233,7 @@ impl Spike {
     }
 }
 
-/// The queueing delay above which there is a queue.
+/// Returns the queueing delay above which there is a queue.
 fn queue(base: Duration) -> Duration {
     (base / QUEUE).max(NOISE)
 }
@@ -248,7 +253,8 @@ impl LossJudge for Spike {
             if !earlier_arrived(acked, ack, view) {
                 let rtt = (acked.resent == 0).then(|| ack.now.since(acked.sent_at));
                 self.departures.on_delivered(acked, rtt, ack.srtt);
-                // Where it is not known whether a transmission waited, its loss uses up nothing, either.
+                // If it is not known whether a transmission waited in a queue, its loss does not
+                // count, either.
                 if let Some(with_queue) = self.waited(acked.sent_at, base) {
                     let segments = acked.transmissions().count().try_into().unwrap_or(u32::MAX);
                     self.earn(segments, with_queue);
@@ -294,7 +300,7 @@ impl LossJudge for Spike {
         self.asks
     }
 
-    /// The gate is then open, with half of the allowance.
+    /// Opens the gate with half of the allowance, if the inherited share is known.
     fn inherit(&mut self, known: &RandomLosses) {
         self.baseline = Baseline::starting_with(known);
         if self.baseline.share().is_some() {

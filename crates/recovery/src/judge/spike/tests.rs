@@ -9,7 +9,8 @@ use super::{LossJudge, Spike};
 use crate::learned::RandomLosses;
 use crate::testkit::{Bottleneck, Net, RTT, SMSS, index, ms, sender};
 
-/// A baseline of `blocks` groups of 32 transmissions, `lost` of them lost in every `every`-th.
+/// Returns a baseline of `blocks` groups of 32 transmissions, with `lost` losses in every
+/// `every`-th.
 fn baseline(blocks: u32, lost: u32, every: u32) -> Baseline {
     let mut baseline = Baseline::default();
     for block in 0..blocks {
@@ -23,7 +24,7 @@ fn baseline(blocks: u32, lost: u32, every: u32) -> Baseline {
 fn a_share_is_known_from_eight_independent_losses_on() {
     assert_eq!(baseline(7, 1, 1).share(), None);
     assert_eq!(baseline(8, 1, 1).share(), Some(1.0 / 32.0));
-    // Bursts of four are a fourth as many independent losses.
+    // Bursts of four count as a fourth as many independent losses.
     assert_eq!(baseline(70, 4, 10).share(), None);
     assert_eq!(baseline(100, 4, 10).share(), Some(40.0 / 3200.0));
     assert_eq!(baseline(100, 0, 1).share(), None);
@@ -63,7 +64,7 @@ fn a_low_load_is_asked_for_in_vain_for_a_quarter_of_the_time_at_most() {
     let mut spike = Spike::default();
     let mut asked = 0;
     for second in 0..160 {
-        // Losses without a queue, and none of the groups is of a low load.
+        // Losses without a queue, and no group at a low load.
         spike.spend(false);
         spike.baseline.age(ms(second * 1_000));
         spike.request_low_load(ms(second * 1_000), RTT);
@@ -133,14 +134,14 @@ fn a_queue_that_was_seen_vouches_for_its_delivery_rate_and_for_five_seconds() {
     let seen = Some((ms(1_000), rate(100)));
     assert!(!shows(ms(2_000), 100, None));
     assert!(shows(ms(2_000), 100, seen));
-    // A policer behind which the rate falls.
+    // A policer reduces the rate.
     assert!(shows(ms(2_000), 90, seen));
     assert!(!shows(ms(2_000), 89, seen));
     assert!(!shows_at(ms(2_000), 89, 100, seen));
     assert!(!shows_at(ms(2_000), 100, 89, seen));
     assert!(shows(ms(6_000), 100, seen));
     assert!(!shows(ms(6_001), 100, seen));
-    // One queue alone, or several within a second, do not vouch for the path.
+    // One queue alone, or several within a second, are no evidence about the path.
     assert!(!shows(ms(2_000), 100, Some((ms(999), rate(100)))));
 }
 
@@ -177,7 +178,7 @@ fn at_a_high_load_losses_count_while_nothing_waits_half_as_long_as_queues_lasted
         }
         spike.baseline.share()
     };
-    // Queues lasted for a quarter of the base, 5 ms.
+    // A queueing delay counts as a queue from a quarter of the base RTT, 5 ms.
     assert_eq!(share(true, 20_200, 22_500), Some(1.0 / 32.0));
     assert_eq!(share(true, 20_200, 22_501), None);
     assert_eq!(share(true, 21_500, 22_500), Some(1.0 / 32.0));
@@ -210,18 +211,18 @@ fn drops_of_a_queue_are_congestion() {
     }
 }
 
-/// Segments of a write that keeps the load below half of what the path has carried.
+/// The segments of a write that keeps the load below half of what the path has carried.
 const WRITE: u64 = 24;
 
-/// Writes more, and runs until it is acknowledged.
+/// Writes more data, and runs until it is acknowledged.
 fn write(net: &mut Net) {
     net.supply.end = net.supply.end + WRITE * SMSS;
     net.run();
 }
 
-/// A flow that keeps its load low; one loss of its last write but one was ruled random.
+/// Returns a flow at a low load; one loss in its second-last write was ruled random.
 fn with_open_gate() -> Net {
-    // The path carries 64 segments in a round trip.
+    // The path carries 64 segments per round trip.
     let mut net = Net::new(sender("rack/fixed:64/spike"), 640, 1_000);
     net.run();
     for write_number in 0..20 {
@@ -241,7 +242,7 @@ fn a_random_loss_that_a_tail_loss_probe_repairs_is_not_congestion() {
     let before = *net.sender.stats();
     net.losses.insert((index(net.supply.end) + WRITE - 1, 0));
     write(&mut net);
-    // The ACK of later data shows that the first sending of the tail did not arrive.
+    // The ACK of later data shows that the first transmission of the tail did not arrive.
     write(&mut net);
     let after = net.sender.stats();
     assert_eq!(after.probes - before.probes, 1);
@@ -252,7 +253,7 @@ fn a_random_loss_that_a_tail_loss_probe_repairs_is_not_congestion() {
 #[test]
 fn a_time_out_leaves_the_gate_open() {
     let mut net = with_open_gate();
-    // The tail is lost, and so are its probe and the probe's repair.
+    // The tail is lost, and so are its probe and the probe's retransmission.
     let tail = index(net.supply.end) + WRITE - 1;
     net.losses.extend([(tail, 0), (tail, 1), (tail, 2)]);
     write(&mut net);
@@ -278,17 +279,17 @@ fn a_loss_that_a_tail_loss_probe_repairs_is_congestion_while_the_gate_is_closed(
 #[test]
 fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
     let mut spike = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
-    // One loss in 32 earns 1.44 in 32.
+    // One loss in 32 adds 1.44 in 32 to the allowance.
     spike.earn(130, false);
     assert_eq!(spike.random_share(), 0.0);
     spike.earn(10, false);
     assert_eq!(spike.random_share(), 1.0 / 32.0);
-    // A row of losses, ...
+    // A series of losses, ...
     spike.earn(1_000, false);
     (0..11).for_each(|_| assert!(spike.spend(false)));
     assert!(!spike.spend(false));
     assert!(!spike.open);
-    // ... or a share of one in 16 instead, as long as it lasts.
+    // ... or a continuous share of one in 16.
     spike.earn(1_000, false);
     for _ in 0..100 {
         spike.earn(16, false);
@@ -326,7 +327,7 @@ fn losses_with_a_queue_beyond_their_allowance_are_congestion_and_leave_the_gate_
     let ruled = |spike: &mut Spike, losses| (0..losses).filter(|_| spike.spend(true)).count();
     assert_eq!(ruled(&mut spike, 100), 12);
     assert!(spike.open && spike.spend(false));
-    // One in 32 earns 1.44 in 32.
+    // One in 32 adds 1.44 in 32 to the allowance.
     spike.earn(320, true);
     assert_eq!(ruled(&mut spike, 100), 12);
     spike.earn(64, true);
@@ -351,13 +352,13 @@ fn a_baseline_that_is_handed_on_opens_the_gate_until_it_proves_wrong() {
     assert_eq!((0..100).take_while(|_| next.spend(false)).count(), 5);
     assert_eq!(next.learned(), Some(RandomLosses::NONE));
     assert!(!inheriting(next.learned()).open);
-    // Losses with a queue have none.
+    // Losses with a queue have no allowance.
     assert!(!inheriting(known).spend(true));
-    // One that closes because its counts have aged away has not proved wrong.
+    // A gate that closes because its counts have decayed does not prove them wrong.
     let mut idle = inheriting(known);
     idle.close();
     assert_eq!(idle.learned(), None);
-    // What it counts itself, it hands on together with the rest.
+    // Its own counts are exported together with the inherited ones.
     let mut confirms = inheriting(known);
     confirms.baseline.add(&Group::of(32, 1, ByteCount::ZERO));
     let sent = |learned: Option<RandomLosses>| learned.map(|learned| learned.sent);

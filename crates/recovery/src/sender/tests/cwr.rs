@@ -1,4 +1,4 @@
-//! Marks that the peer echoes (RFC 3168): one reduction a round trip, and nothing sent again.
+//! Echoed marks (RFC 3168): one reduction per round trip, and no retransmissions.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn marked(ack: Ack<'_>) -> Ack<'_> {
     Ack { ece: true, ..ack }
 }
 
-/// Ten segments are out.
+/// A sender with ten segments outstanding.
 fn ten_out(combination: &Combination, profile: Profile) -> Sender {
     let mut sender = sender_of(combination.clone(), profile);
     pump(&mut sender, Instant::ZERO, &supply(10));
@@ -20,7 +20,7 @@ fn ten_out(combination: &Combination, profile: Profile) -> Sender {
     sender
 }
 
-/// Of every combination whose control leaves the answer to the sender.
+/// A sender of every combination whose control leaves the response to marks to the sender.
 fn every() -> impl Iterator<Item = (Combination, Sender)> {
     let answers = |all: &Combination| !all.control().entry().takes_over.marks;
     Combination::all().into_iter().filter(answers).map(|combination| {
@@ -39,7 +39,7 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
             assert_eq!(sender.take_reduced(), segment == 1, "{combination}");
             sender.board().audit().unwrap();
         }
-        // The last of them, once more: no ACK yet of what left after the reduction.
+        // The last ACK again: no ACK yet of data sent after the reduction.
         sender.on_ack(ms(112), &marked(ack(10, &[])));
         let stats = sender.stats();
         assert_eq!((stats.reductions, stats.segments_lost), (1, 0), "{combination}");
@@ -47,7 +47,7 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
         let window = sender.control_window();
         assert!(is_fixed || window < before, "{combination}: {window} after {before}");
 
-        // Told of that, the peer marks anew.
+        // The peer knows of the reduction, and a new mark is echoed.
         pump(&mut sender, ms(112), &supply(14));
         sender.on_ack(ms(212), &ack(11, &[]));
         assert_eq!(sender.phase(), Phase::Open, "{combination}");
@@ -128,7 +128,7 @@ fn a_loss_in_the_same_window_is_repaired_at_once_and_reduces_it_no_second_time()
         assert_eq!(sent[0].range, segments(1, 2), "{name}");
         assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 1), "{name}");
         assert_eq!(sender.control_window(), reduced, "{name}");
-        // A repair that was needless takes the reduction for the mark not back.
+        // A DSACK of the retransmission does not undo the reduction for the mark.
         sender.on_ack(ms(106), &Ack { dsack: Some(segments(1, 2)), ..ack(10, &[]) });
         assert_eq!(sender.stats().undos, 0, "{name}");
         assert_eq!(sender.control_window(), reduced, "{name}");
@@ -171,7 +171,7 @@ fn a_loss_of_what_left_after_the_reduction_reduces_the_window_again() {
         }
         let end = sender.snd_nxt().since(segments(0, 1).start).0 / SMSS;
         assert!(end > 25, "{name}: {end}");
-        // The first of those that left since is lost.
+        // The first segment sent since then is lost.
         for upto in 22..=end {
             sender.on_ack(ms(200 + upto), &ack(20, &[segments(21, upto)]));
         }
@@ -185,7 +185,7 @@ fn nothing_of_a_reduction_outlives_what_was_outstanding() {
         sender.on_ack(ms(100), &marked(ack(4, &[])));
         sender.on_ack(ms(101), &ack(10, &[]));
         assert_eq!(sender.phase(), Phase::Open, "{combination}");
-        // The restart after an idle time has the last word on the window.
+        // The restart after an idle time determines the window.
         let hour = ms(3_600_000);
         let (sent, _) = pump(&mut sender, hour, &supply(100));
         let is_fixed = combination.control().entry().name == "fixed";
@@ -222,7 +222,7 @@ fn a_tail_behind_a_mark_is_probed() {
 fn a_control_that_answers_marks_itself_answers_once_in_a_round_trip() {
     let name = "rack/bbr3".parse().unwrap();
     let mut sender = sender_of(name, Profile::modern());
-    // It is paced.
+    // The control paces.
     let mut now = Instant::ZERO;
     while sender.snd_nxt() < segments(0, 10).end {
         pump(&mut sender, now, &supply(10));

@@ -1,5 +1,5 @@
-//! Strategies that note what they are told and say what a test has laid down. They stand outside the
-//! registry, as a user's own would.
+//! Strategies that record their calls and return what a test has set. They are not in the registry,
+//! like a user's own strategies.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ thread_local! {
     static WINDOWS: Cell<[Option<ByteCount>; 2]> = const { Cell::new([None; 2]) };
 }
 
-/// What the detector is to report.
+/// A finding that the detection reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found {
     Suspect,
@@ -39,32 +39,32 @@ fn note(text: String) {
     LOG.with_borrow_mut(|log| log.push(text));
 }
 
-/// What was noted since the last call.
+/// Returns what was recorded since the last call.
 pub(super) fn noted() -> Vec<String> {
     LOG.take()
 }
 
-/// The detector reports this on the next ACK.
+/// Sets a finding that the detection reports on the next ACK.
 pub(super) fn find(tx: u64, found: Found) {
     FINDINGS.with_borrow_mut(|findings| findings.push_back((TxNo(tx), found)));
 }
 
-/// The judge rules so on the next question; without anything laid down it has no opinion.
+/// Sets the next ruling of the judge; without one it makes no ruling.
 pub(super) fn rule(ruling: Option<Ruling>) {
     RULINGS.with_borrow_mut(|rulings| rulings.push_back(ruling));
 }
 
-/// The judge raises this on the next ACK.
+/// Sets a loss that the judge raises on the next ACK.
 pub(super) fn raise(tx: u64, ruling: Ruling) {
     RAISED.set(Some((TxNo(tx), ruling)));
 }
 
-/// The control's window after the next reduction, and after the next ACK.
+/// Sets the control's window after the next reduction, and after the next ACK.
 pub(super) fn set_windows(reduced: Option<ByteCount>, acked: Option<ByteCount>) {
     WINDOWS.set([reduced, acked]);
 }
 
-/// The detector has recoveries end so from now on.
+/// Sets the end of recoveries that the detection returns from now on.
 pub(super) fn end_recoveries(end: RecoveryEnd) {
     RECOVERY_END.set(end);
 }
@@ -132,7 +132,7 @@ impl LossJudge for Judge {
     }
 }
 
-/// A window of ten segments; it notes notices, and which one came twice without an end between.
+/// A control with a window of ten segments that records the ACKs and notices that it receives.
 #[derive(Debug)]
 struct Control {
     window: ByteCount,
@@ -219,7 +219,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };
 
-/// A sender of nothing but doubles, with so many judges.
+/// Returns a sender with only recording strategies and `judges` judges.
 pub(super) fn sender(judges: usize) -> Sender {
     RECOVERY_END.set(RecoveryEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
@@ -230,14 +230,14 @@ pub(super) fn sender(judges: usize) -> Sender {
     crate::testkit::sender_of(combination, Profile::modern())
 }
 
-/// A named detection and control with the recording judge between them.
+/// Returns a sender with a named detection and control and the recording judge.
 pub(super) fn with_judge(combination: &str) -> Sender {
     let combination: Combination = combination.parse().unwrap();
     let judged = combination.with_judges(vec![Choice::new(&JUDGE, None).unwrap()]);
     crate::testkit::sender_of(judged, Profile::modern())
 }
 
-/// A named detection with the recording control and judge.
+/// Returns a sender with a named detection and the recording control and judge.
 pub(super) fn with_detection(name: &str) -> Sender {
     let combination: Combination = format!("{name}/reno").parse().unwrap();
     let recording = combination
@@ -246,7 +246,7 @@ pub(super) fn with_detection(name: &str) -> Sender {
     crate::testkit::sender_of(recording, Profile::modern())
 }
 
-/// So many milliseconds.
+/// Returns a duration in milliseconds.
 pub(super) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }

@@ -1,11 +1,11 @@
-//! What the sender reports for traces.
+//! The sender's events for traces.
 
 use airtcp_types::{EventKind, Instant, SendRule, TxNo};
 
 use crate::testkit::{RTT, ack, index, ms, pump, segments, sender_with, seq, supply};
 use crate::{Profile, Sender, SenderConfig, Supply};
 
-/// A sender with events and an initial window of twenty segments.
+/// Returns a sender with events and an initial window of twenty segments.
 fn eventful(combination: &str) -> Sender {
     let config = SenderConfig {
         combination: combination.parse().unwrap(),
@@ -22,8 +22,8 @@ fn events(sender: &mut Sender) -> impl Iterator<Item = EventKind> {
 
 #[test]
 fn an_event_tells_the_window_that_a_transmission_left_by() {
-    // RFC 6675 section 5 (C): the rescue, too, needs room in cwnd. Here a window that shrank cuts it, and the pipe
-    // is no larger after it.
+    // RFC 6675 section 5 (C): the rescue retransmission needs room in cwnd, too. Here a peer's
+    // window that has shrunk cuts it, and it does not enlarge the pipe.
     let mut sender = eventful("sack/reno");
     pump(&mut sender, Instant::ZERO, &supply(20));
     let narrow = Supply { window_edge: seq(19) + 800, ..supply(20) };
@@ -54,7 +54,7 @@ fn a_transmission_is_acknowledged_once() {
     pump(&mut sender, Instant::ZERO, &supply(20));
     sender.on_ack(ms(100), &ack(3, &[segments(5, 7), segments(9, 12)]));
     assert_eq!(acknowledged(&mut sender), [(0, 2), (5, 6), (9, 11)]);
-    // What is sent again has a number of its own.
+    // A retransmission has a number of its own.
     let (sent, _) = pump(&mut sender, ms(100), &supply(20));
     let repair = sent.iter().find(|sent| sent.rule == SendRule::FastRetransmit).unwrap();
     assert_eq!((repair.range.start, repair.tx), (seq(3), TxNo(20)));
@@ -75,7 +75,7 @@ fn rates_and_round_trip_times_are_reported_where_there_are_any() {
         let mut sender = eventful(combination);
         for round in 1..=10 {
             pump(&mut sender, ms(100 * (round - 1)), &supply(1_000));
-            // One segment stays out, so that the sender is never idle.
+            // One segment stays outstanding, so that the sender is never idle.
             let upto = index(sender.snd_nxt()) - 1;
             sender.on_ack(ms(100 * round), &ack(upto, &[]));
         }

@@ -1,4 +1,4 @@
-//! Without time stamps, the second ACK after a time-out tells whether it was spurious (RFC 5682).
+//! Without time stamps, the second ACK after a time-out shows whether it was spurious (RFC 5682).
 
 use airtcp_types::{ByteCount, Instant, SendRule};
 
@@ -8,11 +8,12 @@ use crate::{Ack, Phase, Profile, Sender};
 const ALL: [&str; 6] =
     ["reno/reno", "newreno/cubic", "sack/reno", "fack/cubic", "rack/cubic", "le/reno"];
 
-/// Ten segments have left, the timer ran out, and the first was sent again; the rest of the time-out's round trip.
+/// Returns a sender with `upto` segments outstanding that has retransmitted the first after a
+/// time-out, and the time half a round trip later.
 fn timed_out(combination: &str, upto: u64) -> (Sender, Instant) {
     let mut sender = sender(combination);
     pump(&mut sender, Instant::ZERO, &supply(upto));
-    // Tails are probed first.
+    // Tail loss probes precede the time-out.
     while sender.stats().timeouts == 0 {
         let at = sender.poll_timeout().unwrap();
         sender.on_timeout(at);
@@ -64,7 +65,7 @@ fn where_the_rest_is_lost_repairs_follow_the_second_ack() {
         let (sent, _) = pump(&mut sender, now, &supply(100));
         let new = [10, 11].map(|segment| (segment, SendRule::NewData));
         assert_eq!(named(&sent), new, "{combination}");
-        // The new data makes a duplicate, with its block where there is SACK.
+        // The new data causes a duplicate ACK, with a SACK block if SACK is used.
         let now = now + RTT;
         let has_sack = sender.combination().detection().entry().needs.sack;
         let block = [segments(10, 11)];
@@ -80,7 +81,7 @@ fn where_the_rest_is_lost_repairs_follow_the_second_ack() {
 
 #[test]
 fn a_first_ack_that_says_nothing_lets_repairs_leave() {
-    // A duplicate; and, with two segments sent again, an ACK of one of them.
+    // A duplicate ACK; and an ACK of one of two retransmitted segments.
     for combination in ALL {
         let (mut sender, now) = timed_out(combination, 10);
         sender.on_ack(now, &ack(0, &[]));
@@ -135,7 +136,7 @@ fn a_second_time_out_repairs() {
 fn everything_arrives_where_a_whole_window_is_lost_or_late() {
     for combination in ALL {
         for is_late in [false, true] {
-            // A probe would put the time-out off.
+            // A probe would delay the time-out.
             let profile = Profile { tail_loss_probe: false, ..Profile::modern() };
             let mut net = Net::new(sender_of(combination.parse().unwrap(), profile), 60, 30);
             net.options = false;

@@ -1,4 +1,4 @@
-//! What connections to one peer hand on (RFC 9040).
+//! Path state that connections to one peer share (RFC 9040).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use crate::testkit::{Net, RTT, SMSS, pump, sender, supply};
 use crate::{Learned, LearnedRtt, Sender, SenderConfig, Start, WireNeeds};
 
-/// 100 segments in a round trip.
+/// A rate of 100 segments per round trip.
 fn known() -> Learned {
     Learned {
         rtt: Some(LearnedRtt { srtt: RTT, rttvar: RTT / 100, min: RTT * 9 / 10 }),
@@ -25,22 +25,22 @@ fn inheriting(combination: &str, known: &Learned) -> Sender {
 #[test]
 fn a_control_that_paces_begins_at_the_rate_that_the_path_carried() {
     let inherited = inheriting("rack/bbr3", &known());
-    // The smallest round-trip time is nine tenths of the usual one.
+    // The smallest RTT is nine tenths of the usual one.
     assert_eq!(inherited.cwnd(), ByteCount(90 * SMSS));
     assert_eq!(inherited.pacing_rate(), known().rate);
     assert_eq!(inherited.rtt().min(), Some(RTT * 9 / 10));
-    // No less than without.
+    // No less than without an inherited rate.
     let slow = Learned { rate: Some(Rate::from_bits_per_sec(1_000)), ..Learned::default() };
     let usual = sender("rack/bbr3");
     let slow = inheriting("rack/bbr3", &slow);
     assert_eq!((slow.cwnd(), slow.pacing_rate()), (usual.cwnd(), usual.pacing_rate()));
-    // A window alone would leave as one burst.
+    // A larger window without pacing would be sent as one burst.
     assert_eq!(inheriting("rack/cubic", &known()).cwnd(), ByteCount(10 * SMSS));
 }
 
 #[test]
 fn the_time_out_follows_from_all_round_trip_times() {
-    // The handshake alone makes it 300 ms.
+    // The handshake alone makes the time-out 300 ms.
     let unsteady = LearnedRtt { srtt: RTT, rttvar: RTT, min: RTT };
     let sender = inheriting("rack/reno", &Learned { rtt: Some(unsteady), ..Learned::default() });
     assert_eq!(sender.rtt().rto(), Duration::from_millis(400));

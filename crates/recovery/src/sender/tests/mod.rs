@@ -1,4 +1,4 @@
-//! The sender as a whole.
+//! Tests of the sender as a whole.
 
 mod cwr;
 mod double;

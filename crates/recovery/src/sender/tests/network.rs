@@ -1,4 +1,4 @@
-//! Whole transfers, for every combination that the registry knows.
+//! Whole transfers, for every combination in the registry.
 
 use airtcp_types::{ByteCount, SendRule};
 
@@ -69,7 +69,7 @@ fn newreno_repairs_one_loss_per_round_trip() {
 
 #[test]
 fn the_impatient_newreno_times_out_where_the_steady_one_does_not() {
-    // RFC 6582 section 4: so many losses that a partial ACK each outlasts one time-out.
+    // RFC 6582 section 4: one partial ACK per loss takes longer than a time-out.
     let timeouts = |combination: &str| {
         let mut net = Net::new(sender(combination), 400, 100);
         net.options = false;
@@ -104,7 +104,7 @@ fn the_timer_doubles_while_nothing_arrives() {
         .filter(|(_, t)| t.rule == SendRule::Timeout && t.range.start == crate::testkit::FIRST)
         .map(|(at, _)| at.as_millis())
         .collect();
-    // The handshake measured 100 ms: SRTT 100, RTTVAR 50, RTO 300 ms, then 600, 1200, 2400.
+    // The RTT of the handshake is 100 ms: SRTT 100, RTTVAR 50, RTO 300 ms, then 600, 1200, 2400.
     assert_eq!(at, [300, 900, 2_100, 4_500]);
 }
 

@@ -1,4 +1,4 @@
-//! The order in which one ACK is worked, and what becomes of rulings.
+//! The order of processing an ACK, and the effects of rulings.
 
 use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
@@ -7,7 +7,7 @@ use crate::detection::RecoveryEnd;
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, supply};
 use crate::{Ack, Cause, Limit, Phase, Ruling, Sender, TxState, When};
 
-/// Ten segments are out, and nothing is noted yet.
+/// Returns a sender with ten segments outstanding and nothing recorded yet.
 fn ten_out(judges: usize) -> Sender {
     let mut sender = double::sender(judges);
     let (sent, limit) = pump(&mut sender, Instant::ZERO, &supply(100));
@@ -36,10 +36,10 @@ fn one_ack_is_worked_in_the_order_that_the_trait_promises() {
     assert_eq!(
         noted(),
         [
-            // Board and RTT first: both are seen here.
+            // Board and RTT first: the judge sees both.
             "judge hears 1001 with SND.UNA 1001, RTT 100ms",
             "detection hears 1001 with SND.UNA 1001",
-            // Each finding is ruled on and carried out in turn; one reduction for all.
+            // Each finding is ruled on and the ruling applied in turn; one reduction for all.
             "judge rules on Suspect 2",
             "judge rules on Lost 1",
             "control: 1000 B lost, congestion",
@@ -47,7 +47,7 @@ fn one_ack_is_worked_in_the_order_that_the_trait_promises() {
             "judge rules on Lost 2",
             "control: 1000 B lost, congestion",
             "control hears 1001 with pipe 6000",
-            // Then sending: the immediate one before all others.
+            // Then transmission: the immediate retransmission before all others.
             "detection sees 10 leave as fast-retransmit",
             "detection sees 11 leave as repair",
             "detection sees 12 leave as new-data",
@@ -87,7 +87,7 @@ fn the_first_judge_with_an_opinion_wins() {
     assert_eq!(log.iter().filter(|line| line.starts_with("judge rules")).count(), 2);
     assert!(log.contains(&"control: 1000 B lost, corruption".to_owned()));
 
-    // The second is not asked if the first knows.
+    // The second judge is not asked if the first makes a ruling.
     rule(Some(ruling(When::Now, When::Never)));
     find(1, Found::Lost);
     sender.on_ack(ms(101), &ack(0, &[]));
@@ -134,7 +134,7 @@ fn what_is_deferred_is_judged_again_when_its_time_comes() {
 
     sender.on_timeout(ms(139));
     assert!(noted().is_empty());
-    // Put off once more, then decided.
+    // Deferred once more, then decided.
     rule(Some(ruling(When::After(millis(10)), When::Never)));
     sender.on_timeout(ms(140));
     assert_eq!(noted(), ["judge rules again on Suspect 0"]);
@@ -177,7 +177,7 @@ fn a_repair_can_come_at_once_and_the_reduction_later() {
     sender.on_ack(ms(100), &ack(0, &[]));
     assert_eq!(pump(&mut sender, ms(100), &supply(100)).0.len(), 1);
     assert_eq!(sender.phase(), Phase::Open);
-    // The repair has not arrived by then, and the judge has nothing more to say: congestion.
+    // The retransmission has not arrived by then, and the judge makes no ruling: congestion.
     sender.on_timeout(ms(140));
     assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
 }
@@ -209,7 +209,7 @@ fn one_recovery_has_one_reduction_and_the_next_another() {
     }
     let reductions = |log: Vec<String>| log.iter().filter(|line| line.contains("reduce")).count();
     assert_eq!(reductions(noted()), 1);
-    // Up to the recovery point, and at it, the recovery is the old one.
+    // Up to and at the recovery point, the recovery is the old one.
     sender.on_ack(ms(200), &ack(9, &[]));
     pump(&mut sender, ms(200), &supply(100));
     find(9, Found::Lost);
@@ -236,7 +236,7 @@ fn a_time_out_marks_all_lost_before_anyone_hears_of_it() {
     assert_eq!(log[..2], ["detection times out with 10000 B lost", "judge times out"]);
     assert_eq!(log[2..12], ["control: 1000 B lost, timeout"; 10]);
     assert_eq!(log[12..], ["control: time-out, first true"]);
-    // What was put off is overtaken.
+    // The time-out overtakes the deferred finding.
     assert_eq!(sender.poll_timeout(), Some(rto + sender.rtt().rto()));
 }
 
@@ -276,7 +276,7 @@ fn an_undo_comes_before_everybody_hears_the_ack() {
     pump(&mut sender, ms(100), &supply(100));
     assert_eq!((sender.phase(), sender.stats().segments_retransmitted), (Phase::Recovery, 1));
     noted();
-    // The original of segment 0 arrives, and segment 3 is lost: a reduction of the restored window.
+    // The original of segment 0 arrives, and segment 3 is lost: the restored window is reduced.
     find(3, Found::Lost);
     sender.on_ack(ms(110), &Ack { echo: Some(Instant::ZERO), ..ack(1, &[]) });
     assert_eq!(
@@ -309,7 +309,7 @@ fn a_loss_without_a_reduction_leaves_nothing_to_undo() {
         (sender.stats().undos, noted().contains(&"control: undo, resumes false".to_owned()))
     };
     assert_eq!(late(ruling(When::Now, When::Never)), (0, false));
-    // The same data, and a reduction.
+    // The same data, with a reduction.
     assert_eq!(late(Ruling::CONGESTION), (1, true));
 }
 
@@ -319,7 +319,7 @@ fn a_recovery_ends_after_detection_and_before_the_control_hears_the_ack() {
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
     let (sent, _) = pump(&mut sender, ms(100), &supply(12));
-    // What was sent before the reduction is lost, and what left after it arrives.
+    // A segment sent before the reduction is lost, and segments sent after it arrive.
     let after = crate::testkit::index(sender.snd_nxt());
     assert_eq!((named(&sent)[0], after), ((0, SendRule::FastRetransmit), 10));
     noted();
@@ -345,7 +345,7 @@ fn the_verdict_on_a_probe_comes_before_the_end_of_the_recovery() {
     let (sent, _) = pump(&mut sender, probe_at, &supply(10));
     assert_eq!(named(&sent), [(9, SendRule::ProbeAgain)]);
     noted();
-    // New data leaves behind the probe, and the ACK of both tells of no duplicate: it was a repair.
+    // New data follows the probe, and the ACK of both has no DSACK: the probe repaired a loss.
     sender.on_ack(probe_at + RTT / 2, &ack(9, &[]));
     pump(&mut sender, probe_at + RTT / 2, &supply(11));
     noted();

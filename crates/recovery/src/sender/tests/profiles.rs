@@ -1,4 +1,4 @@
-//! The rules by which the senders of papers differ.
+//! Profiles: the rules in which the senders of papers differ.
 
 use airtcp_types::{ByteCount, Instant};
 
@@ -37,7 +37,7 @@ fn what_stands_for_sack_is_the_profiles_and_other_detections_stay() {
         assert_eq!(detection(profile, "sack/reno"), sack, "{profile}");
         assert_eq!(detection(profile, "newreno/reno"), "newreno", "{profile}");
     }
-    // On a live connection, too.
+    // Also on a live connection.
     let mut sender = out("ns-2.35", "newreno/reno", 2);
     sender.set_combination(ms(1), &"sack/reno".parse().unwrap()).unwrap();
     assert_eq!(sender.combination().to_string(), "sack1/reno");
@@ -45,7 +45,8 @@ fn what_stands_for_sack_is_the_profiles_and_other_detections_stay() {
 
 #[test]
 fn lost_segments_never_leave_the_pipe_of_sack1() {
-    // Ten are out, the first four are lost, and each of six duplicates lets at most one segment out.
+    // Ten are outstanding, the first four are lost, and each of six duplicates permits at most one
+    // segment.
     let repaired = |profile| {
         let mut sender = out(profile, "sack/reno", 10);
         for upto in 5..=10 {
@@ -72,7 +73,7 @@ fn a_halved_window_is_whole_segments_where_windows_are_counted_in_them() {
 fn the_least_time_out_is_the_profiles() {
     let rto = |profile, window: u32| {
         let mut sender = out(profile, "newreno/reno", window);
-        // On a steady path the variance fades.
+        // On a stable path the variance decreases.
         for segment in 1..=100 {
             let now = Instant::ZERO + RTT * segment;
             sender.on_ack(now, &ack(segment.into(), &[]));
@@ -93,7 +94,7 @@ fn the_back_off_of_linux_2_2_lasts_until_nothing_is_outstanding() {
         let at = sender.poll_timeout().unwrap();
         sender.on_timeout(at);
         pump(&mut sender, at, &supply(4));
-        // The first is sent again and arrives, and with it the echo of its time stamp: a sample.
+        // The first is retransmitted and arrives, and the echo of its time stamp is a sample.
         let arrives = at + RTT;
         let echo = crate::Ack { echo: Some(at), ..ack(1, &[]) };
         sender.on_ack(arrives, &echo);
@@ -148,7 +149,7 @@ fn with_sack1_a_hole_waits_once() {
         for (millis, upto) in [(110, 7), (130, 8), (150, 9), (170, 10), (190, 11)] {
             sender.on_ack(ms(millis), &ack(0, &[segments(3, upto), segments(1, 2)]));
         }
-        // The first hole fills in time.
+        // The first hole is filled in time.
         sender.on_ack(ms(195), &ack(2, &[segments(3, 11)]));
         (195..400).find(|millis| {
             sender.on_timeout(ms(*millis));

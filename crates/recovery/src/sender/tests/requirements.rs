@@ -1,4 +1,4 @@
-//! What RFCs require of a sender and no other test asserts.
+//! Requirements of RFCs on a sender that no other test asserts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn the_timer_runs_while_something_is_out_and_starts_anew_with_each_ack_of_new_da
     pump(&mut sender, Instant::ZERO, &supply(2));
     let rto = sender.rtt().rto();
     assert_eq!(sender.poll_timeout(), Some(Instant::ZERO + rto));
-    // More does not put it off, nor does an ACK of nothing new.
+    // More data does not restart it, nor does an ACK of nothing new.
     pump(&mut sender, ms(50), &supply(4));
     sender.on_ack(ms(60), &ack(0, &[]));
     assert_eq!(sender.poll_timeout(), Some(Instant::ZERO + rto));
@@ -86,7 +86,8 @@ fn the_repair_of_each_hole_that_sack_reports_at_the_head_has_a_whole_time_out() 
     for combination in ["sack/reno", "fack/reno"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(10));
-        // Segments 0 and 5 are lost. The first is repaired; the second is then at the head, and found lost later.
+        // Segments 0 and 5 are lost. The first is retransmitted; the second is then at SND.UNA, and
+        // is found lost later.
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
         pump(&mut sender, ms(100), &supply(10));
         sender.on_ack(ms(200), &ack(5, &[]));
@@ -134,7 +135,7 @@ fn when_all_that_was_out_is_acknowledged_the_recovery_ends_and_cwnd_is_ssthresh(
         assert_eq!(sender.phase(), Phase::Open, "{combination}");
         assert_eq!(state.ssthresh, Some(ByteCount(5_000)), "{combination}");
         assert_eq!(sender.cwnd(), ByteCount(5_000), "{combination}");
-        // In avoidance from here on: a window of ACKs adds one segment.
+        // Congestion avoidance from here on: a window of ACKs adds one segment.
         pump(&mut sender, ms(200), &supply(15));
         sender.on_ack(ms(300), &ack(15, &[]));
         assert_eq!(sender.cwnd(), ByteCount(6_000), "{combination}");
@@ -150,7 +151,8 @@ fn what_was_told_of_new_data_outlasts_the_recovery() {
         sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
         pump(&mut sender, ms(100), &supply(100));
     }
-    // Ten, and two by limited transmit, were out when it began; new data followed the repair.
+    // Ten segments, and two of limited transmit, were outstanding when it started; new data
+    // followed the retransmission.
     let last = index(sender.snd_nxt()) - 1;
     assert!(sender.phase() == Phase::Recovery && last > 12, "{last}");
     let told = segments(last, last + 1);
@@ -171,7 +173,7 @@ fn duplicates_before_an_ack_of_new_data_do_not_count_after_it() {
                 let sacked = [segments(lost + 1, lost + upto)];
                 sender.on_ack(ms(100), &ack(lost, if has_blocks { &sacked } else { &[] }));
             }
-            // What was missing came late.
+            // The missing segment arrives late.
             sender.on_ack(ms(101), &ack(lost + 4, &[]));
         }
         assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Open, 0));
@@ -191,7 +193,7 @@ fn without_sack_there_is_no_rack() {
 #[test]
 fn the_window_for_reordering_is_never_wider_than_a_round_trip() {
     let mut sender = sender("rack/reno");
-    // A report of a duplicate in each of twenty round trips.
+    // A DSACK in each of twenty round trips.
     for round in 0..20 {
         let now = ms(round * 200);
         pump(&mut sender, now, &supply(round + 1));
@@ -201,7 +203,7 @@ fn the_window_for_reordering_is_never_wider_than_a_round_trip() {
     pump(&mut sender, ms(4_000), &supply(30));
     sender.on_ack(ms(4_100), &ack(20, &[segments(21, 22)]));
     assert_eq!(sender.rtt().srtt(), Some(Duration::from_millis(100)));
-    // Where the segment should have been here, and a round trip more.
+    // The expected arrival of the segment, plus one round trip.
     assert_eq!(sender.poll_timeout(), Some(ms(4_200)));
 }
 
@@ -214,17 +216,17 @@ fn one_probe_is_out_at_a_time_and_none_leaves_before_there_is_a_sample() {
     sender.on_timeout(at);
     let (sent, _) = pump(&mut sender, at, &supply(1));
     assert_eq!(named(&sent), [(0, SendRule::ProbeAgain)]);
-    // Only the retransmission timer runs, whatever else leaves.
+    // Only the retransmission timer runs, whatever else is sent.
     let rto = Some(at + sender.rtt().rto());
     pump(&mut sender, at + Duration::from_millis(10), &supply(5));
     assert_eq!(sender.poll_timeout(), rto);
-    // The ACK covers what was sent twice, and without a time stamp it is no sample.
+    // The ACK covers data sent twice, and without a time stamp it is no sample.
     let now = at + Duration::from_millis(100);
     sender.on_ack(now, &Ack { dsack: Some(segments(0, 1)), ..ack(1, &[]) });
     assert_eq!(sender.poll_timeout(), Some(now + sender.rtt().rto()));
     pump(&mut sender, now, &supply(6));
     assert_eq!(sender.poll_timeout(), Some(now + sender.rtt().rto()));
-    // With one there may be another probe.
+    // With a sample there may be another probe.
     let now = now + Duration::from_millis(20);
     sender.on_ack(now, &ack(2, &[]));
     assert_eq!(sender.poll_timeout(), Some(now + sender.rtt().srtt().unwrap() * 2));

@@ -19,7 +19,8 @@ const ALL: [&str; 9] = [
     "sack/reno/rr",
 ];
 
-/// Ten segments out at 0 ms, and at 50 ms the news that the path takes 600 bytes.
+/// Returns a sender with ten segments outstanding at 0 ms, which learns at 50 ms that the path
+/// takes 600 bytes.
 fn shrunk(combination: &str) -> Sender {
     let mut sender = sender(combination);
     assert_eq!(pump(&mut sender, ms(0), &supply(30)).0.len(), 10);
@@ -28,7 +29,7 @@ fn shrunk(combination: &str) -> Sender {
     sender
 }
 
-/// An ACK of so many bytes.
+/// Returns an ACK of `bytes` bytes.
 fn ack_to(bytes: u64) -> Ack<'static> {
     Ack { ack: FIRST + bytes, ..ack(0, &[]) }
 }
@@ -37,7 +38,7 @@ fn ack_to(bytes: u64) -> Ack<'static> {
 fn what_is_too_large_is_sent_again_at_once_in_smaller_segments() {
     for combination in ALL {
         let mut sender = shrunk(combination);
-        // A window of segments is smaller in bytes now; any other stays.
+        // A window counted in segments is smaller in bytes now; any other stays.
         let window = if combination.contains("fixed") { 6_000 } else { 10_000 };
         assert_eq!(sender.cwnd(), ByteCount(window), "{combination}");
         let (sent, _) = pump(&mut sender, ms(50), &supply(30));
@@ -65,7 +66,7 @@ fn what_is_told_of_them_reduces_nothing_and_the_stream_goes_on() {
             for sent in &sent {
                 let upto = sent.range.end.since(FIRST).0;
                 sender.on_ack(now, &ack_to(upto));
-                // The ACK of something small that had passed between the large ones.
+                // The ACK of a small segment that had passed between the large ones.
                 sender.on_ack(now, &ack_to(upto));
                 sender.board().audit().unwrap();
             }
@@ -139,7 +140,7 @@ fn whether_a_full_segment_has_arrived_counts_anew_with_each_size() {
     assert!(sender.full_segment_arrived());
     sender.shrink_segments(ms(110), SMALL);
     assert!(!sender.full_segment_arrived());
-    // What was in flight and larger is none of the new size.
+    // Larger segments that were in flight do not have the new size.
     sender.on_ack(ms(120), &ack(2, &[]));
     assert!(!sender.full_segment_arrived());
     pump(&mut sender, ms(120), &supply(5));

@@ -1,4 +1,4 @@
-//! What may leave, by which rule; the timer; the windows.
+//! The rules that permit transmissions, the retransmission timer and the windows.
 
 use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
@@ -6,7 +6,7 @@ use super::double::millis;
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, seq, supply};
 use crate::{Ack, Limit, Phase, Profile, Sender, SenderConfig, Start, Supply, TxState, WireNeeds};
 
-/// A sender whose initial window of ten segments is out.
+/// Returns a sender whose initial window of ten segments is outstanding.
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
@@ -31,7 +31,7 @@ fn the_first_two_duplicates_each_release_a_new_segment() {
         sender.on_ack(ms(101), &ack(0, &[segments(1, 4)]));
         let (sent, _) = pump(&mut sender, ms(101), &supply(100));
         assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit), "{combination}");
-        // The two are not counted into FlightSize (RFC 5681 section 3.2 step 2).
+        // The two do not count in FlightSize (RFC 5681 section 3.2 step 2).
         let factor = if combination.ends_with("cubic") { 0.7 } else { 0.5 };
         let target = sender.control_state().ssthresh;
         assert_eq!(target, Some(cwnd.scale(factor)), "{combination}");
@@ -51,7 +51,7 @@ fn without_limited_transmit_the_first_duplicates_release_nothing() {
 fn duplicates_that_are_made_up_give_no_more_credit_than_is_in_flight() {
     for combination in ["reno/reno", "newreno/reno"] {
         let mut sender = ten_out(combination);
-        // More of them than segments are out, and nothing to send meanwhile.
+        // More duplicates than outstanding segments, and nothing to send in the meantime.
         for _ in 0..1_000 {
             sender.on_ack(ms(100), &ack(0, &[]));
             pump(&mut sender, ms(100), &supply(10));
@@ -74,8 +74,8 @@ fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
 // Shows: RFC6675-4-3, RFC6675-4-5, RFC6675-4-6, RFC6675-4-7, RFC6675-5-4
 #[test]
 fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
-    // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2 not
-    // yet lost by IsLost, and of 7 to 9 nothing is known.
+    // RFC 6675 section 4, NextSeg rules 3 and 4: ten segments are outstanding, and no more data is
+    // queued; 0 and 2 are missing, IsLost does not hold for 2 yet, and nothing is known of 7 to 9.
     let mut sender = sender("sack/fixed:10");
     pump(&mut sender, Instant::ZERO, &supply(10));
     let blocks = [segments(3, 5), segments(1, 2)];
@@ -89,8 +89,8 @@ fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
         [(0, SendRule::FastRetransmit), (2, SendRule::Unsacked), (9, SendRule::Rescue)]
     );
     assert_eq!(limit, Limit::App);
-    // IsLost becomes true of the first sending of 2: it leaves the pipe, and is not sent a third
-    // time.
+    // IsLost becomes true of the first transmission of 2: it leaves the pipe, and segment 2 is not
+    // sent a third time.
     let pipe = sender.pipe();
     sender.on_ack(ms(103), &ack(0, &[segments(3, 6), segments(1, 2)]));
     assert_eq!(sender.pipe(), pipe - ByteCount(2 * SMSS));
@@ -125,7 +125,7 @@ fn a_time_out_resends_the_first_and_slow_starts() {
     sender.on_ack(rto + RTT, &ack(1, &[]));
     let (sent, _) = pump(&mut sender, rto + RTT, &supply(10));
     assert_eq!(named(&sent), [(1, SendRule::Repair), (2, SendRule::Repair)]);
-    // Until the recovery point, duplicates start no fast retransmit and no other reduction.
+    // Until the recovery point, duplicates start neither a fast retransmit nor another reduction.
     for _ in 0..5 {
         sender.on_ack(rto + RTT, &ack(1, &[]));
     }
@@ -136,7 +136,7 @@ fn a_time_out_resends_the_first_and_slow_starts() {
 
 #[test]
 fn duplicates_at_the_recovery_point_are_echoes_of_the_time_out() {
-    // RFC 6582 sections 3.2 step 4 and 4.1: the receiver had some of what was sent again.
+    // RFC 6582 sections 3.2 step 4 and 4.1: the receiver had some of the retransmitted data.
     for combination in ["reno/reno", "newreno/reno"] {
         let mut sender = ten_out(combination);
         let rto = sender.poll_timeout().unwrap();
@@ -148,7 +148,7 @@ fn duplicates_at_the_recovery_point_are_echoes_of_the_time_out() {
             sender.on_ack(rto + RTT, &ack(10, &[]));
         }
         assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Open, 0), "{combination}");
-        // Beyond it they count again.
+        // Beyond the recovery point they count again.
         for _ in 0..4 {
             sender.on_ack(rto + RTT * 2, &ack(11, &[]));
         }
@@ -175,7 +175,7 @@ fn the_second_time_out_leaves_ssthresh_alone() {
 // Shows: RFC6298-3-1
 #[test]
 fn the_back_off_lasts_until_there_is_a_sample() {
-    // RFC 6298 section 5, Karn: the ACK of a retransmission is a sign of life, but no measure.
+    // RFC 6298 section 5, Karn: the ACK of a retransmission gives no RTT sample.
     let mut sender = ten_out("newreno/reno");
     let first = sender.rtt().rto();
     let rto = sender.poll_timeout().unwrap();
@@ -183,7 +183,7 @@ fn the_back_off_lasts_until_there_is_a_sample() {
     pump(&mut sender, rto, &supply(100));
     sender.on_ack(rto + RTT, &ack(1, &[]));
     assert_eq!((sender.backoff(), sender.rtt().rto()), (0, first * 2));
-    // Everything old, then one that was sent once.
+    // All old data, then a segment that was sent once.
     pump(&mut sender, rto + RTT, &supply(10));
     sender.on_ack(rto + RTT * 2, &ack(10, &[]));
     assert_eq!(sender.rtt().rto(), first * 2);
@@ -202,10 +202,10 @@ fn retransmissions_give_no_sample_without_time_stamps() {
     }
     pump(&mut sender, ms(100), &supply(100));
     let srtt = sender.rtt().srtt();
-    // It covers the repair, and what waited behind it: neither tells the round-trip time.
+    // It covers the retransmission and data that waited behind it: neither gives an RTT sample.
     sender.on_ack(ms(180), &ack(4, &[]));
     assert_eq!(sender.rtt().srtt(), srtt);
-    // With time stamps it does; one from the future does not.
+    // With time stamps it does; a time stamp from the future does not.
     sender.on_ack(ms(190), &Ack { echo: Some(ms(900)), ..ack(5, &[]) });
     assert_eq!(sender.rtt().min(), Some(RTT));
 }
@@ -223,7 +223,7 @@ fn a_sample_includes_the_delay_of_a_delayed_ack() {
 #[test]
 fn a_receiver_that_reneges_gets_everything_again() {
     let mut sender = ten_out("sack/cubic");
-    // Everything SACKed, nothing acknowledged (RFC 2018 section 8).
+    // Everything is SACKed, nothing acknowledged (RFC 2018 section 8).
     sender.on_ack(ms(100), &ack(0, &[segments(0, 10)]));
     assert_eq!((sender.pipe(), sender.board().sacked()), (ByteCount::ZERO, ByteCount(10 * SMSS)));
     let rto = sender.poll_timeout().unwrap();
@@ -280,7 +280,7 @@ fn a_window_that_is_not_used_does_not_grow() {
             sender.on_ack(now + RTT, &ack(round * 4 + 4, &[]));
         }
         assert_eq!(sender.cwnd(), cwnd, "{combination}");
-        // As soon as it is filled, if only just so, it does.
+        // As soon as the window is full, even if only just, it grows.
         pump(&mut sender, ms(5_000), &supply(210));
         sender.on_ack(ms(5_100), &ack(210, &[]));
         assert!(sender.cwnd() > cwnd, "{combination}");
@@ -323,7 +323,7 @@ fn a_partial_ack_lets_out_its_repair_and_one_new_segment() {
     // RFC 6582 section 3.2 step 3: deflate by what is acknowledged, add back one SMSS.
     let mut sender = sender("newreno/fixed:10");
     pump(&mut sender, Instant::ZERO, &supply(100));
-    // 0 and 2 are lost; each of the eight others lets one out.
+    // 0 and 2 are lost; each of the eight others releases one segment.
     for _ in 0..8 {
         sender.on_ack(ms(100), &ack(0, &[]));
         pump(&mut sender, ms(100), &supply(100));
@@ -398,7 +398,7 @@ fn numbers_rise_and_states_follow() {
 // Shows: RFC5681-3.2-11
 #[test]
 fn a_sacked_segment_gives_a_duplicate_acks_credit_and_no_more() {
-    // A peer sends SACK blocks to whoever said that it understands them, whatever the detection.
+    // A peer sends SACK blocks if SACK was negotiated, whatever the detection.
     for combination in ["reno/fixed:20", "newreno/fixed:20"] {
         let mut sender = sender(combination);
         let (sent, _) = pump(&mut sender, ms(0), &supply(1_000));
@@ -407,7 +407,7 @@ fn a_sacked_segment_gives_a_duplicate_acks_credit_and_no_more() {
             sender.on_ack(ms(20), &ack(0, &[segments(1, arrived)]));
             pump(&mut sender, ms(20), &supply(1_000));
         }
-        // Ten segments left the network, and ten new ones and the repair keep it full.
+        // Ten segments left the network; ten new ones and the retransmission keep it full.
         let stats = sender.stats();
         assert_eq!((stats.segments_sent, stats.segments_retransmitted), (20 + 10 + 1, 1));
     }
@@ -442,7 +442,8 @@ fn after_a_time_out_what_was_sacked_does_not_stop_the_repairs() {
 
 #[test]
 fn slow_start_doubles_what_was_used_of_a_window_that_was_not_full() {
-    // Nine of ten segments are out: as in Linux the window grows to eighteen, and no further.
+    // Nine of ten segments are outstanding: as in Linux the window grows to eighteen, and no
+    // further.
     let mut sender = sender("sack/reno");
     let nine = supply(9);
     assert_eq!(pump(&mut sender, Instant::ZERO, &nine).0.len(), 9);
@@ -450,13 +451,13 @@ fn slow_start_doubles_what_was_used_of_a_window_that_was_not_full() {
         sender.on_ack(ms(100), &ack(acked, &[]));
         assert_eq!(sender.cwnd(), ByteCount(SMSS * cwnd));
     }
-    // The next round begins with what it uses.
+    // The next round starts with what it uses.
     assert_eq!(pump(&mut sender, ms(100), &supply(12)).0.len(), 3);
     sender.on_ack(ms(200), &ack(12, &[]));
     assert_eq!(sender.cwnd(), ByteCount(SMSS * 18));
 }
 
-/// The first of ten segments is missing; so many signs of that make it lost.
+/// The first of ten segments is missing; DupThresh signs of that make it lost.
 #[test]
 fn dup_thresh_says_how_many_signs_are_a_loss() {
     for name in ["reno/reno", "newreno/reno", "sack/reno", "rack/reno"] {

@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, Instant, SendRule};
 use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, supply};
 use crate::{NoticeKind, Phase, Sender};
 
-/// Ten segments out in congestion avoidance.
+/// Returns a sender with ten segments outstanding in congestion avoidance.
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
@@ -28,7 +28,8 @@ fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
         switch(&mut sender, ms(101), next);
         sender.on_ack(ms(102), &ack(0, &[segments(6, 10), segments(1, 5)]));
         pump(&mut sender, ms(102), &supply(100));
-        // The new detection finds the sixth, and may take the repair for lost that it knows nothing of.
+        // The new detection finds the sixth, and may take the retransmission, which it does not
+        // know of, for lost.
         assert!(sender.stats().segments_lost > 1, "{next}");
         assert_eq!(sender.stats().reductions, 1, "{next}");
         assert_eq!(sender.phase(), Phase::Recovery, "{next}");
@@ -49,7 +50,7 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
             pump(&mut sender, ms(100), &supply(100));
             assert_eq!(sender.stats().segments_retransmitted, 1, "{before}");
             switch(&mut sender, ms(101), next);
-            // Up to where the repair is a round trip old, and a recovery of le's is over.
+            // Up to when the retransmission is a round trip old, and a recovery of `le` is over.
             for upto in 5..=10 {
                 let now = ms(102 + 20 * (upto - 5));
                 sender.on_ack(now, &ack(0, &[segments(1, upto)]));
@@ -57,7 +58,7 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
             }
             let sent_again = sender.stats().segments_retransmitted;
             assert_eq!((sent_again, sender.stats().reductions), (1, 1), "{before} {next}");
-            // A loss that nobody has repaired is found.
+            // A loss that was not repaired is found.
             sender.on_ack(ms(205), &ack(10, &[]));
             pump(&mut sender, ms(205), &supply(100));
             for upto in 12..=14 {
@@ -83,7 +84,7 @@ fn what_one_judge_deferred_another_rules_on() {
     assert_eq!((sender.stats().segments_lost, sender.stats().reductions), (1, 1));
     let (sent, _) = pump(&mut sender, ms(101), &supply(100));
     assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
-    // Another that waits does so from when it hears of it: a round-trip time.
+    // Another judge defers from the time at which it is asked: a round-trip time.
     let mut sender = deferred();
     switch(&mut sender, ms(150), "sack/cubic/dcr:timer");
     sender.on_timeout(ms(249));

@@ -1,4 +1,4 @@
-//! Spurious reductions and time-outs are taken back, and only they.
+//! Undo of spurious reductions and time-outs, and only of those.
 
 use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
@@ -8,7 +8,8 @@ use crate::{Ack, Limit, Phase, Profile, Sender};
 const ALL: [&str; 6] =
     ["reno/reno", "reno/cubic", "newreno/reno", "newreno/cubic", "sack/reno", "sack/cubic"];
 
-/// Segment 0 is late; three that left after it were heard of at 100 ms, and it was sent again.
+/// Returns a sender whose segment 0 is late: three later segments were SACKed at 100 ms, and it was
+/// retransmitted.
 fn repaired(combination: &str, profile: Profile) -> Sender {
     let mut sender = sender_of(combination.parse().unwrap(), profile);
     pump(&mut sender, Instant::ZERO, &supply(100));
@@ -60,7 +61,8 @@ fn a_time_stamp_of_the_repair_itself_restores_nothing() {
 
 #[test]
 fn the_first_ack_that_covers_a_repair_decides_for_all_losses_of_the_event() {
-    // LE reduces once for what left before the reduction, though it is found a round trip later.
+    // LE reduces once for data sent before the reduction, even if the loss is found a round trip
+    // later.
     for combination in ["le/reno", "le/cubic"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(10));
@@ -78,7 +80,8 @@ fn the_first_ack_that_covers_a_repair_decides_for_all_losses_of_the_event() {
     }
 }
 
-/// A window of eighty segments and more, filled; gives how many segments were acknowledged, and the time.
+/// Returns a sender with a full window of at least eighty segments, the number of segments
+/// acknowledged, and the time.
 fn with_a_large_window(combination: &str) -> (Sender, u64, Instant) {
     let profile = Profile { hystart: false, ..Profile::modern() };
     let mut sender = sender_of(combination.parse().unwrap(), profile);
@@ -103,7 +106,7 @@ fn no_burst_follows_an_undo() {
         let (mut sender, base, sent_at) = with_a_large_window(combination);
         let (before, out) = (sender.control_window(), sender.board().flight_size().0 / SMSS);
         let mut now = sent_at + RTT;
-        // The first segment is late, and half a window of ACKs is worked as for a loss.
+        // The first segment is late, and half a window of ACKs is processed as for a loss.
         for sacked in 2..=out / 2 {
             sender.on_ack(now, &ack(base, &[segments(base + 1, base + sacked)]));
             pump(&mut sender, now, &supply(1_000));
@@ -122,7 +125,7 @@ fn no_burst_follows_an_undo() {
         }
         assert_eq!(sender.stats().undos, 1, "{combination}");
         assert!(sender.control_window() >= before, "{combination}");
-        // An initial window on each ACK, until the window is full again.
+        // An initial window per ACK, until the window is full again.
         assert!(released.len() > 1 && released[0] == 10, "{combination}: {released:?}");
         assert!(released.iter().all(|sent| *sent <= 10), "{combination}: {released:?}");
         assert!(sender.pipe() + ByteCount(SMSS) > before, "{combination}: {released:?}");
@@ -143,7 +146,7 @@ fn an_undo_lets_no_less_leave_than_the_reduction_did() {
     sender.on_ack(now, &ack(end, &[]));
     let reduced = sender.cwnd();
     assert!(reduced >= ByteCount(40 * SMSS));
-    // Nothing is in flight when the repair is reported as a duplicate.
+    // Nothing is in flight when the DSACK of the retransmission arrives.
     sender.on_ack(now + RTT, &with_dsack(ack(end, &[]), segments(base, base + 1)));
     assert_eq!((sender.stats().undos, sender.cwnd()), (1, reduced));
     assert!(sender.control_window() > reduced);
@@ -153,7 +156,8 @@ fn an_undo_lets_no_less_leave_than_the_reduction_did() {
 fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
     for combination in ALL {
         let mut sender = repaired(combination, Profile::modern());
-        // No time stamps: the original fills the hole, the recovery ends, then the repair arrives.
+        // No time stamps: the original fills the hole, the recovery ends, then the retransmission
+        // arrives.
         let point = crate::testkit::index(sender.snd_nxt());
         sender.on_ack(ms(120), &ack(point, &[]));
         assert_eq!((sender.stats().undos, sender.phase()), (0, Phase::Open));
@@ -223,10 +227,10 @@ fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
         let (sent, _) = pump(&mut sender, rto, &supply(100));
         assert_eq!(named(&sent), [(0, SendRule::Timeout)]);
         assert_eq!(sender.cwnd(), ByteCount(SMSS));
-        // The originals were only late (RFC 4015 section 3): go on with what was never sent.
+        // The originals were only late (RFC 4015 section 3): continue with unsent data.
         let now = rto + RTT / 2;
         sender.on_ack(now, &with_echo(ack(2, &[]), 0));
-        // The window is what it was, and this ACK lets it grow as any does.
+        // The window is restored, and this ACK grows it like any other.
         let grown = before + ByteCount(SMSS);
         assert_eq!((sender.stats().undos, sender.control_window()), (1, grown), "{combination}");
         assert_eq!((sender.phase(), sender.board().lost()), (Phase::Open, ByteCount::ZERO));
@@ -245,7 +249,7 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
     for combination in ["reno/reno", "newreno/reno", "newreno/cubic"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(100));
-        // Segments 0 and 5 of ten are lost, and the repair of 0 is late.
+        // Segments 0 and 5 of ten are lost, and the retransmission of 0 is late.
         for upto in [2, 3, 4] {
             sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
         }
@@ -255,12 +259,12 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
         sender.on_timeout(rto);
         pump(&mut sender, rto, &supply(100));
         sender.on_ack(rto + RTT / 2, &with_echo(ack(5, &[]), 100));
-        // This ACK may grow the window as any does.
+        // This ACK may grow the window like any other.
         let grown = sender.cwnd();
         assert_eq!(sender.stats().undos, 1, "{combination}");
         assert!((reduced..=reduced + ByteCount(SMSS)).contains(&grown), "{combination}");
-        // It ends where it would have: the next hole of that window is repaired, but it is no new
-        // reason to reduce.
+        // It ends at its recovery point: the next hole of that window is repaired without another
+        // reduction.
         let now = rto + RTT;
         for upto in [7, 8, 9] {
             sender.on_ack(now, &ack(5, &[segments(6, upto)]));
@@ -273,8 +277,8 @@ fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
     }
 }
 
-/// A recovery with 40 segments in flight that a time-out breaks into: the link is down, and nothing that is in flight
-/// arrives. Gives when the first ACK after it comes.
+/// Returns a sender whose recovery, with 40 segments in flight, a time-out interrupts: the link is
+/// down, and nothing in flight arrives. Also returns the time of the first ACK after that.
 fn after_an_outage(combination: &str) -> (Sender, Instant) {
     let profile = Profile { initial_window: 40, ..Profile::default() };
     let mut sender = sender_of(combination.parse().unwrap(), profile);
@@ -294,10 +298,10 @@ fn after_an_outage(combination: &str) -> (Sender, Instant) {
 fn after_an_outage_the_first_repair_leaves_although_the_window_is_full() {
     for combination in ["rack/reno", "rack/cubic"] {
         let (mut sender, now) = after_an_outage(combination);
-        // What arrived before the outage is reported by the first ACK after it.
+        // The first ACK after the outage reports what arrived before it.
         sender.on_ack(now, &with_echo(ack(5, &[segments(6, 9)]), 100));
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery), "{combination}");
-        // Without an ACK of this repair the sender would wait for the next time-out.
+        // Without an ACK of this retransmission the sender would wait for the next time-out.
         let (sent, _) = pump(&mut sender, now, &supply(40));
         assert_eq!(named(&sent), [(5, SendRule::FastRetransmit)], "{combination}");
         sender.board().audit().unwrap();
@@ -326,12 +330,12 @@ fn a_repair_that_an_ack_overtakes_was_not_needed() {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(100));
         let before = sender.cwnd();
-        // The time-out is worked, and before anything leaves, the ACK that had been waiting is.
+        // The time-out is handled first, then, before anything is sent, the ACK that was waiting.
         sender.on_timeout(sender.poll_timeout().unwrap());
         let now = ms(5_000);
         sender.on_ack(now, &ack(10, &[]));
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Open), "{combination}");
-        // The window is back, and this ACK may grow it.
+        // The window is restored, and this ACK may grow it.
         assert!((before..=before + ByteCount(SMSS)).contains(&sender.cwnd()), "{combination}");
         assert_eq!(sender.control_state().ssthresh, None);
         sender.board().audit().unwrap();

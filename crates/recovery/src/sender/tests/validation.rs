@@ -1,4 +1,4 @@
-//! RFC 7661: windows that are not made use of.
+//! Window validation (RFC 7661): windows that are not used.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ fn segments(count: u64) -> ByteCount {
     ByteCount(count * SMSS)
 }
 
-/// A sender that has grown its window by sending as fast as it may, and an application that then slows down.
+/// A sender that has grown its window by sending as fast as it may, and whose application then
+/// slows down.
 struct Slow {
     sender: Sender,
     now: Instant,
@@ -19,7 +20,7 @@ struct Slow {
 }
 
 impl Slow {
-    /// With a window of 80 segments or more, filled so far.
+    /// A sender that has filled a window of at least 80 segments.
     fn new(combination: &str, profile: Profile) -> Self {
         let combination: Combination = combination.parse().expect("a known combination");
         let sender = sender_of(combination, Profile { hystart: false, ..profile });
@@ -30,7 +31,7 @@ impl Slow {
         slow
     }
 
-    /// Sends `count` segments at once, and hears of each a round trip later.
+    /// Sends `count` segments at once, and receives the ACK of each a round trip later.
     fn round(&mut self, count: u64) {
         let (sent, _) = pump(&mut self.sender, self.now, &supply(self.acked + count));
         assert_eq!(sent.len() as u64, count, "the window has room");
@@ -41,7 +42,7 @@ impl Slow {
         }
     }
 
-    /// Rounds of `count` segments until `time` has passed.
+    /// Runs rounds of `count` segments until `time` has passed.
     fn rounds_for(&mut self, time: Duration, count: u64) {
         let end = self.now + time;
         while self.now < end {
@@ -61,7 +62,7 @@ fn what_nothing_needed_for_five_minutes_is_halved() {
         slow.rounds_for(Duration::from_secs(3), 5);
         assert_eq!(slow.sender.cwnd(), before.half(), "{name}");
         slow.rounds_for(Duration::from_secs(1_200), 5);
-        // It ends at the initial window.
+        // It stops at the initial window.
         assert_eq!(slow.sender.cwnd(), segments(10), "{name}");
     }
 }
@@ -84,7 +85,8 @@ fn the_paper_profile_keeps_its_windows() {
 
 #[test]
 fn a_loss_is_answered_from_what_was_acknowledged_lately() {
-    // RFC 7661 section 4.4.1. Thirty segments in a round trip, then four, of which the first is lost.
+    // RFC 7661 section 4.4.1. Thirty segments in a round trip, then four, of which the first is
+    // lost.
     let lose = |profile: Profile| {
         let mut slow = Slow::new("sack/reno", profile);
         slow.rounds_for(Duration::from_secs(3), 30);
@@ -96,7 +98,7 @@ fn a_loss_is_answered_from_what_was_acknowledged_lately() {
         slow.sender.control_state().ssthresh
     };
     assert_eq!(lose(Profile::modern()), Some(segments(15)));
-    // Without it, from the four that are in flight.
+    // Without window validation, half of the four segments in flight.
     let without = Profile { window_validation: false, ..Profile::modern() };
     assert_eq!(lose(without), Some(segments(2)));
 }

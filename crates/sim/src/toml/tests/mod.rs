@@ -1,4 +1,4 @@
-//! Every kind of mistake has its own line here, and the place is checked to the column.
+//! Every kind of mistake has a line here, and its position is checked to the column.
 
 mod settings;
 
@@ -548,7 +548,7 @@ fn a_trace_is_read_once_and_its_fault_told_with_both_places() {
     );
 }
 
-/// The page of the format lists every key, and no other.
+/// The documentation of the format lists every key, and no others.
 #[test]
 fn the_page_knows_every_key() {
     let page = include_str!("../../../../../docs/scenarios.md");
@@ -565,7 +565,7 @@ fn the_page_knows_every_key() {
     ];
     let mut keys = Vec::new();
     for (table, begin) in tables {
-        // The error lists the keys there are.
+        // The error lists the valid keys.
         let message = error(&format!("{begin}zzz = 1"));
         let (_, list) = message.split_once("expected ").unwrap();
         keys.extend(list.split('`').skip(1).step_by(2).map(|key| match table {

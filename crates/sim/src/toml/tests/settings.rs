@@ -109,7 +109,7 @@ fn a_name_for_one_way_alone_is_refused_where_the_other_would_stay() {
         "`bottleneck.forth=weak-4g`: `bottleneck.back` would keep the value of the file: write `bottleneck=weak-4g` for \
          both directions of weak-4g, or set `bottleneck.back`, too"
     );
-    // Nothing stays where there was nothing, and who writes words knows the way.
+    // Without `back` in the file no value stays, and a description for one direction is accepted.
     assert_eq!(
         bottleneck(SMALL, &["bottleneck.forth=lte"]),
         bottleneck(SMALL, &["bottleneck=lte"])

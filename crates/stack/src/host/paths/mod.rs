@@ -1,11 +1,13 @@
-//! Keeps measurements of the paths to peers for later connections (RFC 9040).
+//! Path measurements of earlier connections to a peer, for later ones (RFC 9040).
 //!
-//! Round-trip times and random losses are those of the connection that reported them last. The rate is that of all
-//! connections together, measured here: a connection knows only its own part, and short ones never learn what the path
-//! carries. A new connection gets the rate divided by the number of those that have data in flight.
+//! Round-trip times and random losses are those that a connection reported last. The rate is that
+//! of all connections together and is measured here: a connection knows only its own part, and
+//! short connections never learn the rate of the path. A new connection gets the rate divided by
+//! the number of connections with data in flight, including itself.
 //!
-//! Not shared: ssthresh and cwnd. Linux keeps ssthresh and no longer uses it by default (`tcp_no_ssthresh_metrics_save`):
-//! a threshold of a bad moment stops slow start too early. Reordering is not shared either.
+//! Not shared: ssthresh, cwnd and reordering. Linux stores ssthresh but no longer uses it by
+//! default (`tcp_no_ssthresh_metrics_save`): a threshold from a bad moment ends slow start too
+//! early.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -18,28 +20,29 @@ use crate::tcp::PathNews;
 
 use super::secret::Keyed;
 
-/// What no connection has confirmed for this time is forgotten.
+/// The time after which measurements that no connection has confirmed expire.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// The rate counts half after this time, as the losses that `spike` has counted do.
+/// The half-life of the rate, equal to that of the losses that `spike` counts.
 const HALF_LIFE: Duration = Duration::from_secs(30);
-/// The rate is measured over a round trip, and this at least: shorter intervals measure bursts of ACKs.
+/// The minimum interval of a rate measurement, which otherwise lasts a round trip: shorter
+/// intervals measure bursts of ACKs.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
-/// Peers whose path is known; a new one takes the place of the oldest.
+/// The maximum number of peers; a new one replaces the oldest.
 const MOST: usize = 1024;
 
-/// Paths by peer.
+/// Path measurements by peer.
 #[derive(Debug)]
 pub(super) struct Paths {
     known: HashMap<IpAddr, Path, Keyed>,
-    /// In the order in which they came.
+    /// Peers in order of insertion.
     order: VecDeque<IpAddr>,
 }
 
-/// What a connection has reported.
+/// The last report of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reported {
     delivered: ByteCount,
-    /// It counts as one that has data in flight.
+    /// Whether the connection counts as one with data in flight.
     is_busy: bool,
 }
 
@@ -47,17 +50,17 @@ pub(super) struct Reported {
 struct Path {
     heard_at: Instant,
     rtt: Option<LearnedRtt>,
-    /// When the smallest round-trip time was measured.
+    /// The time when the smallest round-trip time was measured.
     min_at: Instant,
     losses: Option<RandomLosses>,
     losses_at: Instant,
-    /// The largest rate, and when it was measured.
+    /// The highest rate, and the time when it was measured.
     rate: Rate,
     rate_at: Instant,
-    /// What was delivered since the present interval began.
+    /// Bytes delivered since the current interval started.
     delivered: ByteCount,
     since: Instant,
-    /// Connections with data in flight.
+    /// The number of connections with data in flight.
     busy: u32,
 }
 
@@ -66,7 +69,8 @@ impl Paths {
         Self { known: HashMap::with_hasher(keyed), order: VecDeque::new() }
     }
 
-    /// What a connection to `peer` may start with, if it is to be one more with data in flight.
+    /// The measurements with which a new connection to `peer` starts; its data in flight counts
+    /// already.
     pub(super) fn get(&self, now: Instant, peer: IpAddr) -> Learned {
         match self.known.get(&peer) {
             Some(path) if now.since(path.heard_at) <= LIFETIME => {
@@ -79,12 +83,12 @@ impl Paths {
         }
     }
 
-    /// A connection that has reported `reported` sends its first data.
+    /// Records that a connection sends its first data.
     pub(super) fn begin(&mut self, now: Instant, peer: IpAddr, reported: &mut Reported) {
         self.path(now, peer).set_busy(now, reported, true);
     }
 
-    /// Takes the news of a connection that has reported `reported` before.
+    /// Processes the report of a connection; `reported` is its last one.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -105,7 +109,7 @@ impl Paths {
         path.set_busy(now, reported, news.is_busy);
     }
 
-    /// A connection that has reported `reported` is gone.
+    /// Removes a connection that has ended.
     pub(super) fn end(&mut self, peer: IpAddr, reported: &Reported) {
         if let Some(path) = self.known.get_mut(&peer).filter(|_| reported.is_busy) {
             path.busy = path.busy.saturating_sub(1);
@@ -180,7 +184,7 @@ impl Path {
         (self.since, self.delivered) = (now, ByteCount::ZERO);
     }
 
-    /// The largest rate, with the weight of its age.
+    /// The highest rate, halved for every half-life of its age.
     fn rate(&self, now: Instant) -> Rate {
         let half_lives = now.since(self.rate_at).as_nanos() / HALF_LIFE.as_nanos();
         let shift = u32::try_from(half_lives).unwrap_or(u32::MAX);

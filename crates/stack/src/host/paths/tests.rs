@@ -22,13 +22,13 @@ fn rtt(min: u64) -> LearnedRtt {
     LearnedRtt { srtt: SRTT, rttvar: SRTT / 2, min: Duration::from_millis(min) }
 }
 
-/// `delivered` bytes have arrived, and a minimum of `min` milliseconds was measured.
+/// A report of `delivered` bytes in total, with a minimum round-trip time of `min` milliseconds.
 fn news(delivered: u64, is_busy: bool, min: u64) -> PathNews {
     let learned = Learned { rtt: Some(rtt(min)), ..Learned::default() };
     PathNews { delivered: ByteCount(delivered), is_busy, learned }
 }
 
-/// A connection that delivers 100 kB in each of two round trips, from `start` on.
+/// Delivers 100 kB on one connection in each of two round trips, starting at `start`.
 fn transfer(paths: &mut Paths, start: u64) -> Reported {
     let mut reported = Reported::default();
     paths.begin(at(start), peer(1), &mut reported);

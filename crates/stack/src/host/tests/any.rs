@@ -4,7 +4,7 @@ use crate::tcp::State;
 
 use super::*;
 
-/// Addresses that are nobody's here.
+/// Addresses that no host here has.
 const FAR: [&str; 2] = ["192.0.2.7:443", "[2001:db8::7]:443"];
 
 /// A client, and a server that listens for every destination.
@@ -15,7 +15,7 @@ fn pair(backlog: usize) -> (Pair, SocketId) {
 }
 
 impl Pair {
-    /// Has the client call `to`, and the server hold its SYN.
+    /// Connects the client to `to`, and takes the SYN that the server holds.
     fn call(&mut self, listener: SocketId, to: &str) -> (SocketId, SocketId) {
         let stream = self.client.tcp_connect(self.now, address(to), None).unwrap();
         self.exchange();
@@ -36,7 +36,7 @@ fn state(host: &Host, socket: SocketId) -> State {
     host.tcp(socket).unwrap().state()
 }
 
-/// Connections and half-open ones that count in the server's quota.
+/// The connections and half-open connections counted in the server's quota.
 fn taken(pair: &Pair) -> (usize, usize) {
     let (connections, half_open, ..) = pair.server.peers.taken();
     (connections, half_open)
@@ -76,7 +76,7 @@ fn a_syn_can_be_refused_as_a_router_would() {
             (Unreachable::Prohibited, Some(TcpError::Unreachable(Unreachable::Prohibited))),
             (Unreachable::Protocol, Some(TcpError::Unreachable(Unreachable::Protocol))),
             (Unreachable::Port, Some(TcpError::Refused)),
-            // A client of ours tries on (RFC 1122 section 4.2.3.9).
+            // The client keeps trying after a soft error (RFC 1122 section 4.2.3.9).
             (Unreachable::Host, None),
             (Unreachable::Network, None),
         ] {
@@ -127,7 +127,7 @@ fn what_is_no_syn_leaves_a_held_one_alone() {
     for header in [rst, ack] {
         assert_eq!(answers(&mut host, segment(FAR[0], &header)), []);
     }
-    // A RST is none of these.
+    // A RST is not counted as such a segment.
     assert_eq!(host.counters().tcp_ext_not_a_syn, 1);
     assert!(host.tcp_next_pending(listener).unwrap().is_some());
 }
@@ -178,7 +178,7 @@ fn one_source_holds_no_more_than_its_quota() {
     pair.exchange();
     assert_eq!(pair.server.tcp_next_pending(listener), Ok(None));
     assert_eq!(pair.server.counters().tcp_ext_half_open_quota_peer, 1);
-    // It counts until its handshake is over, not only until it is accepted.
+    // A held SYN counts until the handshake is complete, not only until it is accepted.
     pair.server.tcp_accept_pending(pair.now, held[0].1).unwrap();
     assert_eq!(taken(&pair), (2, 2));
     pair.accept(held[1].1);
@@ -241,7 +241,7 @@ fn a_listener_that_closes_refuses_what_it_holds_and_connections_go_on() {
     }
     assert_eq!(pair.server.tcp_accept_pending(pair.now, pending), Err(HostError::Stale));
     pair.carry(stream, accepted);
-    // From here on it is a closed port.
+    // From here on the port is closed.
     let late = pair.client.tcp_connect(pair.now, address(FAR[0]), None).unwrap();
     pair.exchange();
     assert_eq!(pair.client.tcp(late).unwrap().error(), Some(TcpError::Refused));

@@ -13,16 +13,16 @@ use super::super::outbox::MAX_WAITING;
 const TO: &str = "10.0.0.1:80";
 const SIBLINGS: u16 = 3;
 
-/// A client, and three hosts that are one server.
+/// A client, and three hosts that act as one server.
 struct Family {
     now: Instant,
     client: Host,
     hosts: Vec<Host>,
-    /// A packet goes to the host that this says, of its number.
+    /// Returns the index of the host that receives the packet with this number.
     spread: fn(usize) -> usize,
-    /// How many have come from the client.
+    /// The number of packets sent by the client.
     sent: usize,
-    /// What the hosts sent that is no RST, and the RSTs.
+    /// The numbers of packets that the hosts sent: those that are not RSTs, and RSTs.
     answers: [usize; 2],
 }
 
@@ -39,7 +39,7 @@ impl Family {
         Self { now: Instant::from_millis(1_000), client, hosts, spread, sent: 0, answers: [0; 2] }
     }
 
-    /// All with a listener.
+    /// Creates a family whose hosts all have a listener.
     fn listening(spread: fn(usize) -> usize) -> (Self, Vec<SocketId>) {
         let mut family = Self::new(spread);
         let listen = |host: &mut Host| host.tcp_listen(address(TO), 2).unwrap();
@@ -47,10 +47,11 @@ impl Family {
         (family, listeners)
     }
 
-    /// Gives a host a packet, hands on what is handed on, and takes what all of them answer.
+    /// Delivers a packet to a host, passes on what the hosts pass on, and returns the answers of
+    /// all hosts.
     fn deliver(&mut self, to: usize, packet: Packet) -> Vec<Packet> {
         self.hosts[to].handle_packet(self.now, PORT, packet);
-        // Once round, as often as it may be.
+        // A packet passes each host at most once.
         for step in 0..self.hosts.len() {
             let (from, next) = ((to + step) % self.hosts.len(), (to + step + 1) % self.hosts.len());
             while let Some(astray) = self.hosts[from].poll_astray() {
@@ -80,7 +81,7 @@ impl Family {
         }
     }
 
-    /// What all hosts have counted.
+    /// The sum of the counters of all hosts.
     fn counters(&self) -> Counters {
         self.hosts.iter().map(|host| host.counters().clone()).sum()
     }
@@ -97,7 +98,7 @@ fn host_of_client() -> Host {
     host(["10.0.0.2/24", "fd00::2/64"])
 }
 
-/// The first packet of a connection goes to host 0, and every other one somewhere.
+/// Distributes packets over the hosts in turn; the first packet of a connection goes to host 0.
 fn anywhere(n: usize) -> usize {
     n % usize::from(SIBLINGS)
 }
@@ -124,7 +125,7 @@ fn a_flow_is_one_whichever_host_its_packets_reach() {
     }
     assert!(got == sent);
     let (counters, client) = (family.counters(), family.client.counters());
-    // Handed on or not, each packet counts once.
+    // Each packet is counted once, whether it is passed on or not.
     assert_eq!(counters.tcp_in_segs, family.sent as u64);
     assert_eq!(
         (counters.ip_in_receives, counters.ip_in_delivers),
@@ -160,7 +161,7 @@ fn what_is_nobodys_visits_each_once_and_gets_one_reset() {
             let seen: Vec<_> =
                 family.hosts.iter().map(|h| h.counters().ip_ext_handed_over).collect();
             assert_eq!(seen[(to + 2) % 3], 0, "{seen:?}");
-            // A RST gets no answer, wherever it has been.
+            // A RST gets no answer, however often it is passed on.
             let flags = Flags { rst: true, ..Flags::default() };
             let reset = Header { flags, ..syn() };
             assert!(family.deliver(to, Packet::new(segment(TO, &reset))).is_empty());
@@ -197,7 +198,7 @@ fn a_listener_or_a_socket_may_be_at_one_host_alone() {
     let datagram = udp::emit(&from_stranger("10.0.0.1:9"), 64, b"hello");
     assert!(family.deliver(2, datagram).is_empty());
     assert_eq!(family.hosts[1].udp_recv_from(socket, &mut [0; 9]).unwrap().unwrap().0, 5);
-    // To a port that nobody has: one complaint.
+    // A datagram to a closed port gets one ICMP error.
     let datagram = udp::emit(&from_stranger("10.0.0.1:10"), 64, b"hello");
     assert_eq!(family.deliver(2, datagram).len(), 1);
     let counters = family.counters();
@@ -225,7 +226,7 @@ fn what_routers_say_gets_to_the_connection() {
     assert_eq!((counters.tcp_ext_pmtu_lowered, counters.ip_ext_handed_over), (3, 3));
     assert_eq!(counters.icmp_in_errors, 0);
 
-    // Of a flow that nobody has.
+    // An ICMP error about a flow that no host has.
     let nobodys =
         tcp::emit(&FlowId { local: address(TO), remote: address("10.0.0.9:1") }, 64, &syn(), &[]);
     family.deliver(0, too_big(&nobodys.data, 39));
@@ -247,7 +248,7 @@ fn a_segment_in_fragments_gets_to_the_connection_whole() {
     assert_eq!(read_all(&mut family.hosts[2], family.now, accepted).0, [7; 1_000]);
     assert_eq!(family.counters().ip_ext_handed_over, 2);
 
-    // A SYN of fragments is taken wherever it is put together.
+    // A fragmented SYN is accepted by the host that reassembles it.
     let syn = tcp::emit(&from_stranger(TO), 64, &syn(), &[7; 20]).data;
     family.deliver(0, Packet::new(cut(&syn, 2, 0, 32)));
     let answers = family.deliver(0, Packet::new(cut(&syn, 2, 32, 40)));
@@ -260,7 +261,7 @@ fn what_follows_a_time_wait_gets_to_it() {
     let (mut family, listeners) = Family::listening(|_| 1);
     let stream = family.connect();
     let (accepted, _) = family.hosts[1].tcp_accept(family.now, listeners[1]).unwrap().unwrap();
-    // The server closes first, so that the wait is its own.
+    // The server closes first, so that it enters TIME-WAIT.
     family.hosts[1].tcp_close(family.now, accepted).unwrap();
     let (_, fin) = family.hosts[1].poll_transmit(family.now).unwrap();
     family.client.handle_packet(family.now, PORT, fin);
@@ -272,7 +273,7 @@ fn what_follows_a_time_wait_gets_to_it() {
     }
     let states: Vec<_> = family.hosts[1].tcp_connections().map(|(_, state)| state).collect();
     assert_eq!(states, [State::TimeWait]);
-    // Its FIN comes once more, and to another host.
+    // A repeated FIN arrives at another host.
     let answers = family.deliver(2, last.unwrap());
     assert_eq!(answers.len(), 1);
     let answer = read_segment(&answers[0]);
@@ -313,7 +314,7 @@ fn a_cookie_opens_a_connection_wherever_it_comes_back() {
         let at = if also_floods_the_other { 0 } else { 2 };
         let is_open = family.hosts[at].tcp_connections().any(|(flow, _)| flow.remote.port() == 23);
         assert!(is_open);
-        // A guess gets a RST, once.
+        // A guessed cookie gets one RST.
         let answers = family.deliver(0, of_stranger(24, Some(cookie)));
         assert!(answers.len() == 1 && read_segment(&answers[0]).flags.rst);
     }

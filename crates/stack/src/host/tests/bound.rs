@@ -1,4 +1,4 @@
-//! Addresses bound before it is known what for.
+//! Bound addresses that are not yet listening or connected.
 
 use std::net::SocketAddr;
 
@@ -45,7 +45,8 @@ fn an_active_open_has_the_address_that_was_bound() {
     let (accepted, peer) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     assert_eq!(peer, flow.local);
 
-    // A connection does not keep the address from being bound, but there are no two with the same peer.
+    // A connection does not prevent binding its address, but two connections with the same peer are
+    // impossible.
     let (bound, second) = connect_from(&mut pair, "10.0.0.2:5000");
     assert_eq!(second, Err(HostError::FlowInUse(flow)));
     assert_eq!(pair.client.local_addr(bound), Ok(flow.local), "it stays bound");
@@ -53,7 +54,7 @@ fn an_active_open_has_the_address_that_was_bound() {
     let (_, family) = connect_from(&mut pair, "[fd00::2]:5000");
     assert_eq!(family, Err(HostError::Unroutable(to)));
 
-    // In TIME-WAIT neither.
+    // A connection in TIME-WAIT does not prevent it, either.
     pair.client.tcp_close(pair.now, stream).unwrap();
     pair.server.tcp_close(pair.now, accepted).unwrap();
     pair.exchange();
@@ -72,7 +73,7 @@ fn a_port_that_the_host_chose_gives_way_to_another() {
     let to = address("10.0.0.1:80");
     let first = pair.client.tcp_bind(address("10.0.0.2:0")).unwrap();
     let chosen = pair.client.local_addr(first).unwrap();
-    // Somebody gets a connection from the very port, having bound it by its number in between.
+    // Another socket binds this port by its number and connects from it.
     pair.client.tcp_close(pair.now, first).unwrap();
     let bound = pair.client.tcp_bind(chosen).unwrap();
     pair.client.tcp_connect_from(pair.now, bound, to, None).unwrap();
@@ -93,7 +94,7 @@ fn a_port_that_the_host_chose_gives_way_to_another() {
 fn no_connection_takes_a_port_that_is_bound() {
     let mut host = server();
     let peer = address("10.0.0.9:80");
-    // Every port but three: two are bound, one of them at all addresses.
+    // Of three ports, two are bound, one of them at all addresses; the third stays free.
     let free: Vec<SocketAddr> = (0..3)
         .map(|_| {
             let id = host.tcp_connect(Instant::ZERO, peer, None).unwrap();

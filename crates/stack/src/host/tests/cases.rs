@@ -1,4 +1,5 @@
-//! Each kind of bad input, and each limit, is counted under its name and logged, and another flow continues.
+//! Each kind of bad input, and each limit, is counted under its name and logged, and an existing
+//! flow continues.
 
 use airtcp_wire::udp;
 
@@ -9,24 +10,25 @@ use crate::logged::logged;
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";
 
-/// What a host has to bear: the counter that rises, what is told of it, and how it comes about.
+/// A bad event: the counter that it increments, the text that is logged, and the code that causes
+/// it.
 type Case = (&'static str, &'static str, fn(&mut Bearing));
 
-/// Two hosts with a flow between them that has data on its way.
+/// Two hosts with a connection that has data in flight.
 struct Bearing {
     pair: Pair,
-    /// What the client has sent and the server has not got yet.
+    /// The data packet that the client has sent and the server has not received.
     sent: Packet,
 }
 
 impl Bearing {
-    /// Gives the server a packet of a stranger's, or of anybody's.
+    /// Delivers a packet to the server, from a stranger or any other host.
     fn give_server(&mut self, data: Vec<u8>) {
         let now = self.pair.now;
         self.pair.server.handle_packet(now, PORT, Packet::new(data));
     }
 
-    /// Has a stranger call the server while a quota is used up.
+    /// Lets a stranger connect to the server while a quota is exhausted.
     fn call_beyond(&mut self, use_up: fn(&mut HostConfig)) {
         self.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
         use_up(&mut self.pair.server.config);
@@ -35,20 +37,21 @@ impl Bearing {
         (config.quota, config.peer_quota) = (Quota::ALL, Quota::PEER);
     }
 
-    /// Gives the client an ICMP error about the packet that is on its way.
+    /// Delivers an ICMP error about the packet in flight to the client.
     fn about_sent(&mut self, kind: [u8; 2], word: u32, quoted: &[u8]) {
         let error = icmp_error(&self.sent.data, kind, word, quoted);
         self.pair.client.handle_packet(self.pair.now, PORT, error);
     }
 
-    /// Gives the server an ICMP error about a segment that it never sent, of which it quotes so many bytes.
+    /// Delivers an ICMP error to the server about a segment that it never sent; the error quotes
+    /// `quoted` bytes.
     fn about_nothing(&mut self, from: &str, kind: [u8; 2], quoted: usize) {
         let FlowId { local, remote } = from_stranger(from);
         let never = tcp::emit(&FlowId { local: remote, remote: local }, 64, &syn(), &[]).data;
         self.give_server(icmp_error(&never, kind, 0, &never[..quoted]).data);
     }
 
-    /// Has the client send a datagram, and gives it an ICMP error about that.
+    /// Sends a datagram from the client, and delivers an ICMP error about it.
     fn about_datagram(&mut self, kind: [u8; 2], word: u32) {
         let now = self.pair.now;
         let socket = self.pair.client.udp_bind(address("10.0.0.2:7")).unwrap();
@@ -67,7 +70,7 @@ fn counter(host: &Host, name: &str) -> u64 {
     host.counters().iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// Does each to a flow over IPv4 and to one over IPv6.
+/// Runs each case with a connection over IPv4 and one over IPv6.
 fn check(cases: &[Case]) {
     for (name, told, happens) in cases {
         for to in [V4, V6] {
@@ -86,7 +89,7 @@ fn check(cases: &[Case]) {
             let is_told = |line: &String| line.starts_with("DEBUG ") && line.contains(told);
             assert!(lines.iter().any(is_told), "{name} {to}: {told}: {lines:#?}");
             let Bearing { mut pair, sent, .. } = bearing;
-            // Answers to strangers leave first.
+            // Answers to strangers are sent first, and dropped.
             while pair.server.poll_transmit(pair.now).is_some() {}
             pair.server.handle_packet(pair.now, PORT, sent);
             pair.exchange();
@@ -100,7 +103,7 @@ fn with_flags(flags: Flags) -> Header {
     Header { flags, ..syn() }
 }
 
-/// SYNs of strangers, each from another port.
+/// Delivers SYNs of a stranger, each from another port.
 fn flood(bearing: &mut Bearing, count: u16) {
     for port in 0..count {
         let flow = FlowId { local: ([10, 0, 0, 9], 1_000 + port).into(), remote: address(V4) };
@@ -111,16 +114,16 @@ fn flood(bearing: &mut Bearing, count: u16) {
 #[test]
 fn a_flow_survives_segments_of_strangers() {
     check(&[
-        ("TcpExtNotASyn", "is no SYN", |b| {
+        ("TcpExtNotASyn", "not a valid SYN", |b| {
             let flags = Flags { fin: true, ..syn().flags };
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.give_server(segment("10.0.0.1:81", &with_flags(flags)));
         }),
-        ("TcpExtNotASyn", "is no SYN", |b| {
+        ("TcpExtNotASyn", "not a valid SYN", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.give_server(segment("10.0.0.1:81", &with_flags(Flags::default())));
         }),
-        ("TcpExtDataInSyn", "SYN with data", |b| {
+        ("TcpExtDataInSyn", "in SYN ignored", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             let packet = tcp::emit(&from_stranger("10.0.0.1:81"), 64, &syn(), &[0; 9]);
             b.give_server(packet.data);
@@ -132,7 +135,7 @@ fn a_flow_survives_segments_of_strangers() {
         ("TcpExtHalfOpenQuotaPeer", "scope=Peer", |b| {
             b.call_beyond(|config| config.peer_quota.half_open = 0);
         }),
-        ("TcpExtListenOverflows", "too many wait", |b| {
+        ("TcpExtListenOverflows", "accept queue full", |b| {
             let listener = b.pair.server.tcp_listen(address("10.0.0.1:81"), 1).unwrap();
             for _ in 0..2 {
                 b.pair.client.tcp_connect(b.pair.now, address("10.0.0.1:81"), None).unwrap();
@@ -148,11 +151,11 @@ fn a_flow_survives_segments_of_strangers() {
             }
             b.pair.server.tcp_close(b.pair.now, listener).unwrap();
         }),
-        ("TcpExtSyncookiesSent", "cookies are sent", |b| {
+        ("TcpExtSyncookiesSent", "sending SYN cookies", |b| {
             b.pair.server.tcp_listen(address(V4), 4).ok();
             flood(b, 10);
         }),
-        ("TcpExtSyncookiesFailed", "no cookie", |b| {
+        ("TcpExtSyncookiesFailed", "invalid SYN cookie", |b| {
             b.pair.server.tcp_listen(address(V4), 4).ok();
             flood(b, 10);
             let ack = Header { ack: Some(SeqNumber(77)), flags: Flags::ACK, ..syn() };
@@ -164,22 +167,22 @@ fn a_flow_survives_segments_of_strangers() {
 #[test]
 fn a_flow_survives_what_the_network_says() {
     check(&[
-        ("TcpExtOutOfWindowIcmps", "nothing outstanding", |b| {
+        ("TcpExtOutOfWindowIcmps", "not outstanding", |b| {
             let mut quoted = b.sent.data.clone();
             let sequence = if quoted[0] >> 4 == 4 { 24 } else { 44 };
             quoted[sequence] ^= 0x40;
             let unreachable = if quoted[0] >> 4 == 4 { [3, 3] } else { [1, 4] };
             b.about_sent(unreachable, 0, &quoted);
         }),
-        ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 3], 40)),
-        ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 4], 60)),
-        // A quote that has not all of the numbers that it should have.
-        ("IcmpInErrors", "nothing that is known", |b| b.about_nothing(V4, [3, 1], 22)),
-        ("Icmp6InErrors", "nothing that is known", |b| b.about_nothing(V6, [1, 3], 42)),
+        ("IcmpInErrors", "no matching socket", |b| b.about_nothing(V4, [3, 3], 40)),
+        ("Icmp6InErrors", "no matching socket", |b| b.about_nothing(V6, [1, 4], 60)),
+        // A quote too short to contain all required fields.
+        ("IcmpInErrors", "no matching socket", |b| b.about_nothing(V4, [3, 1], 22)),
+        ("Icmp6InErrors", "no matching socket", |b| b.about_nothing(V6, [1, 3], 42)),
         ("IcmpInParmProbs", "Parameter Problem", |b| b.about_nothing(V4, [12, 0], 40)),
         ("Icmp6InParmProblems", "Parameter Problem", |b| b.about_nothing(V6, [4, 0], 60)),
-        ("UdpPmtuIgnored", "too large for its path", |b| b.about_datagram([3, 4], 600)),
-        ("TcpExtPmtuRefused", "no such path MTU", |b| {
+        ("UdpPmtuIgnored", "above path MTU", |b| b.about_datagram([3, 4], 600)),
+        ("TcpExtPmtuRefused", "invalid path MTU", |b| {
             let quoted = b.sent.data.clone();
             let kind = if quoted[0] >> 4 == 4 { [3, 4] } else { [2, 0] };
             b.about_sent(kind, 9_000, &quoted);
@@ -190,55 +193,55 @@ fn a_flow_survives_what_the_network_says() {
 #[test]
 fn a_flow_survives_limits() {
     check(&[
-        ("IcmpOutRateLimitHost", "the limit is reached", |b| {
+        ("IcmpOutRateLimitHost", "rate limit reached", |b| {
             for _ in 0..200 {
                 b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, b"x").data);
             }
         }),
-        ("Icmp6OutRateLimitHost", "the limit is reached", |b| {
+        ("Icmp6OutRateLimitHost", "rate limit reached", |b| {
             for _ in 0..200 {
                 b.give_server(udp::emit(&from_stranger("[fd00::1]:9"), 64, b"x").data);
             }
         }),
-        ("IcmpOutRateLimitEcho", "ping not answered", |b| {
+        ("IcmpOutRateLimitEcho", "echo request ignored", |b| {
             for _ in 0..200 {
                 b.give_server(echo([10, 0, 0, 9].into(), address(V4).ip(), &[7; 60]));
             }
         }),
-        ("Icmp6OutRateLimitEcho", "ping not answered", |b| {
+        ("Icmp6OutRateLimitEcho", "echo request ignored", |b| {
             for _ in 0..200 {
                 b.give_server(echo(from_stranger(V6).local.ip(), address(V6).ip(), &[7; 60]));
             }
         }),
-        ("IpOutDiscards", "too many wait to leave", |b| {
+        ("IpOutDiscards", "transmit queue full", |b| {
             for _ in 0..300 {
                 b.give_server(segment("10.0.0.1:9", &syn()));
             }
         }),
-        ("Ip6OutDiscards", "too many wait to leave", |b| {
+        ("Ip6OutDiscards", "transmit queue full", |b| {
             for _ in 0..300 {
                 b.give_server(segment("[fd00::1]:9", &syn()));
             }
         }),
-        ("TcpExtMemoryQuotaPeer", "share of the memory", |b| {
+        ("TcpExtMemoryQuotaPeer", "memory quota of the peer", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
             b.pair.server.config.peer_quota.memory = ByteCount::ZERO;
             b.give_server(segment("10.0.0.1:81", &syn()));
             b.pair.server.config.peer_quota = Quota::PEER;
         }),
-        ("UdpRcvbufErrors", "queue is full", |b| {
+        ("UdpRcvbufErrors", "receive queue full", |b| {
             let socket = b.pair.server.udp_bind(address("10.0.0.1:9")).unwrap();
             for _ in 0..300 {
                 b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, &[7; 1_000]).data);
             }
             b.pair.server.udp_close(socket).unwrap();
         }),
-        ("UdpPortsTaken", "every port is taken", |b| {
+        ("UdpPortsTaken", "no free port", |b| {
             let bind = |b: &mut Bearing| b.pair.server.udp_bind(address("10.0.0.1:0"));
             let error = std::iter::repeat_with(|| bind(b)).find_map(Result::err);
             assert_eq!(error, Some(HostError::NoPorts));
         }),
-        ("TcpExtNoPorts", "every port is taken", |b| {
+        ("TcpExtNoPorts", "no free port", |b| {
             let bind = |b: &mut Bearing| b.pair.server.tcp_bind(address("10.0.0.1:0"));
             let error = std::iter::repeat_with(|| bind(b)).find_map(Result::err);
             assert_eq!(error, Some(HostError::NoPorts));
@@ -247,14 +250,14 @@ fn a_flow_survives_limits() {
             assert_eq!(listening, Err(HostError::NoPorts));
             assert_eq!(counter(&b.pair.server, "TcpExtNoPorts"), 2);
         }),
-        ("TcpExtTCPMemoryPressures", "memory is used up", |b| {
+        ("TcpExtTCPMemoryPressures", "out of memory", |b| {
             let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             let now = b.pair.now;
             let refused = b.pair.server.tcp_connect(now, address("10.0.0.2:9"), None);
             assert_eq!(refused, Err(HostError::NoMemory));
             b.pair.server.config.quota.memory = memory;
         }),
-        ("TcpExtListenDrops", "memory is used up", |b| {
+        ("TcpExtListenDrops", "out of memory", |b| {
             b.pair.server.tcp_listen(address("10.0.0.1:81"), 4).unwrap();
             let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             b.give_server(segment("10.0.0.1:81", &syn()));
@@ -263,7 +266,7 @@ fn a_flow_survives_limits() {
     ]);
 }
 
-/// Gives the server one packet, and checks which counters that moves.
+/// Delivers one packet to the server, and checks which counters change.
 #[track_caller]
 fn counted(host: &mut Host, data: Vec<u8>, answered: usize, names: &[&str]) {
     let before = host.counters().clone();

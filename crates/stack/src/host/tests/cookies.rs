@@ -1,4 +1,4 @@
-//! A backlog that overflows: cookies in place of state (RFC 4987).
+//! A full backlog: SYN cookies instead of state (RFC 4987).
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use crate::tcp::{Offer, State, TcpConfig};
 
 const TO: &str = "10.0.0.1:80";
 
-/// A SYN from a stranger's port.
+/// A SYN from a port of a stranger.
 fn syn_from(port: u16) -> Packet {
     tcp::emit(&stranger(port), 64, &syn(), &[])
 }
@@ -21,7 +21,7 @@ fn stranger(port: u16) -> FlowId {
 }
 
 impl Pair {
-    /// Two hosts, and a listener whose backlog is full of strangers' SYNs.
+    /// Two hosts, and a listener whose backlog is filled by strangers' SYNs.
     fn flooded(client: TcpConfig) -> (Self, SocketId) {
         let mut pair = Self::new();
         pair.client.config.tcp = client;
@@ -37,13 +37,13 @@ impl Pair {
         }
     }
 
-    /// What the server answers to one packet.
+    /// The server's answers to one packet.
     fn answer(&mut self, packet: Packet) -> Vec<Packet> {
         self.server.handle_packet(self.now, PORT, packet);
         std::iter::from_fn(|| self.server.poll_transmit(self.now).map(|(_, p)| p)).collect()
     }
 
-    /// The server's answer to a stranger's SYN: its number.
+    /// The sequence number of the server's answer to a stranger's SYN.
     #[track_caller]
     fn cookie(&mut self, port: u16) -> SeqNumber {
         let answers = self.answer(syn_from(port));
@@ -58,7 +58,7 @@ impl Pair {
         self.ack_behind(port, number, 0, data)
     }
 
-    /// The same of a segment that is behind so many bytes of data.
+    /// The same for a segment that follows this number of bytes of data.
     fn ack_behind(
         &mut self,
         port: u16,
@@ -84,7 +84,7 @@ fn a_syn_beyond_the_backlog_gets_a_cookie_and_leaves_no_state() {
     let number = pair.cookie(7);
     assert_eq!(pair.server.tcp_connections().count(), 2);
     assert_eq!((pair.server.held(), pair.server.timers.len()), (held, timers));
-    // The ACK makes the connection, and its data is taken.
+    // The ACK opens the connection, and its data is accepted.
     let before = pair.server.counters().clone();
     pair.ack(7, number, b"hello");
     let (accepted, peer) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
@@ -99,7 +99,7 @@ fn a_syn_beyond_the_backlog_gets_a_cookie_and_leaves_no_state() {
 #[test]
 fn with_time_stamps_a_cookie_carries_scale_and_sack() {
     let (mut pair, listener) = Pair::flooded(TcpConfig::default());
-    // The bits that tell are below the time of day.
+    // The bits that encode the options replace low bits of the clock.
     for ms in [0, 17, 1_000] {
         pair.now = Instant::from_millis(ms);
         let (stream, accepted) = pair.connect(listener, TO);
@@ -118,7 +118,7 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
     assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 3);
 }
 
-/// Nothing was kept of it, so that nothing could be sent again.
+/// The server has no state from which it could retransmit the SYN-ACK.
 #[test]
 fn who_brings_a_cookie_back_is_accepted_without_data() {
     let (mut pair, listener) = Pair::flooded(TcpConfig::default());
@@ -179,7 +179,7 @@ fn a_cookie_is_good_for_two_periods_at_most() {
         let (mut pair, _) = Pair::flooded(TcpConfig::default());
         let number = pair.cookie(7);
         pair.now = Instant::from_millis(1_000 * seconds);
-        // Another one keeps the listener listening for cookies.
+        // Another cookie keeps the listener accepting cookies.
         pair.cookie(8);
         let answers = pair.ack(7, number, b"x");
         let known =
@@ -195,7 +195,7 @@ fn a_cookie_is_good_for_two_periods_at_most() {
 #[test]
 fn forged_cookies_are_reset_and_counted() {
     let (mut pair, listener) = Pair::flooded(TcpConfig::default());
-    // Before a cookie was sent no ACK is taken for one.
+    // Before a cookie was sent, no ACK is accepted as one.
     is_reset(&pair.ack(7, SeqNumber(77), b""));
     assert_eq!(pair.server.counters().tcp_ext_syncookies_failed, 0);
     let number = pair.cookie(7);
@@ -207,7 +207,7 @@ fn forged_cookies_are_reset_and_counted() {
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_ext_syncookies_failed, counters.tcp_ext_syncookies_recv), (10_001, 0));
     assert_eq!(pair.server.tcp_accept(pair.now, listener), Ok(None));
-    // Nor has any of it hurt the true one.
+    // The valid cookie is still accepted.
     pair.ack(7, number, b"x");
     assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_some());
 }
@@ -222,7 +222,7 @@ fn where_too_many_wait_to_be_accepted_a_cookie_opens_nothing() {
     assert!(pair.ack_behind(9, numbers[2], 1, b"y").is_empty(), "nor by what follows");
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_ext_listen_overflows, counters.tcp_ext_listen_drops), (2, 2));
-    // Nor is a SYN answered: its ACK would be in vain.
+    // A SYN is not answered either, because its ACK could not be accepted.
     assert!(pair.answer(syn_from(10)).is_empty());
     pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     pair.ack(9, numbers[2], b"y");
@@ -235,7 +235,7 @@ fn where_too_many_wait_to_be_accepted_a_cookie_opens_nothing() {
 fn an_ack_of_a_cookie_goes_before_a_half_open_connection_of_the_same_peer() {
     let (mut pair, listener) = Pair::flooded(TcpConfig::default());
     let number = pair.cookie(7);
-    // The two strangers give up; the SYN comes again, and is kept now.
+    // The two strangers give up; the SYN arrives again, and now becomes a half-open connection.
     pair.now = Instant::from_millis(10);
     for port in [1, 2] {
         let header = Header { seq: syn().seq + 1, ..syn() };
@@ -245,8 +245,8 @@ fn an_ack_of_a_cookie_goes_before_a_half_open_connection_of_the_same_peer() {
     let again = pair.answer(syn_from(7));
     assert!(read_segment(&again[0]).seq != number && pair.server.tcp_connections().count() == 1);
     let lines = logged(|| assert!(pair.ack(7, number, b"").is_empty()));
-    assert!(lines[0].contains("a cookie came back late"), "{lines:?}");
-    assert!(lines[1].contains("a cookie came back"), "{lines:?}");
+    assert!(lines[0].contains("late SYN cookie received"), "{lines:?}");
+    assert!(lines[1].contains("valid SYN cookie received"), "{lines:?}");
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_ext_syncookies_late, counters.tcp_ext_syncookies_recv), (1, 1));
     let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
@@ -293,7 +293,7 @@ fn a_flood_takes_no_memory_and_a_flow_goes_on_beneath_it() {
             let packet = tcp::emit(&flow, 64, &syn(), &[]);
             pair.server.handle_packet(pair.now, PORT, packet);
         }
-        // Answers to strangers go nowhere.
+        // Answers to strangers are lost.
         pair.pass(Duration::from_millis(5));
         got.extend(read_all(&mut pair.client, pair.now, stream).0);
     }
@@ -301,7 +301,7 @@ fn a_flood_takes_no_memory_and_a_flow_goes_on_beneath_it() {
     assert_eq!(pair.server.tcp_connections().count(), 1 + 64);
     let info = pair.server.tcp(accepted).unwrap().info(pair.now);
     assert_eq!((info.retrans, pair.server.counters().tcp_ext_timeouts), (0, 0));
-    // And a newcomer is let in.
+    // A new client can connect.
     let (_, newcomer) = pair.connect(listener, TO);
     assert!(pair.server.tcp(newcomer).unwrap().info(pair.now).sack);
 }

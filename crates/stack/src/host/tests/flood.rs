@@ -1,4 +1,4 @@
-//! Floods that the host answers itself, and who is served beside them.
+//! Floods that the host answers itself, and service to other peers meanwhile.
 
 use airtcp_wire::udp;
 
@@ -7,7 +7,7 @@ use super::*;
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";
 
-/// What leaves the server, by what it is: answers to pings, RSTs, SYN-ACKs, and everything else.
+/// The numbers of packets that the server sends: echo replies, RSTs, SYN-ACKs, and others.
 fn leaves(pair: &mut Pair) -> [usize; 4] {
     let mut kinds = [0; 4];
     while let Some((_, packet)) = pair.server.poll_transmit(pair.now) {
@@ -26,7 +26,7 @@ fn leaves(pair: &mut Pair) -> [usize; 4] {
     kinds
 }
 
-/// A SYN of a stranger to this port of the server.
+/// A SYN from this port of a stranger to the server.
 fn syn_to(to: &str, port: u16) -> Packet {
     let mut flow = from_stranger(to);
     flow.remote.set_port(port);
@@ -39,7 +39,7 @@ fn pings_in_a_flood_leave_room_for_resets_cookies_and_flows() {
         let mut pair = Pair::new();
         let listener = pair.server.tcp_listen(address(to), 64).unwrap();
         let (stream, accepted) = pair.connect(listener, to);
-        // Whoever comes next gets a cookie.
+        // Every further SYN gets a cookie.
         pair.server.config.peer_quota.half_open = 0;
         let ping = echo(from_stranger(to).local.ip(), address(to).ip(), &[7; 60]);
         for _ in 0..1_000 {
@@ -54,7 +54,8 @@ fn pings_in_a_flood_leave_room_for_resets_cookies_and_flows() {
         assert_eq!(limited, if to == V4 { [872, 0] } else { [0, 872] });
         assert_eq!((counters.tcp_ext_syncookies_sent, counters.ip_out_discards), (1, 0));
         assert_eq!(counters.icmp_out_echo_reps + counters.icmp6_out_echo_replies, 128);
-        // Who asks for the next when one is answered, ten thousand times a second, is answered always.
+        // A client that sends its next request after each reply, ten thousand times per second,
+        // always gets a reply.
         pair.now += Duration::from_secs(1);
         for _ in 0..1_000 {
             pair.now += Duration::from_micros(100);

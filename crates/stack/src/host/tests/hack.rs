@@ -1,4 +1,4 @@
-//! HACK between hosts: segments corrupted on the way.
+//! HACK between hosts: segments corrupted in transit.
 
 use airtcp_types::Checksum;
 use airtcp_wire::checksum::verify_transport;
@@ -27,13 +27,13 @@ fn data_of(packet: &Packet) -> usize {
     read_segment(packet).payload.len()
 }
 
-/// Every packet that a host sends now.
+/// All packets that a host sends now.
 fn sent(host: &mut Host, now: Instant) -> Vec<Packet> {
     std::iter::from_fn(|| host.poll_transmit(now).map(|(_, packet)| packet)).collect()
 }
 
-/// What a server hears of a client that sends it a stream, from the SYN on, a packet every two
-/// milliseconds, in the order of arrival. One is late, so that there are holes.
+/// The packets that a server receives from a client that sends a stream, from the SYN on, one every
+/// two milliseconds, in order of arrival. One packet is late, so that there are holes.
 fn heard(to: &str) -> Vec<Packet> {
     let mut pair = pair();
     pair.server.tcp_listen(address(to), 4).unwrap();

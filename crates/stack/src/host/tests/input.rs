@@ -8,7 +8,8 @@ use crate::tcp::Unreachable;
 
 use super::*;
 
-/// Gives the server one packet and checks which counters it moves, that it is told of, and that nothing else happens.
+/// Delivers one packet to a server, and checks which counters change, that the drop is logged, and
+/// that nothing else happens.
 #[track_caller]
 fn dropped(data: Vec<u8>, counters: &[&str]) {
     let mut host = server();
@@ -78,7 +79,7 @@ fn length_fields_too_large_and_too_small() {
 #[test]
 fn a_source_route_that_is_not_at_its_end() {
     let mut v6 = segment(V6, &syn());
-    // RFC 8200 section 4.4: the next header is TCP, and one address is still to be visited.
+    // RFC 8200 section 4.4: the next header is TCP, and one address remains to be visited.
     v6.splice(40..40, [6, 0, 0, 1, 0, 0, 0, 0]);
     v6[5] += 8;
     v6[6] = 43;
@@ -133,13 +134,14 @@ fn syn_with(list: &[u8]) -> Vec<u8> {
 // Shows: RFC9293-MUST-6, RFC9293-MUST-7
 #[test]
 fn options_that_make_no_sense_cost_themselves_and_not_the_segment() {
-    // Each is between an MSS and a window scale, which is read if the length leads to it.
+    // The bytes are between an MSS option and a window scale option, which is parsed only if the
+    // length leads to it.
     for (between, scale) in [
-        // An unknown kind, and the lengths of known ones that are not theirs: Linux skips them, too.
+        // An unknown kind, and known kinds with wrong lengths: skipped, as in Linux.
         (&[77, 4, 9, 9][..], true),
         (&[4, 4, 0, 0], true),
         (&[2, 3, 9, 1], true),
-        // Lengths that lead nowhere.
+        // Lengths that do not lead to the next option.
         (&[77, 0, 1, 1], false),
         (&[77, 1, 1, 1], false),
         (&[77, 40, 1, 1], false),
@@ -240,7 +242,7 @@ fn every_error_is_counted_under_its_name() {
     ];
     for (to, kinds) in [(V4, v4), (V6, v6)] {
         for (kind, code, name) in kinds {
-            // To the server, of a packet that nobody can read.
+            // An error to the server about a packet with an unreadable header.
             let flow = FlowId { local: address(to), remote: from_stranger(to).local };
             let sent = udp::emit(&flow, 64, b"x").data;
             let data = icmp_error(&sent, [kind, code], 0, &[0; 40]).data;
@@ -249,7 +251,7 @@ fn every_error_is_counted_under_its_name() {
             } else {
                 (["Ip6InReceives", "Ip6InDelivers", "Icmp6InMsgs"], "Icmp6InErrors")
             };
-            // What is wrong with a header says nothing of a path, whatever its packet was.
+            // Parameter Problem does not report on the path, whatever the packet.
             let parameter = name == "IcmpInParmProbs";
             let icmp = if parameter { vec![name] } else { vec![unread, name] };
             dropped(data, &[&ip[..], &icmp].concat());

@@ -1,4 +1,4 @@
-//! Limits that all connections of a host share and strangers may exhaust.
+//! Limits that all connections of a host share and that untrusted hosts may exhaust.
 
 use airtcp_wire::checksum::checksum;
 use airtcp_wire::icmp::{Complaint, emit_error};
@@ -10,7 +10,7 @@ use super::*;
 
 const TO: &str = "10.0.0.1:80";
 
-/// The number that the server expects next from a client that has sent nothing.
+/// The next sequence number that the server expects from a client that has sent nothing.
 fn expected(pair: &Pair, stream: SocketId) -> (FlowId, SeqNumber) {
     let flow = pair.client.tcp(stream).unwrap().flow();
     (flow, pair.client.secret.isn(Instant::ZERO, &flow) + 1)
@@ -76,7 +76,7 @@ fn a_port_in_use_or_in_time_wait_is_not_chosen_and_an_error_says_when_all_are() 
         client.local_addr(other).unwrap().port() >= 32_768,
         "towards another peer all are free"
     );
-    // Only when TIME-WAIT is over is its port free.
+    // Its port is free only after TIME-WAIT.
     let later = pair.now + Duration::from_secs(60);
     client.handle_timeout(later);
     while client.poll_transmit(later).is_some() {}
@@ -96,7 +96,7 @@ fn too_big_that_cannot_be_true_shrinks_nothing() {
     for quoted in [&forged, &sent.data] {
         let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let mut error = emit_error(src, dst, 64, Complaint::Port, quoted);
-        // RFC 1191: code 4, and an MTU no link has.
+        // RFC 1191: code 4, with an MTU that no link has.
         let message = &mut error.data[20..];
         (message[1], message[7]) = (4, 1);
         message[2..4].fill(0);
@@ -121,7 +121,7 @@ fn with_quotas(quota: Quota, peer_quota: Quota) -> (Pair, SocketId) {
     (pair, listener)
 }
 
-/// A segment of another stranger, with `header`.
+/// A segment with `header` from another stranger.
 fn from(host: u8, port: u16, header: &Header) -> Packet {
     let local = SocketAddr::from(([10, 0, 0, host], port));
     tcp::emit(&FlowId { local, remote: address(TO) }, 64, header, &[])
@@ -132,7 +132,7 @@ fn connections_are_limited_for_a_peer_and_for_all() {
     let peer_quota = Quota { connections: 3, ..Quota::PEER };
     let (mut pair, listener) = with_quotas(Quota { connections: 5, ..Quota::ALL }, peer_quota);
     let streams: Vec<_> = (0..3).map(|_| pair.connect(listener, TO)).collect();
-    // The client's fourth SYN is dropped, and so is all beyond the fifth.
+    // The client's fourth SYN is dropped, and all SYNs after the fifth connection.
     pair.client.tcp_connect(pair.now, address(TO), None).unwrap();
     pair.exchange();
     for host in 20..30 {
@@ -145,13 +145,13 @@ fn connections_are_limited_for_a_peer_and_for_all() {
     assert_eq!(pair.server.tcp_connections().count(), 5);
     let refused = pair.server.tcp_connect(pair.now, address("10.0.0.77:9"), None);
     assert_eq!(refused, Err(HostError::TooManyConnections));
-    // Those that are there go on.
+    // Existing connections continue.
     for (stream, accepted) in &streams {
         pair.client.tcp_send(pair.now, *stream, b"alive").unwrap();
         pair.exchange();
         assert_eq!(read_all(&mut pair.server, pair.now, *accepted).0, b"alive");
     }
-    // One that ends makes room for the one that waits.
+    // The end of one connection makes room for the waiting one.
     pair.client.tcp_abort(pair.now, streams[0].0).unwrap();
     pair.exchange();
     pair.server.tcp_close(pair.now, streams[0].1).unwrap();
@@ -172,7 +172,7 @@ fn half_open_connections_beyond_a_quota_leave_no_state() {
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_ext_half_open_quota_peer, counters.tcp_ext_half_open_quota), (4, 9));
     assert_eq!(counters.tcp_ext_syncookies_sent, 13);
-    // Who is honest gets in all the same, and what comes to an end makes room.
+    // An honest client still gets a connection, and connections that end make room.
     pair.connect(listener, TO);
     assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 1);
     let reset =

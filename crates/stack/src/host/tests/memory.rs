@@ -6,12 +6,13 @@ use super::*;
 
 const TO: &str = "10.0.0.1:80";
 const CONNECTIONS: u64 = 20;
-/// One KiB to be sent, and what is kept about a connection.
+/// 1 KiB of data to send, and the overhead of a connection.
 const TO_SEND: ByteCount = ByteCount(4_096);
-/// Three segments that were not read beside.
+/// Three unread segments in addition.
 const UNREAD: ByteCount = ByteCount(4_500);
 
-/// A host whose peers may hold 300 KiB each and 500 together; another peer beside the client, with a connection.
+/// A host whose peers may use 300 KiB each and 500 KiB in total; another peer beside the client has
+/// a connection.
 struct World {
     pair: Pair,
     listener: SocketId,
@@ -32,13 +33,13 @@ impl World {
         Self { pair, listener, other, others }
     }
 
-    /// What is held, and of that the client's connections.
+    /// The memory used in total, and by the client's connections.
     fn held(&self) -> (ByteCount, ByteCount) {
         let held = self.pair.server.held();
         (held, held - held_by(&self.pair.server, self.others.1))
     }
 
-    /// The other peer goes on, both ways, and new ones of it begin.
+    /// Transfers data in both directions on the other peer's connection and on a new one.
     fn others_go_on(&mut self) {
         std::mem::swap(&mut self.pair.client, &mut self.other);
         let Self { pair, listener, others, .. } = self;
@@ -64,7 +65,7 @@ fn a_peer_that_reads_nothing_uses_up_its_own_share_alone() {
     let mut world = World::new();
     let World { pair, listener, .. } = &mut world;
     let streams: Vec<_> = (0..CONNECTIONS).map(|_| pair.connect(*listener, TO)).collect();
-    // Its window is full before the server has no more room.
+    // Its window is full before the server has no more memory.
     let mut stuck = 0;
     for _ in 0..50 {
         for (_, accepted) in &streams {
@@ -84,7 +85,7 @@ fn a_peer_that_reads_nothing_uses_up_its_own_share_alone() {
     let refused = world.pair.server.tcp_connect(world.pair.now, address("10.0.0.2:1"), None);
     assert_eq!(refused, Err(HostError::NoMemory));
     world.others_go_on();
-    // What was taken arrives once it reads, and there is room again.
+    // Accepted data arrives once the client reads, and there is room again.
     let World { pair, listener, .. } = &mut world;
     for (stream, accepted) in streams {
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Two hosts and a wire without loss, and packets made by hand.
+//! Two hosts joined without loss, and hand-made packets.
 
 mod any;
 mod astray;
@@ -52,7 +52,7 @@ fn server() -> Host {
     host(["10.0.0.1/24", "fd00::1/64"])
 }
 
-/// Two hosts, and the time both go by.
+/// Two hosts, and their common time.
 struct Pair {
     now: Instant,
     client: Host,
@@ -84,7 +84,7 @@ impl Pair {
         panic!("the hosts never fall silent");
     }
 
-    /// Lets time pass, deadline by deadline, until `end` or until no deadline is left.
+    /// Advances the time, deadline by deadline, until `end` or until no deadline is left.
     fn run_until(&mut self, end: Instant) {
         for _ in 0..100_000 {
             self.exchange();
@@ -104,7 +104,7 @@ impl Pair {
         self.run_until(self.now + time);
     }
 
-    /// A connection from the client to the server's `listener`.
+    /// Connects the client to the server's `listener`.
     fn connect(&mut self, listener: SocketId, to: &str) -> (SocketId, SocketId) {
         let stream = self.client.tcp_connect(self.now, address(to), None).unwrap();
         self.exchange();
@@ -115,7 +115,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// Has the client send 300,000 bytes, and compares what arrives.
+    /// Sends 300,000 bytes from the client, and compares the received data.
     fn carry(&mut self, stream: SocketId, accepted: SocketId) {
         let sent: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
         let (mut queued, mut got) = (0, Vec::new());
@@ -128,7 +128,7 @@ impl Pair {
     }
 }
 
-/// Reads all that is there, and says whether the stream has ended.
+/// Reads all available data; also returns whether the stream has ended.
 fn read_all(host: &mut Host, now: Instant, socket: SocketId) -> (Vec<u8>, bool) {
     let (mut all, mut buf) = (Vec::new(), [0; 4096]);
     loop {
@@ -157,7 +157,7 @@ fn segment(to: &str, header: &Header) -> Vec<u8> {
     tcp::emit(&from_stranger(to), 64, header, &[]).data
 }
 
-/// What a host answers to one packet.
+/// The answers of a host to one packet.
 fn answers(host: &mut Host, data: Vec<u8>) -> Vec<Packet> {
     let now = Instant::from_millis(1_000);
     host.handle_packet(now, PORT, Packet::new(data));
@@ -168,13 +168,13 @@ fn read_segment(packet: &Packet) -> Segment<'_> {
     tcp::parse(ip::parse(&packet.data).unwrap().payload).unwrap().2
 }
 
-/// Changes the header of an IPv4 packet, and makes its checksum right again.
+/// Changes the header of an IPv4 packet, and updates its checksum.
 fn with_header(mut data: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     change(&mut data);
     with_sum(data)
 }
 
-/// Makes an IPv4 header's checksum right again.
+/// Updates the checksum of an IPv4 header.
 fn with_sum(mut data: Vec<u8>) -> Vec<u8> {
     let end = (usize::from(data[0] & 0x0f) * 4).max(20);
     data[10..12].fill(0);
@@ -183,7 +183,7 @@ fn with_sum(mut data: Vec<u8>) -> Vec<u8> {
     data
 }
 
-/// An echo request: a reply made into one, which differs in type and checksum only.
+/// An echo request, made from an echo reply, which differs only in type and checksum.
 fn echo(src: IpAddr, dst: IpAddr, echoed: &[u8]) -> Vec<u8> {
     let mut data = icmp::emit_echo_reply(src, dst, 64, echoed).data;
     let (at, kind) = if src.is_ipv4() { (20, 8) } else { (40, 128) };
@@ -195,8 +195,8 @@ fn echo(src: IpAddr, dst: IpAddr, echoed: &[u8]) -> Vec<u8> {
     data
 }
 
-/// What a router, or somebody else, tells the host that sent a packet: an ICMP error with a type and a code, and with
-/// `word` behind the checksum, that quotes `quoted`.
+/// An ICMP error from a router, or any other host, to the sender of a packet: with a type and a
+/// code, `word` after the checksum, and the quote `quoted`.
 fn icmp_error(sent: &[u8], kind: [u8; 2], word: u32, quoted: &[u8]) -> Packet {
     let to = ip::parse(sent).unwrap().src;
     let (router, at): (IpAddr, _) = match to {
@@ -216,18 +216,18 @@ fn icmp_error(sent: &[u8], kind: [u8; 2], word: u32, quoted: &[u8]) -> Packet {
     Packet::new(data)
 }
 
-/// What Fragmentation Needed or Packet Too Big says of a packet.
+/// Fragmentation Needed or Packet Too Big for a packet.
 fn too_big(packet: &[u8], mtu: u32) -> Packet {
     too_big_quoting(packet, packet, mtu)
 }
 
-/// As [`too_big`], of something other than what was sent.
+/// As [`too_big`], but with another quote.
 fn too_big_quoting(packet: &[u8], quoted: &[u8], mtu: u32) -> Packet {
     let v4 = ip::parse(packet).unwrap().src.is_ipv4();
     icmp_error(packet, if v4 { [3, 4] } else { [2, 0] }, mtu, quoted)
 }
 
-/// The counters that moved, by name.
+/// The names of the counters that changed.
 fn moved(before: &Counters, after: &Counters) -> Vec<&'static str> {
     let pairs = before.iter().zip(after.iter());
     pairs.filter(|(before, after)| before.1 != after.1).map(|(_, after)| after.0).collect()

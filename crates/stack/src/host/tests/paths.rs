@@ -4,7 +4,7 @@ use super::*;
 
 const TO: &str = "10.0.0.1:80";
 
-/// Hosts whose connections share what they learn, after a transfer.
+/// Two hosts whose connections share measurements, after a transfer.
 fn after_a_transfer(path_memory: bool) -> Pair {
     let mut pair = Pair::new();
     pair.client.config.tcp.path_memory = path_memory;
@@ -48,7 +48,7 @@ fn a_connection_that_was_opened_before_begins_with_what_others_learned_meanwhile
     while pair.client.poll_transmit(pair.now).is_some() {}
     let sender = pair.client.tcp(early).unwrap().sender().unwrap();
     assert!(sender.pacing_rate().unwrap() >= rate);
-    // Both count as long as they have data in flight.
+    // Both connections count while they have data in flight.
     let shared = pair.client.paths.get(pair.now, peer).rate.unwrap();
     assert_eq!(shared.bits_per_sec(), rate.bits_per_sec() / 2);
     pair.exchange();

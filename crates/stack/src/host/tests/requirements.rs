@@ -23,12 +23,12 @@ fn to_listen_does_nothing_to_connections_of_the_same_port() {
 #[test]
 fn one_can_listen_on_the_port_of_a_connection_that_is_not_open_yet() {
     let mut pair = Pair::new();
-    // SYN-SENT at the client, and nobody answers.
+    // SYN-SENT at the client, without an answer.
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.3:80"), None).unwrap();
     let local = pair.client.local_addr(stream).unwrap();
     assert_eq!(pair.client.tcp(stream).unwrap().state(), State::SynSent);
     pair.client.tcp_listen(local, 4).unwrap();
-    // SYN-RECEIVED at the server, whose first listener is gone.
+    // SYN-RECEIVED at the server, after its first listener was closed.
     let listener = pair.server.tcp_listen(address(TO), 4).unwrap();
     pair.server.handle_packet(pair.now, PORT, Packet::new(segment(TO, &syn())));
     let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
@@ -39,7 +39,8 @@ fn one_can_listen_on_the_port_of_a_connection_that_is_not_open_yet() {
     pair.carry(stream, accepted);
 }
 
-/// Connects from a host with two addresses to `10.9.0.1`, has some data lost, and gives what its segments came from.
+/// Connects from a host with two addresses to `10.9.0.1`, loses some data, and returns the source
+/// addresses of the segments.
 fn sources(bound: Option<&str>) -> Vec<std::net::IpAddr> {
     let addresses = ["10.0.0.2/24", "10.9.0.2/24"].map(|cidr| cidr.parse().unwrap());
     let mut client = Host::new(HostConfig { secret: [7; 16], ..HostConfig::new(addresses) });
@@ -90,7 +91,7 @@ fn all_segments_of_a_connection_have_one_address_chosen_or_named() {
 // Shows: RFC9293-MUST-50
 #[test]
 fn options_of_ip_are_stepped_over() {
-    // Record route, an option that nobody knows, and no operation to the end.
+    // Record route, an unknown option, and no-operation up to the end.
     let options = [7, 7, 4, 0, 0, 0, 0, 0x99, 4, 1, 2, 1];
     let plain = segment(TO, &syn());
     let data = with_header([&plain[..20], &options, &plain[20..]].concat(), |data| {

@@ -1,4 +1,4 @@
-//! Packets that come together, beside the same ones by one.
+//! Packets processed in batches give the same result as packets processed one by one.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::tcp::TcpConfig;
 
-/// Two connections of a client that may send 64 segments at once.
+/// Two connections of a client with an initial window of 64 segments.
 struct Flows {
     pair: Pair,
     streams: Vec<SocketId>,
@@ -21,7 +21,7 @@ impl Flows {
         let listener = pair.server.tcp_listen(address(to), 8).unwrap();
         let mut config = TcpConfig::default();
         config.sender.profile.initial_window = 64;
-        // A flight leaves at once.
+        // Without pacing, a flight is sent at once.
         config.sender.combination = "rack/cubic".parse().unwrap();
         let (mut streams, mut accepted) = (Vec::new(), Vec::new());
         for _ in 0..2 {
@@ -34,7 +34,7 @@ impl Flows {
         Self { pair, streams, accepted }
     }
 
-    /// What the client sends when it is given so much to send on each stream.
+    /// The packets that the client sends after it has written `lens` bytes to the streams.
     fn flight(&mut self, lens: [usize; 2]) -> Vec<Packet> {
         let Self { pair, streams, .. } = self;
         for (stream, len) in streams.iter().zip(lens) {
@@ -45,14 +45,14 @@ impl Flows {
             .collect()
     }
 
-    /// What the server has to say.
+    /// The packets that the server sends.
     fn answers(&mut self) -> Vec<Packet> {
         let Self { pair, .. } = self;
         std::iter::from_fn(|| pair.server.poll_transmit(pair.now).map(|(_, packet)| packet))
             .collect()
     }
 
-    /// What each stream has got, and what it has counted.
+    /// The data that each stream has received, and its counts.
     fn got(&mut self) -> Vec<(Vec<u8>, [u64; 3])> {
         let Pair { now, server, .. } = &mut self.pair;
         let mut got = Vec::new();
@@ -65,12 +65,12 @@ impl Flows {
     }
 }
 
-/// What was counted but for what went out.
+/// All counters except those of sent packets.
 fn counts_in(host: &Host) -> Vec<(&'static str, u64)> {
     host.counters().iter().filter(|(name, _)| !name.contains("Out")).collect()
 }
 
-/// What ACKs say to each port: all that report something above a hole or twice, and the last one.
+/// The ACKs sent to each port: all that report out-of-order data or duplicates, and the last one.
 fn said(answers: &[Packet]) -> BTreeMap<u16, Vec<String>> {
     let mut said = BTreeMap::<_, Vec<_>>::new();
     let mut was_report = BTreeMap::new();
@@ -84,13 +84,13 @@ fn said(answers: &[Packet]) -> BTreeMap<u16, Vec<String>> {
         if was_report.insert(port, !segment.options.sack.is_empty()) == Some(false) {
             said.pop();
         }
-        // Not the windows: how they are rounded depends on how often they are looked at.
+        // Windows are not compared: their rounding depends on how often they are computed.
         said.push(format!("{} {:?}", segment.ack.0, segment.options));
     }
     said
 }
 
-/// What a network does to a flight of packets.
+/// A disturbance of a flight of packets.
 #[derive(Clone, Debug)]
 enum Mishap {
     Loss(prop::sample::Index),
@@ -128,10 +128,12 @@ fn befall(packets: &mut Vec<Packet>, mishaps: &[Mishap]) {
     }
 }
 
-/// What is written to both streams at once, what befalls the packets, and how many of them come together.
+/// The number of bytes written to each stream at once, the disturbances, and the size of the
+/// batches.
 type Flight = ([usize; 2], Vec<Mishap>, usize);
 
-/// Gives the same packets to a server one by one and to another in batches, and compares what the two do.
+/// Delivers the same packets to one server one by one and to another in batches, and compares the
+/// two.
 fn compare(v6: bool, flights: Vec<Flight>) -> Result<(), TestCaseError> {
     let to = if v6 { "[fd00::1]:80" } else { "10.0.0.1:80" };
     let (mut single, mut together) = (Flows::new(to), Flows::new(to));
@@ -155,7 +157,7 @@ fn compare(v6: bool, flights: Vec<Flight>) -> Result<(), TestCaseError> {
                 together.pair.client.on_packet(single.pair.now, packet);
             }
         }
-        // No deadline comes: how long an ACK waits depends on how many segments there were.
+        // No deadline expires: the delay of an ACK depends on the number of segments.
         single.pair.now += Duration::from_millis(1);
         together.pair.now = single.pair.now;
     }
@@ -177,7 +179,7 @@ proptest! {
 
 #[test]
 fn no_more_arrives_together_than_one_ack_may_acknowledge() {
-    // The last flight is 46 segments: 64 KiB, which one ACK acknowledges, and one segment more.
+    // The last flight has 46 segments: 64 KiB, which one ACK acknowledges, and one more segment.
     let flights = [([18_824, 36_516], 38), ([1, 52_647], 3), ([1, 42_605], 47)];
     let flights = flights.map(|(lens, batch)| (lens, Vec::new(), batch)).to_vec();
     compare(false, flights).unwrap();
@@ -204,12 +206,12 @@ fn a_flight_is_one_segment_to_its_connection() {
             let answers = flows.answers();
             acks.push(answers.len());
             flows.got();
-            // And that the window is open again.
+            // Includes the ACKs that report that the window is open again.
             for ack in answers.into_iter().chain(flows.answers()) {
                 flows.pair.client.handle_packet(flows.pair.now, PORT, ack);
             }
         }
-        // 16 quick ones at the beginning and after a pause, and one for the rest of the flight.
+        // 16 quick ACKs at the start and after a pause, and one for the rest of the flight.
         assert_eq!(acks, [17, 1, 1, 17]);
         assert_eq!(received, [30, 1, 1, 30]);
     }

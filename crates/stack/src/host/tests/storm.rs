@@ -1,4 +1,4 @@
-//! A storm of segments, true, false and mutilated, over connections in every state.
+//! A storm of valid, forged and corrupted segments over connections in every state.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ const MEMORY: ByteCount = ByteCount::from_kib(512);
 const PORTS: u16 = 24;
 const TIME_WAITS: usize = 3;
 
-/// What a stranger knows of a connection: what the host said last.
+/// A stranger's knowledge of a connection: the last segment of the host.
 #[derive(Clone, Copy, Default)]
 struct Heard {
     local: u16,
@@ -30,9 +30,9 @@ struct Storm {
     now: Instant,
     listener: SocketId,
     held: Vec<SocketId>,
-    /// SYNs that the application has not answered; some are held no longer.
+    /// Held SYNs that the application has not answered; some of them may be gone.
     pending: Vec<SocketId>,
-    /// By the stranger's port.
+    /// By port of the stranger.
     heard: Vec<Heard>,
 }
 
@@ -113,7 +113,7 @@ impl Storm {
         }
     }
 
-    /// What an honest peer would say next, so that connections come about and last.
+    /// The next segment of an honest peer, so that connections are opened and continue.
     fn honest(&mut self, heard: &Heard) -> (Header, usize) {
         let alive = heard.flags.ack && !heard.flags.rst;
         let val = self.now.as_millis() as u32;
@@ -165,7 +165,7 @@ impl Storm {
         };
         let mut packet = tcp::emit(&flow, 64, &header, &vec![0; len]);
         if self.random.chance(0.05) {
-            // A device that vouches for what it should not.
+            // A device that vouches for a corrupted packet.
             let at = 20 + self.random.below(packet.len() as u64 - 20) as usize;
             packet.data[at] = self.random.next_u64() as u8;
             packet.checksum = Checksum::Verified;
@@ -191,7 +191,7 @@ impl Storm {
         airtcp_wire::icmp::emit_error(src, dst, 64, complaint, &quoted)
     }
 
-    /// The application does something, sensible or not.
+    /// Makes the application do something, sensible or not.
     fn act(&mut self) {
         if let Ok(Some((socket, _))) = self.host.tcp_accept(self.now, self.listener) {
             self.held.push(socket);
@@ -210,7 +210,7 @@ impl Storm {
             let _ = self.host.tcp_close(self.now, self.held.swap_remove(at));
             return;
         }
-        // Whatever it says is right: the storm may have ended the connection.
+        // The result does not matter: the storm may have ended the connection.
         let _ = match self.random.below(300) {
             0..40 => self.host.tcp_send(self.now, socket, &[7; 20_000]).map(drop),
             40..100 => self.host.tcp_recv(self.now, socket, &mut [0; 50_000]).map(drop),
@@ -222,7 +222,7 @@ impl Storm {
         };
     }
 
-    /// The application accepts or refuses a SYN that is held, or leaves it for later.
+    /// Makes the application accept or refuse a held SYN, or leave it for later.
     fn answer(&mut self) {
         if let Ok(Some((pending, _))) = self.host.tcp_next_pending(self.listener) {
             self.pending.push(pending);
@@ -234,7 +234,7 @@ impl Storm {
         let pending = self.pending.swap_remove(at);
         match self.random.chance(0.8) {
             true => self.held.extend(self.host.tcp_accept_pending(self.now, pending)),
-            // An error says that it is held no longer.
+            // An error means that the SYN is no longer held.
             false => {
                 let _ = self.host.tcp_abort(self.now, pending);
             }
@@ -273,7 +273,8 @@ impl Storm {
     fn check(&self) {
         let sockets = self.host.tcp_connections().count() as u64;
         assert!(sockets <= 8 + 8 + u64::from(PORTS) + self.held.len() as u64, "{sockets} sockets");
-        // A segment that memory runs out with, and three not read and one KiB to be sent of each connection.
+        // One segment that exhausts the memory, and for each connection three unread segments and 1
+        // KiB of data to send.
         let reserve = ByteCount(9_000) + ByteCount(3 * 1_500 + 1_024) * sockets;
         assert!(self.host.held() <= MEMORY + reserve, "{:?}", self.host.held());
         assert_eq!(self.host.held(), held_by_connections(&self.host));
@@ -284,7 +285,7 @@ impl Storm {
         self.check_quotas();
     }
 
-    /// What is counted of the quotas is what is there.
+    /// Compares the quota counters with the sockets.
     fn check_quotas(&self) {
         let (mut connections, mut half_open, mut time_waits) = (0, 0, 0);
         let (mut out_of_order, mut memory) = (ByteCount::ZERO, ByteCount::ZERO);
@@ -303,7 +304,7 @@ impl Storm {
             }
         }
         assert_eq!(self.host.peers.taken(), (connections, half_open, out_of_order, memory));
-        // A segment over several holes may leave more pieces than one.
+        // A segment over several holes may leave several pieces.
         let slack = ByteCount(4_096);
         assert!(half_open <= 6 && out_of_order <= self.host.config.peer_quota.out_of_order + slack);
         assert!(time_waits <= TIME_WAITS && time_waits == self.host.time_waits);

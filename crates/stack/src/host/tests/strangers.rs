@@ -1,4 +1,4 @@
-//! Packets that nobody sane would send.
+//! Packets that no sane host would send.
 
 use std::num::NonZeroU32;
 
@@ -9,24 +9,24 @@ use proptest::prelude::*;
 use super::*;
 use crate::tcp::Offer;
 
-/// Fewer than there are strangers, so that the bound is met.
+/// Less than the number of strangers, so that the limit is reached.
 const BACKLOG: usize = 2;
-/// As many again may come by cookie and wait to be accepted.
+/// As many again may arrive by cookie and wait to be accepted.
 const MOST: usize = 2 * BACKLOG;
 
-/// A segment from one of four strangers' ports to the listener, or to a port that nobody has.
+/// A segment from one of four strangers' ports to the listener, or to a closed port.
 #[derive(Clone, Debug)]
 struct Odd {
     src_port: u16,
     to_listener: bool,
     header: Header,
     payload: usize,
-    /// Whether its numbers are near those of the connection, if there is one.
+    /// Offsets from the expected numbers of the connection, if the segment uses those.
     near: Option<(u32, u32)>,
     pause: u64,
 }
 
-/// Often what an honest peer sends, so that connections come about.
+/// Often the flags of an honest peer, so that connections are opened.
 fn flags() -> impl Strategy<Value = Flags> {
     let any = any::<[bool; 8]>().prop_map(|[fin, syn, rst, psh, urg, ece, cwr, ae]| Flags {
         fin,
@@ -114,7 +114,7 @@ struct Victim {
     host: Host,
     listener: SocketId,
     now: Instant,
-    /// What the host said last, so that some segments can fit it.
+    /// The last segments of the host, so that some segments match them.
     heard: Vec<(u16, SeqNumber, SeqNumber)>,
 }
 
@@ -172,7 +172,7 @@ impl Victim {
         assert!(self.host.held() <= (window + ByteCount(8_192)) * MOST as u64);
     }
 
-    /// The application lets go of everything; then all there is comes to its end.
+    /// Closes everything for the application; then all connections end.
     fn end(mut self) {
         while let Some((socket, _)) = self.host.tcp_accept(self.now, self.listener).unwrap() {
             self.host.tcp_close(self.now, socket).unwrap();
@@ -208,7 +208,7 @@ proptest! {
         let mut victim = Victim::new();
         for mut data in packets {
             if whole && data.len() >= 20 {
-                // As far as the transport header, they are in order.
+                // The headers before the transport header are valid.
                 let len = data.len() as u8;
                 data[..20].copy_from_slice(&segment("10.0.0.1:80", &syn())[..20]);
                 data = with_header(data, |data| data[3] = len);

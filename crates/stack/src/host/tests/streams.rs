@@ -1,4 +1,4 @@
-//! Sockets over a wire without loss.
+//! Sockets over a path without loss.
 
 use airtcp_types::EventKind;
 
@@ -17,7 +17,7 @@ fn closing_takes_no_longer_than_it_may() {
         pair.client.tcp_send(pair.now, stream, b"lost on the way").unwrap();
         while pair.client.poll_transmit(pair.now).is_some() {}
         pair.client.tcp_close(pair.now, stream).unwrap();
-        // What leaves before the limit is lost too.
+        // Packets sent before the limit are lost, too.
         let end = pair.now + Duration::from_millis(limit);
         while pair.client.poll_timeout().is_some_and(|at| at < end) {
             pair.now = pair.client.poll_timeout().unwrap();
@@ -101,7 +101,7 @@ fn readiness_is_told_once_per_change() {
     assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [listener, accepted]);
     pair.client.tcp_send(pair.now, stream, b"x").unwrap();
     pair.exchange();
-    // Read and filled again before anybody asked: it is told nevertheless.
+    // Read and filled again before the application polled: the change is reported nevertheless.
     pair.server.poll_ready().unwrap();
     read_all(&mut pair.server, pair.now, accepted);
     pair.client.tcp_send(pair.now, stream, b"y").unwrap();
@@ -131,17 +131,18 @@ fn a_full_backlog_drops_syns_and_counts_them() {
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 2).unwrap();
     let to = address("10.0.0.1:80");
     for _ in 0..3 {
-        // Each handshake is done before the next: those that wait to be accepted count too.
+        // Each handshake completes before the next one starts: connections that wait to be accepted
+        // count as well.
         pair.client.tcp_connect(pair.now, to, None).unwrap();
         pair.exchange();
     }
     assert_eq!(pair.server.tcp_connections().count(), 2);
     assert_eq!(pair.server.counters().tcp_ext_listen_overflows, 1);
     assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_some());
-    // The third SYN comes again, and there is room now.
+    // The third SYN is retransmitted, and there is room now.
     pair.pass(Duration::from_secs(2));
     assert_eq!(pair.server.tcp_connections().count(), 3);
-    // Closing the listener resets the two that nobody accepted.
+    // Closing the listener resets the two connections that were not accepted.
     pair.server.tcp_close(pair.now, listener).unwrap();
     pair.exchange();
     assert_eq!(pair.server.tcp_connections().count(), 1);
@@ -218,7 +219,7 @@ fn datagrams_go_both_ways_within_bounds() {
             pair.client.udp_send_to(socket, &[0; 1_473], address(to)),
             Err(HostError::MessageSize { len: 1_473, .. })
         ));
-        // A queue that nobody reads is bounded, and so is what waits to leave.
+        // A queue that is not read is bounded, and so is the queue of packets to send.
         for _ in 0..300 {
             let result = pair.client.udp_send_to(socket, &[0; 1_400], address(to));
             if result == Err(HostError::WouldBlock) {
@@ -266,7 +267,7 @@ fn a_new_syn_replaces_time_wait() {
     pair.client.tcp_close(pair.now, stream).unwrap();
     pair.exchange();
     assert_eq!(pair.server.tcp_connections().next().unwrap().1, State::TimeWait);
-    // The same ports again, from a client that has forgotten: a later clock, a higher ISN.
+    // The same ports again, from a client without the old state: a later clock, a higher ISN.
     pair.now += Duration::from_secs(5);
     let header = Header { seq: SeqNumber(0), ..syn() };
     let isn = pair.client.secret.isn(pair.now, &flow);
@@ -285,7 +286,7 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
     let flow = pair.client.tcp(stream).unwrap().flow();
     let unpaced = "rack/cubic".parse().unwrap();
     pair.server.tcp_set(pair.now, accepted, SocketOption::Combination(unpaced)).unwrap();
-    // In no time at all more bytes than the clock of the ISNs has ticks.
+    // Sends more bytes than the ISN clock has ticks, without any time passing.
     for _ in 0..100 {
         pair.server.tcp_send(pair.now, accepted, &[0; 10_000]).unwrap();
         pair.exchange();
@@ -318,10 +319,10 @@ fn a_peer_that_is_gone_is_found_out() {
         KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 2 };
     pair.client.tcp_set(pair.now, stream, SocketOption::KeepAlive(Some(settings))).unwrap();
     pair.pass(Duration::from_secs(100));
-    // One probe in ten seconds, and each is answered.
+    // One probe every ten seconds, each of which is answered.
     let counters = pair.client.counters();
     assert_eq!((counters.tcp_ext_keep_alive, counters.tcp_ext_abort_on_timeout), (10, 0));
-    // From here on nothing arrives.
+    // From here on no packet arrives.
     for _ in 0..10 {
         let Some(next) = pair.client.poll_timeout() else { break };
         pair.now = next;
@@ -372,7 +373,7 @@ fn aborting_all_leaves_nobody_out() {
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_curr_estab, counters.tcp_estab_resets), (0, 2));
     assert_eq!(counters.tcp_attempt_fails, 1);
-    // Those with a handle, and one that can still be accepted.
+    // The connections held by the application, and one that can still be accepted.
     assert_eq!(pair.server.tcp_connections().count(), 2);
 }
 
@@ -429,7 +430,7 @@ fn a_host_gets_other_strategies_for_what_is_there_and_what_comes() {
     for socket in [before, after] {
         assert_eq!(pair.server.tcp(socket).unwrap().combination(), Ok(&wanted));
     }
-    // Nobody has negotiated HACK.
+    // No connection has negotiated HACK.
     let hack = "rack/cubic/hack".parse().unwrap();
     assert_eq!(pair.server.tcp_set_combination(pair.now, &hack), 0);
     assert_eq!(pair.server.tcp(after).unwrap().combination(), Ok(&wanted));
@@ -440,13 +441,13 @@ fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
-    // Time stands still here, in which nothing that is paced leaves.
+    // Time stands still here, so that a paced sender would not send.
     let unpaced = "rack/cubic".parse().unwrap();
     pair.client.tcp_set(pair.now, stream, SocketOption::Combination(unpaced)).unwrap();
     let fill = |pair: &mut Pair| {
         while pair.client.tcp_send(pair.now, stream, &[7; 9_000]).is_ok() {}
     };
-    // So many packets leave, and are acknowledged.
+    // Sends up to `most` packets and delivers their ACKs.
     let go = |pair: &mut Pair, most: usize| {
         let mut acks = Vec::new();
         for _ in 0..most {
@@ -462,7 +463,7 @@ fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
     while !go(&mut pair, usize::MAX) {}
     pair.client.settle(pair.now);
     while pair.client.poll_ready().is_some() {}
-    // It was writable when it was last settled, and is again.
+    // It was writable when it was last settled, and is writable again.
     fill(&mut pair);
     assert!(!go(&mut pair, 0));
     while !go(&mut pair, 1) {}
@@ -490,7 +491,7 @@ fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
         })
     };
     assert_eq!(told(&mut pair), Some((true, true)));
-    // From here on it waits.
+    // From here on data waits.
     pair.server.tcp_send(pair.now, accepted, &[7; 2_000]).unwrap();
     let memory = std::mem::take(&mut pair.server.config.quota.memory);
     assert_eq!(told(&mut pair), Some((true, false)), "the host is short of memory");

@@ -18,7 +18,7 @@ fn offloading() -> Pair {
     pair
 }
 
-/// A connection, with a window at the client that the first data does not fill.
+/// A connection whose client window is not filled by the first data.
 fn connected(mut pair: Pair, to: &str) -> (Pair, SocketId, SocketId) {
     let listener = pair.server.tcp_listen(address(to), 8).unwrap();
     let mut config = TcpConfig::default();
@@ -33,12 +33,12 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8).collect()
 }
 
-/// What a host has to send.
+/// The packets that a host sends now.
 fn packets(host: &mut Host, now: Instant) -> Vec<Packet> {
     std::iter::from_fn(|| host.poll_transmit(now).map(|(_, packet)| packet)).collect()
 }
 
-/// The payload sizes of the segments that a packet is on the wire.
+/// The payload sizes of the segments into which a packet is cut.
 fn segments(packet: &Packet) -> Vec<usize> {
     let mut sizes = Vec::new();
     each_segment(packet, |segment| sizes.push(read_segment(segment).payload.len()));
@@ -53,7 +53,7 @@ fn data_leaves_in_one_packet_that_shares_it_and_counts_by_segments() {
         let data = bytes(20 * mss + 100);
         let before = pair.client.counters().tcp_out_segs;
         pair.client.tcp_send(pair.now, stream, &data).unwrap();
-        // Nagle keeps the last part back.
+        // Nagle's algorithm holds back the last part.
         let sent = packets(&mut pair.client, pair.now);
         assert_eq!(sent.len(), 1);
         assert_eq!(segments(&sent[0]), [mss; 20]);
@@ -123,7 +123,7 @@ fn only_what_is_missing_is_sent_again() {
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, data);
 }
 
-/// What was decided on and kept for the next packet may be acknowledged in part before that leaves.
+/// A transmission kept for the next packet may be partly acknowledged before it is sent.
 #[test]
 fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
     let (mut pair, stream, _) = connected(offloading(), "10.0.0.1:80");
@@ -215,7 +215,7 @@ fn pacing_bounds_a_packet() {
     config.sender.pacing = true;
     config.sender.profile.initial_window = 64;
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), Some(config)).unwrap();
-    // A round trip that gives it something to pace by.
+    // A round trip from which it gets a pacing rate.
     for packet in packets(&mut pair.client, pair.now) {
         pair.server.handle_packet(pair.now, PORT, packet);
     }
@@ -259,7 +259,7 @@ fn every_segment_of_a_marked_super_segment_counts_as_marked() {
     let mut segments = 0;
     each_segment(&packet, |_| segments += 1);
     assert!(packet.segment_size.is_some() && segments > 1);
-    // CE, and the IPv4 header's sum anew.
+    // Sets CE, and updates the checksum of the IPv4 header.
     packet.data[1] |= ip::CE;
     packet.data[10..12].fill(0);
     let mut sum = Sum::new();
@@ -270,8 +270,8 @@ fn every_segment_of_a_marked_super_segment_counts_as_marked() {
     assert_eq!(pair.server.counters().ip_ext_in_ce_pkts, segments);
 }
 
-/// A device that cuts a packet, as Linux does, leaves CWR to the first segment: one with an ACE value that has it is not
-/// a super-segment.
+/// A device that cuts a packet sets CWR only on the first segment, as Linux does: a segment whose
+/// ACE value includes that bit is therefore not part of a super-segment.
 #[test]
 fn every_segment_has_the_whole_ace_field() {
     for marks in 0..8 {
@@ -317,7 +317,8 @@ fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
     let packet = packets(&mut pair.client, pair.now).remove(0);
     let mut whole = packet.data.clone();
     packet.tail.iter().for_each(|part| whole.extend_from_slice(part));
-    // As one packet of a device with a large MTU would come: shared, and its checksum in place.
+    // A packet as a device with a large MTU delivers it: in shared memory, with a complete
+    // checksum.
     let sum = {
         let datagram = ip::parse(&whole).unwrap();
         let mut sum = Sum::new();
@@ -336,7 +337,7 @@ fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
     pair.server.handle_packet(pair.now, PORT, large);
     assert_eq!(pair.server.counters().tcp_in_csum_errors, 1);
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, bytes(10 * MSS));
-    // A length that does not count what is shared.
+    // A length that does not include the shared part.
     let mut short = packet;
     short.tail.pop();
     pair.server.handle_packet(pair.now, PORT, short);
@@ -346,7 +347,7 @@ fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
 #[test]
 fn a_packet_is_made_in_memory_that_was_given_back() {
     let (mut pair, stream, _) = connected(offloading(), "10.0.0.1:80");
-    // More than any packet of its own has.
+    // More memory than the packets of the connection have.
     let mut given = vec![Packet::new(Vec::with_capacity(5000)), Packet::new(vec![7; 20_000])];
     pair.client.recycle(&mut given);
     assert!(given.is_empty());
@@ -369,7 +370,7 @@ fn no_more_segments_than_may_leave_as_one_and_a_push_where_they_end() {
         config.segments_at_once = most;
         pair.client = Host::new(config);
         let (mut pair, stream, _) = connected(pair, "10.0.0.1:80");
-        // The last byte of the last of them is not the last that was written.
+        // The last byte of the last packet is not the last byte written.
         pair.client.tcp_set(pair.now, stream, SocketOption::Cork(true)).unwrap();
         pair.client.tcp_send(pair.now, stream, &bytes(5 * MSS + 1)).unwrap();
         let sent = packets(&mut pair.client, pair.now);

@@ -1,4 +1,4 @@
-//! TIME-WAIT without a holder: what it answers, what takes its place, how many there may be.
+//! TIME-WAIT after the application has closed: answers, replacement, and the limit.
 
 use airtcp_types::EventKind;
 use airtcp_wire::options::{TcpOptions, Timestamps};
@@ -11,16 +11,16 @@ use super::*;
 const TO: &str = "10.0.0.1:80";
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a peer knows of a connection that the server has closed first.
+/// A peer's knowledge of a connection that the server has closed first.
 struct Ended {
     flow: FlowId,
-    /// The last segment of the peer, its FIN, and the ACK it got.
+    /// The peer's last segment, its FIN, and the ACK of it.
     fin: Packet,
     ack: Packet,
 }
 
 impl Pair {
-    /// A connection at the server, in TIME-WAIT.
+    /// Opens a connection, and closes it so that the server is in TIME-WAIT.
     fn time_wait(&mut self, listener: SocketId) -> Ended {
         let (stream, accepted) = self.connect(listener, TO);
         let flow = self.client.tcp(stream).unwrap().flow();
@@ -46,7 +46,8 @@ impl Pair {
 }
 
 impl Ended {
-    /// A segment of the peer's with a number as far from the next one as `off`, and its clock as far on as `later`.
+    /// A segment of the peer with a sequence number at an offset of `off` from the next one, and a
+    /// timestamp at an offset of `later`.
     fn segment(&self, flags: Flags, off: i32, later: i32) -> Packet {
         let fin = read_segment(&self.fin);
         let theirs = fin.options.timestamps.unwrap();
@@ -109,7 +110,7 @@ fn strangers_neither_end_it_nor_make_it_talk() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
     let ended = pair.time_wait(listener);
-    // Off the number, of the next in order.
+    // Sequence numbers other than the next in order.
     let guesses =
         [("R", 7), ("R", -7), ("R", 0x4000_0000), ("S", -9), ("SA", 5), ("A", 9), ("A", -9)];
     let mut answered = 0;
@@ -117,12 +118,12 @@ fn strangers_neither_end_it_nor_make_it_talk() {
         answered += pair.answers(ended.segment(flags(text), off, 0)).len();
     }
     assert_eq!((answered, pair.states()), (1, vec![State::TimeWait]));
-    // An old time stamp, or none, says that it is not the peer's.
+    // An old timestamp, or none, shows that the segment is not the peer's.
     pair.pass(Duration::from_secs(1));
     assert_eq!(pair.answers(ended.segment(flags("A"), 0, -5)).len(), 1);
     assert!(pair.answers(ended.segment(flags("A"), 0, -5)).is_empty());
     assert_eq!(pair.server.counters().tcp_ext_ack_skipped_paws, 1);
-    // The very number ends it.
+    // A RST with the exact number ends TIME-WAIT.
     pair.answers(ended.segment(flags("R"), 0, 0));
     assert_eq!(pair.states(), []);
 }
@@ -134,24 +135,24 @@ fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
         ("TcpExtOutOfWindowRsts", "RST dropped", |pair, ended| {
             pair.answers(ended.segment(flags("R"), -7, 0));
         }),
-        ("TcpExtAckMissing", "has no ACK", |pair, ended| {
+        ("TcpExtAckMissing", "no ACK", |pair, ended| {
             pair.answers(ended.segment(flags(""), 0, 0));
         }),
-        ("TcpExtPAWSEstab", "time stamp is old", |pair, ended| {
+        ("TcpExtPAWSEstab", "old timestamp", |pair, ended| {
             pair.answers(ended.segment(flags("A"), 0, -5));
         }),
-        ("TcpExtTimestampMissing", "has no time stamp", |pair, ended| {
+        ("TcpExtTimestampMissing", "no timestamp", |pair, ended| {
             let header = Header { ack: Some(SeqNumber(1)), flags: Flags::ACK, ..syn() };
             pair.answers(tcp::emit(&ended.flow, 64, &header, &[]));
         }),
-        ("TcpExtTCPChallengeACK", "challenge ACK", |pair, ended| {
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", |pair, ended| {
             pair.answers(ended.segment(flags("R"), 7, 0));
         }),
-        ("TcpExtTCPACKSkippedChallenge", "one has just left", |pair, ended| {
+        ("TcpExtTCPACKSkippedChallenge", "limit of the connection", |pair, ended| {
             pair.answers(ended.segment(flags("R"), 7, 0));
             pair.answers(ended.segment(flags("R"), 7, 0));
         }),
-        ("TcpExtChallengeACKLimit", "the host's limit", |pair, ended| {
+        ("TcpExtChallengeACKLimit", "limit of the host", |pair, ended| {
             pair.server.config.challenge_acks = 0;
             pair.answers(ended.segment(flags("S"), -9, 0));
         }),
@@ -169,7 +170,7 @@ fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
         let lines = logged(|| happens(&mut pair, &ended));
         assert!(moved(&before, pair.server.counters()).contains(&name), "{name}");
         assert!(lines.iter().any(|line| line.contains(told)), "{name}: {told}: {lines:?}");
-        // A FIN that comes again gets its ACK, and the wait is as long as that makes it.
+        // A repeated FIN is acknowledged, and restarts TIME-WAIT.
         assert_eq!(pair.answers(ended.fin.clone()).len(), 1, "{name}");
         pair.pass(MINUTE - Duration::from_millis(1));
         assert_eq!(pair.states(), [State::TimeWait], "{name}");
@@ -195,7 +196,7 @@ fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
         pair.pass(Duration::from_secs(1));
         let mut answers = vec![];
         let lines = logged(|| answers = pair.answers(ended.segment(flags("S"), off, later)));
-        let told = lines.iter().any(|line| line.contains("takes the place of a TIME-WAIT"));
+        let told = lines.iter().any(|line| line.contains("replaced by new SYN"));
         assert_eq!(told, replaced, "{lines:?}");
         let state = if replaced { State::SynReceived } else { State::TimeWait };
         assert_eq!((pair.states(), answers.len()), (vec![state], 1), "{off} {later}");
@@ -238,10 +239,10 @@ fn a_syn_that_would_not_be_taken_ends_no_time_wait() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
     let ended = pair.time_wait(listener);
-    // A FIN with it: nothing begins so.
+    // A SYN with FIN does not open a connection.
     pair.answers(ended.segment(flags("SF"), 100, 1_000));
     assert_eq!(pair.states(), [State::TimeWait]);
-    // The peer has as many connections as it may.
+    // The peer's limit of connections is reached.
     pair.server.config.peer_quota.connections = 0;
     assert!(pair.answers(ended.segment(flags("S"), 100, 1_000)).is_empty());
     assert_eq!(pair.states(), [State::TimeWait]);

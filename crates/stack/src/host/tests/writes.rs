@@ -1,5 +1,5 @@
-//! Writes that are copied and writes that are shared, over a path that loses, repeats and reorders packets: the peer reads
-//! exactly these bytes.
+//! Copied and shared writes over a path that loses, repeats and reorders packets: the peer reads
+//! exactly the written bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::tcp::State;
 
 use super::*;
 
-/// How long a packet takes, and how much longer one that others overtake.
+/// The delay of a packet, and the additional delay of a packet that is overtaken.
 const DELAY: Duration = Duration::from_millis(10);
 const EXTRA: Duration = Duration::from_millis(15);
-/// The reader takes something this often.
+/// The interval between reads.
 const PAUSE: Duration = Duration::from_millis(7);
-/// A run has ended before this.
+/// The time by which every run must have ended.
 const END: Instant = Instant::from_millis(3_600_000);
 
-/// How a write is made.
+/// The way in which a write is made.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Copied,
-    /// As one that more follows.
+    /// With the indication that more follows.
     More,
     Shared,
 }
 
-/// What is written, in which way, after which pause (milliseconds).
+/// A write: its kind, its length, and the pause before it (milliseconds).
 #[derive(Clone, Copy, Debug)]
 struct Write {
     how: How,
@@ -49,10 +49,10 @@ struct Path {
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     offload: bool,
-    /// Bytes; of the writer, and of the reader.
+    /// The buffer sizes of the writer and of the reader (bytes).
     send_buffer: u64,
     receive_buffer: u64,
-    /// Bytes that the reader takes at once.
+    /// The number of bytes per read.
     reads: usize,
 }
 
@@ -60,7 +60,7 @@ fn byte(at: usize) -> u8 {
     ((at as u32).wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
 
-/// The next part of the stream, in memory with bytes around it that are not to be sent.
+/// The next part of the stream, in memory with surrounding bytes that must not be sent.
 fn shared(at: usize, len: usize) -> (Arc<Vec<u8>>, SharedBytes) {
     let around = |_| 0xee;
     let data = (0..9).map(around).chain((at..at + len).map(byte)).chain((0..9).map(around));
@@ -76,7 +76,7 @@ struct Run {
     server: SocketId,
     path: Path,
     random: Stream,
-    /// By time of arrival and number: whether it is for the server.
+    /// Packets by time of arrival and number, with whether they go to the server.
     flying: BTreeMap<(Instant, u64), (bool, Packet)>,
     number: u64,
     written: usize,
@@ -101,7 +101,7 @@ impl Run {
         Self { pair, client, server, path, random, flying, number, written: 0, owned }
     }
 
-    /// Takes what the hosts have to send, and decides what becomes of it.
+    /// Takes the packets that the hosts send, and loses, repeats or delays them.
     fn collect(&mut self) {
         let now = self.pair.now;
         let mut sent = Vec::new();
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Lets time pass until `end`.
+    /// Advances the time to `end`.
     fn pass(&mut self, end: Instant) {
         loop {
             self.collect();
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Writes up to `len` bytes; gives how many that were.
+    /// Writes up to `len` bytes; returns the number of bytes written.
     fn write(&mut self, how: How, len: usize) -> usize {
         let Pair { now, client: host, .. } = &mut self.pair;
         let (buffer, part) = shared(self.written, len);
@@ -207,7 +207,8 @@ impl Run {
     }
 }
 
-/// Makes the writes and compares what arrives; then nobody holds what was shared.
+/// Makes the writes, compares the received data, and checks that no shared memory is still
+/// referenced.
 fn check(ends: Ends, path: Path, seed: u64, writes: &[Write]) -> Run {
     let mut run = Run::new(ends, path, seed);
     let got = run.carry(writes, ends.reads);
@@ -223,14 +224,14 @@ fn check(ends: Ends, path: Path, seed: u64, writes: &[Write]) -> Run {
     run
 }
 
-/// A segment that lies in three writes, two of them shared, is lost and sent again.
+/// A segment that spans three writes, two of them shared, is lost and retransmitted.
 #[test]
 fn a_segment_across_the_ends_of_shared_writes_is_sent_again_whole() {
     for offload in [false, true] {
         let ends = Ends { offload, send_buffer: 1 << 20, receive_buffer: 1 << 20, reads: 65_536 };
         let path = Path { lost: 0, repeated: 0, reordered: 0 };
         let mut run = Run::new(ends, path, 0);
-        // The fourth segment has bytes 4344 to 5791.
+        // The fourth segment has the bytes 4344 to 5791.
         for (how, len) in [(How::Shared, 5000), (How::Copied, 300), (How::Shared, 5000)] {
             assert_eq!(run.write(how, len), len);
         }
@@ -261,7 +262,8 @@ fn fourth() -> Vec<u8> {
 
 fn writes() -> impl Strategy<Value = Vec<Write>> {
     let how = prop_oneof![Just(How::Copied), Just(How::More), Just(How::Shared), Just(How::Shared)];
-    // About the length from which a write is shared, about a segment's, and above all windows.
+    // Around the minimum length of a shared write, around the length of a segment, and beyond all
+    // windows.
     let len = prop_oneof![1usize..200, 1400usize..1500, 4000usize..6000, 1usize..60_000];
     let one = (how, len, prop_oneof![Just(0u64), 0u64..50]);
     prop::collection::vec(one.prop_map(|(how, len, after)| Write { how, len, after }), 1..12)

@@ -1,4 +1,4 @@
-//! State of the end of a connection: ownership, pending close, and the reason of the end.
+//! The state of closing: ownership, deadline, and the reason of the end.
 
 use std::time::Duration;
 
@@ -6,31 +6,32 @@ use airtcp_types::Instant;
 
 use crate::tcp::{State, TcpConfig, TcpError, Unreachable};
 
-/// The end of one connection.
+/// The state of closing a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Closing {
-    /// The application let go.
+    /// Whether the application has closed the connection.
     is_orphan: bool,
-    /// Why it ended; the first reason counts.
+    /// The reason why the connection ended; the first reason is kept.
     error: Option<TcpError>,
-    /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
+    /// The last ICMP soft error (RFC 1122 section 4.2.3.9), which becomes the reason if the
+    /// connection times out.
     soft_error: Option<Unreachable>,
-    /// How long closing may take.
+    /// The linger time.
     linger: Option<Duration>,
-    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends, or the wait for the peer's last ACK.
+    /// The end of TIME-WAIT, of FIN-WAIT-2 without an application, or of the linger time.
     until: Option<Instant>,
     time_wait: Duration,
     fin_wait_2: Duration,
 }
 
-/// What the end of a wait means.
+/// The meaning of an expired deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp) enum Ended {
-    /// TIME-WAIT is over.
+    /// TIME-WAIT has ended.
     TimeWait,
-    /// Nobody waits for the peer's FIN any longer.
+    /// The peer's FIN did not arrive in time after the application closed the connection.
     FinWait2,
-    /// The peer has not acknowledged everything in time.
+    /// The peer did not acknowledge all data and the FIN in time.
     Overdue,
 }
 
@@ -47,59 +48,59 @@ impl Closing {
         }
     }
 
-    /// The application lets go.
+    /// Records that the application has closed the connection.
     pub(super) fn let_go(&mut self) {
         self.is_orphan = true;
     }
 
-    /// Whether the application let go.
+    /// Whether the application has closed the connection.
     pub(in crate::tcp) const fn is_orphan(&self) -> bool {
         self.is_orphan
     }
 
-    /// Sets how long closing may take.
+    /// Sets the linger time.
     pub(super) fn set_linger(&mut self, limit: Option<Duration>) {
         self.linger = limit;
     }
 
-    /// How long closing may take.
+    /// The linger time.
     pub(super) const fn linger(&self) -> Option<Duration> {
         self.linger
     }
 
-    /// TIME-WAIT begins, or begins anew.
+    /// Starts or restarts TIME-WAIT.
     pub(in crate::tcp) fn begin_time_wait(&mut self, now: Instant) {
         self.until = Some(now + self.time_wait);
     }
 
-    /// How long TIME-WAIT lasts.
+    /// The duration of TIME-WAIT.
     pub(super) const fn time_wait(&self) -> Duration {
         self.time_wait
     }
 
-    /// In FIN-WAIT-2 with nobody to read what comes: that ends some time.
+    /// Limits FIN-WAIT-2 if the application has closed the connection.
     pub(super) fn begin_fin_wait_2(&mut self, now: Instant) {
         if self.is_orphan {
             self.until = Some(now + self.fin_wait_2);
         }
     }
 
-    /// The peer has this long to acknowledge everything.
+    /// Limits the time until the peer has acknowledged everything.
     pub(super) fn wait_at_most(&mut self, now: Instant, limit: Duration) {
         self.until = Some(now + limit);
     }
 
-    /// There is nothing to wait for any more.
+    /// Clears the deadline.
     pub(super) fn stop_waiting(&mut self) {
         self.until = None;
     }
 
-    /// When a wait ends.
+    /// The deadline.
     pub(in crate::tcp) const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// What the end of a wait means in `state`, if one ends now.
+    /// Returns the meaning of the deadline in `state`, if it has expired.
     pub(in crate::tcp) fn on_timeout(&self, now: Instant, state: State) -> Option<Ended> {
         self.until.filter(|at| *at <= now).map(|_| match state {
             State::TimeWait => Ended::TimeWait,
@@ -108,39 +109,40 @@ impl Closing {
         })
     }
 
-    /// It ends for this reason, unless it has ended for another one.
+    /// Sets the reason of the end, unless there already is one.
     pub(in crate::tcp) fn on_error(&mut self, error: TcpError) {
         self.error.get_or_insert(error);
     }
 
-    /// The reason why it ended, if not by both FINs.
+    /// The reason why the connection ended; `None` if it has not ended, or ended by both FINs.
     pub(in crate::tcp) const fn error(&self) -> Option<TcpError> {
         self.error
     }
 
-    /// The network reports that something did not arrive; that may pass.
+    /// Stores an ICMP soft error: the condition may pass.
     pub(in crate::tcp) fn on_soft_error(&mut self, error: Unreachable) {
         self.soft_error = Some(error);
     }
 
-    /// An ACK has come: what the network said is history.
+    /// Clears the soft error, because an ACK has arrived.
     pub(in crate::tcp) fn on_ack(&mut self) {
         self.soft_error = None;
     }
 
-    /// What the network said since the last ACK.
+    /// The last soft error since the last ACK.
     pub(in crate::tcp) const fn soft_error(&self) -> Option<Unreachable> {
         self.soft_error
     }
 
-    /// Why a peer does not answer: what the network said, if it said something (RFC 5461).
+    /// The reason if the peer does not answer: the soft error, if there was one (RFC 5461).
     pub(super) fn reason_of_silence(&self) -> TcpError {
         self.soft_error.map_or(TcpError::TimedOut, TcpError::Unreachable)
     }
 }
 
 impl State {
-    /// The state after a FIN of this end was queued; before the handshake is done that has to wait.
+    /// The state after a FIN of this end was queued. During the handshake the state does not change
+    /// yet.
     pub(super) const fn after_shutdown(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,

@@ -1,4 +1,4 @@
-//! Closing: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
+//! Closing: FIN from either end, RST, TIME-WAIT (RFC 9293 sections 3.6 and 3.10.4).
 
 mod closing;
 pub(crate) mod time_wait;
@@ -19,8 +19,8 @@ pub(super) use closing::{Closing, Ended};
 use time_wait::is_newer;
 
 impl Connection {
-    /// Ends the sending direction: a FIN follows the data already written. The peer may go on
-    /// sending.
+    /// Closes the sending direction: a FIN follows the data already written. The peer may continue
+    /// to send.
     pub fn shutdown(&mut self, now: Instant) {
         if self.send.is_shut_down() || self.state == State::Closed {
             return;
@@ -30,9 +30,10 @@ impl Connection {
         self.set_state(self.state.after_shutdown());
     }
 
-    /// Sets how long [`close`](Self::close) may take: what the peer has not acknowledged by then, the FIN included, is
-    /// thrown away with a RST, at once with a limit of zero (`SO_LINGER`). `None`, the default, is no limit but that of
-    /// time-outs.
+    /// Sets the linger time (`SO_LINGER`): the maximum duration of [`close`](Self::close). If the
+    /// peer has not acknowledged all data and the FIN by then, the rest is discarded and a RST is
+    /// sent; with a limit of zero at once. With `None`, the default, only the usual time-outs
+    /// apply.
     pub fn set_linger(&mut self, limit: Option<Duration>) {
         self.closing.set_linger(limit);
     }
@@ -42,9 +43,10 @@ impl Connection {
         self.closing.linger()
     }
 
-    /// The application lets go. What was written is still delivered, then a FIN; but if something
-    /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17). Gives
-    /// whether it was now. [`set_linger`](Self::set_linger) limits how long that may take.
+    /// Closes the connection for the application. Written data is still delivered, followed by a
+    /// FIN. If unread data is discarded, now or later, the peer gets a RST instead (RFC 2525
+    /// section 2.17). Returns whether unread data was discarded now.
+    /// [`set_linger`](Self::set_linger) limits how long closing may take.
     pub fn close(&mut self, now: Instant) -> bool {
         self.closing.let_go();
         let linger = self.linger();
@@ -61,7 +63,7 @@ impl Connection {
         lost
     }
 
-    /// Ends both directions; gives whether something unread was thrown away.
+    /// Closes both directions; returns whether unread data was discarded.
     fn finish(&mut self, now: Instant) -> bool {
         let unread = self.receive.readable() > ByteCount::ZERO || self.receive.has_holes();
         let lost = unread && !matches!(self.state, State::Closed | State::TimeWait);
@@ -95,18 +97,18 @@ impl Connection {
         self.closing.on_error(TcpError::Aborted);
     }
 
-    /// Whether a SYN may take the place of this connection in TIME-WAIT: it is provably newer (RFC
+    /// Whether a SYN may replace this connection in TIME-WAIT, because it is provably newer (RFC
     /// 9293 section 3.6.1, RFC 6191).
     pub fn may_be_replaced(&self, syn: &Segment<'_>) -> bool {
         self.state == State::TimeWait && is_newer(self.receive.nxt(), self.timestamps.as_ref(), syn)
     }
 
-    /// The peer's FIN is in order.
+    /// Handles the peer's FIN, which is in order.
     pub(super) fn on_peer_fin(&mut self, now: Instant) {
         self.move_on(now, self.state.after_peer_fin());
     }
 
-    /// After an ACK: the peer may now have our FIN.
+    /// Changes the state if an ACK has acknowledged the FIN of this end.
     pub(super) fn on_fin_acked(&mut self, now: Instant) {
         if !self.send.is_fin_acked() {
             return;
@@ -114,7 +116,7 @@ impl Connection {
         self.move_on(now, self.state.after_fin_acked());
     }
 
-    /// Moves on towards the end of the connection.
+    /// Enters the next state of closing and does the work of the transition.
     fn move_on(&mut self, now: Instant, to: State) {
         if to == self.state {
             return;
@@ -131,7 +133,7 @@ impl Connection {
         self.set_state(to);
     }
 
-    /// Sends a RST and is done.
+    /// Sends a RST and ends the connection.
     pub(super) fn reset_peer(&mut self, now: Instant) {
         let ack = self.receive.nxt().wire();
         let seq = if self.handshake.is_some() { self.send.first() } else { self.send.nxt() };
@@ -141,35 +143,35 @@ impl Connection {
         self.set_state(State::Closed);
     }
 
-    /// The peer did not answer in time.
+    /// Ends the connection because the peer did not answer in time.
     pub(super) fn give_up(&mut self, now: Instant, counters: &mut Counters) {
         let error = self.closing.reason_of_silence();
-        debug!(remote = %self.flow.remote, state = %self.state, %error, "given up");
+        debug!(remote = %self.flow.remote, state = %self.state, %error, "connection timed out");
         counters.tcp_ext_abort_on_timeout += 1;
         self.fail(now, error);
     }
 
-    /// It is over, and the application should know why.
+    /// Ends the connection with the reason that the application gets.
     pub(super) fn fail(&mut self, now: Instant, error: TcpError) {
         self.retire(now);
         self.closing.on_error(error);
         self.set_state(State::Closed);
     }
 
-    /// Gives back everything but what the application has not read.
+    /// Frees everything except the data that the application has not read.
     pub(super) fn retire(&mut self, now: Instant) {
         self.retire_sender(now);
         self.handshake = None;
         self.acks.clear();
         self.closing.stop_waiting();
-        // What is above a hole can no longer be read.
+        // Data above a hole can no longer become readable.
         self.receive.discard_out_of_order();
         self.receive.shrink();
     }
 
-    /// Lets the sender go; its figures are still wanted.
+    /// Drops the sender, but keeps its last values for [`info`](Self::info).
     fn retire_sender(&mut self, now: Instant) {
-        // Of one that nobody holds nobody asks.
+        // No application can ask for the details after it has closed the connection.
         if self.send.sender().is_some() && !self.closing.is_orphan() {
             self.last_info = Some(Box::new(self.info(now)));
         }

@@ -13,7 +13,7 @@ use crate::tcp::refused::{
 };
 use crate::tcp::{Challenge, Connection, State, Timestamps};
 
-/// What is left of a connection in TIME-WAIT.
+/// A connection in TIME-WAIT that the application has closed.
 #[derive(Debug)]
 pub(crate) struct TimeWait {
     flow: FlowId,
@@ -25,23 +25,24 @@ pub(crate) struct TimeWait {
     length: Duration,
     window: u16,
     hop_limit: u8,
-    /// The field ACE (RFC 9768), where AccECN was agreed on; else zero.
+    /// The ACE field (RFC 9768) if AccECN was negotiated, otherwise zero.
     ace: u8,
 }
 
-/// What a segment did to it.
+/// The effect of a segment on a connection in TIME-WAIT.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Nothing is to be sent.
+    /// Nothing is sent.
     Silence,
-    /// It answers.
+    /// A packet is sent in answer.
     Answer(Packet),
-    /// It is over.
+    /// The connection leaves TIME-WAIT.
     Closed,
 }
 
-/// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
-/// its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN begins nothing.
+/// Whether a SYN is provably newer than a connection in TIME-WAIT: by its timestamp, or, if the
+/// timestamps are missing or equal, by its sequence number (RFC 6191, RFC 9293 section 3.6.1). A
+/// SYN with FIN does not open a connection.
 pub(in crate::tcp) fn is_newer(
     rcv_nxt: ExtSeq,
     clock: Option<&Timestamps>,
@@ -62,7 +63,7 @@ pub(in crate::tcp) fn is_newer(
 }
 
 impl Connection {
-    /// What has to be kept of it, if it is in TIME-WAIT.
+    /// Returns the state to keep, if the connection is in TIME-WAIT.
     pub(crate) fn time_wait(&self) -> Option<TimeWait> {
         let until = self.closing.deadline().filter(|_| self.state == State::TimeWait)?;
         Some(TimeWait {
@@ -90,18 +91,18 @@ impl TimeWait {
         self.snd_nxt.wire()
     }
 
-    /// When it is over.
+    /// The end of TIME-WAIT.
     pub(crate) const fn until(&self) -> Instant {
         self.until
     }
 
-    /// Whether a SYN may take its place.
+    /// Whether a SYN may replace it.
     pub(crate) fn may_be_replaced(&self, syn: &Segment<'_>) -> bool {
         is_newer(self.rcv_nxt, self.timestamps.as_ref(), syn)
     }
 
-    /// Takes a segment. All that can come is what the peer sends again: its FIN is acknowledged once more, and the wait
-    /// begins anew. Whatever else wants an answer gets one now and then.
+    /// Handles a segment. The peer can only send retransmissions: a repeated FIN is acknowledged
+    /// again and restarts TIME-WAIT. ACKs that answer other segments are rate-limited.
     pub(crate) fn on_segment(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! AccECN on a connection (RFC 9768): counting, reporting and reading marks.
 //!
-//! Options leave where they tell something new: beside an ACK, or on new data that leaves room for one. They take nothing from
-//! full segments: before one of those the ACK that has to tell something leaves alone.
+//! Options are sent if they report a change: on an ACK, or on new data with enough room. They take
+//! no room from full segments: an ACK with the option is sent on its own before such a segment.
 
 use airtcp_types::{ByteCount, ExtSeq, SeqNumber};
 use airtcp_wire::ip::CE;
@@ -17,12 +17,12 @@ use super::{Ecn, News};
 
 /// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
-/// SACK blocks that have room before an AccECN option (RFC 9768 section 3.2.3.3), the length of a block, and that of the
-/// SACK option without blocks (bytes).
+/// The number of SACK blocks that take precedence over an AccECN option (RFC 9768 section 3.2.3.3),
+/// the length of a block, and the length of the SACK option without blocks (bytes).
 const BLOCKS: usize = 2;
 const BLOCK_LEN: usize = 8;
 const BLOCKS_LEN: usize = 4;
-/// A SYN or SYN-ACK was marked (RFC 9768 tables 2 and 4).
+/// The code of a SYN or SYN-ACK that arrived with CE (RFC 9768 tables 2 and 4).
 const MARKED: u8 = 0b110;
 
 /// The state of AccECN.
@@ -30,20 +30,20 @@ const MARKED: u8 = 0b110;
 pub(in crate::tcp) struct Accurate {
     received: ReceivedMarks,
     delivered: DeliveredMarks,
-    /// Whether new data leaves as ECT(0).
+    /// Whether new data is sent as ECT(0).
     pub(super) marks: bool,
-    /// The number of the SYN-ACK that opened the connection, on the side that asked.
+    /// The sequence number of the SYN-ACK that opened the connection, at the end that sent the SYN.
     syn_ack: Option<ExtSeq>,
-    /// What the peer's SYN-ACK tells was read.
+    /// Whether the handshake code of the peer was read.
     handshake_read: bool,
-    /// A CE mark of a SYN-ACK was counted.
+    /// Whether a CE mark of a SYN-ACK was counted.
     syn_ack_ce: bool,
-    /// The SYN or SYN-ACK of this end arrived with CE.
+    /// Whether this end's SYN or SYN-ACK arrived with CE.
     marked_syn: bool,
 }
 
 impl Accurate {
-    /// The handshake has agreed on it with this SYN or SYN-ACK of the peer.
+    /// Creates the state after AccECN was negotiated with this SYN or SYN-ACK of the peer.
     pub(super) fn new(syn: &Segment<'_>) -> Self {
         let mut accurate = Self {
             received: ReceivedMarks::new(syn.ecn),
@@ -62,7 +62,7 @@ impl Accurate {
 
     fn on_syn_ack(&mut self, syn_ack: &Segment<'_>) {
         let code = syn_ack.flags.ace();
-        // RFC 9768 section 3.2.2.3: what writes into one packet's field may write into others.
+        // RFC 9768 section 3.2.2.3: a path that changes the field of one packet may change others.
         self.marks = is_unchanged(code);
         self.marked_syn = code == MARKED;
         self.syn_ack = Some(ExtSeq::starting_at(syn_ack.seq));
@@ -73,7 +73,8 @@ impl Accurate {
         self.on_syn_ack_mark(syn_ack.ecn);
     }
 
-    /// The peer's SYN-ACK came with this ECN field; of those with CE one is counted (RFC 9768 section 3.2.2.2).
+    /// Processes the ECN field of the peer's SYN-ACK; only one SYN-ACK with CE is counted (RFC 9768
+    /// section 3.2.2.2).
     fn on_syn_ack_mark(&mut self, ecn: u8) {
         if ecn == CE && !std::mem::replace(&mut self.syn_ack_ce, true) {
             self.received.on_marked_syn_ack();
@@ -82,8 +83,9 @@ impl Accurate {
 }
 
 impl Ecn {
-    /// The code for a segment that is the SYN-ACK which opened the connection, with the number `seq`, once more: its ACK has
-    /// that code in place of ACE (RFC 9768 section 3.2.2.1). `first` acknowledges this end's SYN.
+    /// The code with which to acknowledge a segment that repeats the SYN-ACK which opened the
+    /// connection, with the number `seq`: the code replaces ACE (RFC 9768 section 3.2.2.1). `first`
+    /// acknowledges this end's SYN.
     pub(in crate::tcp) fn repeated_code(
         &mut self,
         segment: &Segment<'_>,
@@ -98,8 +100,8 @@ impl Ecn {
         })
     }
 
-    /// Takes ACE from a segment in SYN-RECEIVED, if it is one that tells of the SYN-ACK (RFC 9768 section 3.2.2.1); gives
-    /// whether it was.
+    /// Reads ACE from a segment in SYN-RECEIVED, if it is the handshake code for the SYN-ACK (RFC
+    /// 9768 section 3.2.2.1); returns whether it is.
     pub(in crate::tcp) fn reads_handshake_code(&mut self, segment: &Segment<'_>) -> bool {
         let is_pure = segment.len() == 0 && segment.options.sack.is_empty();
         let Some(accurate) = self.accurate_mut().filter(|_| is_pure) else { return false };
@@ -113,12 +115,13 @@ impl Ecn {
         true
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own.
+    /// Processes the SYN-ACK of a peer whose SYN this end has answered with a SYN-ACK.
     pub(in crate::tcp) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) {
         let Some(accurate) = self.accurate_mut() else { return };
         let code = syn_ack.flags.ace();
         accurate.handshake_read = true;
-        // RFC 9768 section 3.1.5: without ECN in the SYN-ACK the peer may not know of it.
+        // RFC 9768 section 3.1.5: a SYN-ACK without ECN may come from a peer that does not support
+        // it.
         accurate.marks &= is_unchanged(code) && code != 0;
         accurate.marked_syn = code == MARKED;
         accurate.syn_ack_ce |= syn_ack.ecn == CE;
@@ -129,14 +132,15 @@ impl Ecn {
         self.accurate().is_some_and(|accurate| accurate.marked_syn)
     }
 
-    /// Counts the mark of a segment that is acceptable. `is_all_acknowledged`: there is no other data to acknowledge.
+    /// Counts the mark of an acceptable segment. `is_all_acknowledged`: no other data has to be
+    /// acknowledged.
     pub(in crate::tcp) fn on_segment(&mut self, segment: &Segment<'_>, is_all_acknowledged: bool) {
         let Some(accurate) = self.accurate_mut() else { return };
         let (packets, bytes) = (segment.count(), segment.payload.len());
         accurate.received.on_packets(segment.ecn, packets, bytes, is_all_acknowledged);
     }
 
-    /// Takes the marks of data that is new.
+    /// Processes the ECN bits of new data.
     pub(in crate::tcp) fn on_new_data(&mut self, segment: &Segment<'_>) -> News {
         match self {
             Self::Off => return News::Nothing,
@@ -146,19 +150,19 @@ impl Ecn {
         News::Nothing
     }
 
-    /// Data came in of which all was acknowledged before.
+    /// Records data that was acknowledged before.
     pub(in crate::tcp) fn on_old_data(&mut self) {
         if let Self::Accurate(accurate) = self {
             accurate.received.on_old_data();
         }
     }
 
-    /// Whether the marks want an ACK to leave now; it is then.
+    /// Whether the marks require an immediate ACK; clears the request.
     pub(in crate::tcp) fn take_wish(&mut self) -> bool {
         self.accurate_mut().is_some_and(|accurate| accurate.received.take_wish())
     }
 
-    /// The counters that a segment which leaves now, or is to, reports.
+    /// The counters to report in a segment that is sent or scheduled now.
     pub(in crate::tcp) fn report(&mut self) -> ReportedCounters {
         self.accurate_mut().map_or_else(ReportedCounters::default, |accurate| {
             accurate.received.on_ack_due();
@@ -166,12 +170,12 @@ impl Ecn {
         })
     }
 
-    /// The field ACE of everything that acknowledges now; zero without AccECN.
+    /// The current ACE field; zero without AccECN.
     pub(in crate::tcp) fn ace(&self) -> u8 {
         self.accurate().map_or(0, |accurate| accurate.received.now().ace)
     }
 
-    /// The AccECN option of an ACK with `blocks` SACK blocks beside `options`, if it is to have one and there is room.
+    /// The AccECN option of an ACK with `blocks` SACK blocks and `options`, if one is due and fits.
     pub(in crate::tcp) fn option_on_ack(
         &mut self,
         reported: &ReportedCounters,
@@ -180,7 +184,7 @@ impl Ecn {
     ) -> Option<AccEcn> {
         let received = &mut self.accurate_mut()?.received;
         let option = if received.owes_option(reported) {
-            // RFC 9768 section 3.2.3.3: loss is the more important to tell of.
+            // RFC 9768 section 3.2.3.3: SACK blocks take precedence.
             let sack = if blocks > 0 { BLOCKS_LEN + BLOCK_LEN * blocks.min(BLOCKS) } else { 0 };
             received.take_option(reported, options.room().saturating_sub(sack))
         } else {
@@ -190,8 +194,8 @@ impl Ecn {
         option
     }
 
-    /// The AccECN option of a segment with data beside `options`, if it is to have one: the segment has room for `room`
-    /// bytes more.
+    /// The AccECN option of a segment with data and `options`, if one is due and fits into `room`
+    /// bytes.
     pub(in crate::tcp) fn option_on_data(
         &mut self,
         reported: &ReportedCounters,
@@ -207,14 +211,15 @@ impl Ecn {
         option
     }
 
-    /// Whether an option is to leave for which `room` bytes are too little.
+    /// Whether an option is due that does not fit into `room` bytes.
     pub(in crate::tcp) fn lacks_room(&self, room: usize) -> bool {
         self.accurate().is_some_and(|Accurate { received, .. }| {
             room < WHOLE && received.owes_option(&received.now())
         })
     }
 
-    /// Takes what an ACK tells of marks; gives how many bytes are newly known to have arrived with CE.
+    /// Processes the feedback of an ACK; returns the number of bytes newly known to have arrived
+    /// with CE.
     pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
         let Some(accurate) = self.accurate_mut() else { return ByteCount::ZERO };
         let marked = accurate.delivered.on_ack(feedback);
@@ -222,7 +227,7 @@ impl Ecn {
         marked
     }
 
-    /// What AccECN has counted, where it is in use.
+    /// The counters of AccECN, if it is in use.
     pub(in crate::tcp) fn counts(&self) -> Option<AccEcnInfo> {
         let Accurate { received, delivered, .. } = self.accurate()?;
         let [delivered_e0_bytes, delivered_ce_bytes, delivered_e1_bytes] =

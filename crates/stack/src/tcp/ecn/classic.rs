@@ -1,30 +1,30 @@
 //! Classic ECN feedback (RFC 3168).
 //!
 //! ```text
-//! receiver: data with CE        -> ECE in every ACK ...
-//! sender:   ECE                 -> one reduction a round trip (the sender's), CWR in the next new data
-//! receiver: data with CWR       -> ... until then
+//! receiver: data with CE    -> ECE in every ACK from now on
+//! sender:   ECE             -> at most one reduction per round trip, CWR in the next new data
+//! receiver: data with CWR   -> ECE stops
 //! ```
 
 use airtcp_wire::ip::CE;
 use airtcp_wire::tcp::Segment;
 
-/// What a connection keeps of it.
+/// The state of classic ECN on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Classic {
-    /// A packet was marked, and the sender has not said since that it slows down.
+    /// Whether ACKs carry ECE: a packet was marked, and no CWR has arrived since.
     echoes: bool,
-    /// Whether new data leaves as ECT(0).
+    /// Whether new data is sent as ECT(0).
     pub(super) marks: bool,
 }
 
-/// What the marks of data change.
+/// The change caused by the ECN bits of received data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp) enum News {
     Nothing,
-    /// It is the first mark since the sender last said that it slows down.
+    /// The first mark since the sender last sent CWR.
     Marked,
-    /// The sender says that it slows down: its window may be one segment.
+    /// The sender has reduced its window (CWR), which may now be one segment.
     SlowsDown,
 }
 
@@ -33,7 +33,7 @@ impl Classic {
         Self { echoes: false, marks: true }
     }
 
-    /// Takes the marks of data that is new.
+    /// Processes the ECN bits of new data.
     pub(super) fn on_data(&mut self, segment: &Segment<'_>) -> News {
         let before = self.echoes;
         self.echoes = segment.ecn == CE || (self.echoes && !segment.flags.cwr);
@@ -44,7 +44,7 @@ impl Classic {
         }
     }
 
-    /// Whether ACKs tell of a mark.
+    /// Whether ACKs carry ECE.
     pub(super) const fn echoes(&self) -> bool {
         self.echoes
     }

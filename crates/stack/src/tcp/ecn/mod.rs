@@ -1,12 +1,12 @@
 //! Explicit congestion notification: negotiation in the handshake, and feedback of marks.
 //!
 //! ```text
-//! mode.rs         the setting: what is asked for, and what is granted
+//! mode.rs         the setting: the form of ECN that is requested and accepted
 //! negotiation/    the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
-//! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
+//! classic.rs      RFC 3168: ECE and CWR, one mark per round trip
 //! accurate.rs     RFC 9768: AccECN on a connection
-//! received.rs     RFC 9768: the counters of what arrived, and how they are reported
-//! delivered/      RFC 9768: the counters of what was sent, from what the peer reports
+//! received.rs     RFC 9768: the counters of received marks, and their reports to the peer
+//! delivered/      RFC 9768: the counters of sent data, from the peer's feedback
 //! ```
 
 mod accurate;
@@ -30,12 +30,13 @@ pub(super) use received::{ReceivedMarks, ReportedCounters};
 use accurate::Accurate;
 use classic::Classic;
 
-/// How the two ends of a connection tell each other of marks.
+/// The ECN feedback of a connection.
 ///
-/// It holds both directions: the marks that arrived and are to be reported, and those that the peer reports.
+/// It contains the state of both directions: received marks to report, and marks that the peer
+/// reports.
 #[derive(Debug)]
 pub(super) enum Ecn {
-    /// Not at all.
+    /// ECN is not in use.
     Off,
     /// RFC 3168.
     Classic(Classic),
@@ -44,7 +45,8 @@ pub(super) enum Ecn {
 }
 
 impl Ecn {
-    /// The handshake has agreed on `form` with this SYN or SYN-ACK of the peer.
+    /// Creates the state after the handshake negotiated `form` with this SYN or SYN-ACK of the
+    /// peer.
     pub(super) fn new(form: Form, syn: &Segment<'_>) -> Self {
         match form {
             Form::Nothing => Self::Off,
@@ -58,17 +60,17 @@ impl Ecn {
         !matches!(self, Self::Off)
     }
 
-    /// Whether it is as RFC 3168 has it.
+    /// Whether ECN is in use as in RFC 3168.
     pub(super) const fn is_classic(&self) -> bool {
         matches!(self, Self::Classic(_))
     }
 
-    /// Whether it is AccECN.
+    /// Whether AccECN is in use.
     pub(super) const fn is_accurate(&self) -> bool {
         matches!(self, Self::Accurate(_))
     }
 
-    /// Whether new data leaves as ECT(0).
+    /// Whether new data is sent as ECT(0).
     pub(super) fn marks(&self) -> bool {
         match self {
             Self::Off => false,
@@ -77,7 +79,7 @@ impl Ecn {
         }
     }
 
-    /// Nothing leaves as ECT any more. Marks that arrive are reported all the same.
+    /// Stops sending data as ECT. Received marks are still reported.
     pub(super) fn stop_marking(&mut self) {
         match self {
             Self::Off => {}
@@ -86,7 +88,7 @@ impl Ecn {
         }
     }
 
-    /// The flags of a segment that acknowledges and reports `reported`: with AccECN the field ACE.
+    /// The flags of an ACK that reports `reported`; with AccECN they include the ACE field.
     pub(super) fn flags(&self, reported: &ReportedCounters) -> Flags {
         match self {
             Self::Off => Flags::ACK,
@@ -95,7 +97,7 @@ impl Ecn {
         }
     }
 
-    /// The same of a segment that reports nothing new.
+    /// The flags of an ACK with the current counters.
     pub(super) fn flags_now(&self) -> Flags {
         match self {
             Self::Accurate(_) => Flags::ACK.with_ace(self.ace()),

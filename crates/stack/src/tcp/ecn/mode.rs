@@ -16,7 +16,8 @@ use super::negotiation::Form;
 /// | `active-accurate` | 4 | ECN | AccECN, or ECN |
 /// | `passive-accurate` | 5 | nothing | AccECN, or ECN |
 ///
-/// A peer that is asked for AccECN and knows ECN alone grants that, and it is used.
+/// If this end requests AccECN and the peer supports only ECN, the peer grants ECN, and ECN is
+/// used.
 ///
 /// ```
 /// use airtcp_stack::tcp::EcnMode;
@@ -41,7 +42,7 @@ pub enum EcnMode {
     PassiveAccurate,
 }
 
-/// A word that names no [`EcnMode`].
+/// The error of parsing a text that names no [`EcnMode`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{0}` is not an ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
@@ -59,7 +60,7 @@ impl EcnMode {
         Self::PassiveAccurate,
     ];
 
-    /// Its name.
+    /// The name of the mode.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -71,7 +72,7 @@ impl EcnMode {
         }
     }
 
-    /// What a SYN of this end asks for.
+    /// The form that a SYN of this end requests.
     pub(in crate::tcp) const fn asks(self) -> Form {
         match self {
             Self::Off | Self::Passive | Self::PassiveAccurate => Form::Nothing,
@@ -80,7 +81,7 @@ impl EcnMode {
         }
     }
 
-    /// What a peer's SYN is granted at most.
+    /// The most capable form that a peer's SYN is granted.
     pub(in crate::tcp) const fn grants(self) -> Form {
         match self {
             Self::Off => Form::Nothing,

@@ -1,24 +1,27 @@
-//! Received marks and their report to the peer: AccECN's data receiver (RFC 9768 section 3.2).
+//! The counters of received marks, and their reports to the peer: AccECN's data receiver (RFC 9768
+//! section 3.2).
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::options::{AccEcn, Order};
 
-/// The first value of r.cep and of s.cep, and those of r.e0b and r.e1b; r.ceb begins with zero (RFC 9768 section 3.2.1).
+/// The initial values of r.cep and s.cep, and of r.e0b and r.e1b; r.ceb starts at zero (RFC 9768
+/// section 3.2.1).
 pub(super) const FIRST_CEP: u64 = 5;
 pub(super) const FIRST_BYTES: u64 = 1;
-/// So many CE marks make an ACK leave: where there is data to acknowledge, and where there is none (RFC 9768 section
-/// 3.2.2.5.1).
+/// The number of CE marks that require an ACK, with data to acknowledge and without (RFC 9768
+/// section 3.2.2.5.1).
 const MARKS_OF_DATA: u32 = 2;
 const MARKS_OF_ACKS: u32 = 3;
-/// `REPEATS` segments of data that was acknowledged with an option show that ACKs with options are lost, unless `FRESH`
-/// segments of new data come in between.
+/// If `REPEATS` segments repeat data that was acknowledged with an option, ACKs with options are
+/// being lost; `FRESH` segments of new data reset the count.
 const REPEATS: u8 = 2;
 const FRESH: u8 = 16;
 
-/// The counters at a moment, as ACE and the option report them: r.cep modulo 8, and the others modulo 2^24.
+/// A snapshot of the counters, as ACE and the option report them: r.cep modulo 8, the others modulo
+/// 2^24.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::tcp) struct ReportedCounters {
-    /// The field ACE.
+    /// The ACE field.
     pub(super) ace: u8,
     e0b: u32,
     ceb: u32,
@@ -29,34 +32,35 @@ impl ReportedCounters {
     const FIRST: Self = Self { ace: 5, e0b: 1, ceb: 0, e1b: 1 };
 }
 
-/// The counters of what arrived: r.cep, r.e0b, r.ceb and r.e1b of RFC 9768.
+/// The counters of received marks: r.cep, r.e0b, r.ceb and r.e1b of RFC 9768.
 #[derive(Debug)]
 pub(in crate::tcp) struct ReceivedMarks {
     cep: u64,
     e0b: u64,
     ceb: u64,
     e1b: u64,
-    /// Packets with CE since an ACK was last to leave.
+    /// Packets with CE since the last ACK became due.
     pending: u32,
     /// The ECN field of the last packet.
     last: u8,
-    /// An ACK is to leave for the sake of the marks.
+    /// Whether the marks require an immediate ACK.
     wants_ack: bool,
-    /// The counters when the last option left, if one has.
+    /// The counters in the last option sent, if any.
     last_option: Option<ReportedCounters>,
-    /// Whether options may leave.
+    /// Whether options may be sent.
     options: bool,
-    /// The first data is to have an option, too.
+    /// Whether the first data segment has to carry an option, too.
     owes_first_data: bool,
     /// Whether the last ACK had an option.
     had_option: bool,
-    /// Segments that came again though they were acknowledged with an option, and new ones since the last of them.
+    /// Segments that arrived again although they were acknowledged with an option, and new segments
+    /// since the last of them.
     repeats: u8,
     fresh: u8,
 }
 
 impl ReceivedMarks {
-    /// The last packet had the ECN field `last`.
+    /// Creates the counters; `last` is the ECN field of the last packet.
     pub(super) const fn new(last: u8) -> Self {
         Self {
             cep: FIRST_CEP,
@@ -75,13 +79,13 @@ impl ReceivedMarks {
         }
     }
 
-    /// The option of a SYN-ACK of which nothing is kept, in `room` bytes.
+    /// The option of a stateless SYN-ACK, in `room` bytes.
     pub(in crate::tcp) fn first_option(room: usize) -> Option<AccEcn> {
         Self::new(NOT_ECT).take_option(&ReportedCounters::FIRST, room)
     }
 
-    /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all. `is_all_acknowledged`: there
-    /// is no other data to acknowledge.
+    /// Counts the marks of acceptable segments: `packets` on the wire, with `bytes` of data in
+    /// total. `is_all_acknowledged`: no other data has to be acknowledged.
     pub(super) fn on_packets(
         &mut self,
         ecn: u8,
@@ -99,30 +103,30 @@ impl ReceivedMarks {
             ECT_1 => self.e1b += bytes as u64,
             _ => {}
         }
-        // RFC 9768 section 3.2.2.5.1: both rules; a data packet is what the first is about.
+        // Both rules of RFC 9768 section 3.2.2.5.1; the first one is about data packets.
         let changed = ecn == CE && self.last != CE && bytes > 0;
         let enough = if is_all_acknowledged && bytes == 0 { MARKS_OF_ACKS } else { MARKS_OF_DATA };
         self.wants_ack |= changed || self.pending >= enough;
         self.last = ecn;
     }
 
-    /// A SYN-ACK came with CE, of those of a connection the first.
+    /// Counts the first SYN-ACK of a connection that arrived with CE.
     pub(super) fn on_marked_syn_ack(&mut self) {
         self.cep += 1;
     }
 
-    /// Whether an ACK is to leave for the sake of the marks; it is then.
+    /// Whether the marks require an immediate ACK; clears the request.
     pub(super) fn take_wish(&mut self) -> bool {
         std::mem::take(&mut self.wants_ack)
     }
 
-    /// An ACK is to leave, or data that acknowledges as well.
+    /// Records that an ACK, or data with an ACK, is scheduled.
     pub(super) fn on_ack_due(&mut self) {
         self.pending = 0;
         self.wants_ack = false;
     }
 
-    /// The counters now.
+    /// The current counters.
     pub(super) const fn now(&self) -> ReportedCounters {
         ReportedCounters {
             ace: self.cep as u8 & 0b111,
@@ -132,32 +136,33 @@ impl ReceivedMarks {
         }
     }
 
-    /// The first data of this end is to have an option.
+    /// Makes the first data segment of this end carry an option.
     pub(super) fn owe_first_data(&mut self) {
         self.owes_first_data = true;
     }
 
-    /// Whether an option is to leave: none has, or it would tell something new.
+    /// Whether an option is due: none was sent, or the counters have changed since.
     pub(super) fn owes_option(&self, current: &ReportedCounters) -> bool {
         let bytes = |counters: &ReportedCounters| (counters.e0b, counters.ceb, counters.e1b);
         self.options
             && self.last_option.as_ref().is_none_or(|counters| bytes(counters) != bytes(current))
     }
 
-    /// Whether data that leaves now is to have an option.
+    /// Whether data that is sent now has to carry an option.
     pub(super) fn owes_option_on_data(&self, current: &ReportedCounters) -> bool {
         self.options && (self.owes_first_data || self.owes_option(current))
     }
 
-    /// An ACK leaves, or data, with an option or without.
+    /// Records that an ACK or data was sent, with or without an option.
     pub(super) fn on_sent(&mut self, has_option: bool, has_data: bool) {
         self.had_option = has_option;
         self.owes_first_data &= !has_data;
     }
 
-    /// The option that reports `current` in `room` bytes: all three counters as Linux orders them, or two with those that have
-    /// changed since the last option, and else those that have ever changed; `None` where that is too little (RFC 9768
-    /// section 3.2.3.3). It leaves.
+    /// Builds the option that reports `current` in `room` bytes, and records it as sent: all three
+    /// counters in Linux's order, or two of them, preferring those that changed since the last
+    /// option and then those that have ever changed. `None` if that does not fit (RFC 9768 section
+    /// 3.2.3.3).
     pub(super) fn take_option(
         &mut self,
         current: &ReportedCounters,
@@ -178,8 +183,8 @@ impl ReceivedMarks {
         Some(option)
     }
 
-    /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs with an option are lost,
-    /// and none has one any more (RFC 9768 section 3.2.3.2.2).
+    /// Records data that was acknowledged before. If that happens repeatedly, ACKs with an option
+    /// are being lost, and no more options are sent (RFC 9768 section 3.2.3.2.2).
     pub(super) fn on_old_data(&mut self) {
         self.repeats = self.repeats.saturating_add(self.had_option.into());
         self.fresh = 0;

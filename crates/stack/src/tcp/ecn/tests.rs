@@ -1,4 +1,4 @@
-//! ECN without a connection: the effect of a segment, and its report in the next one.
+//! ECN without a connection: the effect of a segment, and its report in the next segment.
 
 use airtcp_types::{ByteCount, ExtSeq, SeqNumber};
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
@@ -9,10 +9,10 @@ use super::received::FIRST_CEP;
 use super::*;
 
 const DATA: &[u8] = &[0; 100];
-/// The number of the peer's SYN or SYN-ACK, and that which acknowledges this end's SYN.
+/// The number of the peer's SYN or SYN-ACK, and the number that acknowledges this end's SYN.
 const IRS: SeqNumber = SeqNumber(77);
 const FIRST: SeqNumber = SeqNumber(1001);
-/// ACE before anything was marked.
+/// ACE before any packet was marked.
 const ACE: u8 = FIRST_CEP as u8;
 
 fn segment(flags: Flags, ecn: u8, payload: &[u8]) -> Segment<'_> {
@@ -41,7 +41,7 @@ fn accurate() -> Ecn {
     Ecn::new(Form::Accurate, &syn())
 }
 
-/// An ACK of this number of full segments, with `ace`.
+/// The feedback of an ACK of `packets` full segments, with `ace`.
 fn ack_of(packets: u64, ace: u8) -> Feedback {
     Feedback {
         ace,
@@ -94,7 +94,7 @@ fn marks_are_counted_in_ace_and_an_ack_that_tells_of_them_is_wanted() {
     assert!(ecn.take_wish() && !ecn.take_wish());
     let reported = ecn.report();
     assert_eq!(ecn.flags(&reported).ace(), ACE + 1);
-    // What is reported is what was counted when the ACK became due.
+    // The report has the counters from the time when the ACK became due.
     ecn.on_segment(&segment(Flags::ACK, CE, DATA), true);
     assert_eq!((ecn.flags(&reported).ace(), ecn.flags_now().ace()), (ACE + 1, ACE + 2));
     let counts = ecn.counts().unwrap();
@@ -158,7 +158,7 @@ fn what_the_peer_reports_is_answered_and_what_cannot_be_true_ends_the_marking() 
     let mut ecn = accurate();
     assert_eq!(ecn.on_ack(&ack_of(2, ACE)), ByteCount::ZERO);
     assert_eq!(ecn.on_ack(&ack_of(2, ACE + 1)), ByteCount(1000));
-    // An ACK that may be an old one tells nothing.
+    // An ACK that may be an old one reports nothing.
     assert_eq!(ecn.on_ack(&ack_of(0, ACE + 2)), ByteCount::ZERO);
     assert!(ecn.marks());
     let mut cleared = accurate();

@@ -1,5 +1,5 @@
-//! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that does
-//! where it arrives.
+//! HACK (sections 3.2 and 3.3 of the paper): the special ACK for a corrupted segment, and its
+//! effect at the sender.
 
 use airtcp_types::{ExtSeq, Instant, Packet, SeqRange};
 use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
@@ -9,17 +9,17 @@ use crate::counters::Counters;
 use crate::tcp::{Connection, Outlet, State};
 
 impl Connection {
-    /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether
-    /// a special ACK is to leave; nothing else changes, neither for that segment's sake nor when the
-    /// special ACK leaves: it is dropped as if it had never come.
+    /// Handles a segment with a wrong TCP checksum and a correct header checksum. Returns whether a
+    /// special ACK will be sent. Apart from that the segment is dropped: it changes no other state,
+    /// now or when the special ACK is sent.
     pub fn on_corrupted(&mut self, segment: &Segment<'_>, counters: &mut Counters) -> bool {
         let seq = self.receive.nxt().nearest(segment.seq);
-        // What would complete the handshake may be data at once.
+        // The segment that would complete the handshake may already contain data.
         let completes = self.state == State::SynReceived
             && segment.flags.ack
             && segment.ack == self.send.first().wire();
         let in_window = (self.state.takes_data() || completes) && self.receive.offers(seq);
-        // Without data the damage would be in the header.
+        // Without data, the corruption would be in the header.
         let is_data = !segment.payload.is_empty() && !segment.flags.syn && !segment.flags.rst;
         let extensions = self.extensions.as_mut().filter(|extensions| extensions.hack.is_some());
         let answered = in_window
@@ -29,7 +29,8 @@ impl Connection {
         answered
     }
 
-    /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing new.
+    /// Builds the special ACK for the segment at `seq`: an ordinary ACK that neither offers nor
+    /// reports anything new.
     pub(in crate::tcp) fn emit_special_ack(
         &self,
         now: Instant,
@@ -55,7 +56,7 @@ impl Connection {
         self.emit(&header, outlet)
     }
 
-    /// Takes a special ACK, of which nothing else counts; gives whether it was one.
+    /// Handles a special ACK; its other fields are ignored. Returns whether the segment was one.
     pub(in crate::tcp) fn on_special_ack(
         &mut self,
         now: Instant,

@@ -11,9 +11,10 @@ use airtcp_wire::options::{Hack, HackForm, TcpOptions, TxNumbers};
 
 use super::TcpConfig;
 
-/// Special ACKs due at once beyond this are left out: only an absurd batch of arrivals makes so many.
+/// The maximum number of special ACKs that wait to be sent. Only an extremely large batch of
+/// arrivals reaches it.
 const MAX_CORRUPTED: usize = 256;
-/// Numbers on the wire are 1 to this.
+/// Transmission numbers on the wire are in 1..=NUMBERS.
 const NUMBERS: u64 = u32::MAX as u64;
 
 /// When to offer and accept an extension beyond the RFCs.
@@ -38,21 +39,22 @@ impl Offer {
     }
 }
 
-/// What a connection has agreed on, and its state; most connections have none.
+/// The negotiated extensions and their state; most connections have none.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
-    /// HACK is spoken, in this form.
+    /// The negotiated form of HACK, if any.
     hack: Option<HackForm>,
-    /// Segments that arrived with a good header and bad data, whose special ACKs are to leave.
+    /// Segments that arrived with an intact header and corrupted data, and whose special ACKs are
+    /// due.
     corrupted: VecDeque<ExtSeq>,
-    /// Transmissions are numbered.
+    /// Whether transmissions are numbered.
     numbered: bool,
-    /// The last number received.
+    /// The last transmission number received.
     received: Option<NonZeroU32>,
 }
 
 impl Extensions {
-    /// What this end offers, as options of its SYN.
+    /// The extensions that this end offers, as options of its SYN.
     pub(super) fn offered(config: &TcpConfig) -> TcpOptions {
         let hack = Hack { form: config.hack_form, checksum: 0 };
         TcpOptions {
@@ -62,8 +64,8 @@ impl Extensions {
         }
     }
 
-    /// Leaves of `ours` what the peer's SYN offers too. Who answers a SYN takes the peer's form of
-    /// HACK; who asked has chosen one.
+    /// Removes from `ours` the extensions that the peer's SYN does not offer. A passive open uses
+    /// the peer's form of HACK; an active open insists on its own.
     pub(super) fn agree(ours: &mut TcpOptions, theirs: &TcpOptions, passive: bool) -> Option<Self> {
         ours.hack = ours.hack.and_then(|ours| {
             let form = theirs.hack?.form;
@@ -78,17 +80,18 @@ impl Extensions {
         (agreed.hack.is_some() || agreed.numbered).then_some(agreed)
     }
 
-    /// As what a strategy may need.
+    /// The negotiated extensions, in the form that strategies require them.
     pub(super) const fn granted(&self) -> WireNeeds {
         WireNeeds { hack: self.hack.is_some(), txno_echo: self.numbered, ..WireNeeds::NONE }
     }
 
-    /// What they take from every segment with data.
+    /// The length of the extensions' options in every segment with data (bytes).
     pub(super) fn overhead(&self) -> usize {
         self.hack.map_or(0, HackForm::overhead) + if self.numbered { TxNumbers::LEN } else { 0 }
     }
 
-    /// Adds what the transmission `tx` carries. The checksum is filled in when all else is.
+    /// Adds the options of the transmission `tx`. The checksum is filled in when the segment is
+    /// complete.
     pub(super) fn mark_data(&self, tx: TxNo, has_data: bool, options: &mut TcpOptions) {
         options.hack = self.hack.filter(|_| has_data).map(|form| Hack { form, checksum: 0 });
         options.tx_numbers = self
@@ -96,28 +99,28 @@ impl Extensions {
             .then(|| TxNumbers { number: NonZeroU32::new(on_wire(tx)), echo: self.received });
     }
 
-    /// The number that an ACK which is due now echoes.
+    /// The transmission number that the next ACK echoes.
     pub(super) const fn received(&self) -> Option<NonZeroU32> {
         self.received
     }
 
-    /// Takes the number of an acceptable segment.
+    /// Records the transmission number of an acceptable segment.
     pub(super) fn on_segment(&mut self, options: &TcpOptions) {
         if self.numbered {
             self.received = options.tx_numbers.and_then(|numbers| numbers.number).or(self.received);
         }
     }
 
-    /// The transmission that a segment echoes; `next` is the number of the next one.
+    /// The transmission that a segment echoes; `next` is the number of the next transmission.
     pub(super) fn echoed(&self, options: &TcpOptions, next: TxNo) -> Option<TxNo> {
         let echo = options.tx_numbers.filter(|_| self.numbered)?.echo?;
         let back = (u64::from(on_wire(next)) + NUMBERS - u64::from(echo.get())) % NUMBERS;
-        // Half of the numbers lie behind, and none that was not sent.
+        // Accepts the half of the number space behind `next`, and only numbers that were sent.
         let sent = (1..=NUMBERS / 2).contains(&back);
         next.0.checked_sub(back).filter(|_| sent).map(TxNo)
     }
 
-    /// Has a special ACK leave for the segment at `seq`; false if too many wait.
+    /// Queues a special ACK for the segment at `seq`; returns false if the queue is full.
     pub(super) fn report_corrupted(&mut self, seq: ExtSeq) -> bool {
         let room = self.corrupted.len() < MAX_CORRUPTED;
         if room {
@@ -126,7 +129,7 @@ impl Extensions {
         room
     }
 
-    /// The next segment whose special ACK is to leave, and the form of that.
+    /// Takes the next segment whose special ACK is due, and the form of the ACK.
     pub(super) fn pop_corrupted(&mut self) -> Option<(ExtSeq, HackForm)> {
         let seq = self.corrupted.pop_front()?;
         if self.corrupted.is_empty() {
@@ -136,7 +139,7 @@ impl Extensions {
     }
 }
 
-/// A transmission's number as it stands on the wire, where zero is none.
+/// The number of a transmission on the wire, where zero means none.
 fn on_wire(tx: TxNo) -> u32 {
     (tx.0 % NUMBERS) as u32 + 1
 }

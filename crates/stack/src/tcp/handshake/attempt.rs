@@ -14,90 +14,91 @@ use crate::tcp::extensions::Extensions;
 
 use super::deferral::{Deferral, Shown};
 
-/// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
+/// The initial time-out (RFC 6298 section 2.1), which doubles with every retransmission, and its
+/// maximum (Linux's `TCP_RTO_MAX`).
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// Where the path is known, the first time-out is no less than this.
+/// The minimum of the first time-out if the round-trip time of the path is known.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What is known before the connection is established.
+/// The state of a connection during the handshake.
 #[derive(Debug)]
 pub(in crate::tcp) struct Handshake {
     sender: SenderConfig,
-    /// This end's options: those offered, then, once the peer's SYN was heard, those agreed.
+    /// This end's options: first those offered, and after the peer's SYN those negotiated.
     options: TcpOptions,
-    /// The MSS the peer named.
+    /// The MSS that the peer announced.
     peer_mss: u16,
-    /// When the first SYN of this end left or, if the peer opened, the first SYN-ACK.
+    /// The time of this end's first SYN or, in a passive open, of the first SYN-ACK.
     sent_at: Instant,
-    /// When the timer was started.
+    /// The time when the timer was started.
     timer_from: Instant,
-    /// How often the SYN has left or, in SYN-RECEIVED, the SYN-ACK.
+    /// The number of SYNs sent or, in SYN-RECEIVED, of SYN-ACKs.
     sent: u32,
-    /// The SYN left more than once before this end entered SYN-RECEIVED.
+    /// Whether the SYN was retransmitted before this end entered SYN-RECEIVED.
     syn_retransmitted: bool,
-    /// Both ends opened: an ACK may answer the SYN or the SYN-ACK, which have the same number.
+    /// Simultaneous open: an ACK may answer the SYN or the SYN-ACK, which have the same number.
     has_two: bool,
     timeout: Duration,
-    /// How often the timer ran out in this state.
+    /// The number of time-outs in this state.
     retries: u8,
-    /// How often it may run out in this state before the attempt ends.
+    /// The number of time-outs in this state after which the attempt fails.
     max_retries: u8,
-    /// A SYN or SYN-ACK is to leave.
+    /// Whether a SYN or SYN-ACK is due.
     due: bool,
-    /// What is offered and agreed on of ECN.
+    /// The negotiation of ECN.
     ecn: Negotiation,
-    /// It was opened by the peer's SYN.
+    /// Whether the peer's SYN opened the connection.
     passive: bool,
-    /// The SYN-ACK was a cookie: when it left is not known.
+    /// Whether the SYN-ACK was a cookie, whose time of sending is unknown.
     by_cookie: bool,
-    /// Data is waited for.
+    /// The wait for data, with deferred accept.
     deferral: Option<Deferral>,
 }
 
-/// What both ends agree on, by the SYN or SYN-ACK of the peer.
+/// The result of the negotiation with the peer's SYN or SYN-ACK.
 #[derive(Debug)]
 pub(super) struct Agreed {
-    /// The shifts of the windows received and sent, if they are shifted.
+    /// The window scales of the peer and of this end, if windows are scaled.
     pub(super) scales: Option<(u8, u8)>,
     pub(super) sack: bool,
     pub(super) ecn: Form,
     pub(super) extensions: Option<Extensions>,
 }
 
-/// A SYN or SYN-ACK that leaves.
+/// A SYN or SYN-ACK to send.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Syn {
     pub(in crate::tcp) options: TcpOptions,
     pub(in crate::tcp) flags: Flags,
-    /// For which time it leaves.
+    /// The number of times it was sent, including this time.
     pub(in crate::tcp) sent: u32,
-    /// It grants nothing of ECN, whatever was agreed on: the peer may be without.
+    /// Whether it grants no ECN, regardless of the negotiated form: the peer may not support it.
     pub(in crate::tcp) is_plain: bool,
 }
 
-/// What the timer of a handshake did.
+/// The result of handling the timer of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expired {
-    /// It has not run out.
+    /// The timer has not expired.
     No,
-    /// The SYN or SYN-ACK leaves again, if it does not wait for data.
+    /// The SYN or SYN-ACK is retransmitted, unless the connection waits for data.
     Again,
     /// The attempt has failed.
     TimedOut,
 }
 
-/// What a handshake leaves to the connection.
+/// The values that the established connection takes from the handshake.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) sender: SenderConfig,
-    /// The MSS the peer named.
+    /// The MSS that the peer announced.
     pub(super) peer_mss: u16,
     pub(super) shown: Shown,
 }
 
 impl Handshake {
-    /// This end opens: a SYN is to leave.
+    /// Creates the state of an active open, with a SYN due.
     pub(super) fn new(now: Instant, flow: &FlowId, config: &TcpConfig) -> Self {
         let options = TcpOptions {
             mss: Some(config.mss(flow)),
@@ -127,13 +128,14 @@ impl Handshake {
         }
     }
 
-    /// The peer has opened: a SYN-ACK is to leave. With `wait` the connection stays half-open for so long without data.
+    /// Makes it a passive open, with a SYN-ACK due. With `wait` the connection stays half-open for
+    /// that long if no data arrives.
     pub(super) fn accept(&mut self, now: Instant, wait: Option<Duration>) {
         self.passive = true;
         self.deferral = wait.map(|wait| Deferral::new(now + wait));
     }
 
-    /// Takes the peer's SYN or SYN-ACK: of its options those hold that both ends offer.
+    /// Processes the peer's SYN or SYN-ACK: an option is used if both ends offer it.
     pub(super) fn negotiate(&mut self, syn: &Segment<'_>) -> Agreed {
         let (ours, theirs) = (&mut self.options, &syn.options);
         ours.window_scale = ours.window_scale.filter(|_| theirs.window_scale.is_some());
@@ -152,7 +154,8 @@ impl Handshake {
         Agreed { scales, sack: self.options.sack_permitted, ecn, extensions }
     }
 
-    /// Sends the SYN or SYN-ACK again after the time-out of the path, if that is shorter; the attempt lasts no shorter.
+    /// Shortens the time-out of the SYN or SYN-ACK to that of the path, without shortening the
+    /// attempt as a whole.
     pub(in crate::tcp) fn inherit(&mut self, known: &LearnedRtt) {
         let mut rtt = RttEstimator::new(self.sender.profile.rto, false);
         rtt.inherit(known);
@@ -163,7 +166,7 @@ impl Handshake {
         }
     }
 
-    /// What the SYN offers, or both ends agreed on.
+    /// The options that the SYN offers, or that both ends negotiated.
     fn offered(&self, timestamps: bool) -> WireNeeds {
         WireNeeds {
             sack: self.options.sack_permitted,
@@ -174,16 +177,16 @@ impl Handshake {
         }
     }
 
-    /// The strategies that the sender will begin with.
+    /// The strategies with which the sender will start.
     pub(in crate::tcp) const fn combination(&self) -> &Combination {
         &self.sender.combination
     }
 
-    /// Sets the strategies that the sender will begin with.
+    /// Sets the strategies with which the sender will start.
     ///
     /// # Errors
     ///
-    /// What they need and the SYN did not offer, or the ends have not agreed on.
+    /// The option that they need and that the SYN did not offer, or that was not negotiated.
     pub(in crate::tcp) fn set_combination(
         &mut self,
         combination: &Combination,
@@ -196,12 +199,12 @@ impl Handshake {
         Ok(())
     }
 
-    /// When the timer runs out.
+    /// The deadline of the timer.
     pub(in crate::tcp) fn deadline(&self) -> Instant {
         self.timer_from + self.timeout
     }
 
-    /// Works the timer.
+    /// Handles the timer.
     pub(super) fn on_timeout(&mut self, now: Instant) -> Expired {
         if self.deadline() > now {
             return Expired::No;
@@ -217,10 +220,12 @@ impl Handshake {
         Expired::Again
     }
 
-    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN and starts the timer anew.
+    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is due, which is counted apart from the SYN and
+    /// restarts the timer.
     ///
-    /// RFC 6298 section 5.5: a time-out that was doubled stays so, for nothing has been measured. Together the time-outs of SYN
-    /// and SYN-ACK last no shorter than those of a SYN alone (RFC 9293 MUST-23).
+    /// RFC 6298 section 5.5: a doubled time-out stays doubled, because nothing was measured. The
+    /// time-outs of SYN and SYN-ACK together last at least as long as those of a SYN alone (RFC
+    /// 9293 MUST-23).
     pub(super) fn begin_answer(&mut self, now: Instant) {
         self.timer_from = now;
         self.syn_retransmitted = self.sent > 1;
@@ -231,19 +236,19 @@ impl Handshake {
         self.due = true;
     }
 
-    /// The SYN-ACK has left, at some time, as a cookie.
+    /// Records that the SYN-ACK was sent as a cookie, at an unknown time.
     pub(super) fn on_cookie_sent(&mut self) {
         (self.due, self.sent, self.by_cookie) = (false, 1, true);
-        // As Linux: nothing of it was kept, and no timer would send it again.
+        // As in Linux: the cookie's SYN-ACK left no state from which a timer could retransmit it.
         self.deferral = None;
     }
 
-    /// The peer has not received the SYN-ACK: it leaves again.
+    /// Makes the SYN-ACK due again, because the peer did not receive it.
     pub(super) fn answer_again(&mut self) {
         self.due = true;
     }
 
-    /// The SYN, or with `is_answer` the SYN-ACK, if one is to leave.
+    /// Returns the SYN, or with `is_answer` the SYN-ACK, if it is due.
     pub(in crate::tcp) fn poll_syn(&mut self, is_answer: bool) -> Option<Syn> {
         if !std::mem::take(&mut self.due) {
             return None;
@@ -257,45 +262,48 @@ impl Handshake {
         Some(Syn { options: self.options, flags, sent: self.sent, is_plain })
     }
 
-    /// Takes what a repeated SYN of the peer says of ECN.
+    /// Processes the ECN flags of the peer's repeated SYN.
     pub(super) fn on_repeated_syn(&mut self, syn: &Segment<'_>) -> Repeat {
         self.ecn.on_repeated_syn(syn)
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts that SYN.
+    /// Processes the SYN-ACK of a peer whose SYN this end has answered; returns whether it
+    /// contradicts that SYN.
     pub(super) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) -> bool {
         self.ecn.on_crossing_syn_ack(syn_ack)
     }
 
-    /// What the ACK of a SYN-ACK has in place of ACE, with AccECN.
+    /// The code that replaces ACE in the ACK of a SYN-ACK, with AccECN.
     pub(in crate::tcp) fn code(&self) -> Option<u8> {
         self.ecn.code()
     }
 
-    /// Whether the peer opened it.
+    /// Whether the peer opened the connection.
     pub(super) const fn is_passive(&self) -> bool {
         self.passive
     }
 
-    /// Whether an ACK of the SYN-ACK leaves the connection half-open, since it has no data; the SYN-ACK whose time stamp it
-    /// echoes was made at `echoed`.
+    /// Whether an ACK of the SYN-ACK leaves the connection half-open, because it has no data.
+    /// `echoed` is the time of the SYN-ACK whose timestamp it echoes.
     pub(super) fn defers(&mut self, now: Instant, has_text: bool, echoed: Option<Instant>) -> bool {
         let shown = self.show(now, echoed);
         self.deferral.as_mut().is_some_and(|wait| wait.on_ack(has_text, shown))
     }
 
-    /// Both SYNs were acknowledged, now; the SYN whose time stamp came back was made at `echoed`.
+    /// Completes the handshake: both SYNs are acknowledged. `echoed` is the time of the SYN whose
+    /// timestamp the ACK echoes.
     pub(super) fn finish(self, now: Instant, echoed: Option<Instant>) -> Opening {
-        // What came after a wait for data would show how long that was.
+        // A measurement after a wait for data would include the wait.
         let before = self.deferral.and_then(|wait| wait.shown());
         let shown = before.unwrap_or_else(|| self.show(now, echoed));
         Opening { sender: self.sender, peer_mss: self.peer_mss, shown }
     }
 
-    /// What an ACK that comes now shows; the SYN whose time stamp it echoes was made at `echoed`.
+    /// The measurement of an ACK that arrives now. `echoed` is the time of the SYN whose timestamp
+    /// it echoes.
     fn show(&self, now: Instant, echoed: Option<Instant>) -> Shown {
         let retransmitted = self.syn_retransmitted || self.sent > 1;
-        // Karn: a SYN sent twice is measured by its time stamp or not at all.
+        // Karn's algorithm: a retransmitted SYN is measured by its timestamp, or not at all.
         let is_ambiguous = retransmitted || self.has_two;
         let rtt = match echoed.filter(|_| is_ambiguous) {
             Some(made) => Some(now.since(made)),

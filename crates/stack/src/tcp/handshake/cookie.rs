@@ -1,9 +1,10 @@
-//! The handshake by cookie (RFC 4987 section 3.6): a SYN-ACK of which nothing is kept, and the connection that
-//! its ACK makes.
+//! SYN cookies (RFC 4987 section 3.6): stateless SYN-ACKs, and the connections that their ACKs
+//! open.
 //!
-//! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
-//! Linux. To another one none are granted. AccECN is granted: the ACK of the SYN-ACK shows that it was (RFC 9768 section
-//! 5.1). HACK, transmission numbers and ECN as RFC 3168 has it never are.
+//! For a peer with timestamps, its options are encoded in the low bits of TSval, which return in
+//! TSecr, as in Linux. For other peers no options are granted. AccECN is granted: the ACK of the
+//! SYN-ACK shows that it was (RFC 9768 section 5.1). HACK, transmission numbers and RFC 3168 ECN
+//! are never granted.
 
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
 use airtcp_wire::ip;
@@ -15,15 +16,15 @@ use crate::tcp::config::default_mss;
 use crate::tcp::ecn::{ACCURATE_SYN, Form, ReceivedMarks};
 use crate::tcp::{Connection, TcpConfig};
 
-/// The bits of TSval that tell the peer's options: four of its window scale, one of SACK.
+/// The bits of TSval that encode the peer's options: four for its window scale, one for SACK.
 const BITS: u32 = 5;
 const MASK: u32 = (1 << BITS) - 1;
 const SACK: u32 = 1 << 4;
-/// In place of a window scale: it offered none.
+/// The code for a peer that offered no window scale.
 const NO_SCALE: u32 = 15;
 
-/// A clock of `ticks` that tells `options`: at most 2^[`BITS`] ticks slow, never fast, so that the next time
-/// stamp is a later one.
+/// Encodes `options` in a clock of `ticks`. The result is at most 2^[`BITS`] ticks behind the clock
+/// and never ahead, so that the next timestamp is later.
 fn encode(ticks: u32, options: &TcpOptions) -> u32 {
     let scale = options.window_scale.map_or(NO_SCALE, |shift| u32::from(shift.min(14)));
     let bits = if options.sack_permitted { scale | SACK } else { scale };
@@ -31,7 +32,7 @@ fn encode(ticks: u32, options: &TcpOptions) -> u32 {
     (ticks & !MASK | bits).wrapping_sub(slow)
 }
 
-/// The options that a clock tells.
+/// Decodes the options in a timestamp.
 fn decode(ticks: u32) -> TcpOptions {
     let scale = ticks & NO_SCALE;
     TcpOptions {
@@ -41,12 +42,12 @@ fn decode(ticks: u32) -> TcpOptions {
     }
 }
 
-/// The MSS that a SYN names, or stands for.
+/// The MSS of a SYN, or the default without the option.
 pub(crate) fn mss_of(flow: &FlowId, syn: &Segment<'_>) -> u16 {
     syn.options.mss.unwrap_or(default_mss(flow))
 }
 
-/// The SYN-ACK that answers `syn` with the cookie `isn`.
+/// Builds the SYN-ACK that answers `syn` with the cookie `isn`.
 pub(crate) fn syn_ack(
     now: Instant,
     flow: &FlowId,
@@ -82,8 +83,9 @@ pub(crate) fn syn_ack(
 }
 
 impl Connection {
-    /// The connection that the segment `ack` completes, which brought a good cookie back: SYN-RECEIVED, with a
-    /// SYN-ACK that has left, as if it had been kept. It is to be given `ack` next.
+    /// Creates the connection that the segment `ack` opens with a valid cookie. It is in
+    /// SYN-RECEIVED with its SYN-ACK sent, as if its state had been kept; the caller passes it
+    /// `ack` next.
     pub(crate) fn accept_cookie(
         now: Instant,
         flow: FlowId,
@@ -99,7 +101,7 @@ impl Connection {
             timestamps: theirs.map(|theirs| Wire { val: theirs.val, ecr: 0 }),
             ..offered.unwrap_or_default()
         };
-        // RFC 9768 section 5.1: no other peer sends these.
+        // RFC 9768 section 5.1: only a peer that requested AccECN sends these codes.
         let asked = config.ecn.grants() == Form::Accurate && ack.flags.ace() >= 0b010;
         let flags = Flags { syn: true, ..Flags::default() };
         let syn = Segment {

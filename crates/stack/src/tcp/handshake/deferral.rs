@@ -1,7 +1,9 @@
-//! Deferred accept (Linux's `TCP_DEFER_ACCEPT`): hold a connection until its first data or FIN arrives.
+//! Deferred accept (Linux's `TCP_DEFER_ACCEPT`): holds a connection until its first data or FIN
+//! arrives.
 //!
-//! As Linux: an ACK without data leaves the connection half-open. While data is waited for the SYN-ACK is not sent again;
-//! when the time is over it is, once more at least, and then any ACK will do.
+//! As in Linux, an ACK without data leaves the connection half-open. While it waits for data, the
+//! SYN-ACK is not retransmitted. When the time is over, it is retransmitted at least once, and then
+//! any ACK completes the handshake.
 
 use std::time::Duration;
 
@@ -12,16 +14,16 @@ use airtcp_types::Instant;
 pub(super) struct Deferral {
     until: Instant,
     is_over: bool,
-    /// What the first ACK of the SYN-ACK showed.
+    /// The measurement of the first ACK of the SYN-ACK.
     shown: Option<Shown>,
 }
 
-/// What an ACK of a SYN, or of a SYN-ACK, shows of the path.
+/// The measurement that an ACK of a SYN or SYN-ACK makes possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
-    /// The round-trip time, where it was measured.
+    /// The round-trip time, if it was measured.
     pub(super) rtt: Option<Duration>,
-    /// It had to be sent more than once.
+    /// Whether the SYN or SYN-ACK was sent more than once.
     pub(super) retransmitted: bool,
 }
 
@@ -30,13 +32,14 @@ impl Deferral {
         Self { until, is_over: false, shown: None }
     }
 
-    /// Works a time-out of the SYN-ACK, and gives whether that is to leave again.
+    /// Handles a time-out of the SYN-ACK; returns whether to retransmit it.
     pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
         self.is_over |= self.until <= now;
         self.is_over || self.shown.is_none()
     }
 
-    /// Takes an ACK of the SYN-ACK, which shows something of the path; gives whether data is waited for all the same.
+    /// Handles an ACK of the SYN-ACK with its measurement; returns whether the connection still
+    /// waits for data.
     pub(super) fn on_ack(&mut self, has_text: bool, shown: Shown) -> bool {
         let waits = !self.is_over && !has_text;
         if waits {
@@ -45,7 +48,7 @@ impl Deferral {
         waits
     }
 
-    /// Whether data alone is missing, and there is time left.
+    /// Whether only data is missing, and the time is not over.
     pub(super) const fn waits(&self) -> bool {
         self.shown.is_some() && !self.is_over
     }

@@ -1,4 +1,5 @@
-//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and the negotiation of options.
+//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and the negotiation of
+//! options.
 
 mod attempt;
 pub(crate) mod cookie;
@@ -27,11 +28,10 @@ pub(super) use attempt::{Handshake, Syn};
 use attempt::{Expired, Opening};
 
 impl Connection {
-    /// Opens a connection: SYN-SENT, with the SYN to be taken by
-    /// [`poll_transmit`](Self::poll_transmit).
+    /// Opens a connection in SYN-SENT. [`poll_transmit`](Self::poll_transmit) returns its SYN.
     ///
-    /// `isn` is the initial sequence number (RFC 6528), `ts_offset` the start of this end's time
-    /// stamps (RFC 7323 section 5.4); both should be unguessable.
+    /// `isn` is the initial sequence number (RFC 6528) and `ts_offset` the start of this end's
+    /// timestamps (RFC 7323 section 5.4); both should be unpredictable.
     pub fn connect(
         now: Instant,
         flow: FlowId,
@@ -69,8 +69,9 @@ impl Connection {
         }
     }
 
-    /// Answers a SYN that a listener wants: SYN-RECEIVED, with the SYN-ACK to be taken by
-    /// [`poll_transmit`](Self::poll_transmit). Data in the SYN is left for the peer to send again.
+    /// Accepts a SYN for a listener: the connection is in SYN-RECEIVED, and
+    /// [`poll_transmit`](Self::poll_transmit) returns its SYN-ACK. Data in the SYN is ignored: the
+    /// peer retransmits it.
     pub fn accept(
         now: Instant,
         flow: FlowId,
@@ -89,7 +90,8 @@ impl Connection {
         connection
     }
 
-    /// Takes the peer's SYN: its number and its options, of which those hold that both ends offer.
+    /// Processes the peer's SYN: its sequence number and its options. An option is used if both
+    /// ends offer it.
     fn negotiate(&mut self, now: Instant, syn: &Segment<'_>) {
         let Some(handshake) = &mut self.handshake else { return };
         let theirs = &syn.options;
@@ -97,7 +99,7 @@ impl Connection {
         let offered = theirs.window_scale.filter(|_| agreed.scales.is_some());
         if let Some(shift) = offered.filter(|shift| *shift > 14) {
             // RFC 7323 section 2.3.
-            debug!(remote = %self.flow.remote, shift, "a window scale above 14");
+            debug!(remote = %self.flow.remote, shift, "window scale above 14: using 14");
         }
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
@@ -115,7 +117,7 @@ impl Connection {
         self.send.on_window(irs, self.send.first(), ByteCount(u64::from(syn.window)));
     }
 
-    /// RFC 9293 section 3.10.7.3.
+    /// Handles a segment in SYN-SENT (RFC 9293 section 3.10.7.3).
     pub(super) fn on_segment_in_syn_sent(
         &mut self,
         now: Instant,
@@ -140,16 +142,17 @@ impl Connection {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
             let code = self.handshake.as_ref().and_then(|handshake| handshake.code());
             self.establish(now, echo);
-            // Our ACK is the third part of the handshake: it is not delayed.
+            // The ACK is the third part of the handshake, and is not delayed.
             self.schedule(SackBlocks::EMPTY, code);
         } else {
-            // Simultaneous open: our SYN goes again, with an ACK.
+            // Simultaneous open: this end's SYN is sent again, with an ACK.
             self.set_state(State::SynReceived);
             self.handshake.iter_mut().for_each(|handshake| handshake.begin_answer(now));
         }
     }
 
-    /// The peer's SYN in SYN-RECEIVED, once more: our SYN-ACK was lost. Gives whether it was that.
+    /// Handles a repeated SYN in SYN-RECEIVED, after the SYN-ACK was lost. Returns whether the
+    /// segment is one.
     pub(super) fn on_repeated_syn(
         &mut self,
         now: Instant,
@@ -164,11 +167,11 @@ impl Connection {
             && irs.nearest(segment.seq) == irs;
         let says = if repeated { handshake.on_repeated_syn(segment) } else { Repeat::Same };
         if says == Repeat::Plain {
-            // RFC 3168 section 6.1.1, RFC 9768 section 3.1.5: the peer may be without ECN.
+            // RFC 3168 section 6.1.1, RFC 9768 section 3.1.5: the peer may not support ECN.
             self.ecn.stop_marking();
         }
         if says == Repeat::Contradiction {
-            debug!(remote = %self.flow.remote, "SYNs that ask for different forms of ECN: RST");
+            debug!(remote = %self.flow.remote, "ECN flags of SYNs conflict: sending RST");
             self.reset_peer(now);
             self.closing.on_error(TcpError::Reset);
         } else if repeated && self.challenge.admit(now) {
@@ -179,8 +182,8 @@ impl Connection {
         repeated
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own; its flags are then read. Gives whether
-    /// it contradicts that SYN.
+    /// Processes the SYN-ACK of a peer whose SYN this end has answered with a SYN-ACK, and clears
+    /// its ACE flags. Returns whether it contradicts that SYN.
     pub(super) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
         if handshake.on_crossing_syn_ack(segment) {
@@ -191,7 +194,7 @@ impl Connection {
         false
     }
 
-    /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
+    /// Enters ESTABLISHED: the SYN of this end is acknowledged and the peer's is known.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
@@ -205,7 +208,7 @@ impl Connection {
             smss: ByteCount(u64::from(self.segment_size())),
             granted: self.granted(),
             handshake_rtt: rtt,
-            // RFC 3168 section 6.1.2: a mark is answered as a loss is.
+            // RFC 3168 section 6.1.2: a mark has the same effect as a loss.
             syn_retransmitted: shown.retransmitted || self.ecn.was_syn_marked(),
             // Initial sequence numbers are derived from the host's secret.
             seed: self.send.first().0,
@@ -238,13 +241,13 @@ impl Connection {
         let handshake = self.handshake.as_mut();
         let defers = handshake.is_some_and(|handshake| handshake.defers(now, has_text, echoed));
         if defers {
-            debug!(remote = %self.flow.remote, "an ACK without data: it is waited for");
+            debug!(remote = %self.flow.remote, "ACK without data ignored: deferred accept");
             counters.tcp_ext_defer_accept_drop += 1;
         }
         defers
     }
 
-    /// Whether the peer opened it.
+    /// Whether the peer opened the connection.
     pub(super) fn is_passive(&self) -> bool {
         self.handshake.as_ref().is_some_and(|handshake| handshake.is_passive())
     }

@@ -1,4 +1,5 @@
-//! The handshake without a connection: what is offered and agreed on, when SYNs leave, and what their ACK shows.
+//! The handshake without a connection: the offered and negotiated options, the times of SYNs, and
+//! the measurement of their ACK.
 
 use std::time::Duration;
 
@@ -23,14 +24,14 @@ fn of(config: &TcpConfig) -> Handshake {
     Handshake::new(NOW, &flow, config)
 }
 
-/// One whose SYN has left.
+/// A handshake whose SYN was sent.
 fn asked() -> Handshake {
     let mut handshake = of(&TcpConfig::default());
     assert_eq!(handshake.poll_syn(false).map(|syn| syn.sent), Some(1));
     handshake
 }
 
-/// One that a SYN has opened, and whose SYN-ACK has left.
+/// A passive handshake whose SYN-ACK was sent.
 fn answered(wait: Option<Duration>) -> Handshake {
     let mut handshake = of(&TcpConfig::default());
     handshake.accept(NOW, wait);
@@ -52,7 +53,7 @@ fn syn_ack(options: TcpOptions) -> Segment<'static> {
     }
 }
 
-/// How long each wait lasts, in seconds, until the attempt fails. What is due leaves each time.
+/// The duration of each wait until the attempt fails, in seconds. Every due SYN is sent.
 fn waits(handshake: &mut Handshake, from: Instant) -> Vec<u64> {
     let (mut now, mut waits) = (from, Vec::new());
     loop {

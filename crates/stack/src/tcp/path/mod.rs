@@ -13,12 +13,12 @@ use super::{Connection, TIMESTAMPS_LEN};
 pub(super) use mtu::{PathMtu, Stall};
 
 impl Connection {
-    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether less was
-    /// not known already.
+    /// Applies a report that the path carries packets of at most `mtu` bytes; returns whether this
+    /// reduces the packet size.
     ///
-    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and 1280
-    /// with IPv6. What is outstanding and too large is sent again at once, with the window as it is
-    /// (RFC 1191 section 6.5).
+    /// A report never increases the packet size, and does not reduce it below 552 bytes with IPv4
+    /// and 1280 with IPv6. Outstanding segments that are too large are retransmitted at once,
+    /// without a reduction of the congestion window (RFC 1191 section 6.5).
     pub fn on_path_mtu(&mut self, now: Instant, mtu: u16) -> bool {
         let is_smaller = self.path.on_limit(mtu);
         if is_smaller {
@@ -27,17 +27,17 @@ impl Connection {
         is_smaller
     }
 
-    /// The largest packet that it sends (bytes): the minimum of path, device and peer.
+    /// The maximum size of packets sent (bytes): the minimum of path, device and peer.
     pub const fn path_mtu(&self) -> u16 {
         self.path.get()
     }
 
-    /// Payload bytes of the longest packet.
+    /// The payload of the largest packet (bytes).
     pub(super) fn segment_size(&self) -> u16 {
         self.path.payload(self.option_bytes())
     }
 
-    /// What options take from every segment with data (bytes).
+    /// The length of the options in every segment with data (bytes).
     pub(super) fn option_bytes(&self) -> u16 {
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
         timestamps + self.extensions.as_ref().map_or(0, |e| e.overhead() as u16)
@@ -49,7 +49,8 @@ impl Connection {
         self.collect_events();
     }
 
-    /// After a time-out: a router may drop what is too large and say nothing.
+    /// Checks for a black hole after a time-out: a router may drop large packets without an ICMP
+    /// error.
     pub(super) fn check_black_hole(&mut self, now: Instant, counters: &mut Counters) {
         let Some(sender) = self.send.sender() else { return };
         let stall = Stall {
@@ -61,12 +62,12 @@ impl Connection {
         if self.path.on_timeout(&stall) {
             self.shrink_segments(now);
             let mtu = self.path.get();
-            debug!(remote = %self.flow.remote, mtu, "a black hole for large packets?");
+            debug!(remote = %self.flow.remote, mtu, "black hole suspected: packet size reduced");
             counters.tcp_ext_pmtu_black_holes += 1;
         }
     }
 
-    /// After an ACK: what an outage has left is repaired, and packets are what they were.
+    /// Restores the packet size after an ACK, once the losses of an outage are repaired.
     pub(super) fn end_black_hole(&mut self, now: Instant, counters: &mut Counters) {
         if !self.path.is_shrunk() {
             return;
@@ -78,7 +79,7 @@ impl Connection {
             && self.path.on_recovered()
         {
             let mtu = self.path.get();
-            debug!(remote = %self.flow.remote, mtu, "packets are what they were: it was an outage");
+            debug!(remote = %self.flow.remote, mtu, "packet size restored: outage, no black hole");
             counters.tcp_ext_pmtu_restored += 1;
             self.send.grow_segments(now, ByteCount(u64::from(self.path.payload(option_bytes))));
         }

@@ -4,69 +4,74 @@ use airtcp_types::ByteCount;
 
 use crate::tcp::config::{MIN_MSS, headers};
 
-/// With IPv4 no message makes packets smaller than this (Linux's `min_pmtu`).
+/// The size below which no report reduces packets with IPv4 (Linux's `min_pmtu`).
 const LEAST_V4: u16 = 552;
-/// With IPv6 every link takes this (RFC 8200 section 5).
+/// The minimum MTU of every link with IPv6 (RFC 8200 section 5).
 const LEAST_V6: u16 = 1280;
-/// What is tried first with IPv4 where nothing gets through: an MSS of 1024 (Linux's `tcp_base_mss`).
+/// The first reduced size with IPv4 if nothing gets through: an MSS of 1024 (Linux's
+/// `tcp_base_mss`).
 const BASE_V4: u16 = 1064;
-/// Time-outs in a row of segments that may be too large, after which smaller ones are tried (Linux's
-/// `tcp_retries1`), and after which the smallest are.
+/// The number of consecutive time-outs of possibly too large segments after which smaller ones are
+/// tried (Linux's `tcp_retries1`), and the number after which the minimum size is used.
 const RETRIES: u32 = 3;
 const MORE_RETRIES: u32 = 7;
 
-/// The path MTU of one connection: what the path, the device and the peer take.
+/// The path MTU of one connection: the minimum of path, device and peer.
 ///
-/// `former` is zero or at least `mtu`: it is the size to return to if a suspected black hole was an outage.
+/// `former` is zero or at least `mtu`: it is the size to restore if a suspected black hole was an
+/// outage.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct PathMtu {
-    /// The longest packet that leaves (bytes).
+    /// The maximum packet size (bytes).
     mtu: u16,
-    /// What that was before a black hole that may have been an outage; else zero.
+    /// The size before a black hole that may have been an outage; otherwise zero.
     former: u16,
     is_ipv4: bool,
     /// Whether time-outs may make packets smaller.
     finds_black_holes: bool,
 }
 
-/// What a time-out shows of the path.
+/// The state of a connection at a time-out.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Stall {
-    /// Time-outs in a row.
+    /// The number of consecutive time-outs.
     pub(in crate::tcp) silence: u32,
-    /// Payload bytes of the first segment that is outstanding.
+    /// The payload of the first outstanding segment (bytes).
     pub(in crate::tcp) first: ByteCount,
-    /// What options take from every segment with data (bytes).
+    /// The length of the options in every segment with data (bytes).
     pub(in crate::tcp) option_bytes: u16,
-    /// A full segment was acknowledged before.
+    /// Whether a full segment was acknowledged before.
     pub(in crate::tcp) full_segment_arrived: bool,
 }
 
 impl PathMtu {
-    /// Before anything is known of the path: the device takes packets of `mtu` bytes.
+    /// Creates the state before anything is known of the path: the device accepts packets of `mtu`
+    /// bytes.
     pub(in crate::tcp) const fn new(mtu: u16, is_ipv4: bool, finds_black_holes: bool) -> Self {
         Self { mtu, former: 0, is_ipv4, finds_black_holes }
     }
 
-    /// The longest packet that leaves (bytes).
+    /// The maximum packet size (bytes).
     pub(in crate::tcp) const fn get(&self) -> u16 {
         self.mtu
     }
 
-    /// Payload bytes of the longest packet, of which options take `option_bytes`.
+    /// The payload of the largest packet, whose options have `option_bytes` bytes.
     pub(in crate::tcp) fn payload(&self, option_bytes: u16) -> u16 {
         let mss = self.mtu.saturating_sub(headers(self.is_ipv4)).max(MIN_MSS);
         mss.saturating_sub(option_bytes).max(1)
     }
 
-    /// Takes the MSS of the peer.
+    /// Applies the peer's MSS.
     pub(in crate::tcp) fn on_peer_mss(&mut self, mss: u16) {
         self.mtu = self.mtu.min(mss.saturating_add(headers(self.is_ipv4)));
     }
 
-    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether they become smaller.
+    /// Applies a report that the path carries packets of at most `mtu` bytes; returns whether this
+    /// reduces the packet size.
     ///
-    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and 1280 with IPv6.
+    /// A report never increases the packet size, and does not reduce it below 552 bytes with IPv4
+    /// and 1280 with IPv6.
     pub(in crate::tcp) fn on_limit(&mut self, mtu: u16) -> bool {
         let mtu = mtu.max(if self.is_ipv4 { LEAST_V4 } else { LEAST_V6 });
         self.former = self.former.min(mtu);
@@ -75,7 +80,8 @@ impl PathMtu {
         is_smaller
     }
 
-    /// After a time-out: a router may drop what is too large and say nothing. Gives whether packets become smaller.
+    /// Handles a time-out: a router may drop large packets without an ICMP error. Returns whether
+    /// packets become smaller.
     pub(in crate::tcp) fn on_timeout(&mut self, stall: &Stall) -> bool {
         if !self.finds_black_holes {
             return false;
@@ -86,7 +92,7 @@ impl PathMtu {
             (true, _) => LEAST_V4,
             (false, _) => LEAST_V6,
         };
-        // Where they got through before, nothing may get through now.
+        // If full segments got through before, the cause may be an outage.
         let former = if stall.full_segment_arrived { self.mtu } else { self.former };
         let others = u64::from(headers(self.is_ipv4) + stall.option_bytes);
         let shrinks = stall.first.0 + others > u64::from(small) && self.on_limit(small);
@@ -96,15 +102,16 @@ impl PathMtu {
         shrinks
     }
 
-    /// After an ACK that leaves nothing to repair: packets are what they were before an outage. Should they vanish once
-    /// more before one has got through, it was no outage. Gives whether they grow.
+    /// Restores the packet size after an ACK that leaves no loss to repair. If packets are lost
+    /// again before a full one gets through, the cause was not an outage. Returns whether packets
+    /// become larger.
     pub(in crate::tcp) fn on_recovered(&mut self) -> bool {
         let is_shrunk = self.is_shrunk();
         self.mtu = self.mtu.max(std::mem::take(&mut self.former));
         is_shrunk
     }
 
-    /// Whether an outage may have made packets smaller.
+    /// Whether packets became smaller because of a possible outage.
     pub(in crate::tcp) const fn is_shrunk(&self) -> bool {
         self.former != 0
     }

@@ -9,65 +9,66 @@ use airtcp_wire::options::SackBlocks;
 
 use crate::tcp::ecn::ReportedCounters;
 
-/// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
+/// The minimum and maximum delay of a delayed ACK (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));
-/// So many ACKs at the start, or after a pause, are not delayed (Linux's `TCP_MAX_QUICKACKS`): the
-/// sender is in slow start and lives on them.
+/// The number of quick ACKs at the start and after a pause (Linux's `TCP_MAX_QUICKACKS`): the
+/// sender is in slow start, and each ACK lets its window grow.
 const QUICK: u8 = 16;
-/// RFC 9293's default MSS: the first guess at the size of the peer's segments.
+/// The initial estimate of the peer's segment size: RFC 9293's default MSS.
 const FIRST_MSS: ByteCount = ByteCount(536);
-/// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
+/// The maximum number of queued ACKs; further ones are merged. Only an extremely large batch of
+/// arrivals reaches it.
 const MAX_DUE: usize = 256;
-/// What one ACK may newly acknowledge when data arrived in one batch: a part of the receive buffer, so that a sender which
-/// fills a large one still hears of every round trip in several ACKs, by which it may grow, and within these bounds. A packet that
-/// Linux's receive offload makes of a batch, and acknowledges once, has up to 64 KiB, or 512 KiB where it may
-/// (`gro_max_size`).
+/// The bounds of the data that one ACK may newly acknowledge if it arrived in one batch. The amount
+/// is a part of the receive buffer, so that a sender that fills a large buffer still gets several
+/// ACKs per round trip to grow by. A packet that Linux's receive offload builds from a batch, and
+/// acknowledges once, has up to 64 KiB, or 512 KiB if configured (`gro_max_size`).
 const STRETCH: (ByteCount, ByteCount) = (ByteCount::from_kib(64), ByteCount::from_kib(256));
 const STRETCH_PART: u64 = 16;
 
-/// An ACK that is to leave.
+/// An ACK that is due.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct DueAck {
-    /// What it acknowledges.
+    /// The acknowledgement number.
     pub(in crate::tcp) ack: ExtSeq,
-    /// Its SACK blocks.
+    /// The SACK blocks.
     pub(in crate::tcp) sack: SackBlocks,
-    /// The number of the transmission that made it due, where they are numbered.
+    /// The number of the transmission that caused it, if transmissions are numbered.
     pub(in crate::tcp) echo: Option<NonZeroU32>,
-    /// The AccECN counters that it reports: those of the moment when it became due.
+    /// The AccECN counters at the time when it became due.
     pub(in crate::tcp) reported: ReportedCounters,
-    /// The code that it has in place of ACE: it answers a SYN-ACK.
+    /// The code that replaces ACE, if the ACK answers a SYN-ACK.
     pub(in crate::tcp) handshake: Option<u8>,
 }
 
-/// Decides when an ACK leaves, and holds those that are due.
+/// Decides when to send an ACK, and queues the ACKs that are due.
 ///
-/// ACKs leave when the connection is next asked for packets. Until then they queue, so that the peer
-/// hears of every hole and every duplicate in a batch of arrivals. Those of data in order become one,
-/// as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no quick ACKs are due: each costs
-/// both ends about as much as a full segment.
+/// ACKs are sent when the connection is next polled for packets. Until then they are queued, so
+/// that the peer learns of every hole and every duplicate in a batch of arrivals. ACKs of in-order
+/// data are merged into one, as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no
+/// quick ACKs are due: an ACK costs both ends about as much as a full segment.
 #[derive(Debug)]
 pub(in crate::tcp) struct AckPolicy {
     delayed: bool,
     quick: u8,
     ato: Duration,
-    /// This end answers with data (Linux's ping-pong mode): ACKs may wait for it from the start.
+    /// Whether this end answers with data (Linux's ping-pong mode), so that ACKs wait for data.
     interactive: bool,
     timer: Option<Instant>,
     due: VecDeque<DueAck>,
-    /// What was acknowledged before the last ACK that is due, if that one may acknowledge more.
+    /// The number acknowledged before the last ACK in the queue, if that ACK may acknowledge more.
     stretch: Option<ExtSeq>,
-    /// How much that may be in all.
+    /// The maximum amount of data that one ACK acknowledges.
     reach: ByteCount,
     last_data: Option<Instant>,
-    /// The size of the peer's full segments, as far as seen.
+    /// The estimated size of the peer's full segments.
     segment: ByteCount,
-    /// The last number that an ACK, sent or due, acknowledges.
+    /// The highest number that an ACK, sent or due, acknowledges.
     acknowledged: ExtSeq,
 }
 
 impl AckPolicy {
-    /// `delayed`: ACKs may wait at all.
+    /// Creates the policy. `delayed`: ACKs may be delayed.
     pub(in crate::tcp) const fn new(delayed: bool) -> Self {
         Self {
             delayed,
@@ -84,13 +85,13 @@ impl AckPolicy {
         }
     }
 
-    /// The receive buffer may have this size, as far as it was ever needed.
+    /// Sets the size of the receive buffer that was needed so far.
     pub(in crate::tcp) fn set_buffer(&mut self, limit: ByteCount) {
         self.reach = ByteCount(limit.0 / STRETCH_PART).clamp(STRETCH.0, STRETCH.1);
     }
 
-    /// Whether in-order data that brought RCV.NXT to `nxt` is to be acknowledged at once. If not,
-    /// the timer runs.
+    /// Whether in-order data that moved RCV.NXT to `nxt` must be acknowledged at once. If not,
+    /// starts the timer.
     pub(in crate::tcp) fn on_data(
         &mut self,
         now: Instant,
@@ -111,25 +112,25 @@ impl AckPolicy {
         false
     }
 
-    /// Whether segments in order that arrive together now are acknowledged together.
+    /// Whether in-order segments that arrive together now are acknowledged together.
     pub(in crate::tcp) fn merges(&self, now: Instant, rto: impl Fn() -> Duration) -> bool {
         let is_pause = self.last_data.is_none_or(|last| now.since(last) > rto());
         self.delayed && !self.is_quick() && !is_pause
     }
 
-    /// How much data from `nxt` on one ACK may acknowledge: the rest of what the last ACK that is due may, or that of the
-    /// next one.
+    /// The amount of data from `nxt` on that one ACK may acknowledge: the rest of the last ACK in
+    /// the queue, or all of the next one.
     pub(in crate::tcp) fn room_from(&self, nxt: ExtSeq) -> ByteCount {
         let from = self.stretch.filter(|_| self.may_stretch(nxt + self.segment.0));
         self.reach - nxt.since(from.unwrap_or(self.acknowledged))
     }
 
-    /// Whether the next ACK is one of those that are not delayed.
+    /// Whether the next ACK is a quick ACK.
     fn is_quick(&self) -> bool {
         self.due.len() < usize::from(self.quick)
     }
 
-    /// The delay follows the gaps between arrivals (Linux's `tcp_event_data_recv`).
+    /// Adapts the delay to the intervals between arrivals (Linux's `tcp_event_data_recv`).
     fn adapt(&mut self, now: Instant, rto: impl Fn() -> Duration) {
         let Some(last) = self.last_data else { return };
         let gap = now.since(last);
@@ -138,19 +139,20 @@ impl AckPolicy {
         } else if gap < self.ato {
             self.ato = self.ato / 2 + gap;
         } else if gap > rto() {
-            // The sender begins again with a small window.
+            // The sender restarts with a small window.
             self.quick = QUICK;
         }
         self.ato = self.ato.clamp(ATO.0, ATO.1);
     }
 
-    /// The sender repairs something: it lives on ACKs for a while.
+    /// Enables quick ACKs for a while: the sender is repairing losses and needs ACKs.
     pub(in crate::tcp) fn enter_quick(&mut self) {
         self.quick = QUICK;
         self.interactive = false;
     }
 
-    /// As [`enter_quick`](Self::enter_quick) for the application, or the opposite: ACKs wait for data that they can ride on.
+    /// Enables quick ACKs for the application, as [`enter_quick`](Self::enter_quick), or lets ACKs
+    /// wait for data.
     pub(in crate::tcp) fn set_quick(&mut self, on: bool) {
         match on {
             true => self.enter_quick(),
@@ -163,16 +165,17 @@ impl AckPolicy {
         !self.interactive
     }
 
-    /// Whether the last ACK that is due may acknowledge everything up to `ack`.
+    /// Whether the last ACK in the queue may acknowledge everything up to `ack`.
     fn may_stretch(&self, ack: ExtSeq) -> bool {
         self.stretch.is_some_and(|from| ack.since(from) <= self.reach)
     }
 
-    /// An ACK is to leave.
+    /// Queues an ACK, or merges it into the last one.
     pub(in crate::tcp) fn schedule(&mut self, due: DueAck) {
         self.timer = None;
         let from = std::mem::replace(&mut self.acknowledged, due.ack);
-        // One that acknowledges nothing new, or reports something, is a message of its own.
+        // An ACK that acknowledges nothing new, or has SACK blocks or a handshake code, is not
+        // merged.
         let plain = due.ack > from && due.sack.is_empty() && due.handshake.is_none();
         if plain
             && self.may_stretch(due.ack)
@@ -188,33 +191,33 @@ impl AckPolicy {
         self.due.push_back(due);
     }
 
-    /// The last ACK that is due acknowledges nothing more: what follows has one of its own.
+    /// Ends merging into the last ACK in the queue.
     pub(in crate::tcp) fn end_stretch(&mut self) {
         self.stretch = None;
     }
 
-    /// Whether an ACK is due, or will be.
+    /// Whether an ACK is due or delayed.
     pub(in crate::tcp) fn is_pending(&self) -> bool {
         !self.due.is_empty() || self.timer.is_some()
     }
 
-    /// The oldest ACK due.
+    /// The oldest ACK in the queue.
     pub(in crate::tcp) fn peek(&self) -> Option<&DueAck> {
         self.due.front()
     }
 
-    /// How many are due.
+    /// The number of queued ACKs.
     pub(in crate::tcp) fn len(&self) -> usize {
         self.due.len()
     }
 
-    /// Of those that are due the first `len` stay. What the others acknowledge, the next one will.
+    /// Keeps only the first `len` queued ACKs. The next ACK acknowledges the data of the others.
     pub(in crate::tcp) fn truncate(&mut self, len: usize) {
         self.due.truncate(len);
         self.stretch = None;
     }
 
-    /// The oldest ACK due, which leaves now.
+    /// Takes the oldest ACK, which is sent now.
     pub(in crate::tcp) fn pop(&mut self) -> Option<DueAck> {
         let due = self.due.pop_front()?;
         self.quick = self.quick.saturating_sub(1);
@@ -224,17 +227,18 @@ impl AckPolicy {
         Some(due)
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Whether [`shrink`](Self::shrink) would free memory.
     pub(in crate::tcp) fn can_shrink(&self) -> bool {
         self.due.is_empty() && self.due.capacity() > 0
     }
 
-    /// Gives back what it keeps so as not to allocate with every ACK.
+    /// Frees the memory that is kept to avoid an allocation per ACK.
     pub(in crate::tcp) fn shrink(&mut self) {
         self.due.shrink_to(0);
     }
 
-    /// A segment left that acknowledges everything up to `ack`: nothing older is due any more.
+    /// Records that a segment which acknowledges everything up to `ack` was sent: no older ACK is
+    /// due any more.
     pub(in crate::tcp) fn on_carried(&mut self, ack: ExtSeq) {
         if !self.due.is_empty() || self.timer.is_some() || ack > self.acknowledged {
             self.quick = self.quick.saturating_sub(1);
@@ -245,17 +249,17 @@ impl AckPolicy {
         self.acknowledged = ack;
     }
 
-    /// Data left. So soon after data arrived it is an answer.
+    /// Records that data was sent. Shortly after received data it counts as an answer.
     pub(in crate::tcp) fn on_data_sent(&mut self, now: Instant) {
         self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.ato);
     }
 
-    /// When the delayed ACK is due.
+    /// The deadline of the delayed ACK.
     pub(in crate::tcp) const fn timer(&self) -> Option<Instant> {
         self.timer
     }
 
-    /// Whether the delayed ACK is due now. It is then no conversation.
+    /// Whether the delayed ACK is due now. The connection then leaves the interactive mode.
     pub(in crate::tcp) fn on_timeout(&mut self, now: Instant) -> bool {
         if self.timer.is_none_or(|at| at > now) {
             return false;
@@ -270,24 +274,24 @@ impl AckPolicy {
         true
     }
 
-    /// The present delay.
+    /// The current delay.
     pub(in crate::tcp) const fn ato(&self) -> Duration {
         self.ato
     }
 
-    /// The size of the peer's full segments, as far as seen.
+    /// The estimated size of the peer's full segments.
     pub(in crate::tcp) const fn segment(&self) -> ByteCount {
         self.segment
     }
 
-    /// Nothing is due any more.
+    /// Clears all ACKs.
     pub(in crate::tcp) fn clear(&mut self) {
         self.due = VecDeque::new();
         self.stretch = None;
         self.timer = None;
     }
 
-    /// The peer's first byte has the number `nxt`.
+    /// Sets the number of the peer's first byte.
     pub(in crate::tcp) fn start(&mut self, nxt: ExtSeq) {
         self.acknowledged = nxt;
     }

@@ -7,17 +7,19 @@ use std::ops::Deref;
 use airtcp_types::{ByteCount, SharedBytes};
 use airtcp_wire::payload::{self, Payload};
 
-/// The smallest and the largest piece that is allocated.
+/// The minimum and the maximum size of an allocated piece (bytes).
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
-/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB, and only they are counted.
+/// Shared bytes of at least this length are not copied. They may keep 64 KiB of memory alive, of
+/// which only their own length is counted.
 const KEPT: usize = 32 * 1024;
 
-/// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
-/// what was read is given back to the allocator piece by piece, but for the last. Long shared ones are not even copied in.
+/// A queue of bytes in pieces. Bytes are copied in once and out once; growing copies nothing;
+/// pieces that were read are freed one by one, except the last. Long shared bytes are not copied
+/// in.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
     pieces: VecDeque<Piece>,
-    /// How much of the first piece was read.
+    /// The number of bytes read from the first piece.
     read: usize,
     len: usize,
 }
@@ -51,14 +53,14 @@ impl ReceiveBuffer {
                     continue;
                 }
                 Some(Piece::Own(piece)) => piece.len() * 2,
-                // Behind a shared one there may come no more than a few bytes.
+                // After a shared piece, only a few bytes may follow.
                 _ => 0,
             };
             self.pieces.push_back(Piece::Own(Vec::with_capacity(size.clamp(PIECE.0, PIECE.1))));
         }
     }
 
-    /// Takes up to `buf.len()` bytes out; gives how many.
+    /// Copies up to `buf.len()` bytes to `buf` and removes them; returns the number of bytes.
     pub(super) fn pop(&mut self, buf: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buf.len().min(self.len) {
@@ -76,8 +78,8 @@ impl ReceiveBuffer {
         done
     }
 
-    /// Takes out what is left of the first piece that has something, without a copy; gives how many bytes. The memory that
-    /// `chunk` had may be used again.
+    /// Takes the rest of the first non-empty piece without a copy; returns the number of bytes. The
+    /// memory of the old `chunk` may be reused.
     pub(super) fn take(&mut self, chunk: &mut Chunk) -> usize {
         let before = std::mem::take(chunk);
         while chunk.is_empty()
@@ -95,7 +97,7 @@ impl ReceiveBuffer {
         chunk.len()
     }
 
-    /// The first piece was read.
+    /// Removes the first piece, which was read.
     fn drop_first(&mut self) {
         let is_last = self.pieces.len() == 1;
         match self.pieces.front_mut() {
@@ -104,19 +106,19 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Whether [`shrink`](Self::shrink) would free memory.
     pub(super) fn can_shrink(&self) -> bool {
         self.len == 0 && self.pieces.capacity() > 0
     }
 
-    /// Gives back what it keeps so as not to allocate with every segment.
+    /// Frees the memory that is kept to avoid an allocation per segment.
     pub(super) fn shrink(&mut self) {
         if self.can_shrink() {
             self.clear();
         }
     }
 
-    /// Copies up to `buf.len()` bytes, which stay; gives how many.
+    /// Copies up to `buf.len()` bytes without removing them; returns the number of bytes.
     pub(super) fn peek(&self, buf: &mut [u8]) -> usize {
         let (mut done, mut skip) = (0, self.read);
         for piece in &self.pieces {
@@ -130,21 +132,20 @@ impl ReceiveBuffer {
         done
     }
 
-    /// Forgets everything.
+    /// Drops all data.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Data of a stream as it lies in memory, as `TcpStream::read_chunk` gives it: it was not copied for
-/// who reads it.
+/// Received data of a stream without a copy, as `TcpStream::read_chunk` returns it.
 ///
-/// Those of an offloading device may hold the whole packet of 64 KiB that they came in: one that is kept for long is better
-/// copied.
+/// A chunk from an offloading device may keep alive the whole packet of 64 KiB in which it arrived:
+/// copy data that is kept for long.
 #[derive(Default)]
 pub struct Chunk {
     piece: Piece,
-    /// How much of the piece was read before.
+    /// The number of bytes of the piece that were read before.
     read: usize,
 }
 
@@ -162,7 +163,7 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// Bytes in one place.
+/// Contiguous bytes.
 #[derive(Debug)]
 enum Piece {
     Own(Vec<u8>),

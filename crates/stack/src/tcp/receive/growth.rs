@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant};
 
-/// Segments of ours that a peer may send beyond what it was promised while the host is short of
-/// memory, so that no connection stands still (Linux's `tcp_clamp_window`).
+/// The number of segments that a peer may send while the host is short of memory, so that no
+/// connection stalls (Linux's `tcp_clamp_window`). The size of the segments is assumed to be this
+/// end's MSS.
 const HELD_BACK: u64 = 2;
-/// Segments that are taken then: one more, since windows are rounded up.
+/// The number of segments accepted then: one more, because windows are rounded up.
 const TAKEN: u64 = HELD_BACK + 1;
 
 /// Dynamic right-sizing of a receive buffer.
@@ -28,17 +29,17 @@ impl Growth {
         Self { limit, max, held_back: false, rtt: None, since: now, read: ByteCount::ZERO }
     }
 
-    /// The size the buffer may reach now.
+    /// The current size limit of the buffer.
     pub(super) const fn limit(&self) -> ByteCount {
         self.limit
     }
 
-    /// As much of it as may be offered to a peer whose segments are like ours, of `mss`.
+    /// The part of the buffer that may be offered to a peer whose segments have the size `mss`.
     pub(super) fn offered(&self, mss: ByteCount) -> ByteCount {
         if self.held_back { self.limit.min(mss * HELD_BACK) } else { self.limit }
     }
 
-    /// The most that may be unread while the host is short of memory.
+    /// The maximum amount of unread data while the host is short of memory; otherwise `None`.
     pub(super) fn taken(&self, mss: ByteCount) -> Option<ByteCount> {
         self.held_back.then(|| mss * TAKEN)
     }
@@ -48,25 +49,25 @@ impl Growth {
         self.rtt
     }
 
-    /// No size above `most` is of use.
+    /// Limits the size to `most`, above which a buffer is of no use.
     pub(super) fn keep_below(&mut self, most: ByteCount) {
         self.max = self.max.min(most);
         self.limit = self.limit.min(most);
     }
 
-    /// It may grow to `max`, and no further.
+    /// Sets the maximum size.
     pub(super) fn set_max(&mut self, max: ByteCount) {
         self.max = max;
         self.limit = self.limit.min(max);
     }
 
-    /// Stops it, or lets it go on.
+    /// Stops or resumes growth.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;
     }
 
-    /// A round-trip time. The peer's pauses are in it, so the smallest counts most (Linux's
-    /// `tcp_rcv_rtt_update`).
+    /// Records a round-trip time. Samples include the peer's pauses, so the smallest has the most
+    /// weight (Linux's `tcp_rcv_rtt_update`).
     pub(super) fn on_rtt(&mut self, sample: Duration) {
         let sample = sample.max(Duration::from_millis(1));
         self.rtt = Some(match self.rtt {
@@ -75,8 +76,9 @@ impl Growth {
         });
     }
 
-    /// An application that reads more than half the buffer within a round trip is held up by it, so
-    /// it doubles. Data that waits for what is missing or late takes room beside (Linux since 6.16).
+    /// Doubles the limit if an application reads more than half of the buffer in a round trip,
+    /// because the buffer then limits it. Out-of-order data in the buffer counts as well (Linux
+    /// since 6.16).
     pub(super) fn on_read(&mut self, now: Instant, bytes: ByteCount, waiting: ByteCount) {
         self.read += bytes;
         let Some(rtt) = self.rtt else { return };

@@ -1,4 +1,4 @@
-//! The receive half: which segments are acceptable, what is in order, which window to offer.
+//! The receive half: acceptability of segments, reassembly, and the window to offer.
 
 mod ack_policy;
 mod buffer;
@@ -21,65 +21,66 @@ use buffer::ReceiveBuffer;
 use growth::Growth;
 use reassembly::{Inserted, Reassembly};
 
-/// RCV.NXT, RCV.WND and everything that waits to be read.
+/// RCV.NXT, RCV.WND and all data that was not read.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// RCV.NXT.
     nxt: ExtSeq,
-    /// One past the last number ever offered; it never moves left.
+    /// One past the last number offered; it never moves left.
     edge: ExtSeq,
     /// The acknowledgement number sent last (RFC 7323's Last.ACK.sent).
     last_ack_sent: ExtSeq,
-    /// By how many bits the windows we send are shifted.
+    /// The scale of the windows that this end sends (bits).
     scale: u8,
-    /// The window offered last was zero.
+    /// Whether the last offered window was zero.
     is_closed: bool,
-    /// Our own MSS, for silly-window avoidance.
+    /// The MSS of this end, for silly-window avoidance.
     mss: ByteCount,
     buffer: ReceiveBuffer,
-    /// How much more the host can take out of order.
+    /// The amount of out-of-order data that the host can still store.
     room: ByteCount,
-    /// Only while there are holes: most connections have none most of the time.
+    /// Exists only while there are holes.
     reassembly: Option<Box<Reassembly>>,
-    /// The number of the peer's FIN, once one came.
+    /// The number of the peer's FIN, once it has arrived.
     fin: Option<ExtSeq>,
     growth: Growth,
 }
 
-/// The window of a segment that leaves now.
+/// The window of a segment that is sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Offered {
-    /// The field of the header.
+    /// The window field of the header.
     pub(super) field: u16,
-    /// It is zero, and the one before was not.
+    /// The window is zero and was not zero before.
     pub(super) closes: bool,
-    /// It is not zero, and the one before was.
+    /// The window is not zero and was zero before.
     pub(super) opens: bool,
 }
 
-/// What a segment's data or FIN did.
+/// The effect of a segment's data or FIN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Arrival {
-    /// Bytes that were not held before.
+    /// Bytes that had not arrived before.
     pub(super) new_bytes: ByteCount,
-    /// What the peer sent twice, for a DSACK.
+    /// A range that the peer sent twice, for a DSACK.
     pub(super) duplicate: Option<SeqRange>,
-    /// It left or filled a hole: the peer wants to know at once (RFC 5681 section 4.2).
+    /// The segment left or filled a hole: it must be acknowledged at once (RFC 5681 section 4.2).
     pub(super) out_of_order: bool,
-    /// It lies above a hole, and is held.
+    /// The segment is above a hole and was stored.
     pub(super) queued: bool,
-    /// Some of it was above the window, or would have made too many holes, or taken too much memory.
+    /// Part of the segment was beyond the window, or was dropped because of the number of holes or
+    /// the memory limits.
     pub(super) dropped: bool,
-    /// It was above a hole, and the host has no room for more of that.
+    /// The segment is above a hole, and the quota of out-of-order data is reached.
     pub(super) over_quota: bool,
-    /// The host is short of memory.
+    /// Data was dropped because the host is short of memory.
     pub(super) no_memory: bool,
     /// The peer's FIN is now in order.
     pub(super) fin: bool,
 }
 
 impl Receiver {
-    /// Nothing has arrived: the peer's first number is not known yet.
+    /// Creates the state before the peer's initial sequence number is known.
     pub(super) fn new(now: Instant, mss: ByteCount, initial: ByteCount, max: ByteCount) -> Self {
         Self {
             nxt: ExtSeq::default(),
@@ -96,8 +97,9 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN had the number `irs`, and the windows we send are shifted by `scale` bits from now on. A buffer larger
-    /// than can be offered would only promise updates that say nothing new.
+    /// Sets the peer's initial sequence number `irs` and the scale of the windows that this end
+    /// sends. Limits the buffer to what can be offered: a larger one would cause window updates
+    /// without a change.
     pub(super) fn start(&mut self, irs: ExtSeq, scale: u8) {
         let offered = u64::from(self.syn_window());
         self.scale = scale;
@@ -122,17 +124,18 @@ impl Receiver {
         self.nxt == self.last_ack_sent
     }
 
-    /// By how many bits the windows we send are shifted.
+    /// The scale of the windows that this end sends (bits).
     pub(super) const fn scale(&self) -> u8 {
         self.scale
     }
 
-    /// RCV.WND: what may still arrive of what was offered.
+    /// RCV.WND: the part of the offered window that has not arrived.
     pub(super) fn window(&self) -> ByteCount {
         self.edge.since(self.nxt)
     }
 
-    /// What may arrive in order and is taken whole: what was offered, unless the host has no memory for it.
+    /// The amount of in-order data that is accepted as a whole: the offered window, or nothing if
+    /// the host is short of memory.
     pub(super) fn room(&self) -> ByteCount {
         match self.growth.taken(self.mss) {
             Some(_) => ByteCount::ZERO,
@@ -145,22 +148,22 @@ impl Receiver {
         self.buffer.len()
     }
 
-    /// Bytes held, in order or not.
+    /// The bytes stored, in order or not.
     pub(super) fn held(&self) -> ByteCount {
         self.buffer.len() + self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.len())
     }
 
-    /// What is held above holes, and what it takes to keep it.
+    /// The memory of the out-of-order data, including the overhead.
     pub(super) fn out_of_order(&self) -> ByteCount {
         self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.cost())
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Whether [`shrink`](Self::shrink) would free memory.
     pub(super) fn can_shrink(&self) -> bool {
         self.buffer.can_shrink()
     }
 
-    /// Gives back what it keeps so as not to allocate with every segment.
+    /// Frees the memory that is kept to avoid an allocation per segment.
     pub(super) fn shrink(&mut self) {
         self.buffer.shrink();
     }
@@ -170,22 +173,22 @@ impl Receiver {
         self.reassembly.is_some()
     }
 
-    /// Whether the peer's FIN and everything before it arrived.
+    /// Whether the peer's FIN and everything before it have arrived.
     pub(super) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// The host can take `room` more out of order.
+    /// Sets the amount of out-of-order data that the host can still store.
     pub(super) fn set_out_of_order_room(&mut self, room: ByteCount) {
         self.room = room;
     }
 
-    /// The receive buffer may grow to `max`.
+    /// Sets the maximum size of the receive buffer.
     pub(super) fn set_max(&mut self, max: ByteCount) {
         self.growth.set_max(max);
     }
 
-    /// The size the buffer may reach now.
+    /// The current size limit of the buffer.
     pub(super) const fn limit(&self) -> ByteCount {
         self.growth.limit()
     }
@@ -197,30 +200,30 @@ impl Receiver {
 
     /// Whether a segment from `seq` to `end` touches the window (RFC 9293 section 3.10.7.4, first).
     ///
-    /// As Linux it is wider at both ends than the RFC's four cases: down to the last ACK sent, so
-    /// that a repeated FIN counts, and to the window's edge, where a peer that filled the window
-    /// sends its ACKs from, and its one-byte probes.
+    /// As in Linux, the range is wider at both ends than the four cases of the RFC: it starts at
+    /// the last ACK sent, so that a repeated FIN is accepted, and includes the edge of the window,
+    /// from where a peer that has filled the window sends its ACKs and one-byte probes.
     pub(super) fn is_acceptable(&self, seq: ExtSeq, end: ExtSeq) -> bool {
         end >= self.last_ack_sent && seq <= self.edge.max(self.nxt)
     }
 
-    /// Whether `seq` lies in the window (RFC 5961 section 3.2).
+    /// Whether `seq` is in the window (RFC 5961 section 3.2).
     pub(super) fn is_in_window(&self, seq: ExtSeq) -> bool {
         seq == self.nxt || (seq > self.nxt && seq < self.edge)
     }
 
-    /// Whether the peer may have sent `seq`, lately or now: it is in the window, or no further below RCV.NXT than a
-    /// window can be.
+    /// Whether the peer may have sent `seq` recently: it is in the window, or at most one window
+    /// below RCV.NXT.
     pub(super) fn is_near(&self, seq: ExtSeq) -> bool {
         seq <= self.edge && self.nxt.since(seq) <= self.growth.limit()
     }
 
-    /// Whether the peer was offered room for the byte `seq`, which is not in order yet.
+    /// Whether the byte `seq` is in the offered window and not yet in order.
     pub(super) fn offers(&self, seq: ExtSeq) -> bool {
         seq >= self.nxt && seq < self.edge
     }
 
-    /// Takes the data and the FIN of an acceptable segment in.
+    /// Stores the data and the FIN of an acceptable segment.
     pub(super) fn on_data<'a>(
         &mut self,
         seq: ExtSeq,
@@ -244,7 +247,7 @@ impl Receiver {
             return arrival;
         }
         if range.start == self.nxt && self.reassembly.is_none() {
-            // The straight path: nothing is missing.
+            // The fast path: there are no holes.
             self.buffer.push(payload);
             self.nxt = range.end;
             arrival.new_bytes = payload.len().into();
@@ -273,7 +276,8 @@ impl Receiver {
         arrival
     }
 
-    /// Cuts off what lies below RCV.NXT, beyond the window's edge or the FIN, or beyond what there is memory for.
+    /// Cuts off the part of a segment below RCV.NXT, beyond the window or the FIN, or beyond the
+    /// memory limit.
     fn trim<'a>(
         &mut self,
         seq: ExtSeq,
@@ -295,7 +299,8 @@ impl Receiver {
             arrival.dropped = true;
             return (payload.truncate(room), false);
         }
-        // The FIN needs no room. One below what already arrived, or a second one elsewhere, lies.
+        // A FIN needs no space in the window. A FIN below data that has arrived, or a second FIN at
+        // another number, is invalid.
         let number = start + payload.len() as u64;
         let credible = self.fin.is_none_or(|fin| fin == number)
             && self
@@ -310,8 +315,9 @@ impl Receiver {
         (payload, fin && credible)
     }
 
-    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative acknowledgement, the block around it
-    /// second (RFC 2883 section 4), then the rest, the range with the latest segment first.
+    /// The SACK blocks for an ACK: first the DSACK; second, if the DSACK is above the cumulative
+    /// acknowledgement, the block that contains it (RFC 2883 section 4); then the others, the one
+    /// with the latest segment first.
     pub(super) fn blocks(&self, dsack: Option<SeqRange>) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
         let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
@@ -326,7 +332,7 @@ impl Receiver {
         blocks
     }
 
-    /// The range above RCV.NXT that holds all of `range`.
+    /// The stored range above RCV.NXT that contains all of `range`.
     fn block_around(&self, range: SeqRange) -> Option<SeqRange> {
         self.reassembly.as_ref()?.range_of(range.start).filter(|block| block.covers(range))
     }
@@ -337,14 +343,14 @@ impl Receiver {
         (!old.is_empty()).then_some(old)
     }
 
-    /// Takes bytes out for the application.
+    /// Copies data to the application's buffer and removes it.
     pub(super) fn read(&mut self, now: Instant, buf: &mut [u8]) -> usize {
         let n = self.buffer.pop(buf);
         self.on_read(now, n);
         n
     }
 
-    /// Takes out what lies in one place.
+    /// Takes the next contiguous bytes without a copy.
     pub(super) fn take(&mut self, now: Instant, chunk: &mut Chunk) -> usize {
         let n = self.buffer.take(chunk);
         self.on_read(now, n);
@@ -357,33 +363,35 @@ impl Receiver {
         self.growth.on_read(now, n.into(), waiting);
     }
 
-    /// Copies what could be read, which stays; gives how many bytes.
+    /// Copies readable data without removing it; returns the number of bytes.
     pub(super) fn peek(&self, buf: &mut [u8]) -> usize {
         self.buffer.peek(buf)
     }
 
-    /// A round-trip time as this end sees it: from our time stamp to the data that echoed it.
+    /// Records a round-trip time measured by the receiver: from a timestamp of this end to data
+    /// that echoes it.
     pub(super) fn on_rtt(&mut self, sample: Duration) {
         self.growth.on_rtt(sample);
     }
 
-    /// Stops the buffer from growing, and the window from moving on far, or lets them again.
+    /// Stops or resumes the growth of the buffer, and limits the offered window, while the host is
+    /// short of memory.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.growth.hold_back(held_back);
     }
 
-    /// Forgets everything that was not read.
+    /// Drops all data that was not read.
     pub(super) fn discard(&mut self) {
         self.buffer.clear();
         self.reassembly = None;
     }
 
-    /// Forgets what is above a hole.
+    /// Drops all out-of-order data.
     pub(super) fn discard_out_of_order(&mut self) {
         self.reassembly = None;
     }
 
-    /// The edge to offer now: it moves right only by a worthwhile step (RFC 9293 section
+    /// The edge to offer now. It moves right only by a worthwhile step (RFC 9293 section
     /// 3.8.6.2.2).
     fn next_edge(&self) -> ExtSeq {
         let edge = self.nxt + (self.growth.offered(self.mss) - self.buffer.len());
@@ -391,13 +399,13 @@ impl Receiver {
         if edge.since(self.edge) >= step { edge } else { self.edge }
     }
 
-    /// The window of a segment that leaves now and acknowledges `ack`; offers what it says.
+    /// Offers the current window in a segment that acknowledges `ack`, and returns its fields.
     pub(super) fn offer(&mut self, ack: ExtSeq) -> Offered {
         let unit = 1u64 << self.scale;
         let edge = self.next_edge();
         let window = edge.since(ack).0;
-        // Rounded up the edge does not move left; but a stream of tiny segments must not push it
-        // past the buffer either.
+        // The field is rounded up so that the edge does not move left. A stream of tiny segments
+        // must not push the edge beyond the buffer, however.
         let bound = (self.nxt + self.growth.limit().0 + unit).0.saturating_sub(self.buffer.len().0);
         let mut field = window.div_ceil(unit);
         if ack.0.saturating_add(field * unit) > bound.max(self.edge.0) {
@@ -410,7 +418,7 @@ impl Receiver {
         Offered { field, closes: field == 0 && !was_closed, opens: field != 0 && was_closed }
     }
 
-    /// The window field that says no more than was offered already.
+    /// The window field that offers no more than was offered already.
     pub(super) fn offered(&self) -> u16 {
         u16::try_from(self.window().0 >> self.scale).unwrap_or(u16::MAX)
     }
@@ -420,8 +428,8 @@ impl Receiver {
         u16::try_from(self.growth.limit().0).unwrap_or(u16::MAX)
     }
 
-    /// Whether reading has opened the window so far that the peer should hear of it: by a step, and
-    /// to twice what it knows (Linux's `tcp_cleanup_rbuf`).
+    /// Whether reads have opened the window enough for a window update: by at least a step, and to
+    /// at least twice the window that the peer knows (Linux's `tcp_cleanup_rbuf`).
     pub(super) fn wants_update(&self) -> bool {
         let known = self.window();
         let edge = self.next_edge();
@@ -527,7 +535,7 @@ mod tests {
             r.on_data(ExtSeq(100 + n), b"x", false);
             let ack = r.nxt();
             let offered = ack + (u64::from(r.offer(ack).field) << 7);
-            // Below one unit of the scale is rounding.
+            // A decrease below one unit of the scale is rounding.
             assert!(offered + 128 > edge);
             edge = edge.max(offered);
         }
@@ -581,7 +589,7 @@ mod tests {
         for n in 0..100 {
             let now = Instant::from_millis(n);
             r.offer(r.nxt());
-            // The last byte of the window, and the next one in order.
+            // The last byte of the window, and the next byte in order.
             r.on_data(r.edge - 1, b"x", false);
             r.on_data(r.nxt(), b"x", false);
             r.read(now, &mut [0; 1]);

@@ -1,40 +1,41 @@
-//! Reassembly: data above a hole, and its SACK blocks.
+//! Reassembly: out-of-order data and its SACK blocks.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 use airtcp_wire::payload::Payload;
 
-/// So many separate ranges are held; a segment that would make one more is dropped. A window of
-/// 16 MiB with every third segment lost has fewer.
+/// The maximum number of separate ranges; a segment that would add one more is dropped. A window of
+/// 16 MiB in which every third segment is lost has fewer.
 const MAX_RANGES: usize = 4096;
-/// Neighbouring data is gathered into pieces up to this size, so that tiny segments cost little.
+/// The maximum size up to which adjacent data is merged into one piece (bytes), so that tiny
+/// segments use little memory.
 const PIECE: usize = 16 * 1024;
-/// What a piece of its own takes beside its bytes.
+/// The memory overhead of a piece.
 const OVERHEAD: ByteCount = ByteCount(96);
-/// As many ranges are remembered in order of arrival as an ACK can report.
+/// The number of ranges kept in order of arrival: as many as an ACK can report.
 const RECENT: usize = 4;
 
-/// Out-of-order data. Its bytes are bounded by the receive window, its ranges by a constant.
+/// Out-of-order data. The receive window limits its bytes, a constant the number of its ranges.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// The ranges held, rising, disjoint and not touching.
+    /// The stored ranges, ascending and neither overlapping nor adjacent.
     ranges: VecDeque<SeqRange>,
-    /// The data by its first number, disjoint. Empty in the place of a FIN.
+    /// The data by its first number, without overlaps. A FIN has a number but no data.
     pieces: BTreeMap<ExtSeq, Vec<u8>>,
-    /// Starts of the segments that arrived last, the latest first; at most one per range.
+    /// The starts of the latest segments, the latest first; at most one per range.
     recent: Vec<ExtSeq>,
     bytes: usize,
 }
 
-/// What became of a segment.
+/// The result of inserting a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Inserted {
-    /// Bytes that were not held before.
+    /// Bytes that were not stored before.
     pub(super) new_bytes: ByteCount,
-    /// The first part of it that was.
+    /// The first part of the segment that was stored before.
     pub(super) duplicate: Option<SeqRange>,
-    /// It would have made a range too many.
+    /// The segment was dropped because of the limit of ranges.
     pub(super) refused: bool,
 }
 
@@ -43,12 +44,12 @@ impl Reassembly {
         self.bytes.into()
     }
 
-    /// What it takes in all.
+    /// The memory used, including the overhead.
     pub(super) fn cost(&self) -> ByteCount {
         self.len() + OVERHEAD * self.pieces.len() as u64
     }
 
-    /// The most that a segment with `len` bytes adds to that.
+    /// The maximum memory that a segment with `len` bytes adds.
     pub(super) fn cost_of(len: usize) -> ByteCount {
         ByteCount::from(len) + OVERHEAD
     }
@@ -57,12 +58,13 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
-    /// One past the highest number held.
+    /// One past the highest number stored.
     pub(super) fn end(&self) -> Option<ExtSeq> {
         self.ranges.back().map(|range| range.end)
     }
 
-    /// Takes a segment in that lies above a hole. `range` is its place, and one longer than `data` if it has a FIN.
+    /// Stores a segment above a hole. `range` is its range of numbers, one longer than `data` if it
+    /// has a FIN.
     pub(super) fn insert(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
         let mut done = Inserted::default();
         if range.is_empty() {
@@ -95,7 +97,8 @@ impl Reassembly {
         done
     }
 
-    /// The ranges that `range` overlaps or touches: the first, and one past the last.
+    /// The stored ranges that overlap or touch `range`: the index of the first, and one past the
+    /// last.
     fn touched(&self, range: SeqRange) -> (usize, usize) {
         (
             self.ranges.partition_point(|held| held.end < range.start),
@@ -103,8 +106,8 @@ impl Reassembly {
         )
     }
 
-    /// Stores the part `gap` of a segment that starts at `start`. Pieces that touch become one while
-    /// they are small, so that there are few of them whatever the order they come in.
+    /// Stores the part `gap` of a segment that starts at `start`. Adjacent small pieces are merged,
+    /// so that there are few pieces in any order of arrival.
     fn fill(&mut self, gap: SeqRange, start: ExtSeq, data: &[u8]) -> ByteCount {
         let from = gap.start.since(start).as_usize().min(data.len());
         let to = gap.end.since(start).as_usize().clamp(from, data.len());
@@ -132,8 +135,9 @@ impl Reassembly {
         part.len().into()
     }
 
-    /// Takes a segment that starts at RCV.NXT: `take` gets its data, and what is held and follows without a hole. Of bytes
-    /// that are held, those that came first stay. Gives what became of it, and the new RCV.NXT.
+    /// Takes a segment that starts at RCV.NXT: calls `take` with its data and with the stored data
+    /// that follows without a hole. Where data is stored already, the stored bytes are kept.
+    /// Returns the result and the new RCV.NXT.
     pub(super) fn take_next(
         &mut self,
         range: SeqRange,
@@ -156,7 +160,7 @@ impl Reassembly {
         (done, nxt)
     }
 
-    /// Takes out what follows `nxt` without a hole, giving its data to `take`; gives the new
+    /// Removes the data that follows `nxt` without a hole and calls `take` with it; returns the new
     /// RCV.NXT.
     fn drain(&mut self, nxt: ExtSeq, mut take: impl FnMut(&[u8])) -> ExtSeq {
         let mut nxt = nxt;
@@ -175,13 +179,13 @@ impl Reassembly {
         nxt
     }
 
-    /// The ranges to report as SACK blocks: that of the latest segment first, then by the time of
-    /// their latest segments (RFC 2018 section 4).
+    /// The ranges to report as SACK blocks, in the order of their latest segments, the latest first
+    /// (RFC 2018 section 4).
     pub(super) fn blocks(&self) -> impl Iterator<Item = SeqRange> {
         self.recent.iter().filter_map(|seq| self.range_of(*seq))
     }
 
-    /// The range that `seq` is in.
+    /// The stored range that contains `seq`.
     pub(super) fn range_of(&self, seq: ExtSeq) -> Option<SeqRange> {
         let index = self.ranges.partition_point(|range| range.end <= seq);
         self.ranges.get(index).copied().filter(|range| range.contains(seq))
@@ -200,7 +204,8 @@ mod tests {
         reassembly.insert(range(start, start + data.len() as u64), data)
     }
 
-    /// What became of `data` that comes next at `start`, the new RCV.NXT, and what was given on.
+    /// Takes `data` at `start`, the current RCV.NXT; returns the result, the new RCV.NXT and the
+    /// delivered data.
     fn take_next(r: &mut Reassembly, start: u64, data: &[u8]) -> (Inserted, ExtSeq, Vec<u8>) {
         let mut out = Vec::new();
         let place = range(start, start + data.len() as u64);

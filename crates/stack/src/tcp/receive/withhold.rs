@@ -1,12 +1,13 @@
-//! Duplicate ACKs that wait for a base station (TCP-ECN 6.2.1.2).
+//! Withholding of duplicate ACKs behind a base station (TCP-ECN 6.2.1.2).
 //!
-//! A base station marks segments while something before them is missing on its wired side. So a hole shown by a segment
-//! without the mark was made by the radio, whose link layer repairs it, and a duplicate ACK would only make the sender
-//! repair it too. The paper's section 6.3.4 has the two cases the wrong way round; its text, figures 1 to 4 and 7.1.1
-//! have them as here.
+//! A base station marks segments while an earlier segment is missing on its wired side. A hole that
+//! an unmarked segment shows is therefore due to the radio, whose link layer repairs it: a
+//! duplicate ACK would only cause an unnecessary retransmission. Section 6.3.4 of the paper swaps
+//! the two cases; its text, figures 1 to 4 and section 7.1.1 describe them as here.
 //!
-//! Nothing is withheld for ever. A marked segment, a FIN and the end of patience report the hole to the peer; then nothing
-//! is withheld until RCV.NXT moves on, which itself ends the withholding.
+//! Withholding is bounded. A marked segment, a FIN or the end of the patience reports the hole to
+//! the peer; then nothing more is withheld until RCV.NXT advances, which also ends withholding by
+//! itself.
 
 use std::time::Duration;
 
@@ -15,52 +16,53 @@ use airtcp_types::{ByteCount, ExtSeq, Instant};
 
 use super::Arrival;
 
-/// The mark of a base station, and the time to wait for the radio.
+/// The mark of a base station, and the maximum time to wait for the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkAware {
-    /// The bits of the mark in the byte that has the data offset.
+    /// The bits of the mark, in the byte that contains the data offset.
     pub bits: u8,
-    /// How long a duplicate ACK is withheld at most: as long as the radio may take for its last try.
+    /// The maximum time for which a duplicate ACK is withheld: the time that the radio may need for
+    /// its last retransmission.
     pub patience: Duration,
 }
 
 impl Default for MarkAware {
-    /// The paper's bit, and 150 ms: less than any retransmission time-out.
+    /// The bit of the paper, and 150 ms, which is less than any retransmission time-out.
     fn default() -> Self {
         Self { bits: TCP_ECN_MARK, patience: Duration::from_millis(150) }
     }
 }
 
-/// What is withheld on one connection.
+/// The withheld ACKs of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Withholding {
     aware: MarkAware,
-    /// When patience ends, if a duplicate ACK is withheld.
+    /// The end of the patience, if a duplicate ACK is withheld.
     until: Option<Instant>,
-    /// RCV.NXT when the hole there was reported to the peer.
+    /// RCV.NXT when the hole at it was last reported to the peer.
     reported: Option<ExtSeq>,
 }
 
-/// A segment with data or a FIN that was taken in.
+/// An accepted segment with data or a FIN.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Taken<'a> {
-    /// RCV.NXT before it came, and now.
+    /// RCV.NXT before and after the segment.
     pub(in crate::tcp) before: ExtSeq,
     pub(in crate::tcp) nxt: ExtSeq,
     pub(in crate::tcp) arrival: &'a Arrival,
-    /// The bits that may have the mark.
+    /// The reserved bits of the header, which contain the mark.
     pub(in crate::tcp) reserved: u8,
     pub(in crate::tcp) fin: bool,
 }
 
-/// What happens to the ACK of a segment.
+/// The decision about the ACK of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp) enum AckFate {
-    /// It leaves as any other.
+    /// The ACK is sent as usual.
     Free,
-    /// It waits.
+    /// The ACK is withheld.
     Withheld,
-    /// It leaves, and duplicate ACKs report the hole for which ACKs were withheld.
+    /// The ACK is sent, with duplicate ACKs that report the hole for which ACKs were withheld.
     Reported,
 }
 
@@ -69,19 +71,19 @@ impl Withholding {
         Self { aware, until: None, reported: None }
     }
 
-    /// When patience ends, if a duplicate ACK is withheld.
+    /// The end of the patience, if a duplicate ACK is withheld.
     pub(in crate::tcp) const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Decides about the ACK of a segment.
+    /// Decides whether the ACK of a segment is withheld.
     pub(in crate::tcp) fn on_data(&mut self, now: Instant, taken: &Taken<'_>) -> AckFate {
         let &Taken { before, nxt, arrival, reserved, fin } = taken;
         if nxt != before {
             self.until = None;
             return AckFate::Free;
         }
-        // Anything else is for the peer to know: DSACKs, what had no room, a second answer to old data.
+        // The peer needs all other ACKs: DSACKs, dropped data, repeated answers to old data.
         let is_gap = arrival.out_of_order
             && arrival.new_bytes > ByteCount::ZERO
             && arrival.duplicate.is_none()
@@ -96,12 +98,12 @@ impl Withholding {
         if ends && self.end(nxt) { AckFate::Reported } else { AckFate::Free }
     }
 
-    /// Whether patience ends now: the hole at `nxt` is to be reported.
+    /// Whether the patience ends now, so that the hole at `nxt` must be reported.
     pub(in crate::tcp) fn on_timeout(&mut self, now: Instant, nxt: ExtSeq) -> bool {
         self.until.is_some_and(|until| until <= now) && self.end(nxt)
     }
 
-    /// The hole at `nxt` is reported; gives whether something was withheld.
+    /// Records that the hole at `nxt` is reported; returns whether an ACK was withheld.
     fn end(&mut self, nxt: ExtSeq) -> bool {
         self.reported = Some(nxt);
         self.until.take().is_some()

@@ -7,29 +7,32 @@ use airtcp_types::{ByteCount, ExtSeq, SeqRange, SharedBytes};
 
 use crate::tcp::Outlet;
 
-/// So many ends of writes are remembered; more only cost a PSH.
+/// The maximum number of write ends that are remembered; forgetting one only costs a PSH.
 const WRITES: usize = 64;
-/// Shorter shared writes are copied (bytes): a copy costs less than a reference.
+/// The length below which shared writes are copied (bytes), because a copy costs less than a
+/// reference.
 const SHARED: usize = 4096;
 
-/// The bytes from SND.UNA to the last one written. Its bound is its owner's.
+/// The bytes from SND.UNA to the last one written. The owner limits its size.
 ///
-/// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
-/// copied in once, or left where their owner has them, and never moved.
+/// The bytes are in chunks, which packets to an offloading device may share; a shared chunk is not
+/// appended to. Bytes are copied in once, or stay in the memory of the application, and are never
+/// moved.
 #[derive(Debug)]
 pub(in crate::tcp) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
-    /// Until there have been none for long: an idle connection is to be small.
+    /// `None` until data is written and after a long idle time, so that an idle connection is
+    /// small.
     held: Option<Box<Held>>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     chunks: VecDeque<Chunk>,
-    /// Where writes ended, rising, but for the last.
+    /// The ends of writes, ascending, except that of the last write.
     writes: VecDeque<ExtSeq>,
-    /// More follows the last.
+    /// Whether the next write continues the last one.
     open: bool,
     /// Chunks whose bytes are all acknowledged.
     done: Vec<Arc<Vec<u8>>>,
@@ -40,7 +43,7 @@ struct Chunk {
     /// The sequence number of its first byte.
     start: ExtSeq,
     bytes: SharedBytes,
-    /// Its memory is the buffer's own, and not the application's.
+    /// Whether the memory belongs to the buffer, not to the application.
     own: bool,
 }
 
@@ -49,7 +52,7 @@ impl Chunk {
         self.start + self.bytes.len() as u64
     }
 
-    /// Its part of `range`, counted from its first byte.
+    /// The part of the chunk that `range` covers, relative to its first byte.
     fn place(&self, range: SeqRange) -> std::ops::Range<usize> {
         let at = |seq: ExtSeq| seq.since(self.start).as_usize().min(self.bytes.len());
         at(range.start)..at(range.end)
@@ -57,7 +60,7 @@ impl Chunk {
 }
 
 impl SendBuffer {
-    /// An empty buffer whose first byte will have the number `start`.
+    /// Creates an empty buffer whose first byte will have the number `start`.
     pub(super) const fn new(start: ExtSeq) -> Self {
         Self { start, held: None }
     }
@@ -66,7 +69,7 @@ impl SendBuffer {
         self.end().since(self.start)
     }
 
-    /// The number of the first byte that is not acknowledged, or of the next one written.
+    /// The number of the first unacknowledged byte, or of the next byte written.
     pub(in crate::tcp) const fn start(&self) -> ExtSeq {
         self.start
     }
@@ -77,7 +80,7 @@ impl SendBuffer {
         last.map_or(self.start, Chunk::end)
     }
 
-    /// Copies one write in.
+    /// Copies one write into the buffer.
     pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
         let mut end = self.end();
         let chunks = &mut self.begin_write().chunks;
@@ -94,8 +97,8 @@ impl SendBuffer {
         }
     }
 
-    /// Takes one write in without a copy, unless it is short. It holds the memory until the last byte
-    /// is acknowledged.
+    /// Adds one write without a copy, unless it is short. The memory is kept until its last byte is
+    /// acknowledged.
     pub(super) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
         if bytes.len() < SHARED {
             return self.push(&bytes, outlet);
@@ -104,7 +107,7 @@ impl SendBuffer {
         self.begin_write().chunks.push_back(Chunk { start, bytes, own: false });
     }
 
-    /// Remembers where the write before ends, unless this one continues it.
+    /// Records the end of the last write, unless the new write continues it.
     fn begin_write(&mut self) -> &mut Held {
         let end = self.end();
         let held = self.held.get_or_insert_default();
@@ -118,19 +121,19 @@ impl SendBuffer {
         held
     }
 
-    /// More is to follow the last write as if it were one.
+    /// Makes the next write continue the last one.
     pub(super) fn leave_open(&mut self) {
         self.held.get_or_insert_default().open = true;
     }
 
-    /// Nothing is to follow the last write.
+    /// Ends the last write.
     pub(super) fn end_write(&mut self) {
         if let Some(held) = &mut self.held {
             held.open = false;
         }
     }
 
-    /// Forgets everything below `una`.
+    /// Drops everything below `una`.
     pub(super) fn free_to(&mut self, una: ExtSeq) {
         let una = una.min(self.end());
         self.start = self.start.max(una);
@@ -143,40 +146,40 @@ impl SendBuffer {
         }
     }
 
-    /// Gives the memory of what is acknowledged back.
+    /// Returns the memory of acknowledged data to the outlet.
     pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
         let Some(held) = &mut self.held else { return };
         held.done.drain(..).for_each(|chunk| outlet.take_chunk(chunk));
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Whether [`shrink`](Self::shrink) would free memory.
     pub(super) fn can_shrink(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.chunks.is_empty() && held.done.is_empty())
     }
 
-    /// Gives back what it keeps so as not to allocate with every write.
+    /// Frees the memory that is kept to avoid an allocation per write.
     pub(super) fn shrink(&mut self) {
         if self.can_shrink() {
             self.held = None;
         }
     }
 
-    /// Forgets everything.
+    /// Drops all data.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.end());
     }
 
-    /// The bytes of `range`, in order; what is not held is left out.
+    /// The bytes of `range`, in order; bytes that are not in the buffer are skipped.
     pub(in crate::tcp) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
         self.parts(range).map(|(bytes, place)| &bytes[place])
     }
 
-    /// As [`slices`](Self::slices), to be held.
+    /// As [`slices`](Self::slices), but with shared ownership of the bytes.
     pub(in crate::tcp) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
         self.parts(range).map(|(bytes, place)| bytes.part(place))
     }
 
-    /// The chunks that hold `range`, and where.
+    /// The chunks that contain `range`, each with the part that it contains.
     fn parts(
         &self,
         range: SeqRange,
@@ -190,7 +193,7 @@ impl SendBuffer {
         within.map(move |chunk| (&chunk.bytes, chunk.place(range)))
     }
 
-    /// Whether `range` holds the end of a write, so that the receiver should pass it on (PSH).
+    /// Whether `range` contains the end of a write, so that the segment carries PSH.
     pub(in crate::tcp) fn ends_write(&self, range: SeqRange) -> bool {
         let ends_one = |held: &Held| {
             let after = held.writes.partition_point(|end| *end <= range.start);
@@ -242,7 +245,7 @@ mod tests {
         assert!(buffer.can_shrink());
         buffer.shrink();
         assert!(buffer.held.is_none());
-        // What went back to the allocator would be theirs now.
+        // Takes memory that the allocator could otherwise return again.
         let _others: [Vec<u8>; 4] = std::array::from_fn(|_| Vec::with_capacity(CHUNK));
         assert_eq!((buffer.end(), buffer.len()), (ExtSeq(2 * CHUNK as u64), ByteCount::ZERO));
         buffer.push(&[8; 2 * CHUNK], &mut outlet);
@@ -334,7 +337,7 @@ mod tests {
                     buffer.push(&data, &mut outlet);
                     written.extend(data);
                 } else {
-                    // A part of more, which nobody is to change or to send.
+                    // A part of a larger buffer, which must be neither changed nor sent.
                     let tail: &[u8] = if share { b"after" } else { b"" };
                     let more = Arc::new([b"before".as_slice(), &data, tail].concat());
                     let part = SharedBytes::new(&more, 6..6 + data.len());

@@ -1,29 +1,30 @@
-//! Holding back what does not fill a segment (`TCP_CORK`, `MSG_MORE`), and how much may wait to be sent
-//! (`TCP_NOTSENT_LOWAT`).
+//! Holding back data that does not fill a segment (`TCP_CORK`, `MSG_MORE`), and the limit of unsent
+//! data (`TCP_NOTSENT_LOWAT`).
 
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
 use super::SendHalf;
 
-/// What is left behind the last full segment waits.
+/// Holds back the data after the last full segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
-    /// Until the application says otherwise; else until the next write or the next ACK.
+    /// Whether the application has set the cork; otherwise the next write or ACK ends the hold.
     corked: bool,
-    /// When it leaves all the same: a time-out after nothing else was on its way, as in Linux.
+    /// The time when held data is sent anyway: one time-out after nothing else was in flight, as in
+    /// Linux.
     until: Option<Instant>,
-    /// What is below leaves.
+    /// Data below this number may be sent.
     released: ExtSeq,
 }
 
 impl SendHalf {
-    /// More follows the last write soon: what does not fill a segment waits for it.
+    /// Holds back data that does not fill a segment, because more data follows the last write soon.
     pub(in crate::tcp) fn leave_open(&mut self) {
         self.buffer.leave_open();
         self.hold(false);
     }
 
-    /// Lets only full segments leave from now on, or lets what was held back leave.
+    /// Holds back everything except full segments, or sends the data that was held back.
     pub(in crate::tcp) fn set_cork(&mut self, cork: bool) {
         match cork {
             true => self.hold(true),
@@ -36,7 +37,7 @@ impl SendHalf {
         self.hold.as_ref().is_some_and(|hold| hold.corked)
     }
 
-    /// No more is taken while so much was written and not sent; `None` leaves that to the size of the buffer.
+    /// Sets the limit of unsent data; `None` is no limit but the size of the buffer.
     pub(in crate::tcp) fn set_low_water(&mut self, mark: Option<ByteCount>) {
         let bytes = mark.map_or(u32::MAX, |mark| u32::try_from(mark.0).unwrap_or(u32::MAX));
         self.low_water = bytes.max(1);
@@ -52,14 +53,14 @@ impl SendHalf {
         self.hold = Some(Box::new(Hold { corked, until: None, released: end }));
     }
 
-    /// One past the last byte that may leave, of those up to `end`.
+    /// One past the last byte before `end` that may be sent.
     pub(super) fn held_to(&self, hold: &Hold, end: ExtSeq) -> ExtSeq {
         let size = self.sender.as_ref().map_or(1, |sender| sender.smss().0);
         let whole = self.nxt() + end.since(self.nxt()).0 / size * size;
         whole.max(hold.released.min(end))
     }
 
-    /// What is held back now leaves.
+    /// Releases the data that is held back now.
     pub(super) fn release(&mut self) {
         let end = self.buffer.end();
         match &mut self.hold {
@@ -68,14 +69,14 @@ impl SendHalf {
         }
     }
 
-    /// An ACK, or a write that nothing is to follow.
+    /// Ends a hold without cork, after an ACK or a complete write.
     pub(super) fn end_more(&mut self) {
         if self.hold.as_ref().is_some_and(|hold| !hold.corked) {
             self.hold = None;
         }
     }
 
-    /// Nothing leaves now: what is held back does after a time-out, if nothing is on its way whose ACK could tell when.
+    /// Sets the time-out of the held data if nothing is in flight, so that no ACK can release it.
     pub(super) fn watch_hold(&mut self, now: Instant) {
         let (idle, rto, end) = (!self.is_outstanding(), self.rto(), self.buffer.end());
         let held = self.nxt() < end;
@@ -83,12 +84,12 @@ impl SendHalf {
         hold.until = (idle && held).then(|| hold.until.unwrap_or(now + rto));
     }
 
-    /// When what is held back leaves.
+    /// The time when held data is sent.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.hold.as_ref().and_then(|hold| hold.until)
     }
 
-    /// What is held back leaves if it is time.
+    /// Releases held data if its time-out has expired.
     pub(in crate::tcp) fn on_hold_timeout(&mut self, now: Instant) {
         if self.held_until().is_some_and(|at| at <= now) {
             self.buffer.end_write();
@@ -96,7 +97,7 @@ impl SendHalf {
         }
     }
 
-    /// What was written and not sent.
+    /// The number of bytes written and not sent.
     pub(super) fn not_sent(&self) -> ByteCount {
         self.buffer.end().since(self.nxt())
     }

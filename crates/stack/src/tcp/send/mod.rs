@@ -24,10 +24,10 @@ use hold::Hold;
 use persist::Persist;
 use window::SendWindow;
 
-/// The send buffer takes at least so much, and otherwise what is in flight and as much again as may
-/// be.
+/// The minimum size of the send buffer, which otherwise follows the data in flight and the
+/// congestion window.
 const SMALL: ByteCount = ByteCount::from_kib(128);
-/// What it takes while the host is short of memory, so that no connection stands still.
+/// The size of the send buffer while the host is short of memory, so that no connection stalls.
 pub(crate) const LEAST: ByteCount = ByteCount::from_kib(1);
 
 /// SND.UNA, SND.NXT, SND.WND, the send buffer and the sender.
@@ -37,46 +37,47 @@ pub(super) struct SendHalf {
     first: ExtSeq,
     /// SND.NXT while there is no sender.
     done: ExtSeq,
-    /// There is one from ESTABLISHED until nothing is left to send or to acknowledge.
+    /// Exists from ESTABLISHED until nothing is left to send or to acknowledge.
     sender: Option<Box<Sender>>,
     buffer: SendBuffer,
     max: ByteCount,
     held_back: bool,
-    /// The buffer is as large as it may be, whatever the window.
+    /// Whether the application has set the buffer size, so that the window does not change it.
     fixed: bool,
-    /// What does not fill a segment waits.
+    /// Holds back data that does not fill a segment.
     hold: Option<Box<Hold>>,
-    /// No more is taken while so much was not sent (bytes).
+    /// The limit of unsent data (bytes).
     low_water: u32,
-    /// What was decided on after something that leaves in a packet of its own.
+    /// A transmission that was decided on and is sent in a later packet.
     decided: Option<Box<Transmit>>,
-    /// A FIN follows the last byte.
+    /// Whether a FIN follows the last byte.
     fin: bool,
     nodelay: bool,
-    /// The application had more than there was room for, and there is still none.
+    /// Whether the buffer refused data of the application and is still full.
     refused: bool,
     window: SendWindow,
     persist: Persist,
-    /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
-    /// its window keeps back.
+    /// The last time when the peer acknowledged new data, or when nothing waited for it: neither
+    /// sent data nor data that its window holds back.
     progress_at: Instant,
-    /// What kept the last byte from being sent.
+    /// The reason why the last byte was not sent.
     limit: Option<Limit>,
 }
 
-/// What a segment changed of the window that the peer offers.
+/// The changes that a segment made to the peer's window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct WindowNews {
-    /// Its size.
+    /// The window has another size.
     pub(super) resized: bool,
-    /// It opened; what time-outs sent into it while it was closed was thrown away.
+    /// The window opened after it was closed; data that time-outs sent into the closed window was
+    /// dropped.
     pub(super) opened: bool,
-    /// Its end moved left.
+    /// The right edge of the window moved left.
     pub(super) shrunk: bool,
 }
 
 impl SendHalf {
-    /// Before the handshake: SND.UNA = ISS, SND.NXT = ISS + 1.
+    /// Creates the state before the handshake: SND.UNA = ISS, SND.NXT = ISS + 1.
     pub(super) const fn new(now: Instant, first: ExtSeq, config: &TcpConfig) -> Self {
         Self {
             first,
@@ -102,7 +103,7 @@ impl SendHalf {
         }
     }
 
-    /// The handshake is done: `sender` decides from now on.
+    /// Starts `sender` once the handshake is complete.
     pub(super) fn start(&mut self, sender: Sender) {
         self.sender = Some(Box::new(sender));
     }
@@ -112,17 +113,17 @@ impl SendHalf {
         self.sender.as_deref()
     }
 
-    /// What was written and is not acknowledged.
+    /// The data that was written and is not acknowledged.
     pub(super) const fn buffer(&self) -> &SendBuffer {
         &self.buffer
     }
 
-    /// The windows we are sent are shifted by so many bits.
+    /// Sets the scale of the peer's windows (bits).
     pub(super) fn set_scale(&mut self, scale: u8) {
         self.window.set_scale(scale);
     }
 
-    /// By how many bits the windows we are sent are shifted.
+    /// The scale of the peer's windows (bits).
     pub(super) const fn scale(&self) -> u8 {
         self.window.scale()
     }
@@ -132,7 +133,7 @@ impl SendHalf {
         self.first
     }
 
-    /// One past the last number queued, the FIN's included.
+    /// One past the last number queued, including the FIN's.
     pub(super) fn end(&self) -> ExtSeq {
         self.buffer.end() + u64::from(self.fin)
     }
@@ -147,27 +148,27 @@ impl SendHalf {
         self.sender.as_ref().map_or(self.done, |sender| sender.snd_nxt())
     }
 
-    /// The time-out; one second while there is no sender.
+    /// The retransmission time-out; one second while there is no sender.
     pub(super) fn rto(&self) -> Duration {
         self.sender.as_ref().map_or(Duration::from_secs(1), |sender| sender.rtt().rto())
     }
 
-    /// When the peer last acknowledged something new, or nothing waited for it.
+    /// The last time when the peer acknowledged new data, or when nothing waited for it.
     pub(super) const fn progress_at(&self) -> Instant {
         self.progress_at
     }
 
-    /// Whether something sent is not acknowledged.
+    /// Whether sent data is not acknowledged.
     pub(super) fn is_outstanding(&self) -> bool {
         self.una() < self.nxt()
     }
 
-    /// Whether something that was written is not acknowledged, sent or not.
+    /// Whether written data is not acknowledged, sent or not.
     pub(super) fn has_unacknowledged_data(&self) -> bool {
         self.una() < self.buffer.end()
     }
 
-    /// A FIN follows the last byte: nothing more is written.
+    /// Queues a FIN after the last byte; no more data is accepted.
     pub(super) fn shut_down(&mut self) {
         self.fin = true;
     }
@@ -187,32 +188,33 @@ impl SendHalf {
         self.window.size()
     }
 
-    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2): none is from before the
-    /// connection, whose SYN has the number ISS.
+    /// The oldest acknowledgement number that the peer can still send (RFC 5961 section 5.2), but
+    /// none from before the connection, whose SYN has the number ISS.
     pub(super) fn oldest_ack(&self) -> ExtSeq {
         (self.first - 1).max(self.una() - self.window.max().0)
     }
 
-    /// How much of a write of `len` bytes there is room for. What there is none for the application is known to have.
+    /// The number of bytes of a write of `len` bytes that the buffer accepts. Remembers whether it
+    /// refused any.
     pub(super) fn admit(&mut self, len: usize) -> usize {
         let n = len.min(self.room().as_usize());
         self.refused = n < len;
         n
     }
 
-    /// Takes one write, which there is room for.
+    /// Copies data into the buffer, which has room for it.
     pub(super) fn write(&mut self, data: &[u8], outlet: &mut Outlet) {
         self.buffer.push(data, outlet);
         self.end_more();
     }
 
-    /// As [`write`](Self::write), without a copy unless it is short.
+    /// Adds data as [`write`](Self::write), without a copy unless it is short.
     pub(super) fn write_shared(&mut self, data: SharedBytes, outlet: &mut Outlet) {
         self.buffer.push_shared(data, outlet);
         self.end_more();
     }
 
-    /// Gives the memory of what is acknowledged back.
+    /// Returns the memory of acknowledged data to the outlet.
     pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
         self.buffer.give_back(outlet);
     }
@@ -222,12 +224,13 @@ impl SendHalf {
         (self.max, self.fixed) = (size, true);
     }
 
-    /// Makes the buffer small while the host is short of memory, or lets it be as large as it may again.
+    /// Limits the buffer to [`LEAST`] while the host is short of memory.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;
     }
 
-    /// Turns Nagle's algorithm off or on. Off, what is held back leaves, too. Gives whether something that waited may leave now.
+    /// Disables or enables Nagle's algorithm. Disabling it also sends data that is held back.
+    /// Returns whether data that waited may be sent now.
     pub(super) fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.nodelay = nodelay;
         let held = self.hold.is_some();
@@ -242,17 +245,17 @@ impl SendHalf {
         self.nodelay
     }
 
-    /// Whether the peer's window keeps the next byte from leaving.
+    /// Whether the peer's window holds back the next byte.
     pub(super) fn is_window_limited(&self) -> bool {
         self.limit == Some(Limit::Rwnd)
     }
 
-    /// Whether all in the buffer was sent, and the application had more.
+    /// Whether all buffered data was sent, and the application had more.
     pub(super) fn is_buffer_limited(&self) -> bool {
         self.refused && self.limit == Some(Limit::App)
     }
 
-    /// How many bytes the application may write now.
+    /// The number of bytes that the application may write now.
     fn room(&self) -> ByteCount {
         match self.low_water {
             u32::MAX => self.buffer_room(),
@@ -264,8 +267,9 @@ impl SendHalf {
         self.limit() - self.buffer.len()
     }
 
-    /// The present bound of the buffer: enough for the window to double in a round trip. What is
-    /// outstanding takes no room from it: in a long recovery that is far more than the window.
+    /// The current limit of the buffer: enough for the window to double in a round trip.
+    /// Outstanding data does not reduce this amount: in a long recovery it is far more than the
+    /// window.
     pub(super) fn limit(&self) -> ByteCount {
         let cwnd = self.sender.as_ref().map_or(ByteCount::ZERO, |sender| sender.cwnd());
         let outstanding = self.nxt().since(self.una());
@@ -277,8 +281,8 @@ impl SendHalf {
         wanted.min(self.max)
     }
 
-    /// Whether a writer is to be woken: as in Linux a third of the buffer is free, but of that part
-    /// only which data that was never sent may fill; and half of what may wait to be sent does not.
+    /// Whether to wake a writer: a third of the part of the buffer that is free for new data is
+    /// free, as in Linux, and unsent data is below half of its limit.
     pub(super) fn is_writable(&self) -> bool {
         let (room, outstanding) = (self.buffer_room(), self.nxt().since(self.una()));
         room > ByteCount::ZERO
@@ -287,19 +291,21 @@ impl SendHalf {
                 || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one; gives what it changed.
+    /// Applies the window of an acceptable segment if it is newer than the last one; returns the
+    /// changes.
     pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> WindowNews {
         let (was_closed, edge) = (self.window.size() == ByteCount::ZERO, self.window.edge());
         let resized = self.window.update(self.una(), (seq, ack), window);
         if resized {
             self.persist.stop();
         }
-        // What rounding to the scale takes back is nothing.
+        // A decrease within the rounding of the scale does not count.
         let shrunk = self.window.edge() + (1u64 << self.window.scale()) <= edge;
         WindowNews { resized, opened: resized && was_closed && self.persist.forgiven() > 0, shrunk }
     }
 
-    /// Hands an acceptable ACK to the sender; gives what shows that a reduction was spurious, if it was taken back.
+    /// Passes an acceptable ACK to the sender. Returns the sign that a reduction was spurious, if
+    /// the reduction was undone.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) -> Option<UndoSign> {
         self.persist.on_ack();
         self.end_more();
@@ -315,26 +321,27 @@ impl SendHalf {
         undone
     }
 
-    /// Takes a special ACK for the segment at `seq` (HACK); gives whether the sender believes it.
+    /// Passes a special ACK for the segment at `seq` (HACK) to the sender; returns whether the
+    /// sender accepts it.
     pub(super) fn on_special_ack(&mut self, now: Instant, seq: ExtSeq) -> bool {
         self.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq))
     }
 
-    /// Segments are no longer than `size` from now on; what is outstanding and longer is sent again.
+    /// Limits segments to `size` bytes. Longer segments that are outstanding are retransmitted.
     pub(super) fn shrink_segments(&mut self, now: Instant, size: ByteCount) {
         if let Some(sender) = &mut self.sender {
             sender.shrink_segments(now, size);
         }
     }
 
-    /// Segments may have `size` bytes from now on.
+    /// Allows segments of `size` bytes.
     pub(super) fn grow_segments(&mut self, now: Instant, size: ByteCount) {
         if let Some(sender) = &mut self.sender {
             sender.grow_segments(now, size);
         }
     }
 
-    /// Gives the sender other strategies; `None` if there is no sender.
+    /// Replaces the sender's strategies; `None` if there is no sender.
     pub(super) fn set_combination(
         &mut self,
         now: Instant,
@@ -343,28 +350,29 @@ impl SendHalf {
         Some(self.sender.as_mut()?.set_combination(now, combination))
     }
 
-    /// Nothing was sent yet: the sender begins with what others have learned of the path.
+    /// Starts the sender, which has sent nothing yet, with the path measurements of other
+    /// connections.
     pub(super) fn inherit(&mut self, now: Instant, known: &Learned) {
         if let Some(sender) = &mut self.sender {
             sender.inherit(now, known);
         }
     }
 
-    /// Payload bytes that have arrived, and what the sender has learned of the path.
+    /// Payload bytes delivered, and the sender's path measurements.
     pub(super) fn hand_on(&mut self) -> Option<(ByteCount, Learned)> {
         let sender = self.sender.as_mut()?;
         Some((sender.delivered(), sender.hand_on()))
     }
 
-    /// What the sender has to tell next.
+    /// Returns the sender's next event.
     pub(super) fn poll_event(&mut self) -> Option<EventKind> {
         self.sender.as_mut()?.poll_event()
     }
 
-    /// What the sender wants sent, or why nothing.
+    /// Returns the sender's next transmission, or the reason why there is none.
     pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
         if let Some(Transmit { tx, range, rule }) = self.decided.take().map(|decided| *decided) {
-            // What was acknowledged meanwhile is no longer held.
+            // Data that was acknowledged meanwhile is no longer in the buffer.
             let range = SeqRange::new(range.start.max(self.una()), range.end);
             if !range.is_empty() {
                 return Some(Decision::Send(Transmit { tx, range, rule }));
@@ -373,7 +381,7 @@ impl SendHalf {
         let mut supply = self.supply();
         let edge = self.window.edge();
         if self.persist.take_override() && edge < supply.end {
-            // All there is, as far as the sender can see, fits the window.
+            // Shows the sender only the data that fits the window, so that it sends it.
             supply = Supply { end: edge, fin: false, nodelay: true, ..supply };
         }
         let sender = self.sender.as_mut()?;
@@ -398,12 +406,13 @@ impl SendHalf {
         Some(decision)
     }
 
-    /// What was decided on waits for what leaves before it.
+    /// Keeps a transmission for the next packet.
     pub(super) fn put_back(&mut self, transmit: Transmit) {
         self.decided = Some(Box::new(transmit));
     }
 
-    /// Decides on full segments of new data that follow what was just decided on, up to `until`; gives where they end.
+    /// Decides on full segments of new data that follow the last transmission, up to `until`;
+    /// returns their end.
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
         match &mut self.sender {
@@ -422,35 +431,35 @@ impl SendHalf {
         Supply { end, fin: self.fin, window_edge: self.window.edge(), nodelay: self.nodelay }
     }
 
-    /// Works the sender's deadline, if it has come; gives whether there was a time-out.
+    /// Handles the sender's deadline; returns whether there was a time-out.
     pub(super) fn on_sender_timeout(&mut self, now: Instant) -> bool {
         let Some(sender) = &mut self.sender else { return false };
         sender.poll_timeout().is_some_and(|at| at <= now) && sender.on_timeout(now)
     }
 
-    /// Works the persist timer: a window probe is to leave, if it is time.
+    /// Handles the persist timer, which may make a window probe due.
     pub(super) fn on_persist_timeout(&mut self, now: Instant) {
         self.persist.on_timeout(now, self.window.edge() > self.nxt());
     }
 
-    /// When the sender, the persist timer or what is held back next needs the time.
+    /// The next deadline of the sender, the persist timer or held data.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let sender = self.sender.as_ref().and_then(|sender| sender.poll_timeout());
         [sender, self.persist.deadline(), self.held_until()].into_iter().flatten().min()
     }
 
-    /// Whether a window probe is to leave, which it is once.
+    /// Whether a window probe is due; clears it.
     pub(super) fn take_probe(&mut self) -> bool {
         self.persist.take_probe()
     }
 
-    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    /// Whether [`shrink`](Self::shrink) would free memory.
     pub(super) fn can_shrink(&self) -> bool {
         let sender_can = self.sender.as_ref().is_some_and(|sender| sender.can_shrink());
         sender_can || self.buffer.can_shrink()
     }
 
-    /// Gives back what it keeps so as not to allocate with every segment.
+    /// Frees the memory that is kept to avoid an allocation per segment.
     pub(super) fn shrink(&mut self) {
         if let Some(sender) = &mut self.sender {
             sender.shrink();
@@ -458,35 +467,35 @@ impl SendHalf {
         self.buffer.shrink();
     }
 
-    /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
+    /// The number of consecutive signs that the peer is gone: time-outs, or unanswered probes.
     pub(super) fn silence(&self) -> u32 {
         let backoff = self.sender.as_ref().map_or(0, |sender| sender.backoff());
         backoff.saturating_sub(self.persist.forgiven()).max(self.probes_unanswered())
     }
 
-    /// How many window probes in a row the peer has not answered.
+    /// The number of consecutive unanswered window probes.
     pub(super) fn probes_unanswered(&self) -> u32 {
         self.persist.unanswered()
     }
 
-    /// Whether the peer's window has been closed for so long that probes leave as seldom as they ever do, or data was
-    /// sent again into it as often as `limit`.
+    /// Whether the peer's window has been closed for so long that the interval of probes has
+    /// reached its maximum, or that data was retransmitted into it more than `limit` times.
     pub(super) fn is_shut(&self, limit: u32) -> bool {
         self.persist.is_slowest()
             || (self.window.size() == ByteCount::ZERO && self.persist.forgiven() > limit)
     }
 
-    /// Whether the window was reduced since the last call.
+    /// Whether the congestion window was reduced since the last call.
     pub(super) fn take_reduced(&mut self) -> bool {
         self.sender.as_mut().is_some_and(|sender| sender.take_reduced())
     }
 
-    /// Whether the peer owes an answer.
+    /// Whether the peer has to send an answer.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_outstanding() || self.persist.is_running()
     }
 
-    /// Nothing will be sent any more.
+    /// Drops the sender and the buffer: no more data is sent.
     pub(super) fn retire(&mut self) {
         self.done = self.nxt();
         self.buffer.clear();

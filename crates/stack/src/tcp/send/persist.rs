@@ -1,21 +1,21 @@
-//! Probing of a closed window: the persist timer (RFC 9293 section 3.8.6.1),
-//! and the use of a window that stays too small (section 3.8.6.2.1).
+//! Probing of a closed window with the persist timer (RFC 9293 section 3.8.6.1), and the use of a
+//! window that stays too small (section 3.8.6.2.1).
 
 use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// The longest pause between window probes.
+/// The maximum interval between window probes.
 const MAX_PROBE: Duration = Duration::from_secs(120);
 
-/// The persist timer, and what probes have shown.
+/// The persist timer, and the state of probing.
 #[derive(Debug)]
 pub(super) struct Persist {
-    /// Seldom there: most connections never meet a closed window.
+    /// Boxed, because most connections never meet a closed window.
     timer: Option<Box<Timer>>,
-    /// Time-outs that the peer answered with a window of zero: they count as probes.
+    /// Time-outs that the peer answered with a zero window; they count as probes.
     forgiven: u32,
-    /// A window too small to be worth it is used all the same.
+    /// Whether to send data into a window that silly-window avoidance would not use.
     override_silly: bool,
 }
 
@@ -24,7 +24,7 @@ struct Timer {
     at: Instant,
     pause: Duration,
     unanswered: u32,
-    /// A window probe is to leave.
+    /// Whether a window probe is due.
     due: bool,
 }
 
@@ -35,7 +35,7 @@ impl Persist {
         self.timer.is_some()
     }
 
-    /// Starts the timer, unless it runs: the first probe leaves after `rto`.
+    /// Starts the timer unless it is running; the first probe is sent after `rto`.
     pub(super) fn start(&mut self, now: Instant, rto: Duration) {
         let pause = rto.min(MAX_PROBE);
         self.timer.get_or_insert_with(|| {
@@ -47,26 +47,26 @@ impl Persist {
         self.timer = None;
     }
 
-    /// The peer has answered.
+    /// Records an answer of the peer.
     pub(super) fn on_ack(&mut self) {
         if let Some(timer) = &mut self.timer {
             timer.unanswered = 0;
         }
     }
 
-    /// An ACK was worked that leaves so many time-outs in a row. With a window that is closed they count as probes, also
-    /// once it opens again.
+    /// Records the number of consecutive time-outs, `timeouts`, after an ACK. With a closed window
+    /// they count as probes, even after the window opens.
     pub(super) fn forgive(&mut self, is_closed: bool, timeouts: u32) {
         self.forgiven = if is_closed { timeouts } else { self.forgiven.min(timeouts) };
     }
 
-    /// Time-outs that count as probes.
+    /// The number of time-outs that count as probes.
     pub(super) const fn forgiven(&self) -> u32 {
         self.forgiven
     }
 
-    /// Works the timer: a window probe is to leave, if it is time, and the next one waits twice as long. Where the window
-    /// `is_silly`, small and not closed, that is used in place of a probe.
+    /// Handles the timer: makes a window probe due and doubles the interval. If the window
+    /// `is_silly`, small but not closed, data is sent into it instead of a probe.
     pub(super) fn on_timeout(&mut self, now: Instant, is_silly: bool) {
         let Some(timer) = self.timer.as_mut().filter(|timer| timer.at <= now) else { return };
         timer.pause = (timer.pause * 2).min(MAX_PROBE);
@@ -76,17 +76,17 @@ impl Persist {
         self.override_silly = is_silly;
     }
 
-    /// Whether a small window is to be used, which it is once.
+    /// Whether to use a small window now; clears it.
     pub(super) fn take_override(&mut self) -> bool {
         std::mem::take(&mut self.override_silly)
     }
 
-    /// Whether a small window is to be used.
+    /// Whether to use a small window.
     pub(super) const fn overrides(&self) -> bool {
         self.override_silly
     }
 
-    /// Whether a probe is to leave, which it is once.
+    /// Whether a probe is due; clears it.
     pub(super) fn take_probe(&mut self) -> bool {
         self.timer.as_mut().is_some_and(|timer| std::mem::take(&mut timer.due))
     }
@@ -95,12 +95,12 @@ impl Persist {
         self.timer.as_ref().map(|timer| timer.at)
     }
 
-    /// How many probes in a row the peer has not answered.
+    /// The number of consecutive unanswered probes.
     pub(super) fn unanswered(&self) -> u32 {
         self.timer.as_ref().map_or(0, |timer| timer.unanswered)
     }
 
-    /// Whether probes leave as seldom as they ever do.
+    /// Whether the interval between probes has reached its maximum.
     pub(super) fn is_slowest(&self) -> bool {
         self.timer.as_ref().is_some_and(|timer| timer.pause >= MAX_PROBE)
     }

@@ -1,4 +1,4 @@
-//! The send half without a connection: windows, room, probes and what is held back.
+//! The send half without a connection: windows, room, probes and held data.
 
 use airtcp_recovery::{SenderConfig, Start, WireNeeds};
 
@@ -24,7 +24,7 @@ fn half(config: &TcpConfig) -> SendHalf {
     send
 }
 
-/// One to which the peer offers `window` bytes.
+/// A send half to which the peer offers `window` bytes.
 fn offered(window: u64) -> SendHalf {
     let mut send = half(&TcpConfig::default());
     send.on_window(ExtSeq(1), FIRST, ByteCount(window));
@@ -36,7 +36,7 @@ fn write(send: &mut SendHalf, len: usize) {
     send.write(&vec![0; len], &mut Outlet::default());
 }
 
-/// What leaves now, and why nothing more does.
+/// The ranges that are sent now, and the reason why no more are.
 fn drain(send: &mut SendHalf, now: Instant) -> (Vec<SeqRange>, Limit) {
     let mut sent = Vec::new();
     loop {

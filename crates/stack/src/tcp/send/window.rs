@@ -10,14 +10,14 @@ pub(super) struct SendWindow {
     max: ByteCount,
     /// SND.WL1 and SND.WL2: the numbers of the segment that last changed it.
     updated_by: (ExtSeq, ExtSeq),
-    /// One past the last number the peer allows.
+    /// One past the last number that the peer allows.
     edge: ExtSeq,
-    /// By how many bits it is shifted in segments.
+    /// The window scale in segments from the peer (bits).
     scale: u8,
 }
 
 impl SendWindow {
-    /// None is offered; `first` is the first number.
+    /// Creates a closed window; `first` is the first sequence number.
     pub(super) const fn new(first: ExtSeq) -> Self {
         Self {
             size: ByteCount::ZERO,
@@ -48,12 +48,12 @@ impl SendWindow {
         self.edge
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
-    /// section 3.10.7.4, fifth); gives whether it changed. A window that shrinks is believed:
-    /// nothing new leaves beyond it (RFC 9293 section 3.8.6, SHLD-15).
+    /// Applies the window of an acceptable segment if it is newer than the last one (RFC 9293
+    /// section 3.10.7.4, fifth); returns whether its size changed. A window that shrinks is
+    /// accepted: no new data is sent beyond it (RFC 9293 section 3.8.6, SHLD-15).
     ///
-    /// As in Linux, an ACK that advances `una` is newer whatever its number: it may ride on data
-    /// that the peer sends again.
+    /// As in Linux, an ACK that advances `una` is newer whatever its sequence number: it may be on
+    /// data that the peer retransmits.
     pub(super) fn update(
         &mut self,
         una: ExtSeq,

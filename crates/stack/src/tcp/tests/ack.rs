@@ -1,8 +1,8 @@
-//! ACKs: their time and their content.
+//! ACKs: when they are sent, and what they contain.
 
 use super::*;
 
-/// ESTABLISHED, the quick ACKs of the start used up by `16 * 10` bytes.
+/// ESTABLISHED, after the initial quick ACKs were used up by `16 * 10` bytes.
 fn settled() -> Script {
     let mut s = Script::established(&delayed());
     for n in 0..16 {
@@ -64,7 +64,7 @@ fn a_batch_with_a_hole_is_answered_before_and_behind_it() {
     recv!(s, 5, "A", 1, ack = 2161);
     recv!(s, 5, "A", 1, ack = 2161, sack = [(3161, 4161)]);
     recv!(s, 5, "A", 1, ack = 2161, sack = [(3161, 5161)]);
-    // The hole brought quick ACKs back.
+    // The hole has enabled quick ACKs again.
     recv!(s, 5, "A", 1, ack = 5161);
     recv!(s, 5, "A", 1, ack = 6161);
     recv!(s, 5, "A", 1, ack = 7161);
@@ -120,7 +120,8 @@ fn an_answer_carries_the_ack() {
     recv_nothing!(s, 100);
 }
 
-// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4, RFC2018-4-6, RFC2018-4-8
+// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4
+// Shows: RFC2018-4-6, RFC2018-4-8
 #[test]
 fn a_hole_is_reported_at_once_latest_block_first() {
     let mut s = settled();
@@ -132,10 +133,10 @@ fn a_hole_is_reported_at_once_latest_block_first() {
     recv!(s, 5, "A", 1, ack = 161, sack = [(661, 761), (461, 561), (261, 361)]);
     send!(s, 5, "A", 361, ack = 1, len = 50);
     recv!(s, 5, "A", 1, ack = 161, sack = [(261, 411), (661, 761), (461, 561)]);
-    // Filling the first hole is told at once too.
+    // Filling the first hole is reported at once, too.
     send!(s, 6, "A", 161, ack = 1, len = 100);
     recv!(s, 6, "A", 1, ack = 411, sack = [(661, 761), (461, 561)]);
-    // So is what came twice within it.
+    // So is a segment that contains known data.
     send!(s, 6, "A", 411, ack = 1, len = 250);
     recv!(s, 6, "A", 1, ack = 761, sack = [(461, 561)]);
     assert_eq!(s.read(), stream(1, 760));
@@ -176,7 +177,7 @@ fn what_came_twice_is_reported_by_a_dsack() {
     // RFC 2883 section 4.1.1: below the cumulative acknowledgement.
     send!(s, 5, "A", 61, ack = 1, len = 100);
     recv!(s, 5, "A", 1, ack = 161, sack = [(61, 161)]);
-    // Above it: the block around it follows.
+    // Above it: the block that contains it follows.
     send!(s, 5, "A", 261, ack = 1, len = 100);
     recv!(s, 5, "A", 1, ack = 161, sack = [(261, 361)]);
     send!(s, 5, "A", 361, ack = 1, len = 100);
@@ -198,7 +199,7 @@ fn of_several_parts_that_came_twice_only_the_first_is_reported() {
         send!(s, 5, "A", seq, ack = 1, len = 100);
         s.take(5).unwrap();
     }
-    // All of both ranges, and what is between them; then with what lies below them, too.
+    // All of both ranges and the part between them; then also the part below them.
     send!(s, 6, "A", 261, ack = 1, len = 300);
     recv!(s, 6, "A", 1, ack = 161, sack = [(261, 361), (261, 561)]);
     send!(s, 7, "A", 151, ack = 1, len = 410);
@@ -253,11 +254,11 @@ fn an_old_duplicate_is_refused_by_its_time_stamp() {
     send!(s, 51, "A", 11, ack = 1, len = 10, ts = (PEER_TS + 49, TS_OFFSET));
     recv!(s, 51, "A", 1, ack = 11, ts = (TS_OFFSET + 51, PEER_TS + 50));
     assert_eq!((s.read().len(), s.counters.tcp_ext_paws_estab), (10, 1));
-    // And one without any is dropped in silence (RFC 7323 section 3.2).
+    // A segment without a timestamp is dropped silently (RFC 7323 section 3.2).
     s.timestamps = false;
     send!(s, 52, "A", 11, ack = 1, len = 10);
     recv_nothing!(s, 52);
-    // A RST has no use for them.
+    // A RST does not need one.
     send!(s, 53, "R", 11);
     assert_eq!(s.conn.error(), Some(TcpError::Reset));
 }

@@ -1,8 +1,9 @@
-//! Attackers who see no packet and guess (RFC 5961, RFC 5927): inside the window and outside it.
+//! Blind attackers, who see no packet and guess (RFC 5961, RFC 5927): inside the window and outside
+//! it.
 
 use super::*;
 
-/// ESTABLISHED, with ten bytes of ours on their way.
+/// ESTABLISHED, with ten bytes in flight.
 fn waiting() -> Script {
     let mut s = Script::established(&plain());
     s.write(10);
@@ -10,7 +11,7 @@ fn waiting() -> Script {
     s
 }
 
-/// The flow goes on, both ways.
+/// Checks that data still flows in both directions.
 #[track_caller]
 fn goes_on(mut s: Script, ms: u64) {
     assert_eq!((s.conn.state(), s.conn.held()), (State::Established, ByteCount(10)));
@@ -38,7 +39,7 @@ fn a_rst_is_challenged_inside_the_window_and_dropped_outside() {
 #[test]
 fn data_in_the_window_counts_only_with_an_ack_that_can_be() {
     let mut s = waiting();
-    // Beyond what was sent, below what was ever acknowledged, and far from both.
+    // Beyond the data sent, below all acknowledged data, and far from both.
     for (n, ack) in (0..).zip([12, u32::MAX, 0x4000_0000, 0x8000_0000, 0xc000_0000]) {
         send!(s, 20 * n, "PA", 1, ack = ack, len = 100);
         send!(s, 20 * n, "FA", 101, ack = ack, len = 100);
@@ -134,7 +135,7 @@ fn a_hard_icmp_error_is_soft_once_the_handshake_is_done() {
         let mut s = waiting();
         s.conn.on_unreachable(s.now, error);
         goes_on(s, 1);
-        // It names the reason, should it come to an end.
+        // It becomes the reason if the connection ends.
         let mut s = waiting();
         s.conn.set_user_timeout(Some(Duration::from_millis(100)));
         s.conn.on_unreachable(s.now, error);

@@ -1,11 +1,12 @@
-//! Each kind of segment that is refused is counted under its name and logged, and the flow continues.
+//! Each kind of refused segment is counted under its name and logged, and the flow continues.
 
 use airtcp_types::ExtSeq;
 
 use super::*;
 use crate::logged::logged;
 
-/// Something that a flow has to survive: the counter that rises, what is told of it, and how it comes about.
+/// An event that a connection must survive: the counter that it increments, the text that is
+/// logged, the initial state, and the code that causes the event.
 type Case = (&'static str, &'static str, fn() -> Script, fn(&mut Script));
 
 impl Script {
@@ -13,7 +14,7 @@ impl Script {
         self.counters.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
-    /// Takes whatever leaves now.
+    /// Takes all segments that are sent now.
     fn drain(&mut self) -> Vec<Seg> {
         std::iter::from_fn(|| {
             let packet = self.conn.poll_transmit(self.now, &mut self.counters, &mut self.outlet)?;
@@ -22,13 +23,14 @@ impl Script {
         .collect()
     }
 
-    /// The peer's next number, and the one up to which it has everything.
+    /// The peer's next sequence number, and its acknowledgement number after it has received
+    /// everything.
     fn next(&self) -> (u32, u32) {
         let relative = |number: ExtSeq, base| number.wire().distance(base) as u32;
         (relative(self.conn.receive.nxt(), IRS), relative(self.conn.send.nxt(), ISS))
     }
 
-    /// The peer ends a handshake that is not at its end, as if nothing had been.
+    /// Completes an incomplete handshake as the peer, as if nothing had happened.
     #[track_caller]
     fn complete(&mut self, ms: u64) {
         match self.conn.state() {
@@ -42,7 +44,7 @@ impl Script {
         assert_eq!(self.conn.state(), State::Established);
     }
 
-    /// Data arrives both ways, all of it.
+    /// Transfers data in both directions, and checks that all of it arrives.
     #[track_caller]
     fn goes_on(&mut self, ms: u64) {
         self.drain();
@@ -93,13 +95,13 @@ fn stamped() -> Script {
     s
 }
 
-/// With room for 2000 bytes.
+/// An established connection with a receive buffer of 2000 bytes.
 fn narrow() -> Script {
     let bytes = ByteCount(2000);
     Script::established(&TcpConfig { initial_window: bytes, receive_buffer: bytes, ..plain() })
 }
 
-/// All that the first window holds, on its way.
+/// An established connection with a full initial window in flight.
 fn sent() -> Script {
     let mut s = established();
     s.write(20_000);
@@ -107,7 +109,7 @@ fn sent() -> Script {
     s
 }
 
-/// The peer acknowledges what is outstanding, and what follows it.
+/// Acknowledges all outstanding data, and the data that follows it.
 fn acknowledge_all(s: &mut Script) {
     let ms = s.now.as_millis();
     for _ in 0..20 {
@@ -122,8 +124,8 @@ fn an_established_flow_survives() {
     check(&[
         ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0)),
         ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0x4000_0000)),
-        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "", 1, len = 10)),
-        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "F", 1)),
+        ("TcpExtAckMissing", "no ACK", established, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtAckMissing", "no ACK", established, |s| send!(s, 1, "F", 1)),
         ("TcpExtBeyondWindow", "beyond the window", established, |s| {
             send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
         }),
@@ -132,7 +134,7 @@ fn an_established_flow_survives() {
                 send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
             }
         }),
-        ("TcpExtPAWSEstab", "time stamp is old", stamped, |s| {
+        ("TcpExtPAWSEstab", "old timestamp", stamped, |s| {
             send!(s, 51, "A", 11, ack = 1, len = 10, ts = (PEER_TS + 49, TS_OFFSET));
         }),
         ("TcpExtTCPACKSkippedPAWS", "not answered", stamped, |s| {
@@ -140,31 +142,31 @@ fn an_established_flow_survives() {
                 send!(s, 51, "A", 11, ack = 1, ts = (PEER_TS + 49, TS_OFFSET));
             }
         }),
-        ("TcpExtTimestampMissing", "has no time stamp", stamped, |s| {
+        ("TcpExtTimestampMissing", "no timestamp", stamped, |s| {
             s.timestamps = false;
             send!(s, 51, "A", 11, ack = 1, len = 10);
             s.timestamps = true;
         }),
-        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| send!(s, 1, "R", 2)),
-        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| {
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", established, |s| send!(s, 1, "R", 2)),
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", established, |s| {
             send!(s, 1, "A", 1, ack = 0x4000_0000, len = 10);
         }),
-        ("TcpExtTCPSYNChallenge", "challenge ACK", established, |s| {
+        ("TcpExtTCPSYNChallenge", "challenge ACK sent", established, |s| {
             send!(s, 1, "S", 7, mss = 1000);
         }),
-        ("TcpExtTCPACKSkippedChallenge", "one has just left", established, |s| {
+        ("TcpExtTCPACKSkippedChallenge", "limit of the connection", established, |s| {
             send!(s, 1, "R", 2);
             send!(s, 1, "R", 2);
         }),
-        ("TcpExtChallengeACKLimit", "the host's limit", established, |s| {
+        ("TcpExtChallengeACKLimit", "limit of the host", established, |s| {
             s.conn.set_may_challenge(false);
             send!(s, 1, "R", 2);
         }),
         ("TcpExtUrgent", "urgent", established, |s| send!(s, 1, "U", 1, ack = 1, len = 10)),
-        ("TcpExtWindowShrunk", "shrinks its window", established, |s| {
+        ("TcpExtWindowShrunk", "shrank its window", established, |s| {
             send!(s, 1, "A", 1, ack = 1, window = 500);
         }),
-        ("TcpExtTCPSACKDiscard", "lie", established, |s| {
+        ("TcpExtTCPSACKDiscard", "SACK blocks ignored", established, |s| {
             send!(s, 1, "A", 1, ack = 1, sack = [(5_000, 6_000)]);
         }),
     ]);
@@ -174,7 +176,7 @@ fn an_established_flow_survives() {
 fn a_flow_survives_what_there_is_no_room_for() {
     check(&[
         ("TcpExtTCPOFODrop", "no room", established, |s| {
-            // More holes than are kept.
+            // More holes than can be stored.
             for n in 0..4_200 {
                 send!(s, 1, "A", 3 + 2 * n, ack = 1, len = 1);
                 s.drain();
@@ -184,12 +186,12 @@ fn a_flow_survives_what_there_is_no_room_for() {
             s.conn.set_out_of_order_room(ByteCount::ZERO);
             send!(s, 1, "A", 11, ack = 1, len = 10);
         }),
-        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+        ("TcpExtTCPZeroWindowDrop", "receive window closed", narrow, |s| {
             send!(s, 1, "A", 1, ack = 1, len = 2000);
             s.drain();
             send!(s, 2, "A", 2001, ack = 1, len = 1);
         }),
-        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+        ("TcpExtTCPZeroWindowDrop", "receive window closed", narrow, |s| {
             send!(s, 1, "A", 1, ack = 1, len = 2000);
             s.drain();
             send!(s, 2, "A", 2002, ack = 1, len = 10);
@@ -210,25 +212,25 @@ fn a_handshake_survives() {
         s
     }
     check(&[
-        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_sent, |s| {
+        ("TcpExtHandshakeBadAck", "ACK of unsent data", syn_sent, |s| {
             send!(s, 1, "S", 0, ack = 77, mss = 1000);
             recv!(s, 1, "R", 77);
         }),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0)),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0, ack = 77)),
-        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "A", 1, ack = 1, len = 10)),
-        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "F", 1)),
-        ("TcpExtDataInSyn", "SYN with data", syn_sent, |s| {
+        ("TcpExtNotASyn", "not a valid SYN", syn_sent, |s| send!(s, 1, "A", 1, ack = 1, len = 10)),
+        ("TcpExtNotASyn", "not a valid SYN", syn_sent, |s| send!(s, 1, "F", 1)),
+        ("TcpExtDataInSyn", "in SYN ignored", syn_sent, |s| {
             let mss = seg!("SF", 0, ack = 1, mss = 1000, sack_permitted = true);
             s.send_at(1, Seg { data: stream(1, 10), ..mss });
         }),
-        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_received, |s| {
+        ("TcpExtHandshakeBadAck", "ACK of unsent data", syn_received, |s| {
             send!(s, 1, "A", 1, ack = 77);
             recv!(s, 1, "R", 77);
         }),
         ("TcpExtOutOfWindowRsts", "RST dropped", syn_received, |s| send!(s, 1, "R", 0x4000_0000)),
-        ("TcpExtTCPChallengeACK", "challenge ACK", syn_received, |s| send!(s, 1, "R", 2)),
-        ("TcpExtAckMissing", "has no ACK", syn_received, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtTCPChallengeACK", "challenge ACK sent", syn_received, |s| send!(s, 1, "R", 2)),
+        ("TcpExtAckMissing", "no ACK", syn_received, |s| send!(s, 1, "", 1, len = 10)),
         ("TcpExtBeyondWindow", "beyond the window", syn_received, |s| {
             send!(s, 1, "A", 0x2000_0000, ack = 1);
         }),
@@ -249,8 +251,8 @@ fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
         s
     }
     check(&[
-        // F-RTO: the first segment goes again and is acknowledged, new data leaves, and the second ACK is of what was
-        // sent once.
+        // F-RTO: the first segment is retransmitted and acknowledged, new data is sent, and the
+        // second ACK is for data that was sent once.
         ("TcpExtTCPSpuriousRTOs", "NewData", sent, |s| {
             recv!(s, 200, "A", 1, ack = 1, len = 1000);
             send!(s, 210, "A", 1, ack = 1001);
@@ -308,7 +310,7 @@ fn who_gives_up_says_so() {
             s.conn.set_keep_alive(s.now, Some(settings));
             s
         }),
-        ("TcpExtTCPAbortOnLinger", "closing takes too long", || {
+        ("TcpExtTCPAbortOnLinger", "linger time expired", || {
             let mut s = sent();
             s.close_within(Duration::from_secs(1));
             s
@@ -342,19 +344,19 @@ fn a_shift_above_fourteen_is_told_of() {
                 &wire.segment(&syn.data),
             );
         });
-        assert_eq!(lines.iter().any(|line| line.contains("a window scale above 14")), told);
+        assert_eq!(lines.iter().any(|line| line.contains("window scale above 14")), told);
     }
 }
 
 #[test]
 fn what_fills_a_hole_was_not_queued_out_of_order() {
-    // As Linux counts: TCPOFOQueue is of data above a hole alone, once it is held.
+    // As in Linux: TCPOFOQueue counts only data that is stored above a hole.
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 11, ack = 1, len = 10);
     send!(s, 1, "A", 31, ack = 1, len = 10);
     s.drain();
     assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
-    // One hole of two is filled.
+    // Fills one of two holes.
     send!(s, 2, "A", 1, ack = 1, len = 10);
     s.drain();
     assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);

@@ -1,4 +1,4 @@
-//! Time stamps (RFC 7323): which segments have them, what they echo, and what that is worth.
+//! Timestamps (RFC 7323): which segments have them, what they echo, and how they are used.
 
 use super::*;
 

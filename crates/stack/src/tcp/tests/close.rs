@@ -99,7 +99,7 @@ fn data_flows_on_towards_the_half_that_is_open() {
         recv!(s, 100 * u64::from(n), "A", 2, ack = 1001 + n * 1000);
     }
     assert_eq!(s.conn.send(s.now, b"x", &mut s.outlet), Err(TcpError::Shutdown));
-    // Nobody let go: it may take for ever.
+    // The application has not closed: FIN-WAIT-2 may last forever.
     recv_nothing!(s, 10 * MINUTE);
     send!(s, 10 * MINUTE, "FA", 5001, ack = 2);
     recv!(s, 10 * MINUTE, "A", 2, ack = 5002);
@@ -135,7 +135,7 @@ fn a_fin_waits_for_the_window_of_the_data_before_it() {
     recv_nothing!(s, 0);
     send!(s, 1, "A", 1, ack = 10_001);
     recv!(s, 1, "A", 10_001, ack = 1, len = 1000);
-    // A full segment, too, can have it.
+    // A full segment can carry the FIN, too.
     recv!(s, 1, "FPA", 11_001, ack = 1, len = 1000);
     recv_nothing!(s, 1);
 }
@@ -172,7 +172,7 @@ fn a_full_last_segment_is_repaired_with_its_fin_though_the_window_is_one_segment
     s.conn.shutdown(s.now);
     recv!(s, 0, "A", 1, ack = 1, len = 1000);
     recv!(s, 0, "FPA", 1001, ack = 1, len = 1000);
-    // The time-out.
+    // After the time-out.
     recv!(s, 200, "A", 1, ack = 1, len = 1000);
     recv_nothing!(s, 200);
     send!(s, 201, "A", 1, ack = 1001);
@@ -204,7 +204,8 @@ fn data_after_close_is_answered_by_a_rst() {
     send!(s, 2, "A", 1, ack = 2, len = 10);
     recv!(s, 2, "R", 2);
     assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_data), (State::Closed, 1));
-    // A peer that has not got the FIN takes a RST with no number but that of the FIN (RFC 5961 section 3.2).
+    // A peer that has not received the FIN accepts a RST only with the number of the FIN (RFC 5961
+    // section 3.2).
     let mut s = Script::established(&plain());
     s.conn.close(s.now);
     recv!(s, 0, "FA", 1, ack = 1);
@@ -265,7 +266,7 @@ fn a_newer_syn_may_take_the_place_of_time_wait() {
     let s = Script::established(&plain());
     let syn = seg!("S", 1000);
     assert!(!s.conn.may_be_replaced(&syn.to_wire().segment(&syn.data)));
-    // RFC 6191: time stamps go before numbers.
+    // RFC 6191: timestamps take precedence over sequence numbers.
     let s = Script::time_wait(&TcpConfig { timestamps: true, ..plain() });
     for (seq, later, expected) in [(1000, -1, false), (1000, 0, true), (1, 0, false), (1, 1, true)]
     {
@@ -276,7 +277,7 @@ fn a_newer_syn_may_take_the_place_of_time_wait() {
 
 #[test]
 fn an_orphan_does_not_wait_for_a_window_that_never_opens() {
-    // The first segment fills the window, or it was closed before.
+    // The first segment fills the window, or the window was closed before.
     for is_outstanding in [false, true] {
         let mut s = Script::established(&plain());
         s.write(1500);

@@ -1,8 +1,9 @@
-//! Connections that wait for data before they are anybody's (`TCP_DEFER_ACCEPT`).
+//! Deferred accept: connections that wait for data before they can be accepted
+//! (`TCP_DEFER_ACCEPT`).
 
 use super::*;
 
-/// The SYN-ACK has left; data is waited for.
+/// A connection whose SYN-ACK was sent and that waits for data.
 #[track_caller]
 fn deferred(wait: u64, config: TcpConfig) -> Script {
     let config = TcpConfig { defer_accept: Some(Duration::from_millis(wait)), ..config };
@@ -28,7 +29,7 @@ fn an_ack_without_data_is_not_enough_and_the_first_data_is() {
     assert_eq!(s.conn.state(), State::Established);
     recv!(s, 4000, "A", 1, ack = 6);
     assert_eq!(s.read(), stream(1, 5));
-    // How long the peer had nothing to say is no round trip.
+    // The time until the peer sent data is not a round-trip time.
     let info = s.conn.info(s.now);
     assert_eq!((info.rtt, info.cwnd), (Some(Duration::from_millis(50)), ByteCount(10_000)));
 }
@@ -55,13 +56,13 @@ fn when_the_time_is_over_the_peer_is_asked_once_more_and_any_ack_will_do() {
     let mut s = deferred(2000, plain());
     send!(s, 50, "A", 1, ack = 1);
     recv_nothing!(s, 1000);
-    // Not before the time-out of the SYN-ACK that comes next.
+    // Not before the next time-out of the SYN-ACK.
     send!(s, 2500, "A", 1, ack = 1);
     assert_eq!(s.conn.state(), State::SynReceived);
     recv_syn_ack(&mut s, 3000);
     send!(s, 3050, "A", 1, ack = 1);
     assert_eq!(s.conn.state(), State::Established);
-    // That SYN-ACK left twice is no sign of loss.
+    // The repeated SYN-ACK is not a sign of loss.
     assert_eq!(s.conn.info(s.now).cwnd, ByteCount(10_000));
 }
 
@@ -81,7 +82,7 @@ fn the_wait_for_data_outlasts_the_tries_of_a_syn_ack() {
     let mut s = deferred(600_000, TcpConfig { syn_retries: 1, ..plain() });
     send!(s, 50, "A", 1, ack = 1);
     recv_nothing!(s, 600_000);
-    // 127 s and so often 120 s.
+    // 127 s, and then steps of 120 s.
     recv_syn_ack(&mut s, 607_000);
     send!(s, 607_000, "PA", 1, ack = 1, len = 5);
     assert_eq!(s.conn.state(), State::Established);

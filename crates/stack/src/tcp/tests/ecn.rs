@@ -1,4 +1,4 @@
-//! Explicit congestion notification (RFC 3168), as packets have it.
+//! Explicit congestion notification (RFC 3168) on the wire.
 
 use airtcp_wire::ip::CE;
 
@@ -11,7 +11,8 @@ fn with(ecn: EcnMode) -> TcpConfig {
     TcpConfig { ecn, ..plain() }
 }
 
-/// Opened by a SYN with these flags and this field of IP; gives the flags of the answer, too.
+/// Opens a connection by a SYN with these flags and this ECN field; also returns the flags of the
+/// SYN-ACK.
 #[track_caller]
 fn opened(ecn: EcnMode, flags: &'static str, field: u8) -> (Script, &'static str) {
     let config = with(ecn);
@@ -22,13 +23,13 @@ fn opened(ecn: EcnMode, flags: &'static str, field: u8) -> (Script, &'static str
     let connection = Connection::accept(now, flow(), ISS, TS_OFFSET, &config, &segment);
     let mut s = Script::of(connection, now);
     let answer = s.take(0).unwrap();
-    // RFC 3168 section 6.1.1: neither a SYN nor its answer may be marked.
+    // RFC 3168 section 6.1.1: neither a SYN nor a SYN-ACK may be ECT.
     assert_eq!(answer.ecn, 0);
     send!(s, 0, "A", 1, ack = 1);
     (s, answer.flags)
 }
 
-/// Agreed on.
+/// A connection that negotiated ECN.
 #[track_caller]
 fn agreed() -> Script {
     let (s, answer) = opened(EcnMode::Passive, "SEW", 0);
@@ -46,7 +47,7 @@ fn who_asks_is_granted_it_unless_it_is_off() {
         (EcnMode::Active, "S", 0, "SA"),
         (EcnMode::Passive, "SE", 0, "SA"),
         (EcnMode::Passive, "SW", 0, "SA"),
-        // A path that writes into the field.
+        // A path that changes the field.
         (EcnMode::Passive, "SEW", ECT_0, "SA"),
         (EcnMode::Passive, "SEW", CE, "SA"),
     ] {
@@ -99,7 +100,8 @@ fn a_peer_that_asks_again_without_is_answered_without() {
     s.send_at(1000, Script::syn_of(&config));
     assert_eq!(s.take(1000).unwrap().flags, "SA");
     send!(s, 1000, "A", 1, ack = 1);
-    // Nothing that leaves may be marked. But the first answer may have arrived after all: marks are told of.
+    // No data may be sent as ECT. But the first SYN-ACK may have arrived after all: received marks
+    // are reported.
     s.write(10);
     recv!(s, 1000, "PA", 1, ack = 1, len = 10);
     send!(s, 1000, "A", 1, ack = 11, len = 10, ecn = CE);
@@ -115,7 +117,7 @@ fn both_may_ask_at_once() {
     s.write(1000);
     send!(s, 9, "SE", 0, ack = 1, mss = 1000, sack_permitted = true);
     assert_eq!((s.conn.state(), s.conn.info(s.now).ecn), (State::Established, true));
-    // That ECE was the answer to a SYN, and no echo of a mark.
+    // The ECE flag answered the SYN, and does not report a mark.
     assert_eq!(s.conn.sender().unwrap().stats().reductions, 0);
 }
 
@@ -128,12 +130,12 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_slows_down() {
     recv!(s, 1, "AE", 1, ack = 2001);
     send!(s, 2, "A", 2001, ack = 1, len = 1000, ecn = ECT_1);
     recv!(s, 2, "AE", 1, ack = 3001);
-    // Data carries it as well.
+    // Data carries ECE as well.
     s.write(10);
     recv!(s, 2, "PAE", 1, ack = 3001, len = 10, ecn = ECT_0);
     send!(s, 3, "AW", 3001, ack = 11, len = 1000, ecn = ECT_0);
     recv!(s, 3, "A", 11, ack = 4001);
-    // Marked, and that it slows down: of another mark before.
+    // A marked segment with CWR: CWR refers to an earlier mark.
     send!(s, 4, "AW", 4001, ack = 11, len = 1000, ecn = CE);
     recv!(s, 4, "AE", 11, ack = 5001);
 }
@@ -141,7 +143,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_slows_down() {
 #[test]
 fn only_new_data_is_marked_for_good() {
     let mut s = agreed();
-    // Old data, and an ACK: what they carry is nobody's mark.
+    // Old data, and an ACK: their ECN field is ignored.
     send!(s, 0, "A", 1, ack = 1, len = 1000, ecn = ECT_0);
     recv!(s, 0, "A", 1, ack = 1001);
     send!(s, 1, "A", 1, ack = 1, len = 1000, ecn = CE);
@@ -209,7 +211,7 @@ fn what_is_sent_again_cannot_be_marked_and_a_loss_is_told_of_too() {
     let sent: Vec<_> = std::iter::from_fn(|| s.take(100)).collect();
     let fields: Vec<_> = sent.iter().map(|seg| (seg.flags, seg.seq, seg.ecn)).collect();
     assert_eq!(fields[0], ("A", 1, 0));
-    // RFC 3168 section 6.1.2: for whatever reason the window was reduced.
+    // RFC 3168 section 6.1.2: whatever the reason why the window was reduced.
     let new: Vec<_> = fields[1..].iter().map(|(flags, _, ecn)| (*flags, *ecn)).collect();
     assert!(new.iter().all(|new| new.1 == ECT_0));
     let says: Vec<_> = new.iter().filter(|new| new.0 == "AW").collect();

@@ -1,4 +1,4 @@
-//! HACK: what is agreed on, what a corrupted segment makes leave, what a special ACK does.
+//! HACK: its negotiation, the special ACK for a corrupted segment, and the effect of a special ACK.
 
 use airtcp_wire::header_checksum::verify_header;
 
@@ -10,7 +10,7 @@ fn willing() -> TcpConfig {
     TcpConfig { hack: Offer::Always, ..delayed() }
 }
 
-/// ESTABLISHED with HACK, and no ACK of what follows is quick.
+/// ESTABLISHED with HACK, after the quick ACKs were used up.
 fn settled(config: &TcpConfig) -> Script {
     let mut s = Script::established(config);
     for n in 0..16 {
@@ -21,7 +21,7 @@ fn settled(config: &TcpConfig) -> Script {
 }
 
 impl Script {
-    /// A segment of which the header alone arrived whole; gives whether it is answered.
+    /// Delivers a segment with an intact header and corrupted data; returns whether it is answered.
     fn corrupted_at(&mut self, ms: u64, seg: Seg) -> bool {
         self.advance(ms);
         let wire = seg.to_wire();
@@ -101,7 +101,7 @@ fn a_corrupted_segment_is_answered_at_once_and_nothing_else_changes() {
     let pending = s.conn.poll_timeout();
     let before = s.conn.info(s.now);
     assert!(s.corrupted_at(6, seg!("A", 171, ack = 1, len = 500, ts = (PEER_TS + 999, 0))));
-    // It echoes TS.Recent, which the corrupted segment's own time stamp is not.
+    // The ACK echoes TS.Recent, not the timestamp of the corrupted segment.
     recv!(s, 6, "A", 1, ack = 171, hack_ack = (KINDS, 171), ts = (TS_OFFSET + 6, PEER_TS));
     recv_nothing!(s, 6);
     assert_eq!(s.conn.poll_timeout(), pending, "the delayed ACK waits on");
@@ -201,7 +201,7 @@ fn of_a_special_ack_nothing_but_its_number_counts() {
     assert_eq!((after.snd_wnd, after.bytes_acked), (before.snd_wnd, ByteCount::ZERO));
     assert_eq!((after.cwnd, after.ssthresh), (before.cwnd, before.ssthresh));
     assert_eq!(s.conn.poll_timeout(), deadline, "the retransmission timer runs on");
-    // TS.Recent is as it was: an older time stamp still passes PAWS.
+    // TS.Recent is unchanged: an older timestamp still passes PAWS.
     send!(s, 1, "A", 1, ack = 985, len = 10, ts = (PEER_TS + 1, TS_OFFSET));
     assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(984));
 }
@@ -214,13 +214,13 @@ fn forged_special_acks_are_ignored() {
     send!(s, 10, "A", 1, ack = 997);
     let before = s.conn.info(s.now);
     let deadline = s.conn.poll_timeout();
-    // Acknowledged, beyond SND.NXT, on the far side of the sequence space.
+    // Acknowledged, beyond SND.NXT, and in the other half of the sequence space.
     for seq in [1, 996, 3001, 3500, 1 << 31] {
         send!(s, 10, "A", 1, ack = 997, hack_ack = (KINDS, seq));
         recv_nothing!(s, 10);
     }
     assert_eq!(s.counters.tcp_ext_hack_acks_ignored, 5);
-    // Outside the receive window, or with an ACK of what was never sent, it is not even one.
+    // Outside the receive window, or with an impossible ACK, it is not processed as a special ACK.
     send!(s, 10, "A", 500_000, ack = 997, hack_ack = (KINDS, 997));
     send!(s, 10, "A", 1, ack = 9_000, hack_ack = (KINDS, 997));
     assert_eq!(s.counters.tcp_ext_hack_acks_recv, 5);
@@ -241,7 +241,7 @@ fn without_agreement_a_special_ack_is_an_ack() {
 #[test]
 fn a_notified_corruption_is_repaired_and_costs_no_window() {
     for combination in ["newreno/reno/hack", "sack/cubic/hack", "rack/cubic/hack"] {
-        // The judge alone has it offered.
+        // Only the judge causes the offer.
         let mut config = plain();
         config.sender.combination = combination.parse().unwrap();
         // A round trip takes 20 ms.
@@ -257,7 +257,7 @@ fn a_notified_corruption_is_repaired_and_costs_no_window() {
         recv_nothing!(s, 40);
         let after = s.conn.info(s.now);
         assert_eq!((after.cwnd, after.ssthresh), (before.cwnd, before.ssthresh), "{combination}");
-        // The same again within a round trip is a duplicate of the network's.
+        // A repetition within a round trip is a duplicate made by the network.
         send!(s, 41, "A", 1, ack = 1, hack_ack = (KINDS, 997));
         recv_nothing!(s, 41);
         let counters = &s.counters;

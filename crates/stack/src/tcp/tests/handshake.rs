@@ -1,4 +1,4 @@
-//! Opening, from either side and both at once.
+//! Active, passive and simultaneous opens.
 
 use super::*;
 
@@ -107,7 +107,8 @@ fn a_lost_syn_ack_is_sent_again_by_the_timer_and_by_the_syn() {
     recv!(s, 1500, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
     send!(s, 1600, "A", 1, ack = 1);
     assert_eq!(s.conn.state(), State::Established);
-    // RFC 5681 section 3.1: one segment after a lost SYN-ACK. RFC 6298 section 5.7: and 3 s to wait for its ACK.
+    // RFC 5681 section 3.1: the window is one segment after a lost SYN-ACK. RFC 6298 section 5.7:
+    // the time-out is 3 s.
     let info = s.conn.info(s.now);
     assert_eq!((info.cwnd, info.rto), (ByteCount(1000), Duration::from_secs(3)));
 }

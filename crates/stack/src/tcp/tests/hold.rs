@@ -1,9 +1,10 @@
-//! Data that the application holds back (`TCP_CORK`, `MSG_MORE`), and the limit of unsent data (`TCP_NOTSENT_LOWAT`).
+//! Data that the application holds back (`TCP_CORK`, `MSG_MORE`), and the limit of unsent data
+//! (`TCP_NOTSENT_LOWAT`).
 
 use super::*;
 
 impl Script {
-    /// Writes the next `len` bytes of the stream, which more is to follow.
+    /// Writes the next `len` bytes of the stream, with the indication that more follows.
     #[track_caller]
     fn write_more(&mut self, len: usize) {
         let data = stream(self.written, len);
@@ -41,7 +42,7 @@ fn what_is_held_back_leaves_after_a_time_out_without_anything_on_its_way() {
     s.write(2);
     recv_nothing!(s, rto - 1);
     recv!(s, rto, "PA", 1, ack = 1, len = 42);
-    // What comes later waits anew.
+    // Later data waits again.
     send!(s, rto + 10, "A", 1, ack = 43);
     s.write(7);
     recv_nothing!(s, rto + 11);
@@ -73,13 +74,13 @@ fn a_write_that_more_follows_waits_for_it() {
     s.write(5);
     recv!(s, 5, "PA", 1, ack = 1, len = 265);
     send!(s, 10, "A", 1, ack = 266);
-    // An ACK lets it leave, without a push: no write has ended.
+    // An ACK releases the data, without PSH: no write has ended.
     s.write_more(1050);
     recv!(s, 10, "A", 266, ack = 1, len = 1000);
     recv_nothing!(s, 12);
     send!(s, 20, "A", 1, ack = 1266);
     recv!(s, 20, "A", 1266, ack = 1, len = 50);
-    // A time-out does, as the end of a write.
+    // A time-out releases it, as the end of a write.
     send!(s, 30, "A", 1, ack = 1316);
     s.write_more(9);
     recv_nothing!(s, 30);
@@ -103,7 +104,7 @@ fn no_more_is_taken_than_may_wait_to_be_sent() {
     assert_eq!(take(&mut s), Ok(4000));
     assert_eq!(take(&mut s), Err(TcpError::WouldBlock));
     assert!(!s.conn.readiness().writable);
-    // Less than half of it waits: 2000 is not less.
+    // A writer is woken when less than half of the limit is unsent: 2000 bytes are not less.
     assert!(s.take(0).is_some() && s.take(0).is_some());
     assert!(!s.conn.readiness().writable);
     assert!(s.take(0).is_some());
@@ -125,7 +126,7 @@ fn the_send_buffer_is_the_limit_while_all_of_it_was_sent_and_the_application_has
     recv_nothing!(s, 0);
     recv_nothing!(s, 10);
     assert_eq!(limited(&s), 10);
-    // There is room: what the application makes of it is its own affair.
+    // There is room: time in which the application does not write does not count.
     send!(s, 20, "A", 1, ack = 2001);
     recv_nothing!(s, 20);
     recv_nothing!(s, 30);

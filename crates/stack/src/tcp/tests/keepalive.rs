@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: u64 = 1_000;
 
-/// First after 10 s, then every 2 s, three times.
+/// The first probe after 10 s, then every 2 s, three times.
 const WATCH: KeepAlive =
     KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 3 };
 
@@ -63,12 +63,12 @@ fn an_answer_is_life_and_so_is_anything_else_of_the_peers() {
     send!(s, 12_050, "A", 1, ack = 1);
     recv_nothing!(s, 22_049);
     recv!(s, 22_050, "A", 0, ack = 1);
-    // Data, here.
+    // Data instead of an answer.
     send!(s, 23 * SECOND, "A", 1, ack = 1, len = 10);
     recv!(s, 23 * SECOND, "A", 1, ack = 11);
     recv_nothing!(s, 33 * SECOND - 1);
     recv!(s, 33 * SECOND, "A", 0, ack = 11);
-    // The count began anew each time.
+    // The count restarted each time.
     recv!(s, 35 * SECOND, "A", 0, ack = 11);
     recv!(s, 37 * SECOND, "A", 0, ack = 11);
     recv!(s, 39 * SECOND, "RA", 1, ack = 11);
@@ -160,7 +160,7 @@ fn a_handshake_has_timers_of_its_own() {
         recv!(s, ms, "S", 0, mss = 1000, sack_permitted = true);
         recv_nothing!(s, ms);
     }
-    // The peer is heard with the end of the handshake.
+    // The end of the handshake shows that the peer is alive.
     send!(s, 3_100, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
     recv!(s, 3_100, "A", 1, ack = 1);
     recv_nothing!(s, 4_099);

@@ -1,8 +1,8 @@
-//! Closing that may take only so long (`SO_LINGER`), and peers that answer nothing for too long (RFC 5482).
+//! Closing with a time limit (`SO_LINGER`), and peers that do not answer for too long (RFC 5482).
 
 use super::*;
 
-/// ESTABLISHED, with ten bytes of ours on their way.
+/// ESTABLISHED, with ten bytes in flight.
 fn waiting() -> Script {
     let mut s = Script::established(&plain());
     s.write(10);
@@ -23,13 +23,13 @@ fn with_no_time_at_all_a_close_is_a_rst() {
         assert_eq!((s.conn.state(), s.conn.poll_timeout()), (State::Closed, None));
         assert_eq!(s.conn.error(), Some(TcpError::Aborted));
     }
-    // Nobody is there to be told.
+    // In SYN-SENT no RST is sent.
     let mut s = Script::connecting(&plain());
     assert_eq!(s.take(0).unwrap().flags, "S");
     s.close_within(Duration::ZERO);
     recv_nothing!(s, 0);
     assert_eq!(s.conn.state(), State::Closed);
-    // TIME-WAIT has nothing more to throw away, and ends.
+    // TIME-WAIT has no more data to discard, and ends.
     let mut s = Script::time_wait(&plain());
     s.close_within(Duration::ZERO);
     recv_nothing!(s, 0);
@@ -53,7 +53,8 @@ fn what_is_acknowledged_in_time_ends_as_ever() {
 
 #[test]
 fn what_is_not_ends_with_a_rst() {
-    // Nothing was; the data was, and not the FIN; the peer's FIN came, and no ACK of ours.
+    // Nothing is acknowledged; the data, but not the FIN; the peer's FIN arrives, but no ACK of
+    // this end's FIN.
     for told in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
         let mut s = waiting();
         s.close_within(LIMIT);
@@ -104,7 +105,7 @@ fn without_one_again_the_number_of_time_outs_counts() {
     recv!(s, 200, "PA", 1, ack = 1, len = 10);
     send!(s, 210, "A", 1, ack = 11);
     s.conn.set_user_timeout(Some(Duration::from_millis(100)));
-    // Nothing is waited for.
+    // No answer is outstanding.
     recv_nothing!(s, 10_000);
     assert_eq!(s.conn.state(), State::Established);
 }

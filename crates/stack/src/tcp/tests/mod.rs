@@ -1,8 +1,8 @@
-//! Packet scripts: one connection, its peer's segments written out, virtual time.
+//! Packet scripts: one connection, the hand-written segments of its peer, and virtual time.
 //!
-//! A [`Script`] starts a connection in a named state; `send!` hands it a segment of the peer at a
-//! time (milliseconds), `recv!` asserts what it sends, `recv_nothing!` that it sends nothing.
-//! Numbers are relative: the peer's data starts at 1, so does ours.
+//! A [`Script`] starts a connection in a named state. `send!` delivers a segment of the peer at a
+//! time (milliseconds), `recv!` asserts what the connection sends, and `recv_nothing!` that it
+//! sends nothing. Sequence numbers are relative: the data of both ends starts at 1.
 
 mod accurate;
 mod ack;
@@ -44,15 +44,16 @@ use airtcp_wire::tcp::{Flags, Segment, parse};
 use super::*;
 use crate::counters::Counters;
 
-/// Our ISN and the peer's: ours wraps soon, so that every script crosses the wrap.
+/// The initial sequence numbers of this end and of the peer. This end's number wraps soon, so that
+/// every script crosses the wrap.
 const ISS: SeqNumber = SeqNumber(u32::MAX - 2000);
 const IRS: SeqNumber = SeqNumber(0x1000_0000);
 const TS_OFFSET: u32 = 5_000_000;
-/// The peer's clock: its TSval at time zero.
+/// The peer's TSval at time zero.
 const PEER_TS: u32 = 100;
 const PEER_WINDOW: u16 = 32_000;
 
-/// A segment in a script: only what matters is written.
+/// A segment in a script; fields that do not matter keep their defaults.
 #[derive(Clone, PartialEq, Eq, Default)]
 struct Seg {
     flags: &'static str,
@@ -61,22 +62,22 @@ struct Seg {
     data: Vec<u8>,
     window: Option<u16>,
     sack: Vec<(u32, u32)>,
-    /// TSval and TSecr, where a script cares.
+    /// TSval and TSecr, if a script uses them.
     ts: Option<(u32, u32)>,
     mss: Option<u16>,
     wscale: Option<u8>,
     sack_permitted: bool,
-    /// HACK's option, in which form; its value is not compared.
+    /// The form of HACK's option; its value is not compared.
     hack: Option<HackForm>,
-    /// The number of a corrupted segment, and in which form it is told.
+    /// The form of a special ACK, and the number of the corrupted segment.
     hack_ack: Option<(HackForm, u32)>,
-    /// A transmission's number and the echo; zero is none.
+    /// The number of a transmission and the echo; zero means none.
     numbers: Option<(u32, u32)>,
-    /// TCP-ECN's mark.
+    /// The mark of TCP-ECN.
     marked: bool,
-    /// The ECN field of IP.
+    /// The ECN field of the IP header.
     ecn: u8,
-    /// AE, CWR and ECE as a number (RFC 9768), in place of the letters E and W.
+    /// AE, CWR and ECE as a number (RFC 9768), instead of the letters E and W.
     ace: Option<u8>,
     /// The AccECN option.
     accecn: Option<AccEcn>,
@@ -132,7 +133,7 @@ macro_rules! recv_nothing {
 }
 use {recv, recv_nothing, seg, send};
 
-/// `len` bytes of the one stream that both ends send, from the number `seq` on.
+/// `len` bytes of the stream that both ends send, starting at the number `seq`.
 fn stream(seq: u32, len: usize) -> Vec<u8> {
     (seq..).take(len).map(|n| (n % 251) as u8).collect()
 }
@@ -148,14 +149,14 @@ struct Script {
     counters: Counters,
     outlet: Outlet,
     now: Instant,
-    /// The negotiated shift of the windows it sends, and whether its segments carry time stamps.
+    /// Whether the peer's segments carry timestamps.
     timestamps: bool,
-    /// Our data starts at this number of the connection's.
+    /// The sequence number of the next byte to write.
     written: u32,
 }
 
-/// A configuration in which a script sees one thing at a time: an MSS of 1000, no time stamps, no
-/// scaling, no delay.
+/// A configuration without side effects: an MSS of 1000, no timestamps, no window scaling, no
+/// delayed ACKs.
 fn plain() -> TcpConfig {
     let mut config = delayed();
     config.sender.profile.delayed_acks = false;
@@ -166,7 +167,7 @@ fn plain() -> TcpConfig {
 fn delayed() -> TcpConfig {
     let mut config =
         TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() };
-    // It sends nothing of its own accord but by the retransmission timer.
+    // Without pacing and tail loss probes: only the retransmission timer sends by itself.
     config.sender.combination = "sack/cubic".parse().unwrap();
     config
 }
@@ -177,7 +178,7 @@ impl Script {
         Self { conn, counters, outlet, now, timestamps: false, written: 1 }
     }
 
-    /// Lets go of it, with this long to close.
+    /// Closes the connection for the application, with this linger time.
     fn close_within(&mut self, limit: Duration) -> bool {
         self.conn.set_linger(Some(limit));
         self.conn.close(self.now)
@@ -258,8 +259,8 @@ impl Script {
         script
     }
 
-    /// Lets time pass up to `ms`, working every deadline at its instant. What would leave before
-    /// `ms` has to be received in time.
+    /// Advances the time to `ms`, and handles every deadline at its time. Segments sent before `ms`
+    /// must be received by the script in time.
     #[track_caller]
     fn advance(&mut self, ms: u64) {
         let until = Instant::from_millis(ms);
@@ -276,7 +277,7 @@ impl Script {
                 panic!("sent at {at:?}, before {until:?}: {:?}", Seg::from_packet(&packet.data));
             }
             if self.conn.poll_timeout() == before {
-                // It waits for poll_transmit.
+                // The deadline needs a call of `poll_transmit`.
                 break;
             }
         }
@@ -304,7 +305,7 @@ impl Script {
     #[track_caller]
     fn recv_at(&mut self, ms: u64, expected: &Seg) {
         let Some(seg) = self.take(ms) else { panic!("nothing sent, expected {expected:?}") };
-        // What the script does not name is not compared.
+        // Fields that the script does not name are not compared.
         let mut shown = seg.clone();
         shown.window = expected.window.and(seg.window);
         shown.ts = expected.ts.and(seg.ts);
@@ -330,7 +331,7 @@ impl Script {
         self.written += len as u32;
     }
 
-    /// Reads everything that is there.
+    /// Reads all available data.
     fn read(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut buf = [0; 700];

@@ -14,7 +14,7 @@ fn they_are_used_where_both_ends_offer_them() {
     send!(s, 0, "A", 1, ack = 1);
     assert!(s.conn.granted().txno_echo);
     assert_eq!(s.conn.info(s.now).mss, ByteCount(1000 - 12));
-    // The default offers them only to a combination that needs them.
+    // By default they are offered only if the combination needs them.
     let mut s = Script::connecting(&plain());
     assert_eq!(s.take(0).unwrap().numbers, None);
     send!(s, 0, "S", 0, ack = 1, numbers = (0, 0));
@@ -33,7 +33,7 @@ fn every_transmission_has_its_own_and_the_echo_of_the_peers_last() {
     send!(s, 10, "A", 1, ack = 989, len = 10, numbers = (77, 1));
     s.write(988);
     recv!(s, 10, "PA", 1977, ack = 11, len = 988, numbers = (3, 77));
-    // The timer sends the second again: another transmission.
+    // The timer retransmits the second segment, as another transmission.
     let at = s.conn.poll_timeout().unwrap();
     s.conn.on_timeout(at, &mut s.counters);
     let again = s.conn.poll_transmit(at, &mut s.counters, &mut s.outlet).unwrap();
@@ -51,7 +51,7 @@ fn each_ack_echoes_what_made_it_leave() {
     recv!(s, 5, "A", 1, ack = 101, sack = [(201, 301)], numbers = (0, 10));
     recv!(s, 5, "A", 1, ack = 101, sack = [(201, 401)], numbers = (0, 11));
     recv!(s, 5, "A", 1, ack = 401, numbers = (0, 12));
-    // What is not acceptable is not heard.
+    // The number of a segment that is not acceptable is ignored.
     send!(s, 6, "A", 900_000, ack = 1, len = 100, numbers = (99, 0));
     recv!(s, 6, "A", 1, ack = 401, numbers = (0, 12));
 }

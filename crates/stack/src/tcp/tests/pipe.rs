@@ -1,4 +1,4 @@
-//! Two connections back to back over a path that loses, reorders and repeats, in virtual time.
+//! Two connections joined by a path that loses, reorders and repeats packets, in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ struct Pipe {
     now: Instant,
     path: Path,
     random: Stream,
-    /// Packets on their way, by time of arrival and number.
+    /// Packets in flight, by time of arrival and number.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     number: u64,
     written: [u32; 2],
@@ -42,7 +42,7 @@ impl Pipe {
         let there = flow();
         let back = FlowId { local: there.remote, remote: there.local };
         let mut client = Connection::connect(now, there, ISS, TS_OFFSET, configs[0]);
-        // The SYN is handed over; from then on the path is in between.
+        // The SYN is delivered directly; all later packets use the path.
         let mut counters = Counters::default();
         let syn = client.poll_transmit(now, &mut counters, &mut Outlet::default()).unwrap();
         let ip = ip::parse(&syn.data).unwrap();
@@ -62,7 +62,7 @@ impl Pipe {
         }
     }
 
-    /// Has each end send its amount and close; gives when both were done.
+    /// Lets each end send its amount and close; returns the time when both are done.
     fn run(&mut self, amounts: [usize; 2]) -> Instant {
         for _ in 0..2_000_000 {
             for (side, amount) in amounts.into_iter().enumerate() {
@@ -151,7 +151,8 @@ fn a_bulk_flow_without_loss_sends_nothing_twice() {
     pipe.assert_intact(amounts);
     assert_eq!(pipe.counters[0].tcp_retrans_segs, 0);
     assert_eq!(pipe.ends[0].info(end).bytes_sent, ByteCount(3_000_000));
-    // Slow start doubles each 20 ms: 3 MB take about 9 of them, the ends of the connection a few.
+    // Slow start doubles every 20 ms: 3 MB take about 9 round trips, and opening and closing a few
+    // more.
     assert!(end < Instant::from_millis(400), "{end:?}");
 }
 
@@ -207,8 +208,8 @@ fn an_idle_connection_is_small() {
     }
     assert_eq!(pipe.ends[1].state(), State::Established);
     assert_eq!(pipe.ends[1].held(), ByteCount::ZERO);
-    // The connection, its sender, and the largest strategies that the sender has in boxes. The
-    // largest control is bbr3: its model of the path has 300 bytes.
+    // The connection, its sender, and the largest boxed strategies of the sender. The largest
+    // congestion control is bbr3, whose path model has 300 bytes.
     let (connection, sender) = (size_of::<Connection>(), size_of::<Sender>());
     let params = ControlParams::new(ByteCount(1000), ByteCount(10_000));
     let detections = detections()

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An address of the other version.
+/// A flow of the other IP version.
 fn flow_v6() -> FlowId {
     let end = |text: &str| text.parse::<SocketAddr>().unwrap();
     FlowId { local: end("[fd00::1]:80"), remote: end("[fd00::2]:40000") }
@@ -131,7 +131,7 @@ fn no_ack_is_delayed_by_half_a_second_whatever_the_gaps_between_arrivals() {
             s.read();
         }
         assert!(longest < Duration::from_millis(500), "{longest:?}");
-        // A longer pause than the time-out brings quick ACKs.
+        // A pause longer than the time-out enables quick ACKs.
         assert_eq!(s.counters.tcp_ext_delayed_acks > 0, gap < 200, "{gap} ms");
     }
 }
@@ -145,7 +145,7 @@ fn a_soft_error_can_be_asked_for_until_an_ack_comes() {
     assert_eq!(s.conn.info(s.now).soft_error, None);
     s.conn.on_unreachable(s.now, Unreachable::Host);
     assert_eq!(s.conn.info(s.now).soft_error, Some(Unreachable::Host));
-    // Nobody is told of it unasked.
+    // It is not reported otherwise.
     assert_eq!((s.conn.state(), s.conn.error()), (State::Established, None));
     assert!(!s.conn.readiness().readable);
     send!(s, 10, "A", 1, ack = 21);
@@ -229,7 +229,7 @@ fn what_was_told_of_stays_until_it_is_acknowledged_and_leaves_again_byte_by_byte
     send!(s, 10, "A", 1, ack = 1, sack = [(1, 3001)]);
     let info = s.conn.info(s.now);
     assert_eq!((info.sacked, s.conn.held()), (ByteCount(3000), ByteCount(3000)));
-    // The peer throws it away; each segment is acknowledged when it comes once more.
+    // The peer drops the data; each segment is acknowledged when it is retransmitted.
     recv!(s, s.conn.poll_timeout().unwrap().as_millis(), "A", 1, ack = 1, len = 1000);
     let ms = s.now.as_millis();
     recv_nothing!(s, ms + 5);

@@ -1,4 +1,4 @@
-//! RST and SYN where they do not belong (RFC 5961), and other nonsense.
+//! RSTs and SYNs in a synchronised state (RFC 5961), and other invalid segments.
 
 use airtcp_wire::options::Order;
 
@@ -19,7 +19,7 @@ fn a_rst_counts_only_at_the_exact_number() {
     recv!(s, 2, "A", 1, ack = 11);
     send!(s, 3, "R", 11);
     assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
-    // What came before it can be read, then the error.
+    // Data that arrived before it can be read; then the error is returned.
     assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Ok(10));
     assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Err(TcpError::Reset));
     assert_eq!(s.conn.send(s.now, b"x", &mut s.outlet), Err(TcpError::Reset));
@@ -168,7 +168,7 @@ fn no_segment_makes_it_panic_or_grow() {
     let mut random = airtcp_types::rng::Stream::new(11, 0);
     let flags = ["", "A", "PA", "FA", "S", "SA", "R", "RA"];
     for round in 0..300 {
-        // The scripts that end a connection know no numbers.
+        // The scripts that end a connection do not support transmission numbers.
         let offer = if round % 5 == 4 { Offer::Always } else { Offer::Never };
         let config =
             TcpConfig { timestamps: round % 2 == 0, hack: offer, tx_numbers: offer, ..plain() };
@@ -185,7 +185,7 @@ fn no_segment_makes_it_panic_or_grow() {
             3 => Script::fin_wait_2(&config),
             _ => Script::established(&config),
         };
-        // Taken as it comes: this script looks at no time stamps.
+        // The script does not check timestamps.
         s.timestamps = false;
         let _ = s.conn.send(s.now, &[7; 20_000], &mut s.outlet);
         for _ in 0..200 {

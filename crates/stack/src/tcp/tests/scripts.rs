@@ -1,17 +1,18 @@
-//! The packetdrill scripts of `tests/packetdrill/scripts` that no other test here covers, without packetdrill.
+//! The packetdrill scripts of `tests/packetdrill/scripts` that no other test covers, without
+//! packetdrill.
 
 use airtcp_recovery::Phase;
 
 use super::*;
 
-/// As [`plain`], with strategies.
+/// As [`plain`], with a combination of strategies.
 fn with(combination: &str) -> TcpConfig {
     let mut config = plain();
     config.sender.combination = combination.parse().unwrap();
     config
 }
 
-/// ESTABLISHED, with a round trip of 100 ms measured in the handshake.
+/// ESTABLISHED, with a round-trip time of 100 ms measured in the handshake.
 #[track_caller]
 fn established(config: &TcpConfig) -> Script {
     let mut s = Script::syn_received(config);
@@ -21,7 +22,7 @@ fn established(config: &TcpConfig) -> Script {
 }
 
 impl Script {
-    /// Writes whole segments, which leave at once; the last may end a write.
+    /// Writes full segments, which are sent at once; the last one may end a write.
     #[track_caller]
     fn leave(&mut self, ms: u64, segments: u32) {
         let from = self.written;
@@ -80,7 +81,7 @@ fn a_repair_that_is_reported_as_a_duplicate_gives_the_window_back() {
     send!(s, 200, "A", 1, ack = 1, sack = [(1001, 4001)]);
     recv!(s, 200, "A", 1, ack = 1, len = 1000);
     assert_eq!((s.phase(), s.windows().1), (Phase::Recovery, Some(7)));
-    // It was late, and not lost.
+    // It was late, not lost.
     send!(s, 220, "A", 1, ack = 10_001);
     assert_eq!(s.windows().1, Some(7));
     send!(s, 300, "A", 1, ack = 10_001, sack = [(1, 1001)]);
@@ -95,19 +96,19 @@ fn while_the_window_falls_fewer_leave_than_arrive_and_then_as_many() {
     let mut s = established(&with("rack/cubic"));
     s.leave(100, 10);
     s.write(10_000);
-    // What leaves when so many segments above the hole have arrived.
+    // The segment sent after each further segment above the hole has arrived.
     let leaves = [
         Some(10_001),
         Some(11_001),
-        // The fast retransmit. Each segment that arrives allows 0.7 of one, and a part of a
-        // segment releases a whole one: 0.7, 1.4, 2.1, then 2.8, of which three have left.
+        // The fast retransmit. Each segment that arrives allows 0.7 of a segment, and a fraction
+        // releases a whole one: 0.7, 1.4, 2.1, then 2.8, when three have been sent.
         Some(1),
         Some(12_001),
         Some(13_001),
         None,
-        // As many are in flight as the window will hold.
+        // As much data is in flight as the window will allow.
         None,
-        // One fewer is in flight: one for one.
+        // One segment less is in flight: one is sent for each that arrives.
         Some(14_001),
         Some(15_001),
     ];
@@ -123,7 +124,7 @@ fn while_the_window_falls_fewer_leave_than_arrive_and_then_as_many() {
 #[test]
 fn the_response_to_duplicate_acks_waits_for_a_round_trip() {
     let mut s = established(&with("sack/cubic/dcr:timer"));
-    // A loss ends slow start: there nothing waits.
+    // A loss ends slow start, during which the response is not delayed.
     s.leave(100, 10);
     send!(s, 200, "A", 1, ack = 1, sack = [(1001, 10_001)]);
     recv!(s, 200, "A", 1, ack = 1, len = 1000);

@@ -1,11 +1,11 @@
-//! Windows that shrink, and silly windows (RFC 9293 sections 3.8.6, 3.8.6.2).
+//! Windows that shrink, and silly windows (RFC 9293 sections 3.8.6 and 3.8.6.2).
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A peer that takes nothing of a segment that does not lie wholly in its window, and whose window is
-/// another one on every ACK.
+/// A peer that drops every segment that is not wholly inside its window, and changes its window on
+/// every ACK.
 struct Strict {
     next: u32,
     window: u32,
@@ -13,7 +13,7 @@ struct Strict {
 }
 
 impl Strict {
-    /// Takes a segment, and gives the ACK.
+    /// Processes a segment, and returns the ACK.
     fn take(&mut self, seg: &Seg, window: u32) -> Seg {
         let end = seg.seq + seg.data.len() as u32;
         if seg.seq <= self.next && end > self.next && end <= self.next + self.window {
@@ -34,7 +34,7 @@ fn of_what_was_sent_only_what_the_window_holds_is_sent_again() {
         let seg = s.take(0).unwrap();
         assert_eq!((seg.seq, seg.data.len()), (1 + n * 1_000, 1_000));
     }
-    // SND.UNA + SND.WND is far below SND.NXT now, and inside the first segment.
+    // SND.UNA + SND.WND is now far below SND.NXT, and inside the first segment.
     send!(s, 10, "A", 1, ack = 1, window = 600);
     s.write(1_000);
     recv_nothing!(s, 10);
@@ -44,7 +44,7 @@ fn of_what_was_sent_only_what_the_window_holds_is_sent_again() {
     recv!(s, 210, "A", 601, ack = 1, len = 400);
     recv!(s, 210, "A", 1001, ack = 1, len = 200);
     send!(s, 220, "A", 1, ack = 1201, window = 32_000);
-    // All of it again, and what is new behind it.
+    // The rest is retransmitted, followed by new data.
     let mut next = 1_201;
     while let Some(seg) = s.take(220) {
         assert_eq!(seg.seq, next);
@@ -63,7 +63,7 @@ fn what_lies_beyond_a_window_that_shrank_ends_nothing() {
     s.take(0).unwrap();
     s.take(0).unwrap();
     send!(s, 0, "A", 1, ack = 1, window = 0);
-    // R2 is passed many times, and every repetition serves as a probe.
+    // R2 is exceeded many times, and every retransmission serves as a probe.
     for _ in 0..60 {
         let ms = s.conn.poll_timeout().unwrap().as_millis();
         let probe = s.take(ms).unwrap();
@@ -143,7 +143,7 @@ fn a_window_that_shrinks_below_what_was_sent_and_grows_again_loses_nothing() {
     assert_eq!(s.counters.tcp_retrans_segs, 0);
 }
 
-/// A peer whose window is never larger than a segment and has been `max` at most.
+/// A peer whose window is never larger than a segment, and at most `max`.
 fn tiny(max: u16, nodelay: bool) -> Script {
     let config = TcpConfig { nodelay, ..plain() };
     let mut s = Script::syn_received(&config);
@@ -171,7 +171,7 @@ fn behind_what_is_outstanding_no_part_of_a_segment_leaves_but_with_nodelay() {
         let mut s = tiny(900, nodelay);
         s.write(3_000);
         recv!(s, 0, "A", 1, ack = 1, len = 900);
-        // It has read half of it.
+        // The peer has read half of it.
         send!(s, 1, "A", 1, ack = 451, window = 900);
         if nodelay {
             recv!(s, 1, "A", 901, ack = 1, len = 450);
@@ -195,7 +195,7 @@ proptest! {
         let all = stream(1, 30_000);
         s.write(30_000);
         let mut peer = Strict { next: 1, window: PEER_WINDOW.into(), data: Vec::new() };
-        // Once its window has shrunk as often as it may, it stays open.
+        // After the last change the window stays open.
         let mut windows = windows.into_iter().chain(std::iter::repeat(20_000));
         for _ in 0..3_000 {
             let ms = s.now.as_millis();

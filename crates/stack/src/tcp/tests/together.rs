@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn urgent_data_is_data() {
-    // RFC 6093: it stays in its place in the stream, wherever the pointer is.
+    // RFC 6093: urgent data stays at its place in the stream, wherever the pointer is.
     let mut s = Script::established(&plain());
     send!(s, 0, "UA", 1, ack = 1, len = 10);
     recv!(s, 0, "A", 1, ack = 11);
@@ -13,7 +13,7 @@ fn urgent_data_is_data() {
     send!(s, 2, "UA", 11, ack = 1, len = 10);
     recv!(s, 2, "A", 1, ack = 31);
     assert_eq!(s.read(), stream(1, 30));
-    // Without data it says nothing; with a FIN it is a FIN.
+    // Without data the flag has no effect; with a FIN the FIN counts.
     send!(s, 3, "UA", 31, ack = 1);
     recv_nothing!(s, 3);
     send!(s, 4, "UFA", 31, ack = 1, len = 5);
@@ -74,7 +74,7 @@ fn a_fin_on_data_counts_after_it() {
     recv!(s, 0, "A", 1, ack = 102);
     assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(1, 100)));
     assert_eq!(s.conn.recv(s.now, &mut [0; 9]), Ok(0));
-    // What comes again in another cut is the same.
+    // Retransmissions with other boundaries are accepted.
     send!(s, 1, "FPA", 51, ack = 1, len = 50);
     recv!(s, 1, "A", 1, ack = 102, sack = [(51, 101)]);
     assert_eq!(s.conn.state(), State::CloseWait);
@@ -101,17 +101,17 @@ fn both_open_at_once_and_one_answer_is_lost() {
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
-    // This is the one that is lost; the peer's arrives, and comes again.
+    // This SYN-ACK is lost; the peer's arrives, and is retransmitted.
     recv!(s, 5, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
     send!(s, 9, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
     assert_eq!(s.conn.state(), State::Established);
-    // The ACK tells the peer what the lost one would have told.
+    // The ACK replaces the lost SYN-ACK.
     recv!(s, 9, "A", 1, ack = 1);
-    // It is lost as well.
+    // The ACK is lost as well.
     send!(s, 1_005, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
     recv!(s, 1_005, "A", 1, ack = 1);
     recv_nothing!(s, 2_000);
-    // The other way round: the peer's is lost, its ACK of ours does as well.
+    // The opposite case: the peer's SYN-ACK is lost, and its ACK of this end's SYN-ACK replaces it.
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
@@ -148,7 +148,7 @@ fn where_both_open_at_once_the_syn_ack_has_a_timer_of_its_own() {
     for ms in [1_990, 3_990] {
         recv!(s, ms, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
     }
-    // Whether an ACK answers the SYN or the SYN-ACK is not known (Karn).
+    // It is unknown whether an ACK answers the SYN or the SYN-ACK (Karn's algorithm).
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     send!(s, 990, "S", 0, mss = 1000, sack_permitted = true);
@@ -166,7 +166,7 @@ fn both_close_at_once_with_data() {
     send!(s, 1, "FPA", 1, ack = 1, len = 70);
     recv!(s, 1, "A", 52, ack = 72);
     assert_eq!(s.conn.state(), State::Closing);
-    // Ours is lost.
+    // The FIN of this end is lost.
     recv!(s, 200, "FPA", 1, ack = 72, len = 50);
     send!(s, 201, "A", 72, ack = 52);
     assert_eq!((s.conn.state(), s.read()), (State::TimeWait, stream(1, 70)));

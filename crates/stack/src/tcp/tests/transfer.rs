@@ -1,4 +1,4 @@
-//! Data both ways, and its repair.
+//! Data in both directions, and its retransmission.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn the_retransmission_timer_backs_off_and_gives_up() {
     let mut s = Script::established(&plain());
     s.write(10);
     recv!(s, 0, "PA", 1, ack = 1, len = 10);
-    // The handshake took no time: RTO = 0 + 200 ms.
+    // The handshake took no time, so the RTO is 0 + 200 ms.
     for ms in [200, 600, 1400, 3000] {
         recv!(s, ms, "PA", 1, ack = 1, len = 10);
         recv_nothing!(s, ms);
@@ -162,7 +162,7 @@ fn a_late_ack_still_tells_what_arrived() {
     assert_eq!((info.sacked, info.snd_wnd), (ByteCount(1000), ByteCount(9000)));
     assert_eq!(s.counters.tcp_ext_sack_discard, 0);
     recv_nothing!(s, 11);
-    // With the others it makes three segments, and a loss is found.
+    // Together with the others these are three segments, so that a loss is detected.
     send!(s, 12, "A", 1, ack = 1001, sack = [(2001, 5001)]);
     recv!(s, 12, "A", 1001, ack = 1, len = 1000);
 }
@@ -177,7 +177,7 @@ fn three_duplicate_acks_do_the_same_without_sack() {
         send!(s, 10, "A", 1, ack = 1);
         recv_nothing!(s, 10);
     }
-    // A window update or data is no duplicate.
+    // A window update or data is not a duplicate ACK.
     send!(s, 10, "A", 1, ack = 1, window = PEER_WINDOW + 1);
     recv_nothing!(s, 10);
     send!(s, 10, "A", 1, ack = 1, window = PEER_WINDOW + 1);

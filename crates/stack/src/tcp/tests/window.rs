@@ -49,7 +49,7 @@ fn data_leaves_no_further_than_the_peer_allows() {
     s.write(5000);
     recv!(s, 0, "A", 1, ack = 1, len = 1000);
     recv!(s, 0, "A", 1001, ack = 1, len = 1000);
-    // 500 bytes of window are too silly to use (RFC 9293 section 3.8.6.2.1).
+    // A window of 500 bytes is too small to use (RFC 9293 section 3.8.6.2.1).
     recv_nothing!(s, 0);
     send!(s, 1, "A", 1, ack = 2001, window = 3000);
     recv!(s, 1, "A", 2001, ack = 1, len = 1000);
@@ -134,7 +134,8 @@ fn windows_are_scaled_both_ways() {
     send!(s, 0, "A", 1, ack = 1, window = 2);
     assert_eq!(s.conn.info(s.now).snd_wnd, ByteCount(2048));
     send!(s, 0, "A", 1, ack = 1, len = 1000, window = 2);
-    // 64,535 bytes are left of the buffer: 127 units of 512, rounded up so that the edge stays.
+    // 64,535 bytes of the buffer are free: 127 units of 512, rounded up so that the edge does not
+    // move left.
     recv!(s, 0, "A", 1, ack = 1001, window = 127);
 }
 
@@ -150,7 +151,7 @@ fn our_window_closes_is_probed_and_opens_by_a_worthwhile_step() {
     recv!(s, 0, "A", 1, ack = 1001, window = 1000);
     send!(s, 0, "A", 1001, ack = 1, len = 1000);
     recv!(s, 0, "A", 1, ack = 2001, window = 0);
-    // A probe as Linux sends it, and one with a byte of data.
+    // A probe as Linux sends it, and a probe with one byte of data.
     send!(s, 200, "A", 2000, ack = 1);
     recv!(s, 200, "A", 1, ack = 2001, window = 0);
     send!(s, 900, "A", 2001, ack = 1, len = 1);
@@ -211,7 +212,7 @@ fn memory_pressure_holds_the_window_back_but_does_not_stop_the_peer() {
         s.read();
         let left = 64_535u32.saturating_sub(n * 1000).max(2_000);
         let offered = u32::from(s.take(0).unwrap().window.unwrap());
-        // What was promised stays promised; then the window moves on in steps of a segment.
+        // An offered window is not withdrawn; then the window advances in steps of a segment.
         assert!(offered <= left && offered + 1000 > left, "{offered} of {left}");
     }
 }
@@ -243,7 +244,8 @@ fn what_a_closed_window_threw_away_leaves_at_once_when_it_opens() {
     send!(s, ms + 1, "A", 1, ack = 1, window = 5000);
     recv!(s, ms + 1, "A", 1, ack = 1, len = 1000);
     recv_nothing!(s, ms + 1);
-    // Once, however often it closes and opens; and if that is lost the timer is as on the first day.
+    // Only once, however often it closes and opens. If that segment is lost, the timer has its
+    // initial value.
     send!(s, ms + 2, "A", 1, ack = 1, window = 0);
     send!(s, ms + 3, "A", 1, ack = 1, window = 5000);
     recv_nothing!(s, ms + 3);

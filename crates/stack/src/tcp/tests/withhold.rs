@@ -1,4 +1,5 @@
-//! A receiver behind a base station: TCP-ECN's figures 1 to 4, as the mobile has them. X is 1, segments are of 1000 bytes.
+//! A receiver behind a base station: figures 1 to 4 of TCP-ECN, as seen by the mobile host. X is 1,
+//! and segments have 1000 bytes.
 
 use super::*;
 
@@ -41,12 +42,12 @@ fn figure_2_after_a_loss_on_the_radio_it_is_withheld() {
 #[test]
 fn figure_3_a_congestion_loss_and_then_one_on_the_radio() {
     let mut s = Script::established(&aware());
-    // X never came to the base station, X + 1 is lost on the radio.
+    // X did not reach the base station, and X + 1 is lost on the radio.
     send!(s, 10, "A", X2, ack = 1, len = 1000, marked = true);
     recv!(s, 10, "A", 1, ack = 1, sack = [(X2, X3)]);
     send!(s, 20, "A", 1, ack = 1, len = 1000);
     recv!(s, 20, "A", 1, ack = X1, sack = [(X2, X3)]);
-    // The base station's list is whole again.
+    // The base station has no more missing segments.
     send!(s, 30, "A", X3, ack = 1, len = 1000);
     recv_nothing!(s, 40);
     send!(s, 40, "A", X1, ack = 1, len = 1000);
@@ -56,7 +57,8 @@ fn figure_3_a_congestion_loss_and_then_one_on_the_radio() {
 #[test]
 fn figure_4_a_loss_on_the_radio_and_then_one_by_congestion_look_like_one_by_congestion() {
     let mut s = Script::established(&aware());
-    // X is lost on the radio, X + 1 never came to the base station: the mark cannot tell them apart.
+    // X is lost on the radio, and X + 1 did not reach the base station: the mark cannot distinguish
+    // them.
     send!(s, 10, "A", X2, ack = 1, len = 1000, marked = true);
     recv!(s, 10, "A", 1, ack = 1, sack = [(X2, X3)]);
 }
@@ -78,7 +80,7 @@ fn when_patience_ends_one_ack_tells_of_everything_and_what_follows_leaves_at_onc
     recv_nothing!(s, 200);
     send!(s, 200, "A", X4, ack = 1, len = 1000);
     recv!(s, 200, "A", 1, ack = 1, sack = [(X3, X4 + 1000), (X1, X2)]);
-    // The next hole is another.
+    // The next hole is another one.
     send!(s, 210, "A", 1, ack = 1, len = 1000);
     recv!(s, 210, "A", 1, ack = X2, sack = [(X3, X4 + 1000)]);
     send!(s, 220, "A", X4 + 1000, ack = 1, len = 1000);

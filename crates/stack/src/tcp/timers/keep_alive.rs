@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-/// Neither pause is shorter, as in Linux.
+/// The minimum of both intervals, as in Linux.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// Keep-alive settings. The default is Linux's.
 ///
-/// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a stranger can guess is not.
-/// It is asked only while nothing sent is unacknowledged and no window probed: otherwise the time-outs tell. With a
-/// [`user_timeout`](crate::tcp::TcpConfig::user_timeout) the peer is gone when it has said nothing for that long, whatever
-/// `probes` says.
+/// Every acceptable segment (RFC 9293 section 3.10.7.4) shows that the peer is alive; segments that
+/// an attacker can guess do not. The peer is probed only while no sent data is unacknowledged and
+/// no window is probed: otherwise the time-outs detect that it is gone. With a
+/// [`user_timeout`](crate::tcp::TcpConfig::user_timeout) the connection ends when the peer has been
+/// silent for that long, regardless of `probes`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
     /// The idle time before the first probe; at least one second.
@@ -33,20 +34,21 @@ impl Default for KeepAlive {
     }
 }
 
-/// What is known of the peer's life. The deadline counts only while a probe alone would tell that the peer is gone.
+/// The state of keep-alive. Its deadline counts only while nothing else could show that the peer is
+/// gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Watch {
     settings: KeepAlive,
     heard_at: Instant,
-    /// When to probe, or to give up.
+    /// The time of the next probe, or of the end of the connection.
     at: Instant,
     unanswered: u8,
-    /// A probe is to leave.
+    /// Whether a probe is due.
     due: bool,
 }
 
 impl Watch {
-    /// As if the peer had just been heard.
+    /// Creates the state as if a segment had just arrived.
     pub(in crate::tcp) fn new(now: Instant, settings: KeepAlive) -> Self {
         let settings = KeepAlive {
             idle: settings.idle.max(LEAST),
@@ -56,23 +58,23 @@ impl Watch {
         Self { settings, heard_at: now, at: now + settings.idle, unanswered: 0, due: false }
     }
 
-    /// Its settings, within their bounds.
+    /// The settings, limited to their ranges.
     pub(in crate::tcp) const fn settings(&self) -> KeepAlive {
         self.settings
     }
 
-    /// A segment was the peer's.
+    /// Records that a segment from the peer has arrived.
     pub(in crate::tcp) fn on_heard(&mut self, now: Instant) {
         *self = Self::new(now, self.settings);
     }
 
-    /// When to probe, or to give up.
+    /// The time of the next probe, or of the end of the connection.
     pub(in crate::tcp) const fn deadline(&self) -> Instant {
         self.at
     }
 
-    /// Works the deadline, if it has come: a probe is to leave, or the peer is gone. Gives whether it is, by `user_timeout`
-    /// if there is one.
+    /// Handles the deadline: makes a probe due, or detects that the peer is gone. Returns whether
+    /// it is gone; `user_timeout` replaces the number of probes.
     pub(in crate::tcp) fn on_timeout(
         &mut self,
         now: Instant,
@@ -81,7 +83,7 @@ impl Watch {
         if self.at > now {
             return false;
         }
-        // Linux's rule.
+        // The same rule as in Linux.
         let gone = self.unanswered > 0
             && match user_timeout {
                 Some(limit) => self.heard_at + limit <= now,
@@ -95,12 +97,12 @@ impl Watch {
         gone
     }
 
-    /// How many probes in a row the peer has not answered.
+    /// The number of consecutive unanswered probes.
     pub(in crate::tcp) const fn unanswered(&self) -> u8 {
         self.unanswered
     }
 
-    /// Whether a probe is to leave, which it is once.
+    /// Whether a probe is due; clears it.
     pub(in crate::tcp) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.due)
     }
@@ -117,7 +119,7 @@ mod tests {
         Watch::new(Instant::ZERO, settings)
     }
 
-    /// Works deadlines until the peer is gone; gives when each came.
+    /// Runs deadlines until the peer is gone; returns the time of each, in seconds.
     fn until_gone(watch: &mut Watch, user_timeout: Option<Duration>) -> Vec<u64> {
         let mut times = Vec::new();
         loop {

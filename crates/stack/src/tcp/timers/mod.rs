@@ -16,11 +16,12 @@ use super::{Connection, State, TcpError};
 pub use keep_alive::KeepAlive;
 pub(super) use keep_alive::Watch;
 
-/// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
-/// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
+/// The number of consecutive time-outs or unanswered probes after which the peer counts as gone
+/// (Linux's `tcp_retries2`), and the same for a connection that the application has closed
+/// (`tcp_orphan_retries`).
 const MAX_SILENCE: u32 = 15;
 const MAX_ORPHAN_SILENCE: u32 = 8;
-/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
+/// The idle time after which a connection frees the memory that it keeps to avoid allocations.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -34,7 +35,7 @@ impl Connection {
                 Ended::TimeWait => counters.tcp_ext_tw += 1,
                 Ended::FinWait2 => {}
                 Ended::Overdue => {
-                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
+                    debug!(remote = %self.flow.remote, "linger time expired: sending RST");
                     counters.tcp_ext_abort_on_linger += 1;
                     self.abort(now);
                     return;
@@ -60,7 +61,8 @@ impl Connection {
         }
     }
 
-    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
+    /// The time at which a connection with nothing outstanding frees the memory that it keeps to
+    /// avoid an allocation per segment.
     pub(super) fn rest_at(&self) -> Option<Instant> {
         let can = self.send.can_shrink() || self.receive.can_shrink() || self.acks.can_shrink();
         (can && !self.send.is_outstanding()).then(|| self.send.progress_at() + REST)
@@ -81,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
+    /// Ends the connection after R2 (RFC 9293 section 3.8.3), or after the user timeout instead.
     fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
         let limit = if self.closing.is_orphan() { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
         let gone = match self.user_timeout_at() {
@@ -91,8 +93,9 @@ impl Connection {
         if gone {
             self.give_up(now, counters);
         } else if self.closing.is_orphan() && self.send.is_shut(limit) {
-            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
-            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
+            // RFC 6429 section 4: no application would end the connection, and the peer alone must
+            // not decide how long its memory is held.
+            debug!(remote = %self.flow.remote, "orphaned connection aborted: zero window");
             counters.tcp_ext_abort_on_timeout += 1;
             self.reset_peer(now);
             self.closing.on_error(TcpError::TimedOut);
@@ -135,19 +138,20 @@ impl Connection {
         self.keep_alive.as_ref().map(|watch| watch.settings())
     }
 
-    /// A segment was the peer's.
+    /// Records that a segment from the peer has arrived.
     pub(super) fn on_heard(&mut self, now: Instant) {
         if let Some(watch) = &mut self.keep_alive {
             watch.on_heard(now);
         }
     }
 
-    /// When the peer has been silent for long enough that something is to be done.
+    /// The time of the next keep-alive probe, or of the end of the connection, if the connection is
+    /// idle.
     fn keep_alive_at(&self) -> Option<Instant> {
         self.keep_alive.as_ref().filter(|_| self.is_idle()).map(|watch| watch.deadline())
     }
 
-    /// Whether nothing but a probe would tell that the peer is gone.
+    /// Whether only a probe could show that the peer is gone.
     fn is_idle(&self) -> bool {
         let open = matches!(self.state, State::Established | State::CloseWait | State::FinWait2);
         open && !self.send.is_waiting()
@@ -159,12 +163,12 @@ impl Connection {
         if watch.is_some_and(|watch| watch.on_timeout(now, limit)) {
             let reset = Reset { seq: self.send.nxt().wire(), ack: Some(self.receive.nxt().wire()) };
             self.give_up(now, counters);
-            // As Linux: should the peer be there after all, it is told.
+            // As Linux: if the peer still exists after all, the RST informs it.
             self.reset = Some(reset);
         }
     }
 
-    /// Whether a keep-alive is to leave, which it is once.
+    /// Whether a keep-alive probe is due; clears it.
     pub(super) fn take_keep_alive(&mut self) -> bool {
         let idle = self.is_idle();
         self.keep_alive.as_mut().is_some_and(|watch| watch.take_probe()) && idle

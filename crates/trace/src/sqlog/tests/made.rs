@@ -1,4 +1,4 @@
-//! Events of every kind, at random.
+//! Random events of every kind.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ fn event() -> impl Strategy<Value = (NodeId, Event)> {
     })
 }
 
-/// Events, and behind each segment that arrived what it acknowledges.
+/// Events, with the acknowledgements after each received segment.
 pub(super) fn events() -> impl Strategy<Value = Vec<(NodeId, Event)>> {
     let acknowledged = prop::collection::vec(any::<(u64, u64)>(), 0..4);
     prop::collection::vec((event(), acknowledged), 0..20).prop_map(|events| {

@@ -20,7 +20,7 @@ async fn a_file_is_read_once_for_it_until_it_is_another_one() {
     let files = Files::read_only(directory.path()).unwrap();
     let first = ask(&files, "a").await;
     assert_eq!(field(&first, "repr-digest"), Some(digest(b"one").as_str()), "{first}");
-    // Nobody has a turn to read meanwhile, nor room to wait for one.
+    // No turn to read is free, and no room to wait for one.
     let reading = files.digests.turn.clone().acquire_owned().await.unwrap();
     let most = u32::try_from(files.digests.asking.available_permits()).unwrap();
     let waiting = files.digests.asking.clone().acquire_many_owned(most).await.unwrap();

@@ -1,4 +1,4 @@
-//! Requests as they come over the wire, answered over a pipe in memory.
+//! Tests with requests as bytes, answered over a pipe in memory.
 
 mod digests;
 mod uploads;
@@ -12,12 +12,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use super::super::Stop;
 use super::{CHUNK, Files, serve};
 
-/// Sends `request` and gives the head and the body of everything that comes back.
+/// Sends `request`, and returns head and body of all that comes back.
 async fn exchange(directory: &Path, request: &[u8]) -> (String, Vec<u8>) {
     let files = Files::new(directory).unwrap();
     let (client, mut server) = duplex(10_000);
     let (_sender, stop) = Stop::new();
-    // How a broken request ends is for the client to see.
+    // The client checks how a broken request ends.
     let serving = tokio::spawn(async move {
         let _ = serve(&files, &mut server, stop).await;
     });
@@ -105,7 +105,7 @@ async fn a_part_is_of_the_file_that_is_meant() {
     let (head, body) = get(directory.path(), "/a", &range(&first)).await;
     assert_eq!((status(&head), body.as_slice()), (206, b"456789".as_slice()));
     assert_eq!(tag(&head), first);
-    // Of the same length, and by now another one.
+    // A file of the same length, but a different one.
     assert_eq!(status(&put(directory.path(), "/a", b"abcdefghij").await.0), 204);
     for meant in [&first, "Sun, 22 Nov 2026 00:00:00 GMT", "nonsense"] {
         let (head, body) = get(directory.path(), "/a", &range(meant)).await;
@@ -198,7 +198,7 @@ async fn a_body_that_falls_silent_changes_nothing() {
     let serving = tokio::spawn(async move { serve(&files, &mut server, stop).await });
     let head = "PUT /old HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nnew";
     client.write_all(head.as_bytes()).await.unwrap();
-    // It says nothing more, and does not go away.
+    // The client sends no more, and does not close.
     let mut answer = [0; 12];
     client.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
@@ -221,7 +221,7 @@ async fn a_body_that_nobody_wants_is_taken_so_that_the_refusal_arrives() {
     let length = 10 * CHUNK;
     let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
     writer.write_all(head.as_bytes()).await.unwrap();
-    // All of it is sent before the answer is looked at: on a connection that is closed, this fails.
+    // Sends the whole body before it reads the response. On a closed connection, this would fail.
     writer.write_all(&vec![0; length]).await.unwrap();
     writer.shutdown().await.unwrap();
     let mut answer = String::new();

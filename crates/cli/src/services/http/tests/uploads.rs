@@ -1,4 +1,4 @@
-//! Uploads that break off and are gone on with.
+//! Tests of interrupted and resumed uploads.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::super::{CHUNK, Files, serve};
 use super::{exchange, get, names, status};
 use crate::services::Stop;
 
-/// The fields that have an upload that breaks off kept.
+/// The field that asks the server to keep an interrupted upload.
 const KEEP: &str = "upload-complete: ?1\r\n";
 
-/// Sends a request with these fields, its body without what breaks off.
+/// Sends a request with these fields and a body that may be cut short.
 async fn ask(directory: &Path, line: &str, fields: &str, body: &[u8]) -> (String, Vec<u8>) {
     let mut request =
         format!("{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n").into_bytes();
@@ -24,7 +24,7 @@ async fn ask(directory: &Path, line: &str, fields: &str, body: &[u8]) -> (String
     exchange(directory, &request).await
 }
 
-/// What a PATCH has that puts the rest of `whole` behind `offset` bytes.
+/// Returns the fields of a PATCH that sends the rest of `whole` after `offset` bytes.
 fn rest(whole: &[u8], offset: usize) -> String {
     format!(
         "{KEEP}content-type: application/partial-upload\r\nupload-offset: {offset}\r\nupload-length: {}\r\n\
@@ -57,7 +57,7 @@ async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
     let (head, body) = ask(path, "PUT /a", &fields, &data[..first]).await;
     let told = String::from_utf8(body).unwrap();
     assert!(status(&head) == 400 && told.contains("resume with put --continue"), "{head}{told}");
-    // Nobody sees it but who asks for it.
+    // Only requests for the upload can see it.
     assert_eq!(get(path, "/a", "").await.1, b"old");
     let page = String::from_utf8(get(path, "/", "").await.1).unwrap();
     assert!(page.contains("\"a\"") && !page.contains("airtcp-put"), "{page}");
@@ -72,7 +72,7 @@ async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
     assert_eq!(field(&head, "repr-digest"), Some(&*digest(&data[..first])));
     assert_eq!(field(&head, "cache-control"), Some("no-store"));
 
-    // It breaks off again, and what came since is kept, too.
+    // The upload is interrupted again, and the new data is kept as well.
     let (head, _) = ask(path, "PATCH /a?upload", &rest(&data, first), &data[first..second]).await;
     assert_eq!(status(&head), 400, "{head}");
     let (head, _) = ask(path, "HEAD /a?x=y&upload", "", b"").await;
@@ -83,7 +83,7 @@ async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
     assert!(get(path, "/a", "").await.1 == data);
     assert_eq!(names(&directory), ["a"]);
 
-    // A file that is there is a complete upload.
+    // An existing file is a complete upload.
     let (head, _) = ask(path, "HEAD /a?upload", "", b"").await;
     assert_eq!(field(&head, "upload-offset"), Some(&*data.len().to_string()));
     assert_eq!(field(&head, "upload-complete"), Some("?1"));
@@ -108,7 +108,7 @@ async fn what_is_not_the_file_that_was_meant_is_removed_and_the_old_one_stays() 
     assert!(told.contains("is removed") && told.contains("send all of it again"), "{told}");
     assert_eq!(names(&directory), ["a"]);
     assert_eq!(get(path, "/a", "").await.1, b"old");
-    // A new beginning takes the place of what was held; one that is not to be kept leaves nothing.
+    // A new PUT replaces the held upload; one without the field leaves nothing.
     ask(path, "PUT /a", &fields, b"01234").await;
     ask(path, "PUT /a", &fields, b"ab").await;
     let (head, _) = ask(path, "HEAD /a?upload", "", b"").await;
@@ -209,14 +209,14 @@ async fn a_name_that_no_file_can_have_is_refused_before_the_body_comes() {
     assert!(names(&directory).is_empty());
 }
 
-/// A request whose body has not come to an end; what the server says to it, once it does.
+/// A request with an unfinished body. Its end returns the response.
 struct Open {
     client: DuplexStream,
     serving: JoinHandle<()>,
 }
 
 impl Open {
-    /// Sends a head and a part of the body, and waits until more than `length` bytes are `held`.
+    /// Sends a head and a part of the body, and waits until `held` has more than `length` bytes.
     async fn start(files: &Files, request: &str, body: &[u8], held: &Path, length: u64) -> Self {
         let (mut client, mut server) = duplex(10_000);
         let files = files.clone();
@@ -256,7 +256,7 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
     let put =
         format!("PUT /a HTTP/1.1\r\nhost: a\r\n{KEEP}content-length: {}\r\n\r\n", whole.len());
     let ask = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-    // Who asks has given up the one before, whose client is gone without a word.
+    // The query ends the earlier request, whose client has vanished without notice.
     let silent = Open::start(&files, &put, &whole[..CHUNK * 2], &held, 0).await;
     let told = one(&files, ask).await;
     let offset: usize = field(&told, "upload-offset").unwrap().parse().unwrap();
@@ -264,7 +264,8 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
     assert_eq!(field(&told, "repr-digest"), Some(&*digest(&whole[..offset])));
     let refused = silent.end(&other[CHUNK * 2..]).await;
     assert!(status(&refused) == 409 && refused.contains("another request replaced"), "{refused}");
-    // Both have asked: the first to go on does, and the other is refused at once.
+    // Both clients know the offset. The first PATCH is served, and the second one is refused at
+    // once.
     let patch = format!(
         "PATCH /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{}\r\n",
         rest(&whole, offset)
@@ -275,7 +276,7 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
     assert_eq!(status(&second), 423, "{second}");
     assert_eq!(status(&first.end(end).await), 201);
     assert!(std::fs::read(directory.path().join("a")).unwrap() == whole);
-    // Of two that begin, the later one stays.
+    // Of two new uploads, the later one is kept.
     let mut earlier = Open::start(&files, &put, &other[..CHUNK * 2], &held, 0).await;
     let (begin, end) = whole.split_at(CHUNK * 2);
     let later = Open::start(&files, &put, begin, &held, 0).await;
@@ -327,7 +328,7 @@ async fn who_sends_does_not_wait_for_those_who_ask_and_of_these_not_all_wait() {
     let asked = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let told = one(&files, asked).await;
     assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
-    // What needs no checksum is told.
+    // A query that needs no checksum is answered.
     assert_eq!(status(&one(&files, &asked.replace("/a", "/b")).await), 204);
     let fields = rest(b"0123456789", 5);
     let request =
@@ -372,7 +373,7 @@ async fn a_name_that_somebody_made_leads_nowhere_else() {
         assert_eq!(field(&head, "upload-offset"), None);
     }
     assert_eq!(std::fs::read(&secret).unwrap(), b"01234");
-    // The longest name that a file may have is no hindrance.
+    // The longest possible file name works.
     let name = "n".repeat(255);
     ask(path, &format!("PUT /{name}"), &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
     let (head, _) = ask(path, &format!("HEAD /{name}?upload"), "", b"").await;
@@ -395,7 +396,7 @@ async fn only_so_many_are_kept_and_not_for_ever() {
     }
     let left: Vec<_> = (0..20).filter(|&n| held(n).exists()).collect();
     assert_eq!(left, (4..20).collect::<Vec<_>>());
-    // One that is being written stays, however old it looks.
+    // An upload that is being written is kept, whatever its age.
     let writing = std::fs::File::open(held(10)).unwrap();
     writing.lock().unwrap();
     for n in 5..15 {

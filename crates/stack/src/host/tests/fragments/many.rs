@@ -13,7 +13,7 @@ fn one_source_takes_its_own_room_and_the_oldest_goes_first() {
     for id in 1..=4 {
         target.take(cut(&whole, id, 0, 504));
     }
-    // Three fit: 512 + 96 + 504 + 20 + 20 bytes each.
+    // Three packets fit: 512 + 96 + 504 + 20 + 20 bytes each.
     assert_eq!((target.host.fragments.len(), target.counts()), ((4, 2), [5, 0, 1]));
     for (id, received) in [(1, 0), (3, 1), (4, 1)] {
         assert_eq!(target.take(cut(&whole, id, 504, 1_008)).len(), received, "{id}");
@@ -37,7 +37,8 @@ fn all_sources_share_the_hosts_room() {
     assert_eq!(target.take(cut(&from(13), 1, 504, 1_008)), [1_000]);
 }
 
-/// A fragment of any kind: source, identification, offset and length in eights, whether more come, odd bytes at its end.
+/// An arbitrary fragment: source, identification, offset and length in units of eight bytes,
+/// whether more follow, extra bytes at its end.
 type Odd = (u8, u8, u16, usize, bool, usize, u64);
 
 fn odd() -> impl Strategy<Value = Odd> {
@@ -82,7 +83,7 @@ proptest! {
         let ends: Vec<usize> = ends.into_iter().map(|eights| eights * 8).chain([1_008]).collect();
         let starts = [0].into_iter().chain(ends.iter().copied());
         let mut parts: Vec<_> = starts.zip(&ends).map(|(start, end)| cut(&whole, 1, start, *end)).collect();
-        // Fisher and Yates, by a generator of one line.
+        // A Fisher-Yates shuffle with a one-line generator.
         let mut state = order | 1;
         for at in (1..parts.len()).rev() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Packets in fragments: put together, or refused for a reason that is counted.
+//! Fragmented packets: reassembled, or refused with a counted reason.
 
 mod many;
 
@@ -19,7 +19,8 @@ fn datagram(to: &str, len: usize) -> Vec<u8> {
     udp::emit(&from_stranger(to), 64, &bytes(len)).data
 }
 
-/// The fragment of a packet without options that has the bytes from `start` to `end` of its payload.
+/// The fragment that contains the bytes from `start` to `end` of the payload of a packet without
+/// options.
 pub(super) fn cut(whole: &[u8], id: u8, start: usize, end: usize) -> Vec<u8> {
     cut_as(whole, id, start, end, end < whole.len() - header_len(whole))
 }
@@ -50,7 +51,7 @@ fn cut_as(whole: &[u8], id: u8, start: usize, end: usize, more: bool) -> Vec<u8>
     data
 }
 
-/// Sets the ECN bits of a packet.
+/// Sets the ECN field of a packet.
 fn with_ecn(mut data: Vec<u8>, ecn: u8) -> Vec<u8> {
     if data[0] >> 4 == 4 {
         data[1] = ecn;
@@ -78,7 +79,7 @@ impl Target {
         Self { host, sockets, now: Instant::from_millis(1_000) }
     }
 
-    /// Gives the host a packet, and takes the length of each datagram that came of it.
+    /// Delivers a packet to the host, and returns the length of each datagram received.
     #[track_caller]
     fn take(&mut self, data: Vec<u8>) -> Vec<usize> {
         self.host.handle_packet(self.now, PORT, Packet::new(data));
@@ -104,7 +105,7 @@ impl Target {
         assert_eq!(self.host.poll_timeout(), None);
     }
 
-    /// The counters of reassembly, of both versions: asked for, done, failed.
+    /// The reassembly counters of both IP versions: requested, done, failed.
     fn counts(&self) -> [u64; 3] {
         let counters = self.host.counters();
         [
@@ -161,7 +162,8 @@ fn what_would_be_longer_is_refused() {
         assert_eq!(target.counts(), [1, 0, 1]);
         target.is_empty();
     }
-    // The header of the first fragment counts too: with options, what just fitted is too long.
+    // The header of the first fragment counts as well: with options, a packet of maximum length is
+    // too long.
     let (mut target, whole) = (Target::new(), datagram(V4, 65_507));
     for start in (8..65_515).step_by(1_232) {
         target.take(cut(&whole, 1, start, (start + 1_232).min(65_515)));
@@ -179,7 +181,8 @@ fn what_would_be_longer_is_refused() {
 fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
     for to in [V4, V6] {
         let whole = datagram(to, 100);
-        // What overlaps (24, 80): its start, its end, its middle, all of it, and what is below it.
+        // Fragments that overlap (24, 80): at its start, at its end, in its middle, all of it, and
+        // from below.
         for (start, end) in [(16, 32), (72, 108), (32, 48), (16, 108), (0, 32), (24, 72)] {
             let mut target = Target::new();
             target.take(cut(&whole, 1, 24, 80));
@@ -191,7 +194,7 @@ fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
             assert_eq!(target.counts(), [5, 0, 4]);
             let counters = target.host.counters();
             assert_eq!(counters.ip_ext_reasm_overlaps + counters.ip6_reasm_overlaps, 1);
-            // It is forgotten when its time is over, and not counted again.
+            // The packet is forgotten at its deadline, and not counted again.
             target.pass(Duration::from_secs(60));
             target.is_empty();
             assert_eq!(target.counts(), [5, 0, 4]);
@@ -209,7 +212,7 @@ fn what_was_given_up_is_remembered_for_a_second_with_ipv4_and_for_a_minute_with_
         target.pass(Duration::from_secs(seconds) - Duration::from_millis(1));
         assert!(target.take(cut(&whole, 1, 0, 24)).is_empty());
         assert!(target.take(cut(&whole, 1, 24, 108)).is_empty());
-        // The next packet of the same identification is another one.
+        // A new packet with the same identification is another packet.
         target.pass(Duration::from_millis(1));
         target.is_empty();
         assert!(target.take(cut(&whole, 1, 0, 24)).is_empty());
@@ -275,7 +278,7 @@ fn datagrams_are_told_apart() {
         assert_eq!(target.host.fragments.len().0, 3);
         assert_eq!(target.take(cut(&whole, 1, 0, 24)), [100]);
     }
-    // Of IPv4 by the protocol as well, of IPv6 only what the first fragment says counts.
+    // With IPv4 the protocol is part of the key; with IPv6 only that of the first fragment counts.
     for (to, protocol_at, packets) in [(V4, 9, 2), (V6, 40, 0)] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
         let mut odd = cut(&whole, 1, 24, 108);
@@ -293,7 +296,7 @@ fn the_rest_is_waited_for_and_then_no_longer() {
         let whole = datagram(to, 100);
         let mut target = Target::new();
         target.take(cut(&whole, 1, 0, 24));
-        // A fragment that comes later does not prolong it.
+        // A later fragment does not extend the time limit.
         target.pass(Duration::from_secs(patience) - Duration::from_millis(1));
         target.take(cut(&whole, 1, 24, 80));
         assert_eq!(
@@ -329,7 +332,7 @@ fn who_sent_the_first_fragment_hears_that_the_rest_did_not_come() {
             let Some(answer) = answer else { continue };
             let read = ip::parse(&answer).unwrap();
             assert_eq!(read.payload[..2], [kind, 1]);
-            // Of the fragment as much as may be, as it came.
+            // The error quotes as much of the fragment as allowed, as it was received.
             let quoted = &read.payload[icmp::HEADER_LEN..];
             assert_eq!(quoted, &fragment[..quoted.len()]);
             assert!(answer.len() <= if to == V4 { 576 } else { 1280 });
@@ -386,7 +389,7 @@ fn fragments_that_nobody_should_send() {
             target.is_empty();
         }
     }
-    // Tiny ones: the ports or flags of TCP would not be where filters look.
+    // Tiny fragments: the TCP ports or flags would not be where filters look for them.
     for (to, cuts) in [(V4, [(0, 8), (8, 20)]), (V6, [(0, 8), (0, 16)])] {
         let mut whole = segment(to, &syn());
         whole.extend([0; 20]);
@@ -402,7 +405,7 @@ fn fragments_that_nobody_should_send() {
     let inner = cut(&datagram(V6, 100), 1, 0, 24);
     target.take(cut(&inner, 1, 0, 32));
     assert_eq!(target.counts(), [1, 0, 1]);
-    // The fragment header itself is cut short.
+    // The fragment header itself is truncated.
     let mut short = cut(&datagram(V6, 100), 1, 0, 24)[..46].to_vec();
     short[5] = 6;
     target.take(short);
@@ -426,7 +429,7 @@ fn fragments_from_and_for_nobody_are_not_kept() {
 #[test]
 fn an_atomic_fragment_is_a_packet_by_itself() {
     let (mut target, whole) = (Target::new(), datagram(V6, 100));
-    // RFC 6946: others of the same identification are not touched by it.
+    // RFC 6946: fragments with the same identification are not affected.
     target.take(cut(&whole, 1, 0, 24));
     assert_eq!(target.take(cut_as(&whole, 1, 0, 108, false)), [100]);
     assert_eq!(target.take(cut(&whole, 1, 24, 108)), [100]);
@@ -447,7 +450,7 @@ fn congestion_that_one_fragment_met_the_datagram_has_met() {
         ] {
             let (mut host, whole) = (server(), datagram(to, 100));
             answers(&mut host, with_ecn(cut(&whole, 1, 0, 24), marks[0]));
-            // Nobody has the port: the complaint quotes what was put together.
+            // The port is closed: the ICMP error quotes the reassembled packet.
             let got = answers(&mut host, with_ecn(cut(&whole, 1, 24, 108), marks[1]));
             let quoted = got.first().map(|packet| {
                 let v4 = packet.data[0] >> 4 == 4;

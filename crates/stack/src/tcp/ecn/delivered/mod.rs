@@ -1,12 +1,14 @@
 //! Feedback of the peer: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
 //!
-//! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes modulo 2^24, now and then.
-//! Where an ACK acknowledges eight packets or more ACE alone is ambiguous. What is assumed then:
+//! The ACE field counts marked packets modulo 8, on every segment; an option counts marked bytes
+//! modulo 2^24, on some segments. If an ACK acknowledges eight packets or more, ACE alone is
+//! ambiguous. The following is assumed then:
 //!
 //! ```text
-//! an option with ECEB    the number of packets nearest to what these bytes would be   A.2.2
-//! none                   the largest number that ACE and the ACK allow                A.2.1
-//! none, from a peer that acknowledges many packets at once as a rule:  the smallest   A.2.1
+//! an option with ECEB     the number of packets nearest to the marked bytes       A.2.2
+//! no such option          the largest number that ACE and the ACK allow           A.2.1
+//! no such option, and the peer usually acknowledges many packets per ACK:
+//!                         the smallest number                                     A.2.1
 //! ```
 
 use airtcp_types::ByteCount;
@@ -14,67 +16,69 @@ use airtcp_wire::options::AccEcn;
 
 use super::received::{FIRST_BYTES, FIRST_CEP};
 
-/// ACE is modulo this.
+/// The modulus of ACE.
 const CYCLE: u64 = 8;
-/// Packets per ACK. If the average is above this, an ACK of many packets does not mean that ACKs were lost (RFC 9768
-/// appendix A.2.1: the average is to be well below eight). The number is that of Linux.
+/// The average number of packets per ACK above which an ACK of many packets does not indicate that
+/// ACKs were lost (RFC 9768 appendix A.2.1: the average should be well below eight). The value is
+/// Linux's.
 const FEW: u64 = 4;
-/// An ACK weighs one part in this number in that average.
+/// The weight of an ACK in that average is one over this number.
 const WEIGHT: u64 = 64;
-/// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
+/// With at most this many packets acknowledged since the handshake, ACE cannot have wrapped to
+/// zero, even if the SYN-ACK was marked.
 const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
 
-/// What an ACK reports of marks, and which data it is the first to report.
+/// The feedback of an ACK, and the amount of data that it newly reports.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Feedback {
-    /// The field ACE.
+    /// The ACE field.
     pub(in crate::tcp) ace: u8,
     pub(in crate::tcp) option: Option<AccEcn>,
-    /// Whether it advances SND.UNA: then no ACK that came before is newer.
+    /// Whether the ACK advances SND.UNA: then no earlier arrival is newer.
     pub(in crate::tcp) advances: bool,
-    /// Its time stamp shows that it is later than any before.
+    /// Whether its timestamp shows that it was sent after all earlier arrivals.
     pub(in crate::tcp) is_later: bool,
-    /// Nothing was outstanding when it came.
+    /// Whether nothing was outstanding when it arrived.
     pub(in crate::tcp) is_idle: bool,
-    /// Bytes that it is the first to report, and the packets that they left in.
+    /// Bytes that it is the first to report, and the packets in which they were sent.
     pub(in crate::tcp) bytes: ByteCount,
     pub(in crate::tcp) packets: u64,
-    /// Bytes in flight of which no ACK has reported that they arrived.
+    /// Bytes in flight that no ACK has reported as received.
     pub(in crate::tcp) unreported: ByteCount,
-    /// Payload bytes of a full segment.
+    /// The payload of a full segment.
     pub(in crate::tcp) smss: ByteCount,
 }
 
-/// What is known of the peer's options.
+/// The state of the peer's options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Options {
     Unseen,
     Good,
-    /// Their counters came as zero, which they cannot have been.
+    /// The counters arrived as zero, which is impossible: the path clears them.
     Zeroed,
 }
 
-/// The counters of what was sent: s.cep, s.e0b, s.ceb and s.e1b of RFC 9768.
+/// The counters of sent data: s.cep, s.e0b, s.ceb and s.e1b of RFC 9768.
 #[derive(Debug)]
 pub(super) struct DeliveredMarks {
     cep: u64,
     e0b: u64,
-    /// Estimated since the last option with ECEB, by ACE.
+    /// Estimated by ACE since the last option with ECEB.
     ceb: u64,
     e1b: u64,
     /// s.cep and s.ceb at that option, and the packets that ACKs have reported since.
     at_option: (u64, u64),
     reported_since: u64,
-    /// Bytes acknowledged by ACKs without an option since the last option.
+    /// Bytes acknowledged since the last option, by ACKs without an option.
     bytes_since: u64,
     options: Options,
-    /// Packets to an ACK, on average, times [`WEIGHT`].
+    /// The average number of packets per ACK, times [`WEIGHT`].
     per_ack: u64,
-    /// Whether the feedback of the peer counts.
+    /// Whether the feedback of the peer is used.
     responds: bool,
-    /// No ACE has been read since the handshake.
+    /// Whether no ACE was read since the handshake.
     is_first: bool,
-    /// What was reported contradicts itself: marked bytes without a marked packet.
+    /// Whether the feedback contradicts itself: marked bytes without a marked packet.
     contradicts: bool,
 }
 
@@ -96,7 +100,7 @@ impl DeliveredMarks {
         }
     }
 
-    /// Takes ACE from the ACK of a SYN-ACK (RFC 9768 table 4).
+    /// Reads the handshake code from the ACK of a SYN-ACK (RFC 9768 table 4).
     pub(super) fn on_handshake(&mut self, code: u8) {
         match code {
             0b000 => self.responds = false,
@@ -106,7 +110,8 @@ impl DeliveredMarks {
         self.at_option.0 = self.cep;
     }
 
-    /// Takes an option for what it shows of the path; its counters count with the ACK they came on.
+    /// Checks whether the path clears the counters of an option. The counters themselves are read
+    /// with the ACK that carries them.
     pub(super) fn on_option(&mut self, option: &AccEcn) {
         // RFC 9768 section 3.2.3.2.4.
         if self.options == Options::Unseen && !option.counters().is_empty() {
@@ -115,23 +120,26 @@ impl DeliveredMarks {
         }
     }
 
-    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section 3.2.2.4). If it is zero and
-    /// cannot be a count, the path clears the field, and feedback no longer has an effect.
+    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section
+    /// 3.2.2.4). If it is zero and cannot be a count, the path clears the field, and feedback is no
+    /// longer used.
     fn check_first_ace(&mut self, ace: u8, packets: u64) {
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
         }
     }
 
-    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
+    /// Processes the feedback of an ACK that no newer one has overtaken; returns the number of
+    /// bytes newly known to have arrived with CE.
     pub(super) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
         let &Feedback { ace, option, advances, bytes, packets, unreported, smss, .. } = feedback;
         if let Some(option) = &option {
             self.on_option(option);
         }
-        // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
+        // RFC 9768 appendix A.1: an ACK that reports nothing new may be an old one, unless its
+        // timestamp proves the opposite.
         if packets == 0 && !feedback.is_later {
-            // Nothing that this end has sent can have changed the count.
+            // Nothing that this end has sent can have changed the counter.
             if feedback.is_idle {
                 self.check_first_ace(ace, packets);
             }
@@ -143,7 +151,7 @@ impl DeliveredMarks {
         }
         let option = option.filter(|_| self.options == Options::Good);
         if !advances && option.is_some_and(|option| self.is_behind(&option)) {
-            // Another ACK has overtaken it all the same: what it newly tells is above a hole.
+            // A newer ACK has overtaken it after all: its new data is above a hole.
             return ByteCount::ZERO;
         }
         if packets > 0 {
@@ -151,7 +159,7 @@ impl DeliveredMarks {
             self.per_ack = before - before / WEIGHT + packets;
         }
         if let Some(e0b) = option.and_then(|option| option.e0b()) {
-            // Since the last option more than half a cycle of the counter may have arrived.
+            // More than half a cycle of the counter may have arrived since the last option.
             self.e0b = nearest(self.e0b + self.bytes_since, e0b);
             self.bytes_since = 0;
         } else {
@@ -171,7 +179,7 @@ impl DeliveredMarks {
                 let (cep_then, ceb_then) = self.at_option;
                 let marked = ceb.saturating_sub(ceb_then);
                 let by_ace = (self.cep - cep_then + least) % CYCLE;
-                // What a SACK option had no room for may have arrived, too.
+                // Data for which a SACK option had no room may also have arrived.
                 let most = self.reported_since + packets + unreported.0.div_ceil(size);
                 self.cep = cep_then + likely(by_ace, most, marked, size);
                 self.reported_since = 0;
@@ -197,34 +205,35 @@ impl DeliveredMarks {
         pairs.any(|(known, field)| field.is_some_and(|field| nearest(known, field) < known))
     }
 
-    /// Whether the congestion window answers what the peer tells.
+    /// Whether the sender reacts to the peer's feedback.
     pub(super) const fn responds(&self) -> bool {
         self.responds
     }
 
-    /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768 section 3.2.3.2.5).
+    /// Whether the peer's feedback can be trusted. If not, no more data may be sent as ECT (RFC
+    /// 9768 section 3.2.3.2.5).
     pub(super) const fn is_sound(&self) -> bool {
         self.responds && !self.contradicts
     }
 
-    /// Packets that arrived with CE, as far as is known.
+    /// Packets known to have arrived with CE.
     pub(super) const fn packets(&self) -> u64 {
         self.cep - FIRST_CEP
     }
 
-    /// Bytes that arrived with ECT(0), CE and ECT(1), as far as is known.
+    /// Bytes known to have arrived with ECT(0), CE and ECT(1).
     pub(super) const fn bytes(&self) -> [u64; 3] {
         let [e0b, e1b] = [self.e0b, self.e1b];
         [e0b.saturating_sub(FIRST_BYTES), self.ceb, e1b.saturating_sub(FIRST_BYTES)]
     }
 }
 
-/// Of the numbers of packets that ACE allows, `by_ace` and those by a multiple of [`CYCLE`] above it, and of which no more than
-/// `most` can have arrived, the one that is nearest to what `marked` bytes are in packets of `size` bytes.
+/// Of the numbers of packets that ACE allows (`by_ace`, plus a multiple of [`CYCLE`]) and that are
+/// at most `most`, returns the one nearest to `marked` bytes in packets of `size` bytes.
 fn likely(by_ace: u64, most: u64, marked: u64, size: u64) -> u64 {
     let estimate = marked.div_ceil(size);
     let cycles = (estimate.saturating_sub(by_ace) + CYCLE / 2) / CYCLE;
-    // Marked bytes have come in one packet at least.
+    // Marked bytes arrived in at least one packet.
     let cycles = if by_ace == 0 && marked > 0 { cycles.max(1) } else { cycles };
     by_ace + cycles.min(most.saturating_sub(by_ace) / CYCLE) * CYCLE
 }

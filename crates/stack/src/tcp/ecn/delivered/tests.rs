@@ -4,7 +4,7 @@ use super::*;
 
 const SMSS: u64 = 1460;
 
-/// An ACK of `packets` full packets.
+/// The feedback of an ACK of `packets` full packets.
 fn of_packets(ace: u8, packets: u64) -> Feedback {
     let bytes = ByteCount(packets * SMSS);
     let (advances, unreported, smss) = (true, ByteCount::ZERO, ByteCount(SMSS));
@@ -17,7 +17,7 @@ fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {
     Feedback { option: Some(option), ..feedback }
 }
 
-/// One that has seen a good option, and a first ACK of one packet without a mark.
+/// Counters after a good option and the first ACK, of one packet without a mark.
 fn begun() -> DeliveredMarks {
     let mut delivered = DeliveredMarks::new();
     delivered.on_option(&AccEcn::new(Order::Zero, &[1, 0, 1]));
@@ -45,7 +45,7 @@ fn ace_counts_marked_packets_across_its_wrap() {
 // Shows: RFC9768-3.2.2.5.2-1
 #[test]
 fn without_an_option_the_worst_is_assumed_of_an_ack_of_many_packets() {
-    // RFC 9768 appendix A.2.1: 9 packets and 2 marks, 10 and 2.
+    // RFC 9768 appendix A.2.1: 9 packets with 2 marks, and 10 packets with 2.
     for (ace, packets, expected) in [(2, 9, 2), (2, 10, 10), (0, 8, 8), (0, 7, 0), (7, 16, 15)] {
         let mut delivered = begun();
         delivered.on_ack(&of_packets((5 + ace) % 8, packets));
@@ -74,7 +74,8 @@ fn more_marks_than_packets_are_believed() {
 // Shows: RFC9768-3.2.3.2.5-1
 #[test]
 fn with_an_option_the_number_of_packets_follows_the_bytes() {
-    // Packets, marks in them, and what ACE says of these.
+    // The number of packets, and the number of marked ones; ACE reports the lower three bits of the
+    // latter.
     for (packets, marked) in [(8, 8), (10, 2), (10, 10), (40, 0), (40, 17), (64, 64), (100, 33)] {
         let mut delivered = begun();
         let all = packets * SMSS;
@@ -113,7 +114,7 @@ fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
     assert_eq!(delivered.packets(), 4);
 }
 
-// What advances SND.UNA is new, however far its counters have come.
+// An ACK that advances SND.UNA is new, however far its counters have advanced.
 #[test]
 fn an_option_counts_after_more_than_half_a_cycle_of_bytes_without_one() {
     let mut delivered = begun();
@@ -149,7 +150,7 @@ fn marked_bytes_without_a_marked_packet_are_a_contradiction() {
     let mut delivered = begun();
     delivered.on_ack(&with(of_packets(5, 6), 6 * SMSS, SMSS));
     assert!(!delivered.is_sound());
-    // Of eight packets all may have been marked, one of them acknowledged before.
+    // All of eight packets may have been marked, one of them acknowledged before.
     let mut delivered = begun();
     delivered.on_ack(&with(of_packets(5, 7), 7 * SMSS, SMSS));
     assert!(delivered.is_sound());
@@ -194,7 +195,7 @@ fn an_ace_of_zero_that_cannot_be_a_count_ends_it() {
     };
     assert_eq!(first(1), (false, 0));
     assert_eq!(first(4), (true, 3));
-    // Later it can always be one.
+    // Later an ACE of zero can always be a count.
     let mut delivered = begun();
     delivered.on_ack(&of_packets(0, 3));
     assert_eq!((delivered.responds(), delivered.packets()), (true, 3));

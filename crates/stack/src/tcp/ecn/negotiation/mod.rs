@@ -1,25 +1,25 @@
 //! Negotiation by the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1).
 //!
-//! The first SYN or SYN-ACK of the peer decides (RFC 9768 section 3.1.5). Its flags are written as a number here, AE the
-//! highest bit and ECE the lowest, as [`Flags::ace`] has them.
+//! The first SYN or SYN-ACK of the peer decides (RFC 9768 section 3.1.5). Its flags are written as
+//! a number here, AE the highest bit and ECE the lowest, as in [`Flags::ace`].
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::tcp::{Flags, Segment};
 
 use super::EcnMode;
 
-/// A SYN that asks for nothing, and the SYN-ACK that grants nothing.
+/// A SYN that requests nothing, and the SYN-ACK that grants nothing.
 const PLAIN: u8 = 0b000;
-/// A SYN that asks for ECN, and the SYN-ACK that grants it.
+/// A SYN that requests ECN, and the SYN-ACK that grants it.
 const CLASSIC_SYN: u8 = 0b011;
 const CLASSIC_SYN_ACK: u8 = 0b001;
-/// A SYN that asks for AccECN. A peer that sends it back does not know what it means.
+/// A SYN that requests AccECN. A peer that sends it back does not understand it.
 pub(in crate::tcp) const ACCURATE_SYN: u8 = 0b111;
-/// So many SYNs ask for AccECN before others ask for nothing (RFC 9768 section 3.1.4.1), and as many SYN-ACKs grant it
-/// before others grant nothing (section 3.2.3.2.2).
+/// The number of SYNs that request AccECN before the next ones request nothing (RFC 9768 section
+/// 3.1.4.1), and of SYN-ACKs that grant it before the next ones grant nothing (section 3.2.3.2.2).
 const TRIES: u32 = 2;
 
-/// A form of feedback, from the poorest to the richest.
+/// A form of feedback, from the least to the most capable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(in crate::tcp) enum Form {
     /// No ECN.
@@ -31,18 +31,18 @@ pub(in crate::tcp) enum Form {
     Accurate,
 }
 
-/// What a repeated SYN says.
+/// The request of a repeated SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::tcp) enum Repeat {
-    /// As the first one, or something that changes nothing.
+    /// It is the same as in the first SYN, or the difference has no effect.
     Same,
-    /// It no longer asks for what was agreed on: what carries ECN may not get through.
+    /// It no longer requests what was negotiated: packets with ECN may not get through.
     Plain,
-    /// It asks for another form, so that the ends could disagree about which is used.
+    /// It requests another form, so that the ends might disagree about the form in use.
     Contradiction,
 }
 
-/// What one end offers and grants, and what was agreed on.
+/// The forms that this end requests and grants, and the form that was negotiated.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Negotiation {
     asks: Form,
@@ -51,11 +51,12 @@ pub(in crate::tcp) struct Negotiation {
     agreed: Option<Form>,
     /// The ECN field of the peer's latest SYN or SYN-ACK.
     received_ecn: u8,
-    /// SYN-ACKs grant nothing any more.
+    /// Whether SYN-ACKs no longer grant anything.
     plain: bool,
 }
 
-/// The code that tells the peer which ECN field its SYN or SYN-ACK arrived with (RFC 9768 tables 2 and 3).
+/// The code that reports the ECN field with which the peer's SYN or SYN-ACK arrived (RFC 9768
+/// tables 2 and 3).
 pub(super) const fn echo_of(ecn: u8) -> u8 {
     match ecn {
         CE => 0b110,
@@ -65,7 +66,7 @@ pub(super) const fn echo_of(ecn: u8) -> u8 {
     }
 }
 
-/// The ECN field that a code tells of (RFC 9768 tables 2 and 4); `None` of the codes that tell of none.
+/// The ECN field that a code reports (RFC 9768 tables 2 and 4); `None` if the code reports none.
 pub(super) const fn echoed(code: u8) -> Option<u8> {
     match code {
         0b010 => Some(NOT_ECT),
@@ -77,7 +78,8 @@ pub(super) const fn echoed(code: u8) -> Option<u8> {
 }
 
 impl Negotiation {
-    /// `is_needed`: a strategy needs ECN, so that it is asked for unless it is off.
+    /// Creates the state. `is_needed`: a strategy needs ECN, so that it is requested unless it is
+    /// off.
     pub(in crate::tcp) fn new(mode: EcnMode, is_needed: bool) -> Self {
         let needed = if is_needed && mode != EcnMode::Off { Form::Classic } else { Form::Nothing };
         Self {
@@ -89,28 +91,28 @@ impl Negotiation {
         }
     }
 
-    /// Whether a SYN of this end asks for anything, or something was agreed on.
+    /// Whether this end's SYN requests a form of ECN, or one was negotiated.
     pub(in crate::tcp) fn offers(&self) -> bool {
         self.agreed.unwrap_or(self.asks) != Form::Nothing
     }
 
-    /// What was agreed on; nothing before the peer's first SYN or SYN-ACK.
+    /// The negotiated form; nothing before the peer's first SYN or SYN-ACK.
     fn agreed(&self) -> Form {
         self.agreed.unwrap_or_default()
     }
 
-    /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of ACE (RFC 9768 section
-    /// 3.2.2.1).
+    /// The code for the ECN field of the peer's latest SYN-ACK, which replaces ACE in the ACK of
+    /// that SYN-ACK (RFC 9768 section 3.2.2.1).
     pub(in crate::tcp) fn code(&self) -> Option<u8> {
         (self.agreed() == Form::Accurate).then(|| echo_of(self.received_ecn))
     }
 
-    /// The flags of a SYN that leaves for the `sent`th time.
+    /// The flags of a SYN that is sent for the `sent`th time.
     pub(in crate::tcp) fn syn(&self, sent: u32) -> Flags {
         let ace = match self.asks {
             // RFC 9768 section 3.1.1, and 3.1.4.1.
             Form::Accurate if sent <= TRIES => ACCURATE_SYN,
-            // RFC 3168 section 6.1.1.1: somebody on the way may drop what asks for ECN.
+            // RFC 3168 section 6.1.1.1: the path may drop SYNs that request ECN.
             Form::Classic if sent <= 1 => CLASSIC_SYN,
             _ => PLAIN,
         };
@@ -136,12 +138,14 @@ impl Negotiation {
         self.plain
     }
 
-    /// Takes the peer's first SYN; gives what is agreed on. `crossed`: this end has sent a SYN of its own.
+    /// Processes the peer's first SYN; returns the negotiated form. `crossed`: this end has sent a
+    /// SYN as well.
     pub(in crate::tcp) fn on_syn(&mut self, syn: &Segment<'_>, crossed: bool) -> Form {
         let most = if crossed { self.grants.min(self.asks) } else { self.grants };
         let agreed = match (most, asked(syn)) {
             (Form::Accurate, Form::Accurate) => Form::Accurate,
-            // RFC 9768 section 3.1.2: one that knows ECN alone takes a SYN that asks for AccECN for one that asks for ECN.
+            // RFC 9768 section 3.1.2: an end that supports only ECN treats a request for AccECN as
+            // a request for ECN.
             (Form::Accurate | Form::Classic, _) if is_classic(syn) => Form::Classic,
             _ => Form::Nothing,
         };
@@ -149,7 +153,7 @@ impl Negotiation {
         *self.agreed.insert(agreed)
     }
 
-    /// Takes the peer's first SYN-ACK; gives what is agreed on.
+    /// Processes the peer's first SYN-ACK; returns the negotiated form.
     pub(in crate::tcp) fn on_syn_ack(&mut self, syn_ack: &Segment<'_>) -> Form {
         let ace = syn_ack.flags.ace();
         let agreed = match self.asks {
@@ -158,7 +162,7 @@ impl Negotiation {
                 CLASSIC_SYN_ACK => Form::Classic,
                 _ => Form::Accurate,
             },
-            // The Nonce of RFC 3540 may have been granted with it.
+            // The ECN nonce of RFC 3540 may be granted as well.
             Form::Classic if ace & 0b011 == CLASSIC_SYN_ACK => Form::Classic,
             _ => Form::Nothing,
         };
@@ -166,7 +170,7 @@ impl Negotiation {
         *self.agreed.insert(agreed)
     }
 
-    /// Takes a SYN with the number of the first one, in SYN-RECEIVED.
+    /// Processes a SYN with the number of the first one, in SYN-RECEIVED.
     pub(in crate::tcp) fn on_repeated_syn(&mut self, syn: &Segment<'_>) -> Repeat {
         self.received_ecn = syn.ecn;
         match (self.agreed(), asked(syn)) {
@@ -176,7 +180,7 @@ impl Negotiation {
             }
             (Form::Accurate, Form::Classic) => Repeat::Contradiction,
             (Form::Accurate, Form::Nothing) => Repeat::Plain,
-            // RFC 3168 section 6.1.1.1: its answer may have been lost for that, too.
+            // RFC 3168 section 6.1.1.1: the SYN-ACK may have been lost because of ECN, too.
             (Form::Classic, _) if !is_classic(syn) => {
                 self.plain = true;
                 Repeat::Plain
@@ -185,7 +189,8 @@ impl Negotiation {
         }
     }
 
-    /// Takes the SYN-ACK of a peer whose SYN this end has answered; gives whether it contradicts that SYN.
+    /// Processes the SYN-ACK of a peer whose SYN this end has answered; returns whether it
+    /// contradicts that SYN.
     pub(in crate::tcp) fn on_crossing_syn_ack(&mut self, syn_ack: &Segment<'_>) -> bool {
         self.received_ecn = syn_ack.ecn;
         let ace = syn_ack.flags.ace();
@@ -197,24 +202,24 @@ impl Negotiation {
     }
 }
 
-/// What a SYN asks of a peer that knows AccECN.
+/// The form that a SYN requests from a peer that supports AccECN.
 fn asked(syn: &Segment<'_>) -> Form {
     match syn.flags.ace() {
         PLAIN => Form::Nothing,
         CLASSIC_SYN => Form::Classic,
-        // RFC 9768 section 3.1.3: what has no meaning yet counts as that.
+        // RFC 9768 section 3.1.3: undefined codes count as a request for AccECN.
         _ => Form::Accurate,
     }
 }
 
-/// Whether a SYN asks for ECN, to a peer that knows nothing else. Without AccECN no SYN is ECT: one that is has come by a
-/// path that writes into the field, and as in Linux there is no ECN of RFC 3168 there.
+/// Whether a SYN requests ECN, for an end that supports nothing else. Without AccECN no SYN is ECT:
+/// the path has changed the field of a SYN that is, and as in Linux RFC 3168 ECN is not used there.
 const fn is_classic(syn: &Segment<'_>) -> bool {
     syn.flags.ace() & 0b011 == CLASSIC_SYN && syn.ecn == NOT_ECT
 }
 
-/// Whether a SYN-ACK, or the ACK of one, leaves it possible that the SYN or SYN-ACK of this end arrived as it left, with
-/// Not-ECT. Codes that tell of no field do (RFC 9768 section 3.1.3, table 4).
+/// Whether the code of a SYN-ACK, or of the ACK of one, allows that the SYN or SYN-ACK of this end
+/// arrived unchanged, as Not-ECT. Codes that report no field do (RFC 9768 section 3.1.3, table 4).
 pub(super) const fn is_unchanged(code: u8) -> bool {
     matches!(echoed(code), None | Some(NOT_ECT))
 }

@@ -4,7 +4,7 @@ use airtcp_wire::payload::Payload;
 
 use super::*;
 
-/// A SYN, or with `ack` a SYN-ACK, with these ECN flags in a packet with this field.
+/// A SYN, or with `ack` a SYN-ACK, with these ECN flags in a packet with this ECN field.
 fn syn(ace: u8, ecn: u8, ack: bool) -> Segment<'static> {
     let flags = Flags { syn: true, ack, ..Flags::default() };
     Segment {
@@ -24,7 +24,7 @@ fn of(mode: EcnMode) -> Negotiation {
     Negotiation::new(mode, false)
 }
 
-/// The flags of all SYNs of `mode`, by their number.
+/// The flags of the first four SYNs of `mode`.
 fn syns(mode: EcnMode) -> [u8; 4] {
     [1, 2, 3, 4].map(|sent| of(mode).syn(sent).ace())
 }
@@ -56,13 +56,15 @@ fn a_syn_is_answered_as_table_2_has_it() {
                 let form = negotiation.on_syn(&syn(ace, ecn, false), false);
                 (form, negotiation.syn_ack(0).ace())
             };
-            // The first block, and RFC 9768 section 3.1.3: what has no meaning counts as 111.
+            // The first block of the table, and RFC 9768 section 3.1.3: undefined codes count
+            // as 111.
             let code = [0b010, 0b011, 0b100, 0b110]
                 [[NOT_ECT, ECT_1, ECT_0, CE].iter().position(|&one| one == ecn).unwrap()];
             for ace in [0b001, 0b010, 0b100, 0b101, 0b110, 0b111] {
                 assert_eq!(answer(ace), (Form::Accurate, code), "{mode} {ace:03b} {ecn:02b}");
             }
-            // The third block. Without AccECN a SYN that is ECT shows a path that writes into the field.
+            // The third block of the table. Without AccECN, a SYN with ECT shows a path that
+            // changes the field.
             let classic = match ecn {
                 NOT_ECT => (Form::Classic, 0b001),
                 _ => (Form::Nothing, 0b000),
@@ -137,7 +139,7 @@ fn the_first_syn_decides_and_the_latest_is_told_of() {
     for then in [0b000, 0b011, 0b111] {
         assert_eq!(repeated(0b000, then, NOT_ECT), (Repeat::Same, 0b000));
     }
-    // One that knows no AccECN takes 111 for a SYN that asks for ECN.
+    // An end without AccECN treats 111 as a request for ECN.
     let mut passive = of(EcnMode::Passive);
     passive.on_syn(&syn(0b011, NOT_ECT, false), false);
     assert_eq!(passive.on_repeated_syn(&syn(0b111, NOT_ECT, false)), Repeat::Same);

@@ -1,4 +1,4 @@
-//! Negotiation of AccECN, and the marks of SYNs.
+//! Negotiation of AccECN, and marks on SYNs.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_syn_ack_tells_how_the_syn_arrived() {
         let mut s = syn_received(&accurate(), ecn, code);
         send!(s, 1, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
         assert!(s.conn.info(s.now).ecn, "{ecn}");
-        // A marked SYN is told of by its answer alone.
+        // A marked SYN is reported only in the SYN-ACK.
         assert_eq!(info(&s), AccEcnInfo::default());
         s.write(10);
         recv!(s, 1, "PA", 1, ack = 1, len = 10, ace = FIRST, ecn = ECT_0);
@@ -26,7 +26,8 @@ fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_t
             let mut s = client(ace, ecn);
             recv!(s, 5, "A", 1, ack = 1, ace = code, accecn = counted(0, 0, 0));
             recv_nothing!(s, 5);
-            // RFC 9768 table 3: of a marked one the counter tells as well, which arrives for certain.
+            // RFC 9768 table 3: a CE mark is also counted in the counter, which is certain to
+            // arrive.
             let first = if ecn == CE { FIRST + 1 } else { FIRST };
             s.write(10);
             let field = if syn == NOT_ECT { ECT_0 } else { NOT_ECT };
@@ -50,7 +51,7 @@ fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_t
 // Shows: RFC9768-3.1.2-1, RFC9768-3.1.2-4, RFC9768-3.1.5-11
 #[test]
 fn a_peer_that_knows_less_is_met_there() {
-    // ECN of RFC 3168.
+    // The peer supports only ECN of RFC 3168.
     let mut s = client(0b001, NOT_ECT);
     recv!(s, 5, "A", 1, ack = 1);
     assert_eq!((s.conn.info(s.now).ecn, s.conn.info(s.now).accecn), (true, None));
@@ -58,7 +59,7 @@ fn a_peer_that_knows_less_is_met_there() {
     recv!(s, 5, "PA", 1, ack = 1, len = 10, ecn = ECT_0);
     send!(s, 6, "A", 1, ack = 11, len = 10, ecn = CE);
     recv!(s, 6, "AE", 11, ack = 11);
-    // None, and one that sends back what it is sent.
+    // The peer supports no ECN, or sends back the flags of the SYN.
     for ace in [0b000, 0b111] {
         let mut s = client(ace, NOT_ECT);
         recv!(s, 5, "A", 1, ack = 1);
@@ -101,7 +102,7 @@ fn a_syn_asks_twice_and_then_for_nothing_and_a_late_grant_counts() {
         assert_eq!(s.conn.info(s.now).ecn, granted);
         let option = if granted { counted(0, 0, 0) } else { None };
         recv!(s, 3100, "A", 1, ack = 1, ace = ace, accecn = option);
-        // A client may mark all the same: it knows that the server agreed.
+        // The client may send ECT nevertheless: it knows that the server agreed.
         s.write(10);
         let field = if granted { ECT_0 } else { NOT_ECT };
         assert_eq!(s.take(3100).unwrap().ecn, field);
@@ -117,10 +118,10 @@ fn a_syn_ack_leaves_without_the_option_and_then_without_ecn_so_that_nothing_is_m
     send!(s, 3100, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
     s.write(10);
     recv!(s, 3100, "PA", 1, ack = 1, len = 10, ace = FIRST);
-    // What arrives marked is counted, and what the peer tells counts.
+    // Received marks are still counted, and the peer's feedback is still read.
     send!(s, 3101, "A", 1, ack = 11, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 3101, "A", 11, ack = 11, ace = FIRST + 1, accecn = counted(0, 10, 0));
-    // With one fallback alone it marks.
+    // With only the first fallback it sends ECT.
     let mut s = syn_received(&accurate(), NOT_ECT, 0b010);
     s.recv_at(1000, &Seg { ack: Some(1), ace: Some(0b010), ..syn_ack() });
     send!(s, 1100, "A", 1, ack = 1, ace = 0b010);
@@ -204,7 +205,7 @@ fn both_may_open_at_once() {
     recv!(s, 9, "RA", 1, ack = 1);
     assert_eq!(s.conn.state(), State::Closed);
 
-    // A SYN-ACK without ECN: the peer may not know what it is told.
+    // A SYN-ACK without ECN: the peer may not understand the feedback.
     let mut s = Script::connecting(&accurate());
     s.take(0).unwrap();
     send!(s, 5, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
@@ -215,7 +216,7 @@ fn both_may_open_at_once() {
     recv!(s, 9, "PA", 1, ack = 1, len = 10, ace = FIRST);
 }
 
-// RFC 9768 section 3.2.2: on a SYN-ACK the three flags are no count, with data neither.
+// RFC 9768 section 3.2.2: the three flags of a SYN-ACK are not a counter, even with data.
 #[test]
 fn the_flags_of_a_syn_ack_with_data_are_no_count_when_both_open_at_once() {
     for len in [0, 10] {
@@ -228,13 +229,13 @@ fn the_flags_of_a_syn_ack_with_data_are_no_count_when_both_open_at_once() {
         s.write(10);
         let sent = std::iter::from_fn(|| s.take(9)).last().unwrap();
         assert_eq!((sent.data.len(), sent.ecn), (10, ECT_0), "{len} bytes");
-        // Nor does the first count come too late to be one.
+        // The first counter is still accepted as the first.
         send!(s, 20, "A", 1 + len as u32, ack = 11, ace = FIRST + 1);
         assert_eq!(info(&s).delivered_ce, 1, "{len} bytes");
     }
 }
 
-// RFC 9768 section 3.2.2.1: the ACK that tells how the SYN-ACK arrived acknowledges its data, too.
+// RFC 9768 section 3.2.2.1: the ACK with the code for the SYN-ACK also acknowledges its data.
 #[test]
 fn one_ack_answers_the_peers_syn_ack_when_both_open_at_once() {
     for (ecn, code, ceb) in [(NOT_ECT, 0b010, 0), (CE, 0b110, 10)] {
@@ -276,14 +277,16 @@ fn time_outs_of_the_syn_do_not_count_as_time_outs_of_the_syn_ack() {
     let (mut s, _) = crossed();
     send!(s, 3200, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
     assert_eq!(s.conn.state(), State::Established);
-    // A SYN was sent again: its round trip is ambiguous, and the window is one segment.
+    // A SYN was retransmitted: the round-trip time is ambiguous, and the window is one segment.
     assert_eq!(s.conn.info(s.now).cwnd, ByteCount(1000));
     s.write(10);
     recv!(s, 3200, "PA", 1, ack = 1, len = 10, ace = FIRST, ecn = ECT_0);
 
-    // Its own time-outs count, and the attempt ends after as many time-outs in all.
+    // The SYN-ACK's own time-outs count, and the attempt ends after the same number of time-outs in
+    // total.
     let (mut s, grant) = crossed();
-    // RFC 6298 section 5.5: without a measurement, the time-out stays doubled as often as the timer ran out.
+    // RFC 6298 section 5.5: without a measurement, the time-out stays doubled for every expiry of
+    // the timer.
     s.recv_at(7100, &grant);
     s.recv_at(15_100, &Seg { ace: Some(0b000), ..grant });
     recv_nothing!(s, 31_099);
@@ -332,7 +335,7 @@ fn a_first_ace_of_zero_ends_marking_even_before_this_end_has_sent_data() {
             s.write(10);
             let sent = std::iter::from_fn(|| s.take(10)).last().unwrap();
             assert_eq!((sent.data.len(), sent.ecn), (10, field), "ACE {ace}, {len} bytes");
-            // A host that no longer marks goes on feeding back.
+            // A host that no longer sends ECT still reports received marks.
             send!(s, 20, "A", 1 + len as u32, ack = 11, len = 10, ace = ace, ecn = CE);
             let answer = std::iter::from_fn(|| s.take(20)).last().unwrap();
             assert_eq!(answer.ace, Some(FIRST + 1));
@@ -367,13 +370,14 @@ fn the_last_ack_of_the_handshake_is_read_as_table_4_has_it() {
         let marks = matches!(code, 0b001 | 0b010 | 0b101 | 0b111);
         let sent = s.take(1).unwrap();
         assert_eq!((sent.ecn, sent.ace), (if marks { ECT_0 } else { 0 }, Some(FIRST)));
-        // Zero: what it tells does not count. Otherwise it does, marks or not.
+        // With code zero the feedback is ignored; otherwise it is used, whether or not data is sent
+        // as ECT.
         let ace = if marked { FIRST + 2 } else { FIRST + 1 };
         send!(s, 100, "A", 1, ack = 1001, ace = ace, accecn = counted(0, 1000, 0));
         let reductions = s.conn.sender().unwrap().stats().reductions;
         let expected = if code == 0 { (0, 0) } else { (1 + u64::from(marked), 1) };
         assert_eq!((info(&s).delivered_ce, reductions), expected, "{code:03b}");
-        // As a receiver it goes on.
+        // The receiver side is not affected.
         send!(s, 101, "A", 1, ack = 1001, len = 10, ace = ace, ecn = CE);
         let answer = std::iter::from_fn(|| s.take(101)).last().unwrap();
         assert_eq!(answer.ace, Some(FIRST + 1));
@@ -396,16 +400,16 @@ fn a_syn_ack_that_comes_again_is_answered_for_itself() {
     let mut s = client(0b010, NOT_ECT);
     recv!(s, 5, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
     for (at, ecn, code) in [(1000, ECT_0, 0b100), (3000, CE, 0b110), (5000, CE, 0b110)] {
-        // Whatever its flags say: the form of feedback stays.
+        // Regardless of its flags, the form of feedback stays.
         for (more, ace) in [(0, 0b010), (600, 0b000), (1200, 0b001)] {
             s.send_at(at + more, Seg { ace: Some(ace), ecn, ack: Some(1), ..syn_ack() });
             recv!(s, at + more, "A", 1, ack = 1, ace = code);
         }
     }
-    // RFC 9768 section 3.2.2.2: of marked ones one counts.
+    // RFC 9768 section 3.2.2.2: only one of several marked SYN-ACKs counts.
     assert_eq!(info(&s).received_ce, 1);
     assert_eq!(info(&s).delivered_ce, 0, "the flags of a SYN are no count");
-    // Any other SYN is challenged as ever.
+    // Any other SYN is challenged as usual.
     send!(s, 7000, "SA", 5, ack = 1, ace = 0b010, ecn = CE);
     recv!(s, 7000, "A", 1, ack = 1, ace = FIRST + 1);
 }

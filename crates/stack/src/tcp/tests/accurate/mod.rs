@@ -1,4 +1,4 @@
-//! AccECN (RFC 9768), as packets have it.
+//! AccECN (RFC 9768) on the wire.
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::options::Order;
@@ -10,21 +10,22 @@ mod pipe;
 mod receiver;
 mod sender;
 
-/// What SYN-ACKs, and the ACKs of them, tell of the ECN field of the packet they answer.
+/// The codes with which SYN-ACKs, and the ACKs of them, report the ECN field of the packet that
+/// they answer.
 const CODES: [(u8, u8); 4] = [(NOT_ECT, 0b010), (ECT_1, 0b011), (ECT_0, 0b100), (CE, 0b110)];
-/// ACE before anything was marked.
+/// ACE before any packet was marked.
 const FIRST: u8 = 5;
 
 fn accurate() -> TcpConfig {
     TcpConfig { ecn: EcnMode::Accurate, ..plain() }
 }
 
-/// The option with so many bytes that arrived with ECT(0), CE and ECT(1).
+/// The option that reports these numbers of bytes received with ECT(0), CE and ECT(1).
 fn counted(e0b: u32, ceb: u32, e1b: u32) -> Option<AccEcn> {
     Some(AccEcn::new(Order::One, &[e1b + 1, ceb, e0b + 1]))
 }
 
-/// The same without ECT(1), as short as it can be.
+/// The shortest option without ECT(1).
 fn two_counted(e0b: u32, ceb: u32) -> Option<AccEcn> {
     Some(AccEcn::new(Order::Zero, &[e0b + 1, ceb]))
 }
@@ -33,7 +34,8 @@ fn info(s: &Script) -> AccEcnInfo {
     s.conn.info(s.now).accecn.expect("AccECN is in use")
 }
 
-/// A server that was sent a SYN for AccECN in a packet with this field, at time zero. Its SYN-ACK has left.
+/// A server that received a SYN for AccECN with this ECN field at time zero, and has sent its
+/// SYN-ACK.
 #[track_caller]
 fn syn_received(config: &TcpConfig, ecn: u8, code: u8) -> Script {
     let syn = Seg { ecn, ace: Some(0b111), ..Script::syn_of(config) };
@@ -46,7 +48,7 @@ fn syn_received(config: &TcpConfig, ecn: u8, code: u8) -> Script {
     s
 }
 
-/// What all SYN-ACKs here have.
+/// The common fields of all SYN-ACKs here.
 fn syn_ack() -> Seg {
     Seg { flags: "SA", mss: Some(1000), sack_permitted: true, ..Seg::default() }
 }
@@ -65,7 +67,8 @@ fn server_with(config: &TcpConfig) -> Script {
     s
 }
 
-/// A server with a connection that has timestamps: beside them and two SACK blocks an option has room for two counters.
+/// A server with a connection that uses timestamps: with timestamps and two SACK blocks, an option
+/// has room for two counters.
 #[track_caller]
 fn server_with_timestamps() -> Script {
     let mut s = Script::syn_received(&TcpConfig { timestamps: true, ..accurate() });
@@ -76,7 +79,7 @@ fn server_with_timestamps() -> Script {
     s
 }
 
-/// A client whose SYN-ACK had these flags, and came with this field.
+/// A client that received a SYN-ACK with these flags and this ECN field.
 #[track_caller]
 fn client(ace: u8, ecn: u8) -> Script {
     let mut s = Script::connecting(&accurate());

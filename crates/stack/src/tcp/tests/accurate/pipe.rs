@@ -1,5 +1,5 @@
-//! AccECN (RFC 9768) where queues mark at random and ACKs are lost, repeated and overtaken: the sender's counters beside what
-//! has arrived.
+//! AccECN (RFC 9768) with random marks and with lost, repeated and overtaken ACKs: compares the
+//! sender's counters with the receiver's.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::super::*;
 const DELAY: Duration = Duration::from_millis(10);
 const MSS: u64 = 1000;
 
-/// What happens on the way.
+/// The disturbances of the path.
 #[derive(Clone, Copy, Debug)]
 struct Harm {
-    /// Of data that may be marked, and of data.
+    /// The share of ECT packets that are marked, and of data packets that are lost.
     marked: f64,
     lost: f64,
-    /// Of ACKs.
+    /// Shares of ACKs.
     acks_lost: f64,
     acks_repeated: f64,
     acks_overtaken: f64,
-    /// Options are taken off ACKs.
+    /// Whether the path removes options from ACKs.
     strips: bool,
 }
 
 /// Packets and bytes that arrived with CE.
 type Marks = (u64, u64);
 
-/// A packet on its way, and what had arrived at the receiver when it left there.
+/// A packet in flight, and the receiver's counters at the time when it was sent.
 struct Flight {
     to: usize,
     data: Vec<u8>,
@@ -46,7 +46,7 @@ struct Pipe {
     flying: BTreeMap<(Instant, u64), Flight>,
     number: u64,
     written: u32,
-    /// How often the sender's counters were compared with what was true.
+    /// The number of comparisons between the sender's counters and the true ones.
     compared: u64,
 }
 
@@ -79,19 +79,19 @@ impl Pipe {
         pipe
     }
 
-    /// What has arrived marked.
+    /// The marks that have arrived.
     fn truth(&self) -> Marks {
         let info = self.ends[1].info(self.now).accecn.unwrap_or_default();
         (info.received_ce, info.received_ce_bytes.0)
     }
 
-    /// What the sender knows of it.
+    /// The marks that the sender knows of.
     fn known(&self) -> Marks {
         let info = self.ends[0].info(self.now).accecn.unwrap_or_default();
         (info.delivered_ce, info.delivered_ce_bytes.0)
     }
 
-    /// Full segments alone, until so many bytes are acknowledged.
+    /// Sends full segments only, until `bytes` bytes are acknowledged.
     fn send(&mut self, bytes: u32) {
         let end = self.written + bytes;
         while self.written < end || self.ends[0].send.is_outstanding() {
@@ -134,7 +134,8 @@ impl Pipe {
             return;
         }
         let (newly, una) = (self.known(), self.ends[0].send.una().since(una).0);
-        // RFC 9768 appendix A.2.1: no ACK counts for more than it acknowledges, but that ACE counts for up to seven.
+        // RFC 9768 appendix A.2.1: an ACK counts for no more packets than it acknowledges, except
+        // that ACE may count up to seven.
         let reported = newly.0.saturating_sub(known.0);
         let outstanding = self.ends[0].send.nxt().since(self.ends[0].send.una()).0;
         assert!(reported <= 7.max((una + outstanding).div_ceil(MSS)), "{reported} by {una}");
@@ -180,7 +181,7 @@ impl Pipe {
 fn config(delayed_acks: bool) -> TcpConfig {
     let mut config = TcpConfig { ecn: EcnMode::Accurate, ..plain() };
     config.sender.profile.delayed_acks = delayed_acks;
-    // The window does not answer: much is outstanding however much is marked.
+    // The window does not react to marks, so that much data is outstanding.
     config.sender.combination = "sack/fixed:40".parse().unwrap();
     config
 }
@@ -201,11 +202,11 @@ fn with_options_the_counters_are_true_after_every_ack_that_has_one_and_in_the_en
         };
         let mut pipe = Pipe::new(harm, &config(seed % 2 == 0), seed);
         pipe.send(300_000);
-        // The last option may have been lost: one more exchange.
+        // The last option may have been lost: exchanges more data.
         pipe.harm = Harm { lost: 0.0, acks_lost: 0.0, acks_repeated: 0.0, ..harm };
         let before = pipe.compared;
         pipe.send(10_000);
-        // A receiver whose ACKs are lost again and again has stopped sending options.
+        // A receiver whose ACKs are lost repeatedly has stopped sending options.
         if pipe.compared > before {
             assert_eq!(pipe.known(), pipe.truth(), "{harm:?}");
             with_options += 1;

@@ -1,4 +1,4 @@
-//! A receiver's counts of AccECN, and the time of their reports.
+//! AccECN at the receiver: its counters, and when they are reported.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn everything_that_arrives_is_counted_and_told() {
         let marked = info(&s).received_ce;
         let ace = ((5 + marked) % 8) as u8;
         let [e0b, ceb, e1b] = bytes;
-        // Where no counter has changed there is no option.
+        // If no counter has changed, there is no option.
         let option = if ecn == NOT_ECT { None } else { counted(e0b, ceb, e1b) };
         recv!(s, at, "A", 1, ack = seq, ace = ace, accecn = option);
     }
@@ -39,13 +39,13 @@ fn everything_that_arrives_is_counted_and_told() {
         (ByteCount(2300), ByteCount(1001))
     );
     assert_eq!(reported.received_e1_bytes, ByteCount(500));
-    // Data that comes twice counts twice, and an ACK counts as a packet.
+    // Repeated data counts again, and an ACK counts as a packet.
     send!(s, 20, "A", seq - 1, ack = 1, len = 1, ace = FIRST, ecn = CE);
     assert_eq!((info(&s).received_ce, info(&s).received_ce_bytes), (4, ByteCount(2301)));
     s.take(20).unwrap();
     send!(s, 21, "A", seq, ack = 1, ace = FIRST, ecn = CE);
     assert_eq!((info(&s).received_ce, info(&s).received_ce_bytes), (5, ByteCount(2301)));
-    // What is not acceptable does not.
+    // A segment that is not acceptable does not count.
     send!(s, 22, "A", seq + 200_000, ack = 1, len = 10, ace = FIRST, ecn = CE);
     send!(s, 23, "A", seq, ack = 100_000, len = 10, ace = FIRST, ecn = CE);
     assert_eq!((info(&s).received_ce, info(&s).received_ce_bytes), (5, ByteCount(2301)));
@@ -59,7 +59,8 @@ fn data_carries_the_latest_count_and_is_sent_again_with_it() {
     recv!(s, 0, "PA", 1, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
     send!(s, 1, "A", 1, ack = 1, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 1, "A", 1001, ack = 11, ace = FIRST + 1, accecn = counted(0, 10, 0));
-    // Sent again it cannot be marked (RFC 3168 section 6.1.5), and has no option (RFC 9768 section 3.2.3.2.2).
+    // A retransmission cannot be ECT (RFC 3168 section 6.1.5), and has no option (RFC 9768 section
+    // 3.2.3.2.2).
     let at = s.conn.poll_timeout().unwrap().as_millis();
     recv!(s, at, "PA", 1, ack = 11, len = 1000, ace = FIRST + 1);
 }
@@ -74,12 +75,12 @@ fn the_first_mark_after_others_is_told_at_once() {
     recv_nothing!(s, 1);
     send!(s, 2, "A", 11, ack = 1, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 2, "A", 1, ack = 21, ace = FIRST + 1, accecn = counted(10, 10, 0));
-    // The second in a row waits, and the third not: two have come since the last ACK.
+    // The second mark in a row waits, but the third does not: two have arrived since the last ACK.
     send!(s, 3, "A", 21, ack = 1, len = 10, ace = FIRST, ecn = CE);
     recv_nothing!(s, 3);
     send!(s, 4, "A", 31, ack = 1, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 4, "A", 1, ack = 41, ace = 0, accecn = counted(10, 30, 0));
-    // That something else follows is no news.
+    // Another ECN field after a mark is not reported at once.
     send!(s, 5, "A", 41, ack = 1, len = 10, ace = FIRST, ecn = ECT_1);
     recv_nothing!(s, 5);
     send!(s, 6, "A", 51, ack = 1, len = 10, ace = FIRST, ecn = CE);
@@ -92,7 +93,7 @@ fn every_third_marked_ack_has_an_ack_without_blocks() {
     let mut s = server();
     s.write(5000);
     while s.take(0).is_some() {}
-    // A hole: blocks would be reported.
+    // With a hole, ACKs would report SACK blocks.
     send!(s, 1, "A", 101, ack = 1, len = 10, ace = FIRST, ecn = ECT_0);
     s.take(1).unwrap();
     for ack in 1..=9 {
@@ -111,7 +112,7 @@ fn every_third_marked_ack_has_an_ack_without_blocks() {
 fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
     let config = TcpConfig { ecn: EcnMode::Accurate, ..delayed() };
     let mut s = server_with(&config);
-    // Quick ACKs are over: ACKs of data in order become one.
+    // The quick ACKs are used up: ACKs of in-order data are merged.
     for n in 0..20 {
         send!(s, 1, "A", 1 + n * 1000, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
         while s.take(1).is_some() {}
@@ -137,7 +138,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
 fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_what_changed() {
     let mut s = server_with_timestamps();
     let blocks = [(1001, 2001), (3001, 4001), (5001, 6001)];
-    // One block, and all counters; two blocks, and two counters; of three blocks two.
+    // With one block all counters fit; with two blocks two counters; of three blocks two are sent.
     send!(s, 2, "A", 1001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_1);
     recv!(s, 2, "A", 1, ack = 1, ace = FIRST, sack = [blocks[0]], accecn = counted(0, 0, 1000));
     send!(s, 3, "A", 3001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
@@ -146,16 +147,17 @@ fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_
     send!(s, 4, "A", 5001, ack = 1, len = 1000, ace = FIRST, ecn = CE);
     let sack = [blocks[2], blocks[1]];
     recv!(s, 4, "A", 1, ack = 1, ace = 6, sack = sack, accecn = two_counted(1000, 1000));
-    // Nothing changed: blocks have all the room.
+    // No counter changed: blocks take all the room.
     send!(s, 5, "A", 6001, ack = 1, len = 1000, ace = FIRST);
     let sack = [(5001, 7001), blocks[1], blocks[0]];
     recv!(s, 5, "A", 1, ack = 1, ace = 6, sack = sack);
-    // ECT(1) in the other order.
+    // ECT(1) has changed, so the option has the other order.
     send!(s, 6, "A", 7001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_1);
     let sack = [(5001, 8001), blocks[1]];
     let option = Some(AccEcn::new(Order::One, &[2001, 1000]));
     recv!(s, 6, "A", 1, ack = 1, ace = 6, sack = sack, accecn = option);
-    // Two that changed, and three would have to be told: none, until there is room.
+    // Two other counters changed, so that all three must be reported: no option is sent until there
+    // is room.
     send!(s, 7, "A", 9001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
     s.conn.acks.pop().unwrap();
     send!(s, 7, "A", 10_001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_1);
@@ -205,7 +207,7 @@ fn small_data_has_the_option_and_before_full_segments_an_ack_has_it() {
     recv!(s, 2, "A", 501, ack = 201, ace = FIRST, accecn = counted(200, 0, 0));
     recv!(s, 2, "A", 501, ack = 201, len = 1000, ace = FIRST, ecn = ECT_0);
     recv!(s, 2, "PA", 1501, ack = 201, len = 1000, ace = FIRST, ecn = ECT_0);
-    // A delayed ACK is brought forward.
+    // A delayed ACK is sent early.
     let config = TcpConfig { ecn: EcnMode::Accurate, ..delayed() };
     let mut s = server_with(&config);
     s.conn.set_quick_ack(false);
@@ -238,7 +240,7 @@ fn where_acks_with_an_option_seem_to_be_lost_no_more_leave() {
     recv!(s, 900, "A", 1, ack = 1001, ace = FIRST, sack = [(1, 1001)]);
     send!(s, 901, "A", 1001, ack = 1, len = 1000, ace = FIRST, ecn = CE);
     recv!(s, 901, "A", 1, ack = 2001, ace = FIRST + 1);
-    // What was acknowledged without one is no sign of it, nor is one now and then.
+    // Data acknowledged without an option is no such sign, and neither is an isolated repetition.
     let mut s = server();
     send!(s, 1, "A", 1, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
     assert!(s.take(1).unwrap().accecn.is_some());

@@ -1,8 +1,8 @@
-//! A sender's response to the counts of AccECN.
+//! AccECN at the sender: its response to the reported counters.
 
 use super::*;
 
-/// Ten segments are out.
+/// A server that has sent ten segments.
 fn ten_out() -> Script {
     let mut s = server();
     s.write(30_000);
@@ -31,7 +31,7 @@ fn marked_bytes_reduce_the_window_once_a_round_trip_and_nothing_says_so() {
             accecn = counted(0, upto * 1000, 0)
         );
         while let Some(sent) = s.take(100) {
-            // CWR is a bit of a number that has not changed.
+            // CWR is a bit of the ACE counter, which has not changed.
             assert_eq!((sent.ace, sent.ecn), (Some(FIRST), ECT_0));
         }
     }
@@ -51,11 +51,11 @@ fn an_ack_that_another_has_overtaken_is_not_read() {
     let mut s = ten_out();
     send!(s, 100, "A", 1, ack = 3001, ace = 7, accecn = counted(1000, 2000, 0));
     assert_eq!(info(&s).delivered_ce, 2);
-    // Older, and as old without a clock that tells.
+    // An older ACK, and one that may be older, because it has no timestamp.
     send!(s, 101, "A", 1, ack = 1001, ace = 5, accecn = counted(1000, 0, 0));
     send!(s, 102, "A", 1, ack = 3001, ace = 6, accecn = counted(1000, 1000, 0));
     assert_eq!((info(&s).delivered_ce, info(&s).delivered_ce_bytes), (2, ByteCount(2000)));
-    // A SACK block that tells something new is news.
+    // A SACK block that reports new data makes an ACK new.
     send!(
         s,
         103,
@@ -102,7 +102,7 @@ fn an_ack_of_many_packets_without_an_option_counts_for_the_worst() {
     send!(s, 100, "A", 1, ack = 1001, ace = FIRST);
     send!(s, 101, "A", 1, ack = 10_001, ace = FIRST);
     assert_eq!((info(&s).delivered_ce, info(&s).delivered_ce_bytes), (8, ByteCount(8000)));
-    // What an option says corrects it.
+    // A later option corrects the estimate.
     let mut s = ten_out();
     send!(s, 100, "A", 1, ack = 1001, ace = FIRST, accecn = counted(1000, 0, 0));
     send!(s, 101, "A", 1, ack = 10_001, ace = FIRST, accecn = counted(10_000, 0, 0));
@@ -157,7 +157,7 @@ fn super_segments_leave_while_cwr_is_no_bit_of_the_count() {
     send!(s, 1, "A", 1, ack = 7001, len = 10, ace = FIRST, ecn = CE);
     recv!(s, 1, "A", 7001, ack = 11, ace = 0b110, accecn = counted(0, 10, 0));
     s.write(3000);
-    // What cuts packets takes CWR for the first segment's alone (RFC 9768 section 3.3.4).
+    // A device that cuts packets sets CWR only on the first segment (RFC 9768 section 3.3.4).
     for segment in 0..3 {
         let flags = if segment == 2 { "PA" } else { "A" };
         let sent = s.take(1).unwrap();
