@@ -129,6 +129,12 @@ impl KernelSide {
         side
     }
 
+    /// A route to `address` alone.
+    pub(crate) fn with_route(address: IpAddr) -> Self {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        Self { routes: vec![KernelCidr { address, prefix }], ..Self::default() }
+    }
+
     /// Gives it to the device `name`, and sets that up.
     ///
     /// # Errors
