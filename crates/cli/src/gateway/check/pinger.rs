@@ -102,7 +102,7 @@ impl<D: Device> Pinger<D> {
         Ok(Some(fits))
     }
 
-    /// Whether a packet of so many bytes is answered.
+    /// Whether a packet of `length` bytes is answered.
     async fn comes_back(&mut self, length: usize) -> io::Result<bool> {
         self.sent.clear();
         for _ in 0..TRIES {
@@ -125,7 +125,7 @@ impl<D: Device> Pinger<D> {
         self.device.send(&mut [ping].into()).await;
     }
 
-    /// Waits for so many answers, and until `end` at most; gives their round trips.
+    /// Waits for `wanted` answers, and until `end` at most; gives their round trips.
     async fn answers(&mut self, end: Instant, wanted: usize) -> io::Result<Vec<Duration>> {
         let (mut trips, mut batch) = (Vec::new(), Vec::new());
         while trips.len() < wanted {

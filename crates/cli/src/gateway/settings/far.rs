@@ -274,7 +274,7 @@ fn check_addresses(peers: &[IpAddr], own: Cidr) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The address so many behind another one.
+/// The address `count` behind another one.
 fn after(address: IpAddr, count: usize) -> Option<IpAddr> {
     match address {
         IpAddr::V4(own) => {
