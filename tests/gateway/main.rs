@@ -4,6 +4,7 @@
 mod check;
 mod intercept;
 mod keys;
+mod plain;
 mod programs;
 
 use std::error::Error;
@@ -102,7 +103,11 @@ struct Network {
 
 impl Network {
     fn new() -> Outcome<Self> {
-        let spec = LINK.parse()?;
+        Self::over(LINK)
+    }
+
+    fn over(link: &str) -> Outcome<Self> {
+        let spec = link.parse()?;
         let dumbbell =
             Dumbbell::build(Plan::new(Host::Kernel, Link::new(&spec, &spec)?, Host::Kernel))?;
         let servers = Namespace::new()?;
@@ -137,6 +142,10 @@ impl Network {
     /// The far gateway, which may dial what is behind it and its own loopback address.
     fn start_far(&self, more: &[&str]) -> Outcome<Running> {
         let (key, [near, _]) = (self.path("far.key"), &self.public);
+        self.start_far_with(&["--key", &key, "--peer", near], more)
+    }
+
+    fn start_far_with(&self, carrier: &[&str], more: &[&str]) -> Outcome<Running> {
         let own = [
             "--allow",
             "127.0.0.1",
@@ -147,10 +156,7 @@ impl Network {
             "--allow",
             "2001:db8::/32",
         ];
-        Running::start(
-            self.far(),
-            &[&["gateway", "far", "--key", &key, "--peer", near], &own[..], more].concat(),
-        )
+        Running::start(self.far(), &[&["gateway", "far"], carrier, &own[..], more].concat())
     }
 
     /// A near gateway that the far one answers.

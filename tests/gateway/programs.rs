@@ -219,6 +219,14 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
     assert!(printed.contains("too long, mtu") && printed.contains("1432"), "{printed}");
+    // The kernel sends fragments, and the gateway refuses them.
+    for (server, words) in ADDRESSES.into_iter().zip(["filtered", "prohibited"]) {
+        let line = ["-M", "dont", "-c", "1", "-W", "2", "-s", "3000", server];
+        let output = run(&network, "ping", &line, b"")?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(printed.contains(words), "{printed}");
+    }
     Ok(())
 }
 

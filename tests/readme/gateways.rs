@@ -18,6 +18,11 @@ pub(crate) fn has(row: &str) -> bool {
         "Gateway: WireGuard between the near and the far gateway, rules for destinations" => {
             has_flags("far", &["--key", "--peer", "--allow", "--deny"])
         }
+        "Gateway: plain packets between the gateways, through TUN devices, for HACK (`--carrier tun`)" =>
+        {
+            let flags = ["--carrier", "--insecure-carrier"];
+            ["near", "far", "check"].iter().all(|command| has_flags(command, &flags))
+        }
         "Gateway: lost datagrams of UDP repaired by redundancy that follows the loss" => {
             FarDatagramsConfig::default().redundancy > 0
                 && ["near", "far"].iter().all(|end| has_flags(end, &["--redundancy"]))

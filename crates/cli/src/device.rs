@@ -130,6 +130,12 @@ impl KernelSide {
         side
     }
 
+    /// A route to `address` alone.
+    pub(crate) fn with_route(address: IpAddr) -> Self {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        Self { routes: vec![KernelCidr { address, prefix }], ..Self::default() }
+    }
+
     /// Configures the device `name` and sets it up.
     ///
     /// # Errors

@@ -57,6 +57,14 @@ pub(crate) const NEAR: &str = "airtcp gateway near --key near.key --peer PUBLIC_
 /// An example for `airtcp gateway far`.
 pub(crate) const FAR: &str = "airtcp gateway far --key far.key --peer PUBLIC_KEY_OF_THE_NEAR_END";
 
+/// A line of `airtcp gateway near` without WireGuard.
+pub(crate) const NEAR_TUN: &str =
+    "airtcp gateway near --carrier tun --insecure-carrier --peer 10.77.0.1 --socks5 127.0.0.1:1080";
+
+/// A line of `airtcp gateway far` without WireGuard.
+pub(crate) const FAR_TUN: &str =
+    "airtcp gateway far --carrier tun --insecure-carrier --peer 10.77.0.2";
+
 /// An example for `airtcp gateway check`.
 pub(crate) const CHECK: &str = "airtcp gateway check --key near.key --peer PUBLIC_KEY_OF_THE_FAR_END --endpoint \
                                 gateway.example:51820";

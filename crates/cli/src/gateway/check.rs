@@ -1,112 +1,120 @@
 //! `airtcp gateway check`: whether the far gateway can be reached, and what the link is like.
 
-use std::collections::HashMap;
+mod pinger;
+
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use airtcp_device::Device;
-use airtcp_tunnel::{Tunnel, TunnelConfig};
-use airtcp_types::Packet;
-use airtcp_wire::icmp::{self, Message};
-use airtcp_wire::ip;
+use airtcp_tunnel::Tunnel;
 use anyhow::{Context, bail};
 use serde::Serialize;
-use tokio::time::{Instant, timeout_at};
 
+use self::pinger::Pinger;
+use super::carrier::Plain;
 use super::claim::claim;
+use super::reach::{Endpoint, Reach};
 use super::settings::NearPlan;
-use super::{carrier, keys, near};
 use crate::output;
 
 /// How long the first answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is asked for.
-const AGAIN: Duration = Duration::from_millis(250);
-/// The pings that loss and round trips are taken from, their distance, and their length.
-const PINGS: usize = 100;
-const DISTANCE: Duration = Duration::from_millis(20);
-const LENGTH: usize = 100;
-/// How long an answer may take behind the last ping.
-const LATE: Duration = Duration::from_secs(1);
-/// How often each length is tried, and the least one.
-const TRIES: usize = 4;
+/// The least length that is tried.
 const LEAST: usize = 576;
-/// Of all pings.
-const IDENTIFIER: [u8; 2] = *b"at";
 
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Found {
     endpoint: String,
-    /// Of the handshake and the first ping.
+    /// What was answered first.
+    #[serde(skip)]
+    first: &'static str,
     first_answer_ms: f64,
     pings: usize,
     answers: usize,
     round_trip_ms: Option<[f64; 3]>,
-    /// The largest packet inside of the tunnel that came back, in bytes.
+    /// The largest packet that came back, in bytes.
     mtu: Option<usize>,
     /// What is set.
     mtu_asked: usize,
 }
 
-/// Pings the far gateway through the tunnel, and prints what is found.
+/// Pings the far gateway through the carrier, and prints what is found.
 ///
 /// # Errors
 /// It does not answer; the text says what to look at.
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
-    let private_key = keys::private(&plan.key)?;
-    if claim(&private_key).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
-        let key = private_key.public_key();
+    let (own, far) = (plan.address.address(), plan.far);
+    let found = match Reach::new(plan.carrier, far).await? {
+        Reach::Wireguard(tunnel) => through_tunnel(*tunnel, own, far).await?,
+        Reach::Tun(plain) => on_tun(&plain, far).await?,
+    };
+    if plan.json { output::print_json(&found) } else { output::print(&found.to_string()) }
+}
+
+async fn through_tunnel(tunnel: Endpoint, own: IpAddr, far: IpAddr) -> anyhow::Result<Found> {
+    if claim(tunnel.private_key()).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+        let key = tunnel.private_key().public_key();
         bail!(
             "a near gateway with this key ({key}) is running on this machine, and would lose its session to the check: type \
              `airtcp gateway ctl status` as its user, or stop it first"
         );
     }
-    let socket = carrier::bind(0).await.context("binding a UDP socket for the tunnel")?;
-    let endpoint = near::resolve(&plan.endpoint, socket.local_addr()?, None).await;
-    let endpoint = endpoint.with_context(|| format!("--endpoint {}", plan.endpoint))?;
-    let peer = carrier::peer(&plan.peer, plan.far, Some(endpoint))?;
-    let is_ipv4 = endpoint.ip().to_canonical().is_ipv4();
-    let mtu: usize = plan.mtu.unwrap_or(carrier::mtu(is_ipv4)).into();
-    let socket = tokio::net::UdpSocket::from_std(socket)?;
-    let tunnel = Tunnel::new(socket, TunnelConfig { private_key, peers: vec![peer], mtu })?;
+    let Endpoint { endpoint, resolved, config, socket, .. } = tunnel;
+    let at = resolved.with_context(|| format!("--endpoint {endpoint}"))?;
+    let key = config.peers.first().map_or(String::new(), |peer| peer.public_key.to_string());
+    let mtu = config.mtu;
+    let tunnel = Tunnel::new(tokio::net::UdpSocket::from_std(socket)?, config)?;
     let handle = tunnel.handle();
-    let mut pinger = Pinger::new(tunnel, plan.address.address(), plan.far);
+    let mut pinger = Pinger::new(tunnel, own, far);
     let Some(first) = pinger.first().await? else {
         let handshake = handle.peers().first().is_some_and(|peer| peer.last_handshake.is_some());
         if handshake {
             bail!(
-                "the tunnel is up, but {} does not answer inside of it: is that the --address of the far gateway, and does it \
-                 have {} for this key?",
-                plan.far,
-                plan.address.address()
+                "the tunnel is up, but {far} does not answer inside of it: is that the --address of the far gateway, and does \
+                 it have {own} for this key?"
             );
         }
         bail!(
-            "no answer from {} within {} s: is its UDP port open, does it run with --peer {}, and is its own public key {}?",
-            plan.endpoint,
+            "no answer from {endpoint} within {} s: is its UDP port open, does it run with --peer {}, and is its own public \
+             key {key}?",
             PATIENCE.as_secs(),
             handle.public_key(),
-            plan.peer.key
         );
     };
-    let found = Found {
-        endpoint: endpoint.ip().to_canonical().to_string(),
+    Ok(Found {
+        endpoint: at.ip().to_canonical().to_string(),
+        first: "handshake and first ping",
         first_answer_ms: first.as_secs_f64() * 1e3,
         ..pinger.look(mtu).await?
+    })
+}
+
+async fn on_tun(plain: &Plain, far: IpAddr) -> anyhow::Result<Found> {
+    let own = plain.address.address();
+    let device = plain.open_for(&[far]).await.context(
+        "the check needs the device (a near gateway that runs here has it: type `airtcp gateway ctl status`, or stop it first)",
+    )?;
+    let mut pinger = Pinger::new(device, own, far);
+    let Some(first) = pinger.first().await? else {
+        bail!(
+            "no answer from {far} through {} within {} s: does the far gateway run with --carrier tun and --peer {own}, do both \
+             machines forward packets (sysctl net.ipv4.ip_forward), and do their routes to {far} and {own} lead to the link?",
+            plain.device,
+            PATIENCE.as_secs(),
+        );
     };
-    if plan.json { output::print_json(&found) } else { output::print(&found.to_string()) }
+    Ok(Found {
+        endpoint: far.to_string(),
+        first_answer_ms: first.as_secs_f64() * 1e3,
+        ..pinger.look(plain.mtu.into()).await?
+    })
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} answers: handshake and first ping in {:.0} ms",
-            self.endpoint, self.first_answer_ms
-        )?;
+        writeln!(f, "{} answers: {} in {:.0} ms", self.endpoint, self.first, self.first_answer_ms)?;
         let lost = self.pings - self.answers;
         let percent = lost as f64 / self.pings as f64 * 1e2;
         write!(f, "lost: {lost} of {} pings ({percent:.0} %, both ways together)", self.pings)?;
@@ -118,11 +126,11 @@ impl fmt::Display for Found {
         }
         match self.mtu {
             Some(mtu) if mtu == self.mtu_asked => {
-                write!(f, "\nlargest packet inside of the tunnel: {mtu} bytes, as set")
+                write!(f, "\nlargest packet between the gateways: {mtu} bytes, as set")
             }
             Some(mtu) => write!(
                 f,
-                "\nlargest packet inside of the tunnel: {mtu} bytes; set --mtu {mtu} at both ends instead of {}",
+                "\nlargest packet between the gateways: {mtu} bytes; set --mtu {mtu} at both ends instead of {}",
                 self.mtu_asked
             ),
             None => write!(f, "\nno packet of {LEAST} bytes comes back: the link loses too many"),
@@ -130,168 +138,15 @@ impl fmt::Display for Found {
     }
 }
 
-/// Sends pings from `own` to `far` through a device.
-struct Pinger<D> {
-    device: D,
-    own: IpAddr,
-    far: IpAddr,
-    sequence: u16,
-    /// When those were sent that are not answered.
-    sent: HashMap<u16, Instant>,
-}
-
-impl<D: Device> Pinger<D> {
-    fn new(device: D, own: IpAddr, far: IpAddr) -> Self {
-        Self { device, own, far, sequence: 0, sent: HashMap::new() }
-    }
-
-    /// How long the first answer takes; none if there is none.
-    async fn first(&mut self) -> io::Result<Option<Duration>> {
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            self.send(LENGTH).await;
-            if !self.answers(Instant::now() + AGAIN, 1).await?.is_empty() {
-                return Ok(Some(began.elapsed()));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Loss, round trips, and the largest packet of at most `mtu` bytes that comes back.
-    async fn look(&mut self, mtu: usize) -> io::Result<Found> {
-        self.sent.clear();
-        let mut trips = Vec::new();
-        let began = Instant::now();
-        for number in 1..=PINGS {
-            self.send(LENGTH).await;
-            // More than there can be: it waits for the next ping.
-            trips.extend(self.answers(began + DISTANCE * number as u32, PINGS + 1).await?);
-        }
-        let missing = PINGS - trips.len();
-        trips.extend(self.answers(Instant::now() + LATE, missing).await?);
-        trips.sort_unstable();
-        let milliseconds = |trip: &Duration| trip.as_secs_f64() * 1e3;
-        let round_trip_ms = match &trips[..] {
-            [] => None,
-            [least, ..] => {
-                let (median, most) = (&trips[trips.len() / 2], &trips[trips.len() - 1]);
-                Some([least, median, most].map(milliseconds))
-            }
-        };
-        Ok(Found {
-            endpoint: String::new(),
-            first_answer_ms: 0.0,
-            pings: PINGS,
-            answers: trips.len(),
-            round_trip_ms,
-            mtu: self.largest(mtu).await?,
-            mtu_asked: mtu,
-        })
-    }
-
-    async fn largest(&mut self, mtu: usize) -> io::Result<Option<usize>> {
-        if self.comes_back(mtu).await? {
-            return Ok(Some(mtu));
-        }
-        let (mut fits, mut too_long) = (LEAST.min(mtu), mtu);
-        if !self.comes_back(fits).await? {
-            return Ok(None);
-        }
-        while too_long - fits > 1 {
-            let middle = fits.midpoint(too_long);
-            let half = if self.comes_back(middle).await? { &mut fits } else { &mut too_long };
-            *half = middle;
-        }
-        Ok(Some(fits))
-    }
-
-    /// Whether a packet of so many bytes is answered.
-    async fn comes_back(&mut self, length: usize) -> io::Result<bool> {
-        self.sent.clear();
-        for _ in 0..TRIES {
-            self.send(length).await;
-            if !self.answers(Instant::now() + DISTANCE, 1).await?.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(!self.answers(Instant::now() + LATE, 1).await?.is_empty())
-    }
-
-    async fn send(&mut self, length: usize) {
-        self.sequence = self.sequence.wrapping_add(1);
-        let headers = if self.own.is_ipv4() { 20 } else { 40 } + icmp::HEADER_LEN;
-        let mut data = vec![0; 4 + length.saturating_sub(headers)];
-        data[..2].copy_from_slice(&IDENTIFIER);
-        data[2..4].copy_from_slice(&self.sequence.to_be_bytes());
-        let ping = icmp::emit_echo(self.own, self.far, 64, &data);
-        self.sent.insert(self.sequence, Instant::now());
-        self.device.send(&mut [ping].into()).await;
-    }
-
-    /// Waits for so many answers, and until `end` at most; gives their round trips.
-    async fn answers(&mut self, end: Instant, wanted: usize) -> io::Result<Vec<Duration>> {
-        let (mut trips, mut batch) = (Vec::new(), Vec::new());
-        while trips.len() < wanted {
-            match timeout_at(end, self.device.recv(&mut batch, 64)).await {
-                Ok(received) => drop(received?),
-                Err(_) => return Ok(trips),
-            }
-            trips.extend(batch.drain(..).filter_map(|packet| self.answered(&packet)));
-        }
-        Ok(trips)
-    }
-
-    /// The round trip, if the packet is an answer that was waited for.
-    fn answered(&mut self, packet: &Packet) -> Option<Duration> {
-        let datagram = ip::parse(&packet.data).ok()?;
-        let message = match datagram.dst.is_ipv4() {
-            true => icmp::parse_v4(datagram.payload),
-            false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        };
-        let Ok(Message::EchoReply) = message else { return None };
-        let (identifier, rest) = datagram.payload.get(4..)?.split_first_chunk()?;
-        let sequence = u16::from_be_bytes(*rest.first_chunk()?);
-        let sent = self.sent.remove(&sequence).filter(|_| *identifier == IDENTIFIER)?;
-        Some(sent.elapsed())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use airtcp_device::memory;
-    use airtcp_net::Stack;
-    use airtcp_stack::HostConfig;
-    use airtcp_stack::host::Cidr;
-    use airtcp_types::ByteCount;
-
     use super::*;
-
-    #[tokio::test]
-    async fn a_far_gateway_answers_pings_up_to_its_mtu() {
-        for (own, far, mtu) in [
-            ("10.77.0.2", "10.77.0.1/24", 1440),
-            ("10.77.0.2", "10.77.0.1/24", 1300),
-            ("fd77::2", "fd77::1/64", 1440),
-        ] {
-            let (left, right) = memory::pair(1440, 64);
-            let far: Cidr = far.parse().unwrap();
-            let mut config = HostConfig::new([far]);
-            config.mtu = ByteCount(mtu);
-            let _far = Stack::new(right, config).unwrap();
-            let mut pinger = Pinger::new(left, own.parse().unwrap(), far.address());
-            assert!(pinger.first().await.unwrap().is_some());
-            let found = pinger.look(1440).await.unwrap();
-            assert_eq!((found.answers, found.mtu), (PINGS, Some(mtu as usize)));
-            assert!(found.round_trip_ms.is_some());
-            let advice = found.to_string().contains("set --mtu 1300");
-            assert_eq!(advice, mtu == 1300, "{found}");
-        }
-    }
 
     #[test]
     fn a_link_that_loses_everything_is_told() {
         let found = Found {
             endpoint: "192.0.2.1".to_owned(),
+            first: "handshake and first ping",
             first_answer_ms: 40.0,
             pings: 100,
             answers: 0,

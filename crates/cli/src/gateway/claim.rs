@@ -1,54 +1,61 @@
 //! Which near gateways run on this machine: two with the same key take each other's session.
 //!
-//! A gateway has a socket with the name of its key in the abstract namespace, where users see each other's names, and can take
-//! any name. The process that has a name proves that it has the private key. Without a proof the name is not believed.
+//! A gateway has a socket in the abstract namespace, where users see each other's names, and can take any name. The name is
+//! that of the key and a random part, so that no one can take it first. The process that has a name proves that it has the
+//! private key. Without a proof the name is not believed.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use airtcp_tunnel::{PresharedKey, PrivateKey, PublicKey};
 use sha2::{Digest, Sha256};
 
-/// How long a proof may take.
+/// How long the proofs may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the sending of one may take: the one who asks can have a full queue.
 const SENDING: Duration = Duration::from_millis(10);
+/// How many names are asked.
+const MOST: usize = 256;
 
 /// A random text of this length.
 const QUESTION: usize = 44;
+/// Characters of the random part of a name, 6 bits each. A name has at most 107 in all.
+const RANDOM: usize = 16;
 
-/// Takes the name of a key until the process ends. If a process that does not have the key holds it, this one goes without.
+/// Takes a name of a key until the process ends, unless a process that has the key has one.
 ///
 /// # Errors
 /// `AddrInUse`: another gateway with this key runs on this machine, or another check.
 pub(super) fn claim(key: &PrivateKey) -> io::Result<()> {
-    let name = name(&key.public_key())?;
-    match UnixDatagram::bind_addr(&name) {
-        Ok(socket) => {
-            let key = key.clone();
-            thread::Builder::new().name("claim".to_owned()).spawn(move || prove(&socket, &key))?;
-            Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match is_proven(&name, key) {
-            Ok(true) => Err(error),
-            Ok(false) | Err(_) => {
-                tracing::warn!(
-                    "a process that does not have this key holds its name (`ss -xpa | grep {}`): `airtcp gateway check` cannot \
-                     see whether a gateway with the key runs",
-                    key.public_key()
-                );
-                Ok(())
-            }
-        },
-        Err(error) => Err(error),
+    let prefix = prefix(&key.public_key());
+    if is_running(&prefix, key)? {
+        return Err(io::ErrorKind::AddrInUse.into());
     }
+    let name = SocketAddr::from_abstract_name(prefix + &random()[..RANDOM])?;
+    let socket = UnixDatagram::bind_addr(&name)?;
+    let key = key.clone();
+    thread::Builder::new().name("claim".to_owned()).spawn(move || prove(&socket, &key))?;
+    Ok(())
 }
 
-fn name(key: &PublicKey) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("airtcp/gateway-near/{key}"))
+fn prefix(key: &PublicKey) -> String {
+    format!("airtcp/gateway-near/{key}/")
+}
+
+fn random() -> String {
+    PresharedKey::generate().to_string()
+}
+
+/// The names that begin with `prefix`, in this network namespace.
+fn names(prefix: &str) -> io::Result<BTreeSet<String>> {
+    let table = std::fs::read("/proc/thread-self/net/unix")?;
+    let table = String::from_utf8_lossy(&table);
+    let names = table.lines().filter_map(|line| Some(line.split_once(" @")?.1));
+    Ok(names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect())
 }
 
 /// Answers those who ask, until the socket fails.
@@ -62,19 +69,40 @@ fn prove(socket: &UnixDatagram, key: &PrivateKey) {
     }
 }
 
-/// Whether the process that has the name has the key.
-fn is_proven(name: &SocketAddr, key: &PrivateKey) -> io::Result<bool> {
-    let question = PresharedKey::generate().to_string();
-    let asker = format!("airtcp/gateway-check/{}", PresharedKey::generate());
+/// Whether a process that has the key has one of its names. All are asked at once.
+fn is_running(prefix: &str, key: &PrivateKey) -> io::Result<bool> {
+    let names = names(prefix)?;
+    let asked: Vec<_> = names.iter().take(MOST).filter_map(|name| ask(name).ok()).collect();
+    let deadline = Instant::now() + PATIENCE;
+    let is_proven = asked.iter().any(|(socket, question)| {
+        // An answer that came while others were waited for is there.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut answer = [0; 33];
+        socket.set_read_timeout(Some(left.max(SENDING))).is_ok()
+            && socket
+                .recv(&mut answer)
+                .is_ok_and(|len| answer[..len] == proof(key, question.as_bytes()))
+    });
+    if !is_proven && !names.is_empty() {
+        tracing::warn!(
+            "processes that do not prove that they have the key {} have {} of its names (`ss -xpa | grep {prefix}`): they are not \
+             believed, and of many not all are asked",
+            key.public_key(),
+            names.len()
+        );
+    }
+    Ok(is_proven)
+}
+
+/// Asks the process that has a name. Only that process can answer.
+fn ask(name: &str) -> io::Result<(UnixDatagram, String)> {
+    let question = random();
+    let asker = format!("airtcp/gateway-check/{}", random());
     let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(asker)?)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    // From here on only that process can send to it.
-    socket.connect_addr(name)?;
+    socket.set_write_timeout(Some(SENDING))?;
+    socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?;
     socket.send(question.as_bytes())?;
-    let mut answer = [0; 33];
-    let len = socket.recv(&mut answer)?;
-    Ok(answer[..len] == proof(key, question.as_bytes()))
+    Ok((socket, question))
 }
 
 /// Key and question have one length each, so that no other pair has the same text.
@@ -87,6 +115,10 @@ fn proof(key: &PrivateKey, question: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
+    fn take(name: &str) -> UnixDatagram {
+        UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap()
+    }
+
     #[test]
     fn a_name_is_believed_with_the_key_alone() {
         let (ours, theirs) = (PrivateKey::generate(), PrivateKey::generate());
@@ -94,11 +126,26 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(claim(&ours).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         }
-        // Other users hold names, and answer nothing or with a proof of another key.
-        let taken = UnixDatagram::bind_addr(&name(&theirs.public_key()).unwrap()).unwrap();
-        claim(&theirs).unwrap();
-        thread::spawn(move || prove(&taken, &PrivateKey::generate()));
-        claim(&theirs).unwrap();
+        // Other users have names, and answer nothing or with a proof of another key.
+        let prefix = prefix(&theirs.public_key());
+        let _silent = take(&format!("{prefix}a"));
+        let lying = take(&format!("{prefix}b"));
+        thread::spawn(move || prove(&lying, &PrivateKey::generate()));
+        assert!(!is_running(&prefix, &theirs).unwrap());
+    }
+
+    /// Another user may have taken names before the gateway starts, and may take others while it runs.
+    #[test]
+    fn names_of_others_do_not_hide_a_gateway() {
+        let key = PrivateKey::generate();
+        let prefix = prefix(&key.public_key());
+        let of_others = |first: usize| -> Vec<UnixDatagram> {
+            (first..first + 20).map(|number| take(&format!("{prefix}{number:04}"))).collect()
+        };
+        let _before = of_others(0);
+        claim(&key).unwrap();
+        let _after = of_others(20);
+        assert_eq!(claim(&key).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
@@ -108,7 +155,8 @@ mod tests {
         let asker = format!("airtcp/gateway-check/{}", PresharedKey::generate());
         let asker = SocketAddr::from_abstract_name(asker).unwrap();
         let socket = UnixDatagram::bind_addr(&asker).unwrap();
-        socket.connect_addr(&name(&key.public_key()).unwrap()).unwrap();
+        let name = names(&prefix(&key.public_key())).unwrap().pop_first().unwrap();
+        socket.connect_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap();
         for question in [&[7; QUESTION - 1][..], &[7; QUESTION + 1], &[7; 4096], &[7; QUESTION]] {
             socket.send(question).unwrap();
         }

@@ -10,7 +10,6 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::carrier;
 use super::report::Report;
 use crate::control::{Asker, Control, NobodyThere, asked};
 use crate::ss::{self, Served};
@@ -107,7 +106,7 @@ impl Controlled {
             Request::Status => Ok(serde_json::to_value(self.report.status())?),
             Request::SetStrategies { strategies } => {
                 let combination: Combination = strategies.parse()?;
-                carrier::check(Some(&combination))?;
+                self.report.way.check(&combination)?;
                 let stacks = self.served.stacks.iter();
                 let changed: usize = stacks.map(|stack| stack.set_combination(&combination)).sum();
                 tracing::info!(%combination, changed, "strategies");
@@ -227,16 +226,25 @@ fn status(status: &Value) -> String {
         ));
     }
     for peer in status["peers"].as_array().into_iter().flatten() {
-        let handshake = peer["seconds_since_handshake"].as_f64();
-        let handshake = handshake
-            .map_or("no handshake yet".to_owned(), |age| format!("last handshake {age:.0} s ago"));
+        let ago = |what: &str| {
+            let age = peer[format!("seconds_since_{what}")].as_f64();
+            age.map_or(format!("no {what} yet"), |age| format!("last {what} {age:.0} s ago"))
+        };
+        let state = match peer["key"].as_str() {
+            Some(key) => {
+                let at = peer["endpoint"].as_str().unwrap_or("an unknown address");
+                format!("{key} at {at}: {}", ago("handshake"))
+            }
+            None => format!("{}: {}", peer["addresses"][0].as_str().unwrap_or("-"), ago("packet")),
+        };
         lines.push(format!(
-            "peer {} at {}: {handshake}; {} sent, {} received",
-            peer["key"].as_str().unwrap_or("-"),
-            peer["endpoint"].as_str().unwrap_or("an unknown address"),
+            "peer {state}; {} sent, {} received",
             output::bytes(peer["sent_bytes"].as_u64().unwrap_or(0)),
             output::bytes(peer["received_bytes"].as_u64().unwrap_or(0)),
         ));
+    }
+    if let Some(refused) = status["refused_packets"].as_u64().filter(|refused| *refused > 0) {
+        lines.push(format!("packets of others, which were dropped: {refused}"));
     }
     lines.join("\n")
 }
@@ -278,6 +286,20 @@ peer KEY= at 192.0.2.1:51820: last handshake 12 s ago; 4 KiB sent, 1 B received"
         let expected = "\
 connections: 0 open, 0 carried; 0 B sent, 0 B received
 peer KEY= at an unknown address: no handshake yet; 0 B sent, 0 B received";
+        assert_eq!(status(&far), expected);
+        let far = json!({
+            "far": {"open": 0, "opened": 0, "sent": 0, "received": 0, "refused": {}},
+            "peers": [
+                {"key": null, "addresses": ["10.77.0.2"], "seconds_since_packet": 1.2, "sent_bytes": 9, "received_bytes": 0},
+                {"key": null, "addresses": ["10.77.0.3"], "sent_bytes": 0, "received_bytes": 0},
+            ],
+            "refused_packets": 7,
+        });
+        let expected = "\
+connections: 0 open, 0 carried; 0 B sent, 0 B received
+peer 10.77.0.2: last packet 1 s ago; 9 B sent, 0 B received
+peer 10.77.0.3: no packet yet; 0 B sent, 0 B received
+packets of others, which were dropped: 7";
         assert_eq!(status(&far), expected);
     }
 

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use airtcp_gateway::Far;
 use airtcp_gateway::datagram::{FarDatagrams, FarDatagramsConfig};
+use airtcp_recovery::Combination;
+use airtcp_stack::host::Cidr;
 use airtcp_tunnel::TunnelConfig;
 use anyhow::{Context, anyhow};
 
 use super::carrier::{self, Carrier};
 use super::ctl::Controlled;
 use super::report::{End, Report};
-use super::settings::FarPlan;
+use super::settings::{FarCarrier, FarPlan};
 use super::{CLIENTS, PATIENCE, descriptors, keys, stopping};
 use crate::signals::Signals;
 use crate::ss::Served;
@@ -20,17 +22,11 @@ use crate::{live, metrics, output};
 /// Serves until it is told to stop. A second signal stops at once.
 ///
 /// # Errors
-/// The key cannot be read, the port is in use, or the tunnel ends.
+/// The key cannot be read, the port is in use, the carrier cannot be had, or it ends.
 pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
-    let private_key = keys::private(&plan.key)?;
     descriptors::raise(CLIENTS, "the --clients of one near gateway");
-    let peers = plan.peers.iter().map(|(spec, address)| carrier::peer(spec, *address, None));
-    let peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
-    let socket = carrier::bind(plan.listen_port).await;
-    let socket = socket.with_context(|| format!("--listen-port {}", plan.listen_port))?;
-    let config = TunnelConfig { private_key, peers, mtu: plan.mtu.into() };
-    let carrier = Carrier::start(socket, config, plan.address, plan.strategies)?;
+    let carrier = start(plan.carrier, plan.address, plan.strategies).await?;
     let stack = carrier.stack().clone();
     let mut config =
         FarDatagramsConfig { rules: plan.far.rules.clone(), ..FarDatagramsConfig::default() };
@@ -53,9 +49,6 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
         let report = report.clone();
         live::listen(address, "airtcp gateway far", move || ready(Some(report.snapshot()))).await?;
     }
-    for (spec, address) in &plan.peers {
-        tracing::info!(key = %spec.key, %address, "peer");
-    }
     output::note("ready");
 
     // Both end with the stack.
@@ -63,7 +56,7 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     tokio::spawn(async move { datagrams.run().await });
     let ended = tokio::select! {
         _ = signals.wait() => Ok(()),
-        error = stack.closed() => Err(anyhow!("the tunnel ended: {error}")),
+        error = stack.closed() => Err(anyhow!("the carrier ended: {error}")),
     };
     stopping(far.status().open);
     tokio::select! {
@@ -73,4 +66,27 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     report.print(plan.json)?;
     carrier.thread.join();
     ended
+}
+
+async fn start(
+    carrier: FarCarrier,
+    address: Cidr,
+    strategies: Option<Combination>,
+) -> anyhow::Result<Carrier> {
+    let (key, peers, listen_port, mtu) = match carrier {
+        FarCarrier::Tun { plain, peers } => {
+            return Carrier::on_tun(plain, &peers, strategies).await;
+        }
+        FarCarrier::Wireguard { key, peers, listen_port, mtu } => (key, peers, listen_port, mtu),
+    };
+    let private_key = keys::private(&key)?;
+    for (spec, address) in &peers {
+        tracing::info!(key = %spec.key, %address, "peer");
+    }
+    let peers = peers.iter().map(|(spec, address)| carrier::peer(spec, *address, None));
+    let peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
+    let socket = carrier::bind(listen_port).await;
+    let socket = socket.with_context(|| format!("--listen-port {listen_port}"))?;
+    let config = TunnelConfig { private_key, peers, mtu: mtu.into() };
+    Carrier::in_tunnel(socket, config, address, strategies)
 }

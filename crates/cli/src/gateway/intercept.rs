@@ -129,10 +129,16 @@ impl InterceptSettings {
     }
 
     /// What is to be done with an MTU of the tunnel's inside in bytes, for a far gateway at `endpoints`; `None` if nothing.
+    /// Packets to `plain_far`, a far gateway without a tunnel, are not intercepted.
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and too many networks.
-    pub(super) fn plan(self, mtu: u16, endpoints: &[SocketAddr]) -> Result<Option<Plan>, Mistake> {
+    pub(super) fn plan(
+        self,
+        mtu: u16,
+        endpoints: &[SocketAddr],
+        plain_far: Option<IpAddr>,
+    ) -> Result<Option<Plan>, Mistake> {
         self.check()?;
         if !self.is_wanted() {
             return Ok(None);
@@ -140,7 +146,11 @@ impl InterceptSettings {
         let device = self.tun.unwrap_or_else(|| DEVICE.to_owned());
         let ipv6 = Ipv6::of_this_machine();
         let networks = self.route.unwrap_or_else(|| EVERYTHING.to_vec());
-        let excluded = self.exclude.unwrap_or_default();
+        let mut excluded = self.exclude.unwrap_or_default();
+        excluded.extend(
+            plain_far
+                .map(|address| Cidr { address, prefix: if address.is_ipv4() { 32 } else { 128 } }),
+        );
         let routes = || Routes::new(&device, &networks, &excluded, endpoints, ipv6);
         let routes = self.enabled.then(routes).transpose()?;
         let mtu = mtu.saturating_sub(HEADER).max(LEAST);
@@ -308,13 +318,13 @@ mod tests {
 
     #[test]
     fn nothing_is_intercepted_unless_it_is_asked_for() {
-        assert_eq!(settings("").plan(1440, &[]).unwrap(), None);
-        let plan = settings("--tun tun7").plan(1440, &[]).unwrap().unwrap();
+        assert_eq!(settings("").plan(1440, &[], None).unwrap(), None);
+        let plan = settings("--tun tun7").plan(1440, &[], None).unwrap().unwrap();
         assert_eq!((plan.device.as_str(), plan.routes.is_none()), ("tun7", true));
-        let plan = settings("--intercept").plan(1440, &[]).unwrap().unwrap();
+        let plan = settings("--intercept").plan(1440, &[], None).unwrap().unwrap();
         assert_eq!((plan.device.as_str(), plan.mtu), (DEVICE, 1432));
         assert!(plan.routes.is_some());
-        let plan = settings("--intercept").plan(1200, &[]).unwrap().unwrap();
+        let plan = settings("--intercept").plan(1200, &[], None).unwrap().unwrap();
         assert_eq!(plan.mtu, LEAST);
     }
 
@@ -325,7 +335,7 @@ mod tests {
             ("--tun tun7 --exclude 10.0.0.0/8", "--exclude has no effect without --intercept"),
             ("--answer-early", "--answer-early has no effect without --intercept or --tun"),
         ] {
-            let mistake = settings(line).plan(1440, &[]).unwrap_err().to_string();
+            let mistake = settings(line).plan(1440, &[], None).unwrap_err().to_string();
             assert!(mistake.contains(missing), "{mistake}");
         }
     }
@@ -344,7 +354,8 @@ mod tests {
 
     #[test]
     fn the_commands_begin_with_the_device_and_end_with_the_rules() {
-        let plan = settings("--intercept --route 10.0.0.0/8").plan(1440, &[]).unwrap().unwrap();
+        let plan =
+            settings("--intercept --route 10.0.0.0/8").plan(1440, &[], None).unwrap().unwrap();
         let commands = plan.commands();
         let lines: Vec<_> = commands.lines().collect();
         assert_eq!(
@@ -357,5 +368,9 @@ mod tests {
         );
         let last = "ip -4 rule add priority 27702 to 10.0.0.0/8 lookup 51877 protocol 177";
         assert_eq!(lines.last(), Some(&last));
+        let far = "10.77.0.1".parse().unwrap();
+        let plan = settings("--intercept").plan(1500, &[], Some(far)).unwrap().unwrap();
+        let commands = plan.commands();
+        assert!(commands.contains("route add throw 10.77.0.1/32"), "{commands}");
     }
 }

@@ -1,7 +1,6 @@
 //! What a gateway does, for the live page: its carrier stack, and what it carries.
 
-use airtcp_tunnel::PeerStatus;
-
+use super::carrier::Peer;
 use super::report::{Carried, CarriedDatagrams, EndStatus, Report};
 use crate::live::{Chart, Snapshot, of_stacks};
 use crate::output;
@@ -38,7 +37,7 @@ impl Report {
         charts.extend(show_datagrams(&mut snapshot, &self.end.datagrams().carried()));
         charts.append(&mut snapshot.charts);
         snapshot.charts = charts;
-        show_peers(&mut snapshot, &self.tunnel.peers());
+        show_peers(&mut snapshot, &self.way.peers());
         snapshot.figures.extend(of_stack);
         snapshot
     }
@@ -84,15 +83,11 @@ fn show_datagrams(snapshot: &mut Snapshot, carried: &CarriedDatagrams) -> Option
     Some(Chart::counters("Datagrams", "1/s", series))
 }
 
-fn show_peers(snapshot: &mut Snapshot, peers: &[PeerStatus]) {
+fn show_peers(snapshot: &mut Snapshot, peers: &[Peer]) {
     for peer in peers.iter().take(MOST_PEERS) {
-        let handshake = peer.last_handshake.map(|age| format!("handshake {} s ago", age.as_secs()));
-        let handshake = handshake.unwrap_or_else(|| "no handshake yet".to_owned());
-        let at = peer.endpoint.map_or("an unknown address".to_owned(), |at| at.to_string());
-        let (sent, received) = (output::bytes(peer.tx_bytes), output::bytes(peer.rx_bytes));
-        let key: String = peer.public_key.to_string().chars().take(8).collect();
-        let text = format!("at {at}: {handshake}; {sent} sent, {received} received");
-        snapshot.figure(format!("Peer {key}…"), text);
+        let (sent, received) = (output::bytes(peer.sent_bytes), output::bytes(peer.received_bytes));
+        let text = format!("{}; {sent} sent, {received} received", peer.state());
+        snapshot.figure(format!("Peer {}", peer.short_name()), text);
     }
     if peers.len() > MOST_PEERS {
         snapshot.figure("Further peers", peers.len() - MOST_PEERS);
@@ -119,7 +114,7 @@ mod tests {
         let private_key = PrivateKey::generate();
         let config = TunnelConfig { private_key, peers: vec![peer], mtu: 1420 };
         let socket = carrier::bind(0).await.unwrap();
-        let carrier = Carrier::start(socket, config, "10.77.0.2/24".parse().unwrap(), None);
+        let carrier = Carrier::in_tunnel(socket, config, "10.77.0.2/24".parse().unwrap(), None);
         let carrier = carrier.unwrap();
         let stack = carrier.stack().clone();
         let near = Near::start(stack.clone(), NearConfig::new(far));

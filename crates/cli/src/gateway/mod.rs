@@ -11,6 +11,7 @@ mod keys;
 mod live;
 mod near;
 mod peer;
+mod reach;
 mod report;
 mod routes;
 mod settings;

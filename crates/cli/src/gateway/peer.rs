@@ -1,4 +1,4 @@
-//! The other end of a tunnel, as it is written on the command line and in a file.
+//! The other gateway, as it is written on the command line and in a file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,9 +6,20 @@ use std::str::FromStr;
 
 use airtcp_tunnel::PublicKey;
 
+use crate::output::Mistake;
+
+/// The key or the address of a peer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum PeerSpec {
+    /// In WireGuard.
+    Key(KeyPeer),
+    /// Without it.
+    Address(IpAddr),
+}
+
 /// `KEY[,address=IP][,preshared-key=FILE]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PeerSpec {
+pub(super) struct KeyPeer {
     /// Its public key.
     pub(super) key: PublicKey,
     /// Its address inside of the tunnel.
@@ -18,6 +29,14 @@ pub(super) struct PeerSpec {
 }
 
 impl FromStr for PeerSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self::Address).or_else(|_| text.parse().map(Self::Key))
+    }
+}
+
+impl FromStr for KeyPeer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -42,5 +61,36 @@ impl FromStr for PeerSpec {
             }
         }
         Ok(peer)
+    }
+}
+
+impl PeerSpec {
+    /// The key that WireGuard needs.
+    ///
+    /// # Errors
+    /// An address.
+    pub(super) fn with_key(self) -> Result<KeyPeer, Mistake> {
+        match self {
+            Self::Key(peer) => Ok(peer),
+            Self::Address(address) => Err(Mistake::new(format!(
+                "the peer {address} is an address, and WireGuard needs the public key that `airtcp gateway keygen --out FILE` \
+                 prints at the other end; write KEY,address={address}"
+            ))),
+        }
+    }
+
+    /// The address that a plain carrier needs.
+    ///
+    /// # Errors
+    /// A key.
+    pub(super) fn without_key(self) -> Result<IpAddr, Mistake> {
+        match self {
+            Self::Address(address) => Ok(address),
+            Self::Key(peer) => Err(Mistake::new(format!(
+                "the peer {} is a key, and --carrier tun has none: write the address of the other gateway alone, for example \
+                 --peer 10.77.0.1",
+                peer.key
+            ))),
+        }
     }
 }

@@ -5,7 +5,6 @@ mod metrics;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use airtcp_gateway::datagram::{
     DatagramCounters, FarDatagrams, FarDatagramsStatus, NearDatagrams, NearDatagramsStatus,
@@ -13,20 +12,19 @@ use airtcp_gateway::datagram::{
 use airtcp_gateway::{Far, FarStatus, Near, NearStatus};
 use airtcp_net::Stack;
 use airtcp_stack::Counters;
-use airtcp_tunnel::{PeerStatus, TunnelHandle};
 use serde::Serialize;
 
 #[cfg(test)]
 pub(crate) use metrics::exported;
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Peer, Way};
 use crate::output;
 
 /// Where it is read from, whenever somebody asks.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) stack: Stack,
-    pub(super) tunnel: TunnelHandle,
+    pub(super) way: Way,
     pub(super) end: End,
 }
 
@@ -40,12 +38,16 @@ pub(super) enum End {
 /// How a gateway stands.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
-    /// The public key of this end.
-    key: String,
+    /// Its name in the settings.
+    carrier: &'static str,
+    /// The public key of this end, with WireGuard.
+    key: Option<String>,
     #[serde(flatten)]
     end: EndStatus,
     datagrams: DatagramsStatus,
     peers: Vec<Peer>,
+    /// Packets that were dropped because they came from no peer; only with the carrier `tun`.
+    refused_packets: Option<u64>,
     /// By `nstat`'s names.
     counters: Counters,
 }
@@ -84,29 +86,20 @@ pub(super) struct CarriedDatagrams {
     pub(super) dropped: u64,
 }
 
-/// The other end of a tunnel.
-#[derive(Debug, Serialize)]
-struct Peer {
-    key: String,
-    endpoint: Option<SocketAddr>,
-    addresses: Vec<String>,
-    seconds_since_handshake: Option<f64>,
-    received_bytes: u64,
-    sent_bytes: u64,
-}
-
 impl Report {
     pub(super) fn new(carrier: &Carrier, end: End) -> Self {
-        Self { stack: carrier.stack().clone(), tunnel: carrier.tunnel.clone(), end }
+        Self { stack: carrier.stack().clone(), way: carrier.way.clone(), end }
     }
 
     /// How it stands now.
     pub(super) fn status(&self) -> Status {
         Status {
-            key: self.tunnel.public_key().to_string(),
+            carrier: self.way.name(),
+            key: self.way.key(),
             end: self.end.status(),
             datagrams: self.end.datagrams(),
-            peers: self.tunnel.peers().into_iter().map(Peer::of).collect(),
+            peers: self.way.peers(),
+            refused_packets: self.way.refused(),
             counters: self.stack.counters(),
         }
     }
@@ -174,18 +167,5 @@ impl DatagramsStatus {
         };
         let dropped = dropped + counters.dropped_full;
         CarriedDatagrams { associations, counters, dropped }
-    }
-}
-
-impl Peer {
-    fn of(status: PeerStatus) -> Self {
-        Self {
-            key: status.public_key.to_string(),
-            endpoint: status.endpoint,
-            addresses: status.allowed_ips.iter().map(ToString::to_string).collect(),
-            seconds_since_handshake: status.last_handshake.as_ref().map(Duration::as_secs_f64),
-            received_bytes: status.rx_bytes,
-            sent_bytes: status.tx_bytes,
-        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The far gateway pings with sockets of the kernel for ICMP echo, which the group of its process may have to be allowed
 //! (`net.ipv4.ping_group_range`). Without an answer of the destination the program gets none.
+//! A request in fragments is refused.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use airtcp_device::{Capabilities, Counters, Device};
 use airtcp_types::Packet;
-use airtcp_wire::icmp::{self, Message};
+use airtcp_wire::fragment::{self, Fragment};
+use airtcp_wire::icmp::{self, Complaint, Message};
 use airtcp_wire::ip;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -21,6 +23,8 @@ use crate::datagram::{Association, NearDatagrams};
 
 /// The pings and the answers that may wait.
 const WAITING: usize = 256;
+/// The next header that says that an IPv6 packet is a fragment (RFC 8200 section 4.5).
+const FRAGMENT: u8 = 44;
 /// The time to live of the answers: that of Linux.
 const HOP_LIMIT: u8 = 64;
 
@@ -90,27 +94,51 @@ async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<
     while let Ok(Ok((data, from))) = timeout(SHORT, association.recv()).await {
         let echoed = [&source.port().to_be_bytes(), &data[..]].concat();
         let from = from.ip().to_canonical();
-        if from.is_ipv4() != source.is_ipv4() {
-            continue;
-        }
-        let mut waiting = lock(&replies.waiting);
-        // One too many is lost.
-        if waiting.len() < WAITING {
-            waiting.push_back(icmp::emit_echo_reply(from, source.ip(), HOP_LIMIT, &echoed));
-            replies.changed.notify_one();
+        if from.is_ipv4() == source.is_ipv4() {
+            replies.push(icmp::emit_echo_reply(from, source.ip(), HOP_LIMIT, &echoed));
         }
     }
 }
 
+impl Replies {
+    fn push(&self, reply: Packet) {
+        let mut waiting = lock(&self.waiting);
+        // One too many is lost.
+        if waiting.len() < WAITING {
+            waiting.push_back(reply);
+            self.changed.notify_one();
+        }
+    }
+}
+
+/// Reads a packet, if it is a fragment of ICMP.
+fn fragment(packet: &Packet) -> Option<Fragment<'_>> {
+    let may_be = [ip::ICMP, FRAGMENT].contains(&protocol(packet)?);
+    let fragment = may_be.then(|| fragment::parse(&packet.data).ok()).flatten()?;
+    [ip::ICMP, ip::ICMPV6].contains(&fragment.protocol).then_some(fragment)
+}
+
+/// The error about the first fragment of an echo request.
+fn refuse(packet: &Packet, fragment: &Fragment<'_>) -> Option<Packet> {
+    let (from, to, why) = (fragment.dst, fragment.src, Complaint::Prohibited);
+    let echo = if to.is_ipv4() { 8 } else { 128 };
+    let is_first = fragment.offset == 0 && fragment.payload.first() == Some(&echo);
+    is_first.then(|| icmp::emit_error(from, to, HOP_LIMIT, why, &packet.data))
+}
+
+/// The number of what follows the fixed header.
+fn protocol(packet: &Packet) -> Option<u8> {
+    let at = if packet.data.first()? >> 4 == 4 { 9 } else { 6 };
+    packet.data.get(at).copied()
+}
+
 /// Reads a packet, if it is a whole echo request.
 fn ping(packet: &Packet) -> Option<Ping> {
-    let bytes = &packet.data;
     // Most packets are not looked at further.
-    let protocol = bytes.get(if bytes.first()? >> 4 == 4 { 9 } else { 6 })?;
-    if ![ip::ICMP, ip::ICMPV6].contains(protocol) || !packet.tail.is_empty() {
+    if ![ip::ICMP, ip::ICMPV6].contains(&protocol(packet)?) || !packet.tail.is_empty() {
         return None;
     }
-    let datagram = ip::parse(bytes).ok()?;
+    let datagram = ip::parse(&packet.data).ok()?;
     let message = match datagram.dst.is_ipv4() {
         true => icmp::parse_v4(datagram.payload),
         false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
@@ -159,14 +187,16 @@ impl<D: Device> Device for WithoutPings<D> {
         self.device.try_recv(into, max)?;
         let mut at = before;
         while let Some(packet) = into.get(at) {
-            match ping(packet) {
-                Some(ping) => {
-                    into.remove(at);
-                    // One too many is lost.
-                    let _ = self.requests.try_send(ping);
-                }
-                None => at += 1,
+            if let Some(ping) = ping(packet) {
+                // One too many is lost.
+                let _ = self.requests.try_send(ping);
+            } else if let Some(fragment) = fragment(packet) {
+                refuse(packet, &fragment).into_iter().for_each(|error| self.replies.push(error));
+            } else {
+                at += 1;
+                continue;
             }
+            into.remove(at);
         }
         Ok(into.len() - before)
     }
@@ -223,5 +253,48 @@ mod tests {
         received.clear();
         program.recv(&mut received, 64).await.unwrap();
         assert_eq!(received[0].data, bytes);
+    }
+
+    /// The first or the last fragment of `packet`.
+    fn cut(packet: &Packet, is_first: bool) -> Packet {
+        let is_ipv4 = packet.data[0] >> 4 == 4;
+        let (headers, payload) = packet.data.split_at(if is_ipv4 { 20 } else { 40 });
+        let (first, last) = payload.split_at(16);
+        let mut cut = headers.to_vec();
+        match (is_ipv4, is_first) {
+            (true, true) => cut[6..8].copy_from_slice(&[0x20, 0]),
+            (true, false) => cut[6..8].copy_from_slice(&[0, 2]),
+            (false, _) => {
+                cut[6] = FRAGMENT;
+                cut.extend([ip::ICMPV6, 0, 0, if is_first { 1 } else { 2 << 3 }, 0, 0, 0, 7]);
+            }
+        }
+        cut.extend_from_slice(if is_first { first } else { last });
+        assert!(fragment::complete(&mut cut, 0));
+        Packet::new(cut)
+    }
+
+    #[tokio::test]
+    async fn a_ping_in_fragments_is_refused_once_and_not_carried() {
+        for (own, to) in [("10.1.1.1", "192.0.2.1"), ("fd00::1", "2001:db8::1")] {
+            let (mut program, device) = memory::pair(1500, 64);
+            let (mut device, mut pings) = without_pings(device);
+            let wholes = [icmp::emit_echo, icmp::emit_echo_reply]
+                .map(|emit| emit(ip(own), ip(to), 64, &[7; 40]));
+            let cuts = |whole| [true, false].map(|is_first| cut(whole, is_first));
+            let mut packets: VecDeque<_> = wholes.iter().flat_map(cuts).collect();
+            let first = packets[0].clone();
+            program.try_send(&mut packets);
+            device.readable().await.unwrap();
+            let mut received = Vec::new();
+            assert_eq!(device.try_recv(&mut received, 64).unwrap(), 0);
+            assert!(pings.requests.try_recv().is_err());
+            device.readable().await.unwrap();
+            device.try_recv(&mut received, 64).unwrap();
+            program.recv(&mut received, 64).await.unwrap();
+            let why = Complaint::Prohibited;
+            let expected = icmp::emit_error(ip(to), ip(own), HOP_LIMIT, why, &first.data);
+            assert_eq!((received.len(), &received[0].data), (1, &expected.data));
+        }
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_tunnel::PeerStatus;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{Carried, CarriedDatagrams, EndStatus, Peer, Report};
+use super::{Carried, CarriedDatagrams, EndStatus, Report};
+use crate::gateway::carrier::Peer;
 use crate::metrics::{put, put_by};
 use crate::serve::put_stacks;
 
@@ -23,7 +23,7 @@ impl Collector for Report {
         }
         put_carried(encoder, &status.carried())?;
         put_datagrams(encoder, &self.end.datagrams().carried())?;
-        put_peers(encoder, self.tunnel.peers())
+        put_peers(encoder, &self.way.peers())
     }
 }
 
@@ -114,16 +114,15 @@ fn put_carried(encoder: &mut DescriptorEncoder<'_>, carried: &Carried) -> fmt::R
     put_by(encoder, "gateway_refused", "Connections refused, by reason", "reason", refused)
 }
 
-fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: Vec<PeerStatus>) -> fmt::Result {
+fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: &[Peer]) -> fmt::Result {
     use prometheus_client::encoding::EncodeMetric;
     use prometheus_client::metrics::MetricType;
 
-    let peers: Vec<Peer> = peers.into_iter().map(Peer::of).collect();
     let mut family = |name, help, kind, value: &dyn Fn(&Peer) -> Option<f64>| {
         let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-        for peer in &peers {
+        for peer in peers {
             let Some(value) = value(peer) else { continue };
-            let labels = [("peer", peer.key.as_str())];
+            let labels = [("peer", peer.name())];
             let labelled = family.encode_family(&labels)?;
             match kind {
                 MetricType::Counter => ConstCounter::new(value).encode(labelled)?,
@@ -140,13 +139,13 @@ fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: Vec<PeerStatus>) -> fmt
     )?;
     family(
         "gateway_peer_received_bytes",
-        "Bytes of the tunnel's datagrams received, without UDP and IP headers, by peer",
+        "Bytes of the tunnel's datagrams received, without UDP and IP headers, by peer; with the carrier tun, of IP packets",
         MetricType::Counter,
         &|peer| Some(peer.received_bytes as f64),
     )?;
     family(
         "gateway_peer_sent_bytes",
-        "Bytes of the tunnel's datagrams sent, without UDP and IP headers, by peer",
+        "Bytes of the tunnel's datagrams sent, without UDP and IP headers, by peer; with the carrier tun, of IP packets",
         MetricType::Counter,
         &|peer| Some(peer.sent_bytes as f64),
     )
@@ -164,7 +163,7 @@ pub(crate) fn exported() -> String {
             put_near(encoder, None, false, 0)?;
             put_carried(encoder, &Carried::default())?;
             put_datagrams(encoder, &CarriedDatagrams::default())?;
-            put_peers(encoder, Vec::new())
+            put_peers(encoder, &[])
         }
     }
     crate::metrics::text(Sample).unwrap()

@@ -1,0 +1,108 @@
+//! `--carrier tun`: packets as they are, through a TUN device that the kernel routes to the link.
+
+use std::net::IpAddr;
+
+use airtcp_device::{Tun, TunFile};
+use airtcp_gateway::PeersOnly;
+use airtcp_stack::host::Cidr;
+use airtcp_testbed::here;
+use anyhow::Context;
+
+use crate::device::{self, KernelSide};
+use crate::{output, taken};
+
+/// The largest packet if none is set: what Ethernet carries.
+const MTU: u16 = 1500;
+
+/// A TUN device that carries, and the address of the stack behind it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Plain {
+    pub(crate) device: String,
+    pub(crate) address: Cidr,
+    pub(crate) mtu: u16,
+}
+
+impl Plain {
+    pub(crate) fn new(device: String, address: Cidr, mtu: Option<u16>) -> Self {
+        Self { device, address, mtu: mtu.unwrap_or(MTU) }
+    }
+
+    /// What the kernel needs, so that it passes on to the device what is sent to the stack.
+    fn kernel_side(&self) -> KernelSide {
+        KernelSide::with_route(self.address.address())
+    }
+
+    /// The commands that do the same to the kernel, a line each.
+    pub(crate) fn commands(&self) -> String {
+        let Self { device, mtu, .. } = self;
+        let side = self.kernel_side().commands(device).replace(" && ", "\n");
+        format!("ip tuntap add dev {device} mode tun\nip link set dev {device} mtu {mtu}\n{side}")
+    }
+
+    /// Opens the device. A new one is set up and gets a route to the stack. It does not offload: a device that does hides
+    /// damaged payloads, which HACK needs.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the stack's address is the kernel's.
+    pub(crate) async fn open(&self) -> anyhow::Result<TunFile> {
+        let name = &self.device;
+        taken::check_addresses(&[self.address], &here::interfaces()?)
+            .context("--address is to be of no device")?;
+        let opened = device::open(name, Some(self.mtu), false, 1)
+            .with_context(|| format!("--carrier tun:{name}"))?;
+        if opened.is_new {
+            self.kernel_side().apply(name).await?;
+        }
+        if let Some(key) = self.unset_forwarding() {
+            output::note(format_args!(
+                "note: the kernel does not forward packets between {name} and the link; type: sysctl -w {key}=1"
+            ));
+        }
+        opened.files.into_iter().next().context("a device without a queue")
+    }
+
+    /// As [`open`](Self::open), with what comes from `peers` alone.
+    ///
+    /// # Errors
+    /// As there, and there is no runtime with IO.
+    pub(crate) async fn open_for(&self, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
+        device(self.open().await?, peers)
+    }
+
+    /// The sysctl that keeps the kernel from forwarding.
+    fn unset_forwarding(&self) -> Option<&'static str> {
+        let (family, key) = match self.address.address() {
+            IpAddr::V4(_) => ("ipv4", "net.ipv4.ip_forward"),
+            IpAddr::V6(_) => ("ipv6", "net.ipv6.conf.all.forwarding"),
+        };
+        let path = format!("/proc/sys/net/{family}/conf/{}/forwarding", self.device);
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "0").then_some(key)
+    }
+}
+
+/// The device of `file`, which passes on packets of `peers` alone.
+///
+/// # Errors
+/// There is no runtime with IO, or no descriptor left.
+pub(super) fn device(file: TunFile, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
+    Ok(PeersOnly::new(Tun::new(file)?, peers.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_make_the_device_and_the_route_to_the_stack() {
+        for (address, route) in [("10.77.0.2/24", "10.77.0.2"), ("fd77::2/64", "fd77::2")] {
+            let plain = Plain::new("tun7".to_owned(), address.parse().unwrap(), Some(1400));
+            let expected = [
+                "ip tuntap add dev tun7 mode tun",
+                "ip link set dev tun7 mtu 1400",
+                "ip link set tun7 up",
+                &format!("ip route add {route} dev tun7"),
+            ];
+            assert_eq!(plain.commands().lines().collect::<Vec<_>>(), expected);
+        }
+    }
+}

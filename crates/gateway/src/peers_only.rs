@@ -1,0 +1,246 @@
+//! A device that takes packets from known peers only.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_types::Packet;
+use airtcp_wire::icmp::{self, Message};
+use airtcp_wire::ip;
+use tokio::time::Instant;
+
+use crate::carried::lock;
+
+/// A device without the packets of others than its peers.
+///
+/// A peer is an address, and anyone who can send from it is that peer: nothing is authenticated. ICMP errors of routers
+/// pass if they quote a packet to a peer; the stack checks them further (RFC 5927).
+#[derive(Debug)]
+pub struct PeersOnly<D> {
+    device: D,
+    shared: Arc<Mutex<Shared>>,
+    /// Destinations and lengths of the packets that a call sends.
+    sending: Vec<(Option<IpAddr>, u64)>,
+}
+
+/// The figures of a [`PeersOnly`], cheap to clone. They outlive the device.
+#[derive(Clone, Debug)]
+pub struct PeerFigures(Arc<Mutex<Shared>>);
+
+/// What was exchanged with a peer. Bytes are those of IP packets, headers included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerFigure {
+    /// Its address.
+    pub address: IpAddr,
+    /// The age of its last packet.
+    pub last_packet: Option<Duration>,
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    peers: BTreeMap<IpAddr, Exchanged>,
+    refused: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Exchanged {
+    last_packet: Option<Instant>,
+    received: u64,
+    sent: u64,
+}
+
+impl<D: Device> PeersOnly<D> {
+    /// Passes on what `device` receives from `peers`.
+    pub fn new(device: D, peers: impl IntoIterator<Item = IpAddr>) -> Self {
+        let peers = peers.into_iter().map(|peer| (peer, Exchanged::default())).collect();
+        let shared = Arc::new(Mutex::new(Shared { peers, refused: 0 }));
+        Self { device, shared, sending: Vec::new() }
+    }
+
+    /// The figures, also for later.
+    pub fn figures(&self) -> PeerFigures {
+        PeerFigures(self.shared.clone())
+    }
+}
+
+impl PeerFigures {
+    /// Those of each peer, in the order of their addresses.
+    pub fn peers(&self) -> Vec<PeerFigure> {
+        let shared = lock(&self.0);
+        let figure = |(address, exchanged): (&IpAddr, &Exchanged)| PeerFigure {
+            address: *address,
+            last_packet: exchanged.last_packet.map(|at| at.elapsed()),
+            received: exchanged.received,
+            sent: exchanged.sent,
+        };
+        shared.peers.iter().map(figure).collect()
+    }
+
+    /// Packets of others, which were dropped.
+    pub fn refused(&self) -> u64 {
+        lock(&self.0).refused
+    }
+}
+
+impl Shared {
+    /// Counts a packet that arrived at `now`; gives whether it passes.
+    fn admit(&mut self, now: Instant, packet: &Packet) -> bool {
+        let source = ends(&packet.data).map(|(source, _)| source);
+        if let Some(peer) = source.and_then(|source| self.peers.get_mut(&source)) {
+            peer.last_packet = Some(now);
+            peer.received += packet.len() as u64;
+            return true;
+        }
+        let passes = quoted(packet).is_some_and(|(_, to)| self.peers.contains_key(&to));
+        self.refused += u64::from(!passes);
+        passes
+    }
+}
+
+/// Source and destination of a packet, as far as it is one.
+fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let (source, rest) = packet.get(12..)?.split_first_chunk::<4>()?;
+            Some(((*source).into(), (*rest.first_chunk::<4>()?).into()))
+        }
+        6 => {
+            let (source, rest) = packet.get(8..)?.split_first_chunk::<16>()?;
+            Some(((*source).into(), (*rest.first_chunk::<16>()?).into()))
+        }
+        _ => None,
+    }
+}
+
+/// Source and destination of the packet that an ICMP error is about.
+fn quoted(packet: &Packet) -> Option<(IpAddr, IpAddr)> {
+    let datagram = ip::parse(&packet.data).ok()?;
+    let message = match (datagram.protocol, datagram.dst) {
+        (ip::ICMP, IpAddr::V4(_)) => icmp::parse_v4(datagram.payload),
+        (ip::ICMPV6, IpAddr::V6(_)) => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
+        _ => return None,
+    };
+    match message.ok()? {
+        Message::Error { quoted, .. } => ends(quoted),
+        _ => None,
+    }
+}
+
+impl<D: Device> Device for PeersOnly<D> {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn mtu(&self) -> usize {
+        self.device.mtu()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn counters(&self) -> Counters {
+        self.device.counters()
+    }
+
+    async fn readable(&self) -> io::Result<()> {
+        self.device.readable().await
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.device.writable().await
+    }
+
+    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+        let before = into.len();
+        self.device.try_recv(into, max)?;
+        let mut shared = lock(&self.shared);
+        let now = Instant::now();
+        let mut refused: Vec<_> =
+            into.extract_if(before.., |packet| !shared.admit(now, packet)).collect();
+        self.device.recycle(&mut refused);
+        Ok(into.len() - before)
+    }
+
+    fn recycle(&mut self, packets: &mut Vec<Packet>) {
+        self.device.recycle(packets);
+    }
+
+    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+        let of = |packet: &Packet| (ends(&packet.data).map(|(_, to)| to), packet.len() as u64);
+        self.sending.extend(packets.iter().map(of));
+        let sent = self.device.try_send(packets);
+        let mut shared = lock(&self.shared);
+        for (to, length) in self.sending.drain(..).take(sent) {
+            if let Some(peer) = to.and_then(|to| shared.peers.get_mut(&to)) {
+                peer.sent += length;
+            }
+        }
+        sent
+    }
+
+    fn reclaim(&mut self, into: &mut Vec<Packet>) {
+        self.device.reclaim(into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_device::memory;
+    use airtcp_wire::icmp::Complaint;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn echo(from: &str, to: &str) -> Packet {
+        icmp::emit_echo(ip(from), ip(to), 64, &[0, 9, 0, 1, b'x'])
+    }
+
+    /// Of a router, about `packet`.
+    fn error(from: &str, to: &str, packet: &Packet) -> Packet {
+        icmp::emit_error(ip(from), ip(to), 64, Complaint::Host, &packet.data)
+    }
+
+    #[tokio::test]
+    async fn packets_of_peers_and_errors_about_packets_to_them_pass() {
+        for (own, peer, other) in
+            [("10.77.0.1", "10.77.0.2", "10.77.0.3"), ("fd77::1", "fd77::2", "fd77::3")]
+        {
+            let (mut link, device) = memory::pair(1500, 64);
+            let mut device = PeersOnly::new(device, [ip(peer)]);
+            let figures = device.figures();
+            let sent = echo(own, peer);
+            let mut packets: VecDeque<_> = [
+                echo(peer, own),
+                echo(other, own),
+                error(other, own, &sent),
+                error(other, own, &echo(own, other)),
+                Packet::new(vec![0x45; 8]),
+                Packet::new(vec![7]),
+            ]
+            .into();
+            let passing = [0, 2].map(|at: usize| packets[at].data.clone());
+            link.try_send(&mut packets);
+            let mut received = Vec::new();
+            device.recv(&mut received, 64).await.unwrap();
+            let received: Vec<_> = received.into_iter().map(|packet| packet.data).collect();
+            assert_eq!(received, passing);
+            assert_eq!(figures.refused(), 4);
+            let length = sent.len() as u64;
+            assert_eq!(device.try_send(&mut [sent, echo(own, other)].into()), 2);
+            let figure = figures.peers()[0];
+            assert_eq!((figure.address, figure.received), (ip(peer), length));
+            assert!(figure.sent == length && figure.last_packet.is_some(), "{figure:?}");
+        }
+    }
+}
