@@ -5,6 +5,7 @@ mod check;
 mod intercept;
 mod keys;
 mod programs;
+mod split;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Read};

@@ -1,4 +1,4 @@
-//! `airtcp gateway`: carries the traffic of unmodified programs between two machines.
+//! `airtcp gateway`: carries the traffic of unmodified programs, between two machines or in the path.
 
 mod carrier;
 mod check;
@@ -14,6 +14,7 @@ mod peer;
 mod report;
 mod routes;
 mod settings;
+mod split;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings};
+use split::SplitArgs;
 
 /// How long connections may take to come to their end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -53,6 +55,9 @@ enum Command {
     Far(Box<FarArgs>),
     /// Run the gateway next to programs, until Ctrl-C
     Near(Box<NearArgs>),
+    /// Run a gateway in the path, until Ctrl-C: without a second one, it cuts the TCP connections that are routed through it
+    /// in two, and sends over the bad link by its own strategies. Routes are yours to make
+    Split(Box<SplitArgs>),
     /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Refused while a near gateway
     /// with the same key is running here
     Check(Box<NearArgs>),
@@ -94,6 +99,10 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Check(args) => {
             let plan = args.settings.or(of_near_file(args.config)?).link(example::CHECK)?;
             block_on(check::run(plan))
+        }
+        Command::Split(args) => {
+            args.check()?;
+            block_on(split::run(*args))
         }
         Command::Far(args) => {
             let plan = args.settings.or(of_file(args.config)?).plan()?;

@@ -85,6 +85,10 @@ pub struct TcpConfig {
     /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
     /// (RFC 9293 section 3.8.3 asks for 3 minutes).
     pub syn_retries: u8,
+    /// Whether an ICMP error that reports the peer's host or network as unreachable ends an attempt to connect, as in Linux.
+    /// RFC 9293 section 3.9.2.2 asks for patience instead, for a path that may come back. For a gateway, whose client is to
+    /// learn of the error and decides what to do.
+    pub unreachable_ends_attempt: bool,
     /// Whether it starts with what the host's other connections to the same address have measured, and hands on what it
     /// measures (RFC 9040): round-trip times, the rate, the share of random losses. Its SYN is then sent again after the
     /// usual time-out of the path, and `bbr3` starts at its part of the rate; `spike` starts with the known share.
@@ -126,6 +130,7 @@ impl Default for TcpConfig {
             defer_accept: None,
             // RFC 9293 section 3.8.3: 1 + 2 + 4 + ... + 64 s, and 120 s for the last one.
             syn_retries: 7,
+            unreachable_ends_attempt: false,
             path_memory: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),

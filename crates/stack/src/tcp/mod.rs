@@ -227,10 +227,11 @@ impl Connection {
 
     /// Takes an ICMP error about a segment of this connection that [`is_outstanding`](Self::is_outstanding).
     ///
-    /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
-    /// it is only remembered: it names the reason should the connection time out (RFC 5461).
+    /// Before the handshake is done a hard error ends the connection. Later, and a soft one always, unless
+    /// [`TcpConfig::unreachable_ends_attempt`] says otherwise, it is only remembered: it names the reason should the
+    /// connection time out (RFC 5461).
     pub fn on_unreachable(&mut self, now: Instant, error: Unreachable) {
-        if self.handshake.is_some() && error.is_hard() {
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.is_ended_by(error)) {
             self.fail(
                 now,
                 match error {

@@ -56,7 +56,7 @@ fn port_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Er
 }
 
 /// `--clients`.
-fn clients(text: &str) -> Result<u32, String> {
+pub(super) fn clients(text: &str) -> Result<u32, String> {
     value::whole(1, 1_000_000, "--clients 4096")(text)
 }
 

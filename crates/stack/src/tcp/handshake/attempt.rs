@@ -7,10 +7,10 @@ use airtcp_types::{FlowId, Instant};
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Segment};
 
-use crate::tcp::TcpConfig;
 use crate::tcp::config::{MIN_MSS, default_mss};
 use crate::tcp::ecn::{Form, Negotiation, Repeat};
 use crate::tcp::extensions::Extensions;
+use crate::tcp::{TcpConfig, Unreachable};
 
 use super::deferral::{Deferral, Shown};
 
@@ -43,6 +43,8 @@ pub(in crate::tcp) struct Handshake {
     retries: u8,
     /// How often it may run out in this state before the attempt ends.
     max_retries: u8,
+    /// An error that is not hard ends an attempt of this end, too.
+    unreachable_ends_it: bool,
     /// A SYN or SYN-ACK is to leave.
     due: bool,
     /// What is offered and agreed on of ECN.
@@ -119,6 +121,7 @@ impl Handshake {
             timeout: FIRST_TIMEOUT,
             retries: 0,
             max_retries: config.syn_retries,
+            unreachable_ends_it: config.unreachable_ends_attempt,
             due: true,
             ecn: config.ecn(),
             passive: false,
@@ -150,6 +153,11 @@ impl Handshake {
         }
         let scales = shift.zip(self.options.window_scale);
         Agreed { scales, sack: self.options.sack_permitted, ecn, extensions }
+    }
+
+    /// Whether an ICMP error ends the attempt.
+    pub(in crate::tcp) const fn is_ended_by(&self, error: Unreachable) -> bool {
+        error.is_hard() || self.unreachable_ends_it && !self.passive
     }
 
     /// Sends the SYN or SYN-ACK again after the time-out of the path, if that is shorter; the attempt lasts no shorter.
