@@ -146,7 +146,7 @@ fn serve(namespace: &Namespace, at: SocketAddr) -> Outcome<(SocketAddr, Receiver
 }
 
 #[test]
-fn connections_are_cut_in_two_and_both_ends_see_each_other() -> Outcome {
+fn connections_are_split_and_both_ends_see_each_other() -> Outcome {
     if !has_ip() {
         return Ok(());
     }

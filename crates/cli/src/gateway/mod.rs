@@ -55,8 +55,8 @@ enum Command {
     Far(Box<FarArgs>),
     /// Run the gateway next to programs, until Ctrl-C
     Near(Box<NearArgs>),
-    /// Run a gateway in the path, until Ctrl-C: without a second one, it cuts the TCP connections that are routed through it
-    /// in two, and sends over the bad link by its own strategies. Routes are yours to make
+    /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and needs no second gateway. Routes
+    /// are yours to make
     Split(Box<SplitArgs>),
     /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Refused while a near gateway
     /// with the same key is running here

@@ -1,4 +1,4 @@
-//! A gateway without a second one: it stands in the path, and cuts each TCP connection in two.
+//! A gateway without a second one: it stands in the path, and splits each TCP connection.
 //!
 //! One side has the clients or the servers, the other side a bad link. A SYN that arrives at one side is answered when a
 //! connection from the same source to the same destination is open at the other side. So both ends see each other's
@@ -62,7 +62,7 @@ pub fn link_config(mtu: u16) -> HostConfig {
     config
 }
 
-/// Cuts the connections between two stacks in two. Clones share it.
+/// Splits the connections between the two sides. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Split {
     local: Arc<Place>,
