@@ -18,7 +18,7 @@ fn endpoint() -> IpAddr {
     Dumbbell::address(Dumbbell::RIGHT, false)
 }
 
-fn ip(namespace: &Namespace, words: &str) -> Outcome<String> {
+pub(super) fn ip(namespace: &Namespace, words: &str) -> Outcome<String> {
     let mut command = Command::new("ip");
     command.args(words.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = namespace.spawn_child(command)?.wait_with_output()?;
@@ -37,7 +37,7 @@ fn state(namespace: &Namespace) -> Outcome<String> {
     Ok(format!("{}\n{rp_filter}", shown.join("\n")))
 }
 
-fn has_ip() -> bool {
+pub(super) fn has_ip() -> bool {
     let has_ip = Command::new("ip").arg("-V").output().is_ok();
     if !has_ip {
         println!("skipped: ip is not installed");
@@ -117,7 +117,10 @@ fn programs_without_any_setting_are_carried_and_nothing_is_left_behind() -> Outc
 }
 
 /// Sends a datagram until there is an answer or an error, as resolvers do: the link loses some.
-async fn exchange(at: SocketAddr, datagram: &[u8]) -> std::io::Result<std::io::Result<Vec<u8>>> {
+pub(super) async fn exchange(
+    at: SocketAddr,
+    datagram: &[u8],
+) -> std::io::Result<std::io::Result<Vec<u8>>> {
     let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let client = UdpSocket::bind(any).await?;
     client.connect(at).await?;

@@ -6,6 +6,7 @@ mod intercept;
 mod keys;
 mod plain;
 mod programs;
+mod split;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Read};

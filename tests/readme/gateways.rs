@@ -15,6 +15,9 @@ pub(crate) fn has(row: &str) -> bool {
         "Gateway: all TCP, UDP and pings of a machine (`gateway near --intercept`)" => {
             has_flags("near", &["--intercept", "--route", "--exclude"])
         }
+        "Gateway: in the path, without a second one; the ends see each other's addresses (`gateway split`)" => {
+            has_flags("split", &["--local-tun", "--link-tun", "--strategies"])
+        }
         "Gateway: WireGuard between the near and the far gateway, rules for destinations" => {
             has_flags("far", &["--key", "--peer", "--allow", "--deny"])
         }

@@ -75,6 +75,7 @@ fn of_gateway(command: &str) -> Option<&'static str> {
         "pubkey" => "airtcp gateway pubkey near.key",
         "near" => NEAR,
         "far" => FAR,
+        "split" => "airtcp gateway split --strategies rack/bbr3/spike",
         "check" => CHECK,
         "ctl" => "airtcp gateway ctl status, or: airtcp gateway ctl set strategies le/westwood",
         _ => return None,

@@ -5,6 +5,8 @@
 //! of its stack to the [`Far`] gateway, which dials the destination with the kernel's sockets. A [`header`]
 //! names the destination; carrier connections are opened ahead, so that a new connection costs one round
 //! trip over the carrier and no handshake. [`splice()`] joins two connections at either end.
+//!
+//! [`split`] is a gateway without a second one.
 #![forbid(unsafe_code)]
 
 mod carried;
@@ -23,6 +25,8 @@ mod remotes;
 mod rules;
 mod sources;
 mod splice;
+pub mod split;
+mod waiting;
 
 pub use carried::Carried;
 pub use carrier::carrier_config;

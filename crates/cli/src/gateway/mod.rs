@@ -1,4 +1,4 @@
-//! `airtcp gateway`: carries the traffic of unmodified programs between two machines.
+//! `airtcp gateway`: carries the traffic of unmodified programs, between two machines or in the path.
 
 mod carrier;
 mod check;
@@ -15,6 +15,7 @@ mod reach;
 mod report;
 mod routes;
 mod settings;
+mod split;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings};
+use split::SplitArgs;
 
 /// How long connections may take to come to their end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,6 +56,9 @@ enum Command {
     Far(Box<FarArgs>),
     /// Run the gateway next to programs, until Ctrl-C
     Near(Box<NearArgs>),
+    /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and needs no second gateway. Routes
+    /// are yours to make
+    Split(Box<SplitArgs>),
     /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Refused while a near gateway
     /// with the same key is running here
     Check(Box<NearArgs>),
@@ -95,6 +100,10 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Check(args) => {
             let plan = args.settings.or(of_near_file(args.config)?).link(example::CHECK)?;
             block_on(check::run(plan))
+        }
+        Command::Split(args) => {
+            args.check()?;
+            block_on(split::run(*args))
         }
         Command::Far(args) => {
             let plan = args.settings.or(of_file(args.config)?).plan()?;

@@ -59,7 +59,7 @@ impl Clients {
 
     /// Waits for a place for a client at `source`; it is free again when the slot is dropped. `None`: its source has all that
     /// it may.
-    pub(super) async fn enter(&self, source: IpAddr) -> Option<Slot> {
+    pub(crate) async fn enter(&self, source: IpAddr) -> Option<Slot> {
         let source = source.to_canonical();
         let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
         let share = match kept {
@@ -89,7 +89,7 @@ impl Clients {
     }
 
     /// Serves a client in a task of its own, until it ends or all are to end.
-    pub(super) fn serve(&self, slot: Slot, served: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn serve(&self, slot: Slot, served: impl Future<Output = ()> + Send + 'static) {
         let over = self.over.clone();
         tokio::spawn(async move {
             let is_over = async { drop(over.subscribe().wait_for(|over| *over).await) };
@@ -134,7 +134,7 @@ impl Clients {
 
 /// A place of a client.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
     _share: Option<Share>,
 }

@@ -143,7 +143,8 @@ fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
     tracing::info!(%source, %to, %refusal, "intercepted");
 }
 
-fn refuse(pending: PendingStream, refusal: &Refusal) {
+/// Answers a SYN as the network would.
+pub(crate) fn refuse(pending: PendingStream, refusal: &Refusal) {
     match refusal {
         Refusal::Refused | Refusal::Busy | Refusal::PortInUse | Refusal::CannotListen => {
             pending.refuse();

@@ -16,6 +16,7 @@ mod socks;
 pub use clients::Clients;
 pub use connect::serve_http_connect;
 pub use forward::{Forward, InvalidForward, serve_forward, serve_remote};
+pub(crate) use intercept::refuse;
 pub use intercept::{InterceptConfig, intercept, intercept_config};
 pub use login::{InvalidLogin, Login};
 pub use ping::{Pings, WithoutPings, carry_pings, without_pings};

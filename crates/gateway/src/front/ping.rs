@@ -7,21 +7,21 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use airtcp_device::{Capabilities, Counters, Device};
 use airtcp_types::Packet;
 use airtcp_wire::fragment::{self, Fragment};
 use airtcp_wire::icmp::{self, Complaint, Message};
 use airtcp_wire::ip;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::intercept::{Associations, SHORT};
-use crate::carried::lock;
 use crate::datagram::{Association, NearDatagrams};
+use crate::waiting::Waiting;
 
-/// The pings and the answers that may wait.
+/// The pings that may wait.
 const WAITING: usize = 256;
 /// The next header that says that an IPv6 packet is a fragment (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
@@ -33,21 +33,14 @@ const HOP_LIMIT: u8 = 64;
 pub struct WithoutPings<D> {
     device: D,
     requests: mpsc::Sender<Ping>,
-    replies: Arc<Replies>,
+    replies: Arc<Waiting>,
 }
 
 /// The echo requests that a device was sent, for [`carry_pings`].
 #[derive(Debug)]
 pub struct Pings {
     requests: mpsc::Receiver<Ping>,
-    replies: Arc<Replies>,
-}
-
-/// Replies that wait for their device.
-#[derive(Default, Debug)]
-struct Replies {
-    waiting: Mutex<VecDeque<Packet>>,
-    changed: Notify,
+    replies: Arc<Waiting>,
 }
 
 /// An echo request.
@@ -63,7 +56,7 @@ struct Ping {
 /// Takes the echo requests out of what arrives at `device`.
 pub fn without_pings<D: Device>(device: D) -> (WithoutPings<D>, Pings) {
     let (ask, requests) = mpsc::channel(WAITING);
-    let replies = Arc::<Replies>::default();
+    let replies = Arc::<Waiting>::default();
     (WithoutPings { device, requests: ask, replies: replies.clone() }, Pings { requests, replies })
 }
 
@@ -90,23 +83,12 @@ pub async fn carry_pings(pings: Pings, near: NearDatagrams) -> io::Result<()> {
 }
 
 /// Passes on what comes back to one program.
-async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<Replies>) {
+async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<Waiting>) {
     while let Ok(Ok((data, from))) = timeout(SHORT, association.recv()).await {
         let echoed = [&source.port().to_be_bytes(), &data[..]].concat();
         let from = from.ip().to_canonical();
         if from.is_ipv4() == source.is_ipv4() {
             replies.push(icmp::emit_echo_reply(from, source.ip(), HOP_LIMIT, &echoed));
-        }
-    }
-}
-
-impl Replies {
-    fn push(&self, reply: Packet) {
-        let mut waiting = lock(&self.waiting);
-        // One too many is lost.
-        if waiting.len() < WAITING {
-            waiting.push_back(reply);
-            self.changed.notify_one();
         }
     }
 }
@@ -169,7 +151,7 @@ impl<D: Device> Device for WithoutPings<D> {
     async fn readable(&self) -> io::Result<()> {
         tokio::select! {
             readable = self.device.readable() => readable,
-            () = self.replies.changed.notified() => Ok(()),
+            () = self.replies.changed() => Ok(()),
         }
     }
 
@@ -178,11 +160,7 @@ impl<D: Device> Device for WithoutPings<D> {
     }
 
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        let mut replies = std::mem::take(&mut *lock(&self.replies.waiting));
-        if !replies.is_empty() {
-            // What a full device leaves over is lost.
-            self.device.try_send(&mut replies);
-        }
+        self.replies.send(&mut self.device);
         let before = into.len();
         self.device.try_recv(into, max)?;
         let mut at = before;
@@ -246,8 +224,7 @@ mod tests {
         }
         let reply = icmp::emit_echo_reply(ip("192.0.2.1"), ip("10.1.1.1"), 64, &echo);
         let bytes = reply.data.clone();
-        pings.replies.waiting.lock().unwrap().push_back(reply);
-        pings.replies.changed.notify_one();
+        pings.replies.push(reply);
         device.readable().await.unwrap();
         assert_eq!(device.try_recv(&mut received, 64).unwrap(), 0);
         received.clear();

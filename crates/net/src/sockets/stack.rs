@@ -237,6 +237,41 @@ impl Stack {
         Ok(AnyTcpListener::new(self.0.clone(), id, notify))
     }
 
+    /// Connects to `remote` from `source`, an address and port of another host, with the connection settings of the host: what
+    /// a gateway does in the place of its client. Packets to `source` have to be routed into the device.
+    ///
+    /// Dropping the future cancels the attempt.
+    ///
+    /// ```
+    /// # use airtcp_device::memory;
+    /// # use airtcp_net::Stack;
+    /// # use airtcp_stack::HostConfig;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (left, right) = memory::pair(1500, 64);
+    /// # let gateway = Stack::new(left, HostConfig::new([]))?;
+    /// # let server = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+    /// # let listener = server.listen("10.0.0.2:80".parse()?, 8)?;
+    /// let client = "192.0.2.7:4000".parse()?;
+    /// let stream = gateway.connect_as(client, "10.0.0.2:80".parse()?).await?;
+    /// assert_eq!(stream.local_addr()?, client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NetworkUnreachable`: no other host can have one of the addresses, or they differ in version. `AddrNotAvailable`: there
+    /// is a connection between the two. Otherwise as [`connect`](Self::connect).
+    pub async fn connect_as(
+        &self,
+        source: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<TcpStream> {
+        let flow = FlowId { local: source, remote };
+        let open = |host: &mut Host, now| host.tcp_connect_as(now, flow, None);
+        TcpStream::connect(self.0.clone(), remote, open).await
+    }
+
     /// Opens a UDP socket for every address and port, like [`listen_any`](Self::listen_any) for
     /// TCP.
     ///

@@ -5,8 +5,11 @@
 //! uses one place in the backlog and one half-open connection in the quota of its source, and
 //! nothing is sent. A SYN beyond these limits is dropped. SYN cookies are not used, because a
 //! cookie would accept a connection before the program has seen its SYN.
+//!
+//! The opposite is a connection from the address of another host, which a gateway opens on behalf of
+//! its client.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_types::{FlowId, Instant, SeqNumber};
@@ -16,8 +19,8 @@ use airtcp_wire::payload::Payload;
 use airtcp_wire::tcp::{self, Header, Segment};
 use tracing::debug;
 
-use crate::tcp::Unreachable;
 use crate::tcp::refused::refuse_no_syn;
+use crate::tcp::{State, TcpConfig, Unreachable};
 
 use super::bindings::ANY;
 use super::peers::PeerId;
@@ -69,6 +72,52 @@ impl Host {
         }
         self.intercepts = true;
         Ok(self.add_listener(ANY, backlog, None))
+    }
+
+    /// Opens a connection from `flow.local`, an address and port of another host, to `flow.remote`, as
+    /// [`tcp_connect`](Self::tcp_connect) does from an address of this one. Packets to `flow.local` have to be routed here.
+    ///
+    /// A connection in TIME-WAIT with the same ends makes room: that other host has chosen the port, and knows whether it may.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Unroutable`]: no other host can have one of the addresses, they differ in version, or a port is 0.
+    /// [`HostError::FlowInUse`]: there is such a connection. Otherwise as [`tcp_connect`](Self::tcp_connect).
+    pub fn tcp_connect_as(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        config: Option<TcpConfig>,
+    ) -> Result<SocketId, HostError> {
+        let FlowId { local, remote } = flow;
+        let can_be = |end: SocketAddr| end.port() > 0 && self.config.may_be_peer(end.ip());
+        if !can_be(local) || !can_be(remote) || local.is_ipv4() != remote.is_ipv4() {
+            return Err(HostError::Unroutable(remote));
+        }
+        self.admits(remote)?;
+        let after = match self.flows.get(&flow) {
+            Some(&id) => Some(self.make_room(now, id).ok_or(HostError::FlowInUse(flow))?),
+            None => None,
+        };
+        self.intercepts = true;
+        Ok(self.open(now, flow, config, after))
+    }
+
+    /// Has a connection that is over make room for one with the same ends; gives the number that it would have sent next.
+    fn make_room(&mut self, now: Instant, id: SocketId) -> Option<SeqNumber> {
+        match &self.sockets.get(id)?.kind {
+            Kind::TimeWait(socket) => {
+                let next = socket.wait.snd_nxt();
+                self.end_time_wait(now, id);
+                Some(next)
+            }
+            Kind::Tcp(tcp) if tcp.connection.state() == State::Closed => {
+                let (flow, next) = (tcp.connection.flow(), tcp.connection.snd_nxt());
+                self.forget_flow(id, flow);
+                Some(next)
+            }
+            _ => None,
+        }
     }
 
     /// Takes the oldest SYN that waits at a listener for every destination, with its flow: `remote`

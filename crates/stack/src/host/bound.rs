@@ -64,7 +64,7 @@ impl Host {
             flow.local = self.port_towards(ip, remote)?;
         }
         self.unbind(bound);
-        Ok(self.open(now, flow, config))
+        Ok(self.open(now, flow, config, None))
     }
 
     /// Listens as [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of the

@@ -64,10 +64,7 @@ impl Host {
         syn: &Segment<'_>,
         after: Option<SeqNumber>,
     ) -> Option<Connection> {
-        let isn = self.secret.isn(now, &flow);
-        // RFC 9293 section 3.6.1: above all numbers of the previous connection, which may have sent
-        // faster than the ISN clock. The distance is Linux's.
-        let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
+        let isn = self.initial_number(now, &flow, after);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let config = self.listener(id)?.config(&self.config.tcp);
         Some(Connection::accept(now, flow, isn, ts_offset, config, syn))

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use airtcp_recovery::Combination;
-use airtcp_types::{ByteCount, FlowId, Instant, SharedBytes};
+use airtcp_types::{ByteCount, FlowId, Instant, SeqNumber, SharedBytes};
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -28,7 +28,7 @@ impl Host {
         self.admits(remote)?;
         let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
         let local = self.port_towards(source, remote)?;
-        Ok(self.open(now, FlowId { local, remote }, config))
+        Ok(self.open(now, FlowId { local, remote }, config, None))
     }
 
     /// Checks that the limits allow another connection with `remote`.
@@ -42,12 +42,14 @@ impl Host {
         Ok(())
     }
 
-    /// Opens a connection in a flow that has none.
+    /// Opens a connection in a flow that has none. `after` is the next sequence number of the flow's
+    /// previous connection.
     pub(super) fn open(
         &mut self,
         now: Instant,
         flow: FlowId,
         config: Option<TcpConfig>,
+        after: Option<SeqNumber>,
     ) -> SocketId {
         let mut config = match config {
             Some(config) => self.config.fitted(config),
@@ -57,13 +59,26 @@ impl Host {
             config.hack = Offer::Never;
             self.counters.tcp_ext_hack_offloaded += 1;
         }
-        let isn = self.secret.isn(now, &flow);
+        let isn = self.initial_number(now, &flow, after);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let connection = Connection::connect(now, flow, isn, ts_offset, &config);
         self.counters.tcp_active_opens += 1;
         let id = self.adopt(now, connection, Owner::Application);
         self.touch(now, id);
         id
+    }
+
+    /// The initial sequence number of a connection.
+    pub(super) fn initial_number(
+        &self,
+        now: Instant,
+        flow: &FlowId,
+        after: Option<SeqNumber>,
+    ) -> SeqNumber {
+        let isn = self.secret.isn(now, flow);
+        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
+        // been faster than the clock of the ISNs. The distance is Linux's.
+        after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537)
     }
 
     /// Chooses a port that has no connection with `remote`, in TIME-WAIT or not, and is not bound.

@@ -90,6 +90,10 @@ pub struct TcpConfig {
     /// The maximum number of retransmissions of a SYN or SYN-ACK. With 7, the default, the attempt
     /// fails after 247 s (RFC 9293 section 3.8.3 requires 3 minutes).
     pub syn_retries: u8,
+    /// Whether an ICMP error that reports the peer's host or network as unreachable ends an attempt
+    /// to connect, as in Linux. RFC 9293 section 3.9.2.2 requires to continue, because the path may
+    /// come back. A gateway sets it, so that its client gets the error and decides.
+    pub unreachable_ends_attempt: bool,
     /// Whether the connection starts with the measurements of the host's other connections to the
     /// same address, and reports its own (RFC 9040): round-trip times, the rate, the share of
     /// random losses. The SYN is then retransmitted after the usual time-out of the path; `bbr3`
@@ -132,6 +136,7 @@ impl Default for TcpConfig {
             defer_accept: None,
             // RFC 9293 section 3.8.3: 1 + 2 + 4 + ... + 64 s, and 120 s for the last one.
             syn_retries: 7,
+            unreachable_ends_attempt: false,
             path_memory: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),

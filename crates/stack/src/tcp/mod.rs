@@ -236,10 +236,11 @@ impl Connection {
     /// Handles an ICMP error about a segment of this connection that
     /// [`is_outstanding`](Self::is_outstanding).
     ///
-    /// During the handshake a hard error ends the connection. Any other error is only stored: it
+    /// During the handshake a hard error ends the connection, and with
+    /// [`TcpConfig::unreachable_ends_attempt`] a soft one, too. Any other error is only stored: it
     /// becomes the reason if the connection times out (RFC 5461).
     pub fn on_unreachable(&mut self, now: Instant, error: Unreachable) {
-        if self.handshake.is_some() && error.is_hard() {
+        if self.handshake.as_ref().is_some_and(|handshake| handshake.is_ended_by(error)) {
             self.fail(
                 now,
                 match error {

@@ -14,7 +14,7 @@ use crate::output::Mistake;
 use crate::{settings, value};
 
 pub(super) use far::{FarCarrier, FarPlan, FarSettings};
-pub(super) use near::{NearCarrier, NearPlan, NearSettings};
+pub(super) use near::{NearCarrier, NearPlan, NearSettings, clients};
 
 /// `--socks5`, `--http-connect` and `--metrics`.
 fn listen(text: &str) -> Result<SocketAddr, String> {

@@ -23,7 +23,7 @@ use crate::output::Mistake;
 use crate::{example, live, settings, value};
 
 /// `--clients`.
-fn clients(text: &str) -> Result<u32, String> {
+pub(in crate::gateway) fn clients(text: &str) -> Result<u32, String> {
     value::whole(1, 1_000_000, "--clients 4096")(text)
 }
 

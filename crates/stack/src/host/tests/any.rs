@@ -356,6 +356,63 @@ fn an_icmp_error_about_an_accepted_connection_reaches_it() {
 }
 
 #[test]
+fn a_connection_is_opened_from_the_address_of_another_host() {
+    for (from, to) in [("192.0.2.7:4000", "10.0.0.2:80"), ("[2001:db8::7]:4000", "[fd00::2]:80")] {
+        let mut pair = Pair::new();
+        let listener = pair.client.tcp_listen(address(to), 8).unwrap();
+        let flow = FlowId { local: address(from), remote: address(to) };
+        let stream = pair.server.tcp_connect_as(pair.now, flow, None).unwrap();
+        pair.exchange();
+        let (accepted, peer) = pair.client.tcp_accept(pair.now, listener).unwrap().unwrap();
+        assert_eq!(peer, flow.local);
+        pair.carry(accepted, stream);
+        let again = pair.server.tcp_connect_as(pair.now, flow, None);
+        assert_eq!(again, Err(HostError::FlowInUse(flow)));
+    }
+}
+
+#[test]
+fn a_port_that_another_host_uses_again_ends_a_time_wait() {
+    let mut pair = Pair::new();
+    let listener = pair.client.tcp_listen(address("10.0.0.2:80"), 8).unwrap();
+    let flow = FlowId { local: address("192.0.2.7:4000"), remote: address("10.0.0.2:80") };
+    let mut last = None;
+    for _ in 0..3 {
+        let stream = pair.server.tcp_connect_as(pair.now, flow, None).unwrap();
+        pair.exchange();
+        assert_eq!(state(&pair.server, stream), State::Established);
+        let (accepted, _) = pair.client.tcp_accept(pair.now, listener).unwrap().unwrap();
+        let next = pair.server.tcp(stream).unwrap().snd_nxt();
+        assert!(last.is_none_or(|last| next > last));
+        last = Some(next);
+        pair.server.tcp_close(pair.now, stream).unwrap();
+        pair.exchange();
+        pair.client.tcp_close(pair.now, accepted).unwrap();
+        pair.exchange();
+        let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
+        assert_eq!(states, [State::TimeWait]);
+    }
+}
+
+#[test]
+fn only_addresses_that_hosts_have_are_connected() {
+    let mut host = server();
+    for (from, to) in [
+        ("192.0.2.7:0", "10.0.0.2:80"),
+        ("192.0.2.7:4000", "10.0.0.2:0"),
+        ("127.0.0.1:4000", "10.0.0.2:80"),
+        ("192.0.2.7:4000", "224.0.0.1:80"),
+        ("192.0.2.7:4000", "[fd00::2]:80"),
+        // The host's own.
+        ("10.0.0.1:4000", "10.0.0.2:80"),
+    ] {
+        let flow = FlowId { local: address(from), remote: address(to) };
+        let connected = host.tcp_connect_as(Instant::ZERO, flow, None);
+        assert_eq!(connected, Err(HostError::Unroutable(flow.remote)), "{from} {to}");
+    }
+}
+
+#[test]
 fn without_such_a_socket_packets_to_others_are_dropped() {
     let mut host = server();
     host.tcp_listen(address("0.0.0.0:443"), 8).unwrap();

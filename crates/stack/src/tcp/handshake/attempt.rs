@@ -7,10 +7,10 @@ use airtcp_types::{FlowId, Instant};
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Segment};
 
-use crate::tcp::TcpConfig;
 use crate::tcp::config::{MIN_MSS, default_mss};
 use crate::tcp::ecn::{Form, Negotiation, Repeat};
 use crate::tcp::extensions::Extensions;
+use crate::tcp::{TcpConfig, Unreachable};
 
 use super::deferral::{Deferral, Shown};
 
@@ -44,6 +44,8 @@ pub(in crate::tcp) struct Handshake {
     retries: u8,
     /// The number of time-outs in this state after which the attempt fails.
     max_retries: u8,
+    /// Whether a soft error ends an attempt of this end, too.
+    unreachable_ends_it: bool,
     /// Whether a SYN or SYN-ACK is due.
     due: bool,
     /// The negotiation of ECN.
@@ -120,6 +122,7 @@ impl Handshake {
             timeout: FIRST_TIMEOUT,
             retries: 0,
             max_retries: config.syn_retries,
+            unreachable_ends_it: config.unreachable_ends_attempt,
             due: true,
             ecn: config.ecn(),
             passive: false,
@@ -152,6 +155,11 @@ impl Handshake {
         }
         let scales = shift.zip(self.options.window_scale);
         Agreed { scales, sack: self.options.sack_permitted, ecn, extensions }
+    }
+
+    /// Returns whether an ICMP error ends the attempt.
+    pub(in crate::tcp) const fn is_ended_by(&self, error: Unreachable) -> bool {
+        error.is_hard() || self.unreachable_ends_it && !self.passive
     }
 
     /// Shortens the time-out of the SYN or SYN-ACK to that of the path, without shortening the

@@ -231,6 +231,22 @@ fn icmp_ends_a_handshake_only_if_it_is_hard_and_quotes_it() {
 }
 
 #[test]
+fn an_unreachable_host_or_network_ends_an_attempt_where_asked_for() {
+    let config = TcpConfig { unreachable_ends_attempt: true, ..plain() };
+    for error in [Unreachable::Host, Unreachable::Network] {
+        let mut s = Script::connecting(&config);
+        recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+        s.conn.on_unreachable(s.now, error);
+        assert_eq!(s.conn.error(), Some(TcpError::Unreachable(error)));
+        // One that is open goes on.
+        let mut s = Script::established(&config);
+        s.write(20);
+        s.conn.on_unreachable(s.now, error);
+        assert_eq!((s.conn.state(), s.conn.error()), (State::Established, None));
+    }
+}
+
+#[test]
 fn no_data_has_come_since_the_connection_was_opened_and_not_since_it_was_made() {
     let mut s = Script::connecting(&plain());
     assert_eq!(s.take(0).unwrap().flags, "S");

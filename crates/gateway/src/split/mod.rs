@@ -1,0 +1,195 @@
+//! A gateway without a second one: it stands in the path, and splits each TCP connection.
+//!
+//! One side has the clients or the servers, the other side a bad link. A SYN that arrives at one side is answered when a
+//! connection from the same source to the same destination is open at the other side. So both ends see each other's
+//! addresses, and each half has a sender of its own.
+
+mod bypass;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use airtcp_net::{AnyTcpListener, PendingStream, Stack};
+use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::{KeepAlive, TcpConfig};
+use airtcp_types::ByteCount;
+
+use crate::front::{Clients, InterceptConfig, intercept_config, refuse};
+use crate::{Refusal, Side, splice};
+
+pub use bypass::{Bypass, bypass};
+
+/// An attempt to connect lasts 63 s, about as long as a client keeps trying.
+const SYN_RETRIES: u8 = 5;
+/// What may wait unsent for the link in each connection, before its source is held back.
+const UNSENT: ByteCount = ByteCount::from_kib(256);
+
+/// The settings of the stack at the side of the clients or servers, on a device with this MTU in bytes.
+///
+/// They are those of [`intercept_config`]: buffers of 1 MiB in each direction of a connection. An idle connection is probed
+/// after five minutes.
+pub fn local_config(mtu: u16) -> HostConfig {
+    let mut config = intercept_config(mtu);
+    config.tcp.syn_retries = SYN_RETRIES;
+    config.tcp.unreachable_ends_attempt = true;
+    config.tcp.keep_alive = Some(KeepAlive {
+        idle: Duration::from_secs(300),
+        interval: Duration::from_secs(30),
+        probes: 5,
+    });
+    config
+}
+
+/// The settings of the stack at the side of the link, on a device with this MTU in bytes.
+///
+/// As [`local_config`], with the buffers of the defaults, which suit long links. A connection starts with what others to the
+/// same address have measured.
+pub fn link_config(mtu: u16) -> HostConfig {
+    let mut config = local_config(mtu);
+    let TcpConfig { send_buffer, receive_buffer, .. } = TcpConfig::default();
+    config.tcp = TcpConfig {
+        send_buffer,
+        receive_buffer,
+        not_sent_low_water: Some(UNSENT),
+        path_memory: true,
+        ..config.tcp
+    };
+    config
+}
+
+/// Splits the connections between the two sides. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Split {
+    local: Arc<Place>,
+    link: Arc<Place>,
+    counts: Arc<Counts>,
+}
+
+/// One of the two sides.
+#[derive(Debug)]
+struct Place {
+    stack: Stack,
+    /// Those that come from this side.
+    clients: Clients,
+}
+
+#[derive(Default, Debug)]
+struct Counts {
+    opened: AtomicU64,
+    refused: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// What a [`Split`] has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct SplitStatus {
+    /// Connections that are open or about to be.
+    pub open: u32,
+    /// Connections that were opened.
+    pub opened: u64,
+    /// SYNs that were refused.
+    pub refused: u64,
+    /// Bytes of data carried to the side of the link, by connections that have ended.
+    pub sent: u64,
+    /// Bytes of data carried from the side of the link, by connections that have ended.
+    pub received: u64,
+}
+
+impl Split {
+    /// Between these stacks, which have no address of their own ([`local_config`], [`link_config`]), with at most `limit`
+    /// connections from each side.
+    pub fn new(local: Stack, link: Stack, limit: u32) -> Self {
+        let place = |stack| Arc::new(Place { stack, clients: Clients::new(limit) });
+        Self { local: place(local), link: place(link), counts: Arc::default() }
+    }
+
+    /// Carries connections from both sides until a stack ends. When the future is dropped, new ones are refused, and
+    /// others go on.
+    ///
+    /// A destination that refuses is a RST to the client, and one that is unreachable, or does not answer within 63 s, an ICMP
+    /// error. An address with seven eighths of the connections of its side is refused.
+    ///
+    /// # Errors
+    /// A stack has ended, or has a listener for every destination already.
+    pub async fn run(self) -> io::Result<Infallible> {
+        let backlog = InterceptConfig::default().backlog;
+        let listeners =
+            (self.local.stack.listen_any(backlog)?, self.link.stack.listen_any(backlog)?);
+        tokio::try_join!(
+            self.accept(listeners.0, &self.local, &self.link),
+            self.accept(listeners.1, &self.link, &self.local),
+        )
+        .map(|(never, _)| never)
+    }
+
+    /// What was done so far.
+    pub fn status(&self) -> SplitStatus {
+        let Counts { opened, refused, sent, received } = &*self.counts;
+        let [opened, refused, sent, received] =
+            [opened, refused, sent, received].map(|count| count.load(Ordering::Relaxed));
+        let open = self.local.clients.count() + self.link.clients.count();
+        SplitStatus { open, opened, refused, sent, received }
+    }
+
+    /// Waits until no connection is open.
+    pub async fn drained(&self) {
+        tokio::join!(self.local.clients.drained(), self.link.clients.drained());
+    }
+
+    /// Resets all connections, now and from now on.
+    pub fn reset(&self) {
+        self.local.clients.reset();
+        self.link.clients.reset();
+    }
+
+    async fn accept(
+        &self,
+        listener: AnyTcpListener,
+        from: &Arc<Place>,
+        to: &Arc<Place>,
+    ) -> io::Result<Infallible> {
+        let is_local = Arc::ptr_eq(from, &self.local);
+        loop {
+            let pending = listener.next().await?;
+            let source = pending.source();
+            let Some(slot) = from.clients.enter(source.ip()).await else {
+                tracing::info!(%source, "refused: its address has as many connections as it may");
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            let carried = carry(pending, to.clone(), is_local, self.counts.clone());
+            from.clients.serve(slot, carried);
+        }
+    }
+}
+
+/// Opens the other half of a connection, and joins the two.
+async fn carry(pending: PendingStream, to: Arc<Place>, is_local: bool, counts: Arc<Counts>) {
+    let (source, destination) = (pending.source(), pending.destination());
+    let mut opened = match to.stack.connect_as(source, destination).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::info!(%source, %destination, %error, "refused");
+            counts.refused.fetch_add(1, Ordering::Relaxed);
+            return refuse(pending, &Refusal::of_dial(&error));
+        }
+    };
+    let Ok(accepted) = pending.accept().await else {
+        // The client has given up.
+        return Side::abort(&mut opened);
+    };
+    tracing::debug!(%source, %destination, "open");
+    counts.opened.fetch_add(1, Ordering::Relaxed);
+    let carried = match is_local {
+        true => splice(accepted, opened).await,
+        false => splice(opened, accepted).await,
+    };
+    counts.sent.fetch_add(carried.sent, Ordering::Relaxed);
+    counts.received.fetch_add(carried.received, Ordering::Relaxed);
+}
