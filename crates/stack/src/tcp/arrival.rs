@@ -12,7 +12,6 @@ use super::receive::{AckFate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
-use super::transmit::Reset;
 use super::{Connection, State, TcpError, receive};
 
 impl Connection {
@@ -282,9 +281,8 @@ impl Connection {
             // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
-            // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
-            // no other number (RFC 5961 section 3.2).
-            self.reset = Some(Reset { seq: segment.ack, ack: None });
+            // A peer that has not got our FIN yet takes no other number (RFC 5961 section 3.2).
+            self.answer_with_rst(segment);
             self.closing.on_error(TcpError::Aborted);
             return;
         }
