@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use airtcp_sim::{Aggregate, Scenario, toml};
+use airtcp_sim::{Aggregate, Scenario, Simulation, toml};
 use airtcp_trace::{NodeInfo, NodeKind, Recorder};
 
 fn scenario(text: &str) -> Scenario {
@@ -60,18 +60,19 @@ pub(crate) fn carries_rrtp() -> bool {
 /// Whether a recorder leaves every kind of file.
 pub(crate) fn records_every_file() -> bool {
     let scenario = scenario(DUMBBELL);
-    let info = |(name, kind)| {
+    let info = |(name, kind): &(String, airtcp_sim::NodeKind)| {
         let kind = match kind {
             airtcp_sim::NodeKind::Host => NodeKind::Host,
             airtcp_sim::NodeKind::Link => NodeKind::Link,
             airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::BaseStation => NodeKind::Other,
         };
-        NodeInfo { name, kind }
+        NodeInfo { name: name.clone(), kind }
     };
-    let nodes: Vec<_> = airtcp_sim::nodes(&scenario).unwrap().into_iter().map(info).collect();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let nodes: Vec<_> = simulation.nodes().iter().map(info).collect();
     let directory = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::create(directory.path(), "a run", &nodes, Duration::ZERO).unwrap();
-    airtcp_sim::run(&scenario, Some(&mut recorder)).unwrap();
+    simulation.run(Some(&mut recorder)).unwrap();
     let files = recorder.finish().unwrap().files;
     let has = |ending: &str| {
         files.iter().any(|file| {

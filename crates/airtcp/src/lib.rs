@@ -173,8 +173,8 @@ pub mod sim {
         LinkAggregate, LinkResult, NodeKind, Policy, QueueState, RadioAggregate, RadioResult,
         Radios, Router, RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender,
         SenderError, SenderState, SimError, Simulation, State, StationAggregate, StationConfig,
-        StationMemory, StationResult, Stuck, Summary, Topology, Wire, World, jain, nodes, run,
-        run_seeds, run_with_states, toml,
+        StationMemory, StationResult, Stuck, Summary, Topology, Wire, World, jain, run, run_seeds,
+        run_with_states, toml,
     };
 }
 

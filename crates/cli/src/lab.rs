@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_lab::{
-    EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Results, Study, Summary, Table,
+    EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Results, RunCounter, Study,
+    Summary, Table,
 };
 use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
@@ -293,6 +294,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         is_small: false,
         candidate: args.candidate.clone(),
         length: args.seconds,
+        done: RunCounter::default(),
     };
     let jobs = jobs(&args.names)?;
     refuse_unused(&plan, &jobs)?;
@@ -306,7 +308,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         );
     }
     let work = todo.iter().map(|job| (job.name().to_owned(), job.about(&plan)));
-    let work = Arc::new(Work::of_experiments(work));
+    let work = Arc::new(Work::of_experiments(plan.done.clone(), work));
     let show = |address| Aside::show(address, "airtcp lab run".to_owned(), work.clone());
     let _page = args.live.map(show).transpose()?;
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());

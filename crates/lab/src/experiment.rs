@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use airtcp_recovery::Combination;
@@ -63,8 +65,24 @@ impl Ground {
     }
 }
 
+/// Counts runs that are done, simulated and real. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub struct RunCounter(Arc<AtomicU64>);
+
+impl RunCounter {
+    /// Counts one run.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of runs that are done.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// What is asked of every experiment of a call.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
@@ -78,6 +96,8 @@ pub struct Plan {
     /// How long a run of [`Kind::Candidate`] lasts, its warm-up included; [`LENGTH`](crate::LENGTH)
     /// if `None`.
     pub length: Option<Duration>,
+    /// Counts the runs of the experiments: a clone shows how far a long one is.
+    pub done: RunCounter,
 }
 
 impl Plan {
@@ -99,7 +119,7 @@ impl Plan {
 }
 
 /// What one experiment is to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Repetitions, of the seeds 1 to this.
     pub seeds: u64,
@@ -111,9 +131,18 @@ pub struct Run {
     pub candidate: Option<Combination>,
     /// As in the [`Plan`].
     pub length: Option<Duration>,
+    /// As in the [`Plan`].
+    pub done: RunCounter,
 }
 
 impl Run {
+    /// By `plan`, of an experiment that has this number of repetitions.
+    pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
+        let seeds = plan.seeds.unwrap_or(seeds).max(1);
+        let Plan { threads, is_small, candidate, length, done, .. } = plan.clone();
+        Self { seeds, threads, is_small, candidate, length, done }
+    }
+
     /// `full`, or a hundredth of it when the experiment is small.
     pub(crate) const fn scaled(&self, full: u64) -> u64 {
         if self.is_small { full.div_ceil(100) } else { full }
@@ -154,11 +183,10 @@ impl Experiment {
     /// Those that keep it from running to its end. A claim that does not hold is none.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let own = if plan.is_small { Self::SMALL_SEEDS } else { self.seeds };
-        let seeds = plan.seeds.unwrap_or(own).max(1);
-        let Plan { threads, is_small, candidate, length, .. } = plan.clone();
-        let run = Run { seeds, threads, is_small, candidate, length };
+        let run = Run::new(plan, own);
         let command = plan.command(self.name);
-        Ok(Report { experiment: self.into(), command, seeds, findings: (self.body)(&run)? })
+        let findings = (self.body)(&run)?;
+        Ok(Report { experiment: self.into(), command, seeds: run.seeds, findings })
     }
 }
 

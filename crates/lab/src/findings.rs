@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_grid_has_a_row_for_each_cell_and_a_mean_is_judged() {
-        let run = Run { seeds: 3, threads: None, is_small: false, candidate: None, length: None };
+        let run = Run { seeds: 3, ..Run::default() };
         let axes = vec![Axis::new("loss", [1.0, 5.0])];
         let grid = Grid::run(&run, axes, |point, seed| {
             Ok(Fields::default().with("rate", 1e6 * (point.number("loss") + seed as f64)))

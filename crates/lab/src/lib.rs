@@ -28,7 +28,6 @@
 
 mod bottleneck;
 mod checks;
-mod counted;
 mod dcr;
 mod draw;
 mod error;
@@ -56,9 +55,8 @@ mod theory;
 mod timeline;
 mod westwood;
 
-pub use counted::runs;
 pub use error::LabError;
-pub use experiment::{Experiment, Ground, Kind, Plan, Run};
+pub use experiment::{Experiment, Ground, Kind, Plan, Run, RunCounter};
 pub use findings::{Claim, Findings, Picture, Verdict};
 pub use registry::{EXPERIMENTS, select};
 pub use report::{Heading, Report};

@@ -8,7 +8,7 @@ use airtcp_types::Observer;
 use airtcp_types::rng::Stream;
 use rayon::prelude::*;
 
-use crate::{LabError, Run, counted};
+use crate::{LabError, Run};
 
 /// Runs `scenario` of every seed. Results are in the order of the seeds.
 ///
@@ -37,7 +37,7 @@ pub(crate) fn watched<O: Observer + Send>(
     })
 }
 
-/// Does jobs, numbered from 0, on all cores. Results are in the order of the jobs.
+/// Does jobs, numbered from 0, on all cores, and counts each as a run. Results are in the order of the jobs.
 ///
 /// # Errors
 ///
@@ -47,12 +47,27 @@ pub(crate) fn spread<T: Send>(
     jobs: usize,
     one: impl Fn(usize) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
+    let threads = run.threads.map_or(0, NonZero::get);
+    on_threads(threads, jobs, |job| one(job).inspect(|_| run.done.add()))
+}
+
+/// Does jobs on this number of threads; on all cores if it is 0. Results are in the order of the jobs.
+///
+/// # Errors
+///
+/// That of the first job that failed.
+pub(crate) fn on_threads<T: Send>(
+    threads: usize,
+    jobs: usize,
+    one: impl Fn(usize) -> Result<T, LabError> + Sync,
+) -> Result<Vec<T>, LabError> {
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(run.threads.map_or(0, NonZero::get))
+        .num_threads(threads)
         .build()
         .map_err(|error| SimError::Threads(error.to_string()))?;
     // Gathered before they are looked through, so that the error is that of the first job on any machine.
-    let results: Vec<_> = pool.install(|| (0..jobs).into_par_iter().map(&one).collect());
+    let jobs = (0..jobs).into_par_iter().with_max_len(1);
+    let results: Vec<_> = pool.install(|| jobs.map(&one).collect());
     results.into_iter().collect()
 }
 
@@ -62,9 +77,7 @@ pub(crate) fn spread<T: Send>(
 ///
 /// What is senseless about the scenario.
 pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError> {
-    let result = airtcp_sim::run(&Scenario { seed, ..scenario }, None)?;
-    counted::count();
-    Ok(result)
+    Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
 }
 
 /// The same, with an observer, which is made for its nodes.
@@ -81,7 +94,6 @@ pub(crate) fn once_watched<O: Observer>(
     let simulation = Simulation::new(&scenario)?;
     let mut observer = observer(&simulation);
     let result = simulation.run(Some(&mut observer))?;
-    counted::count();
     Ok((result, observer))
 }
 

@@ -141,7 +141,7 @@ mod tests {
         let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
         let mut scenario = Scenario::new("one", topology);
         scenario.flows.push(airtcp_sim::FlowSpec::new("rack/cubic".parse().unwrap()));
-        let nodes = airtcp_sim::nodes(&scenario).unwrap();
-        assert_eq!(nodes[BOTTLENECK.0 as usize].0, "bottleneck");
+        let simulation = airtcp_sim::Simulation::new(&scenario).unwrap();
+        assert_eq!(simulation.nodes()[BOTTLENECK.0 as usize].0, "bottleneck");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use airtcp_report::html;
-use airtcp_sim::{App, FlowSpec, Scenario, Topology, Wire};
+use airtcp_sim::{App, FlowSpec, Scenario, Simulation, State, Topology, Wire};
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, plot};
 use serde_json::Value;
 
@@ -25,19 +25,17 @@ fn simulate(directory: &Path, flows: u32, bytes: usize) {
         airtcp_sim::NodeKind::Link => NodeKind::Link,
         _ => NodeKind::Other,
     };
-    let nodes = airtcp_sim::nodes(&scenario).unwrap().into_iter();
-    let nodes: Vec<_> = nodes.map(|(name, of)| NodeInfo { name, kind: kind(of) }).collect();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let info = |(name, of): &(String, _)| NodeInfo { name: name.clone(), kind: kind(*of) };
+    let nodes: Vec<_> = simulation.nodes().iter().map(info).collect();
     let title = "<script>alert('a title')</script>";
     let mut recorder =
         Recorder::create(&directory.join("trace"), title, &nodes, Duration::ZERO).unwrap();
     let mut states = String::new();
-    airtcp_sim::run_with_states(
-        &scenario,
-        Some(&mut recorder),
-        Duration::from_millis(100),
-        &mut |state| writeln!(states, "{}", serde_json::to_string(state).unwrap()).unwrap(),
-    )
-    .unwrap();
+    let interval = Duration::from_millis(100);
+    let mut on_state =
+        |state: &State| writeln!(states, "{}", serde_json::to_string(state).unwrap()).unwrap();
+    simulation.run_with_states(Some(&mut recorder), interval, &mut on_state).unwrap();
     recorder.finish().unwrap();
     fs::write(directory.join("states.jsonl"), states).unwrap();
 }

@@ -84,7 +84,7 @@ pub use result::{
     StationResult, Summary, jain,
 };
 pub use router::{Router, RouterCounters};
-pub use run::{NodeKind, Simulation, nodes, run, run_with_states};
+pub use run::{NodeKind, Simulation, run, run_with_states};
 pub use runner::run_seeds;
 pub use scenario::{App, Change, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
 pub use sender::{Rrtp, Sender, SenderError};

@@ -181,15 +181,6 @@ pub fn run_with_states(
     Simulation::new(scenario)?.run_with_states(observer, interval, on_state)
 }
 
-/// The nodes of a scenario that is not run, as [`Simulation::nodes`] gives them.
-///
-/// # Errors
-///
-/// What is senseless about the scenario.
-pub fn nodes(scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
-    Ok(Simulation::new(scenario)?.network.nodes)
-}
-
 /// The sampling interval and the receiver of states.
 struct Series<'a> {
     interval: Duration,

@@ -1,10 +1,9 @@
 //! The progress of `sim run` and `lab run` on the live page.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use airtcp_lab::{Claim, Verdict};
+use airtcp_lab::{Claim, RunCounter, Verdict};
 use serde_json::Value;
 
 use super::{Chart, Snapshot, Table};
@@ -17,9 +16,8 @@ pub(crate) struct Work {
     start: Instant,
     /// The total number of runs, if known.
     runs: Option<u64>,
-    /// Returns the number of finished runs.
-    done: fn(&Self) -> u64,
-    counted: AtomicU64,
+    /// The finished runs.
+    done: RunCounter,
     experiments: Mutex<Vec<Task>>,
 }
 
@@ -37,25 +35,26 @@ struct Task {
 impl Work {
     /// Shows a number of runs, which [`advance`](Self::advance) counts.
     pub(crate) fn of_runs(runs: u64) -> Self {
-        Self::new(Some(runs), |work| work.counted.load(Ordering::Relaxed), Vec::new())
+        Self::new(Some(runs), RunCounter::default(), Vec::new())
     }
 
-    /// Shows experiments, each with its approximate run time in seconds. The lab counts their runs.
+    /// Shows experiments, each with its approximate run time in seconds. The lab counts their runs in
+    /// `done`.
     pub(crate) fn of_experiments(
+        done: RunCounter,
         experiments: impl IntoIterator<Item = (String, Option<u64>)>,
     ) -> Self {
         let task = |(name, seconds)| Task { name, seconds, state: "waits", verdicts: [0; 3] };
-        Self::new(None, |_| airtcp_lab::runs(), experiments.into_iter().map(task).collect())
+        Self::new(None, done, experiments.into_iter().map(task).collect())
     }
 
-    fn new(runs: Option<u64>, done: fn(&Self) -> u64, experiments: Vec<Task>) -> Self {
-        let (start, counted) = (Instant::now(), AtomicU64::new(0));
-        Self { start, runs, done, counted, experiments: Mutex::new(experiments) }
+    fn new(runs: Option<u64>, done: RunCounter, experiments: Vec<Task>) -> Self {
+        Self { start: Instant::now(), runs, done, experiments: Mutex::new(experiments) }
     }
 
     /// Counts a finished run.
     pub(crate) fn advance(&self) {
-        self.counted.fetch_add(1, Ordering::Relaxed);
+        self.done.add();
     }
 
     /// Marks an experiment, by its index, as running.
@@ -91,7 +90,7 @@ impl Work {
 
     /// Returns the current state.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let (done, elapsed) = ((self.done)(self), self.start.elapsed());
+        let (done, elapsed) = (self.done.get(), self.start.elapsed());
         let experiments = self.experiments();
         let mut snapshot = Snapshot::default();
         snapshot.charts.push(Chart::counters("Runs", "1/s", [("done", done as f64)]));
@@ -183,7 +182,10 @@ mod tests {
     #[test]
     fn experiments_have_their_state_and_their_verdicts() {
         let names = ["self/loss", "le/fig4", "self/packets"];
-        let work = Work::of_experiments(names.map(|name| (name.to_owned(), Some(10))));
+        let done = RunCounter::default();
+        let experiments = names.map(|name| (name.to_owned(), Some(10)));
+        let work = Work::of_experiments(done.clone(), experiments);
+        done.add();
         let verdicts = [Verdict::Holds, Verdict::Holds, Verdict::NotComparable(String::new())];
         let claims = verdicts.map(|verdict| Claim {
             what: String::new(),
@@ -196,6 +198,7 @@ mod tests {
         work.end(0, Some(&claims));
         work.begin(1);
         let snapshot = work.snapshot();
+        assert_eq!(figure(&snapshot, "Runs done"), "1");
         assert_eq!(figure(&snapshot, "Experiments done"), "1 of 3");
         assert_eq!(figure(&snapshot, "Experiment at work"), "le/fig4");
         assert_eq!(figure(&snapshot, "Claims that hold"), "2");

@@ -190,7 +190,7 @@ fn measure(
             let forth = format!("{} {} only payload seed {seed}", case.path, case.forth);
             let back = format!("{} {BACK}", case.path);
             let course = Course::to_linux(tcp, (&forth, &back), (warm_up, end))?;
-            let done = course.run_in_time()?;
+            let done = course.run_in_time(run)?;
             late += u64::from(!done.is_in_time(&course));
             findings.record(&Record {
                 seed,

@@ -63,7 +63,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             for seed in 1..=run.seeds {
                 let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
                 let course = Course::to_linux(&tcp, (&forth, BACK), times(run, WARM_UP, END))?;
-                let done = course.run_in_time()?;
+                let done = course.run_in_time(run)?;
                 late += u64::from(!done.is_in_time(&course));
                 findings.record(&Record {
                     seed,

@@ -186,7 +186,7 @@ fn transfer(
             warm_up,
             end,
         };
-        let done = course.run()?;
+        let done = course.run(run)?;
         findings.record(&Record {
             seed,
             case,

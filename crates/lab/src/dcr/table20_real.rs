@@ -118,7 +118,7 @@ fn measure(
                 warm_up: Duration::ZERO,
                 end,
             };
-            let done = course.run_in_time()?;
+            let done = course.run_in_time(run)?;
             let share = done.link.reordered as f64 / done.link.forwarded.max(1) as f64;
             records.push(Record {
                 seed,

@@ -161,7 +161,7 @@ fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, 
             for row in &mut *rows {
                 let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
                 let course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
-                let done = course.run_in_time()?;
+                let done = course.run_in_time(run)?;
                 late += u64::from(!done.is_in_time(&course));
                 findings.record(&Record::new(seed, &row.name, loss, &done))?;
                 row.goodputs[index].push(done.goodput());
@@ -181,7 +181,7 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
         let forth = format!("{LINK} seed {seed}");
         let mut course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
         course.flows.push(Flow::new(Tcp::Kernel(Some("cubic"))));
-        let done = course.run_in_time()?;
+        let done = course.run_in_time(run)?;
         late += u64::from(!done.is_in_time(&course));
         findings.record(&Record::new(seed, &row.name, 0.0, &done))?;
         let both: f64 = done.flows.iter().map(|flow| flow.goodput).sum();

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::bottleneck::{Bottleneck, Sent};
 use crate::timeline::Timeline;
-use crate::{Ground, LabError, Run, Verdict, counted, feed};
+use crate::{Ground, LabError, Run, Verdict, feed};
 
 /// The warm-up and the end of a small form.
 pub(crate) const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
@@ -228,7 +228,7 @@ impl Course {
     ///
     /// [`LabError::Testbed`] if this process may have no namespaces; [`LabError::Transfer`] if a transfer
     /// breaks, or a byte arrives that was not sent.
-    pub(crate) fn run(&self) -> Result<Done, LabError> {
+    pub(crate) fn run(&self, run: &Run) -> Result<Done, LabError> {
         let delays = self.flows.iter().map(|flow| flow.delay);
         let node = Bottleneck::new(&self.forth, &self.back, PORT, delays)?;
         let is_ours = |flow: &&Flow| matches!(flow.sender, Tcp::Ours(..));
@@ -249,7 +249,7 @@ impl Course {
             dumbbell.act(|node, _| (node.counters(), node.sent(), node.timeline()));
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
-        counted::count();
+        run.done.add();
         let flows = received.iter().zip(sent).map(|(received, sent)| self.flow(received, &sent));
         Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
     }
@@ -260,13 +260,13 @@ impl Course {
     /// # Errors
     ///
     /// As [`run`](Self::run).
-    pub(crate) fn run_in_time(&self) -> Result<Done, LabError> {
-        let mut best = self.run()?;
+    pub(crate) fn run_in_time(&self, run: &Run) -> Result<Done, LabError> {
+        let mut best = self.run(run)?;
         for _ in 1..TRIES {
             if best.is_in_time(self) {
                 break;
             }
-            let again = self.run()?;
+            let again = self.run(run)?;
             if again.lateness < best.lateness {
                 best = again;
             }
@@ -280,7 +280,7 @@ impl Course {
     /// # Errors
     ///
     /// [`LabError::Sim`]; [`LabError::Combination`] if there is none in the kernel's place.
-    pub(crate) fn simulate(&self, seed: u64) -> Result<Done, LabError> {
+    pub(crate) fn simulate(&self, run: &Run, seed: u64) -> Result<Done, LabError> {
         let flow = |flow: &Flow| {
             let profile = match &flow.sender {
                 Tcp::Ours(_, profile) => profile.clone(),
@@ -303,7 +303,7 @@ impl Course {
         let scenario = Scenario { flows, warm_up, duration, seed, samples: true, ..named };
         let mut timeline = Timeline::default();
         let result = airtcp_sim::run(&scenario, Some(&mut timeline))?;
-        counted::count();
+        run.done.add();
         for samples in result.flows.iter().filter_map(|flow| flow.samples.as_ref()) {
             samples.rtt.iter().for_each(|(at, rtt)| timeline.on_rtt(*at, *rtt));
         }

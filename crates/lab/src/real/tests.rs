@@ -46,21 +46,24 @@ fn check(done: &Done) {
 #[test]
 fn flows_of_all_kinds_share_a_real_bottleneck() {
     let Some(()) = or_skip(requirements()) else { return };
-    check(&course().run().unwrap());
+    check(&course().run(&Run::default()).unwrap());
 }
 
 #[test]
 fn the_same_course_runs_in_virtual_time() {
-    let done = course().simulate(1).unwrap();
+    let done = course().simulate(&Run::default(), 1).unwrap();
     check(&done);
-    assert_eq!(format!("{done:?}"), format!("{:?}", course().simulate(1).unwrap()));
+    assert_eq!(
+        format!("{done:?}"),
+        format!("{:?}", course().simulate(&Run::default(), 1).unwrap())
+    );
 }
 
 #[test]
 fn no_strategy_stands_for_a_control_of_the_kernel_that_we_do_not_have() {
     let mut course = course();
     course.flows[1].sender = Tcp::Kernel(Some("none"));
-    assert!(matches!(course.simulate(1), Err(LabError::Combination(_))));
+    assert!(matches!(course.simulate(&Run::default(), 1), Err(LabError::Combination(_))));
 }
 
 #[test]

@@ -3,15 +3,14 @@
 use std::num::NonZero;
 
 use airtcp_link::Counters;
-use airtcp_sim::{Interval, SimError};
+use airtcp_sim::Interval;
 use airtcp_trace::figure::{Axis, Figure, Style};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Sender;
 use crate::real::{self, Course, Done, FlowDone, Rtt, Tcp};
 use crate::theory::{self, Bound};
-use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw};
+use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, simulate};
 
 /// Makes the course of a sender, with losses by a seed.
 type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
@@ -105,19 +104,15 @@ impl Measured {
         }
         // Real courses that share cores make each other's links late.
         let threads = run.threads.map_or(usize::from(ground == Ground::Real), NonZero::get);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| SimError::Threads(error.to_string()))?;
-        let done: Vec<Result<Done, LabError>> = pool.install(|| {
-            let jobs = jobs.par_iter().with_max_len(1);
-            jobs.map(|(seed, .., course)| match ground {
-                Ground::Real => course.run_in_time(),
-                Ground::Simulated => course.simulate(*seed),
-            })
-            .collect()
-        });
+        let done = simulate::on_threads(threads, jobs.len(), |job| {
+            let (seed, .., course) = &jobs[job];
+            match ground {
+                Ground::Real => course.run_in_time(run),
+                Ground::Simulated => course.simulate(run, *seed),
+            }
+        })?;
         let mut runs = vec![vec![Vec::new(); cases.len()]; senders.len()];
         for ((seed, case, sender, course), done) in jobs.into_iter().zip(done) {
-            let done = done?;
             let first = done.flows.first().copied().unwrap_or_default();
             findings.record(&Record {
                 seed,

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn run() -> Run {
-        Run { seeds: 1, threads: None, is_small: false, candidate: None, length: None }
+        Run { seeds: 1, ..Run::default() }
     }
 
     fn names(senders: Result<Vec<Sender>, LabError>) -> Vec<String> {

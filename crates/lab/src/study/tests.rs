@@ -236,7 +236,7 @@ fn mistakes_have_their_place_and_say_what_would_be_right() {
 
 #[test]
 fn cells_are_found_by_names() {
-    let run = Run { seeds: 2, threads: None, is_small: false, candidate: None, length: None };
+    let run = Run { seeds: 2, ..Run::default() };
     let axes = vec![Axis::new("a", ["x", "y"]), Axis::new("b", [1.0, 2.0, 3.0])];
     let grid = Grid::run(&run, axes, |point, seed| {
         let is_x = point.text("a") == "x";

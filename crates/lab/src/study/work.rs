@@ -134,9 +134,7 @@ impl Study {
     /// What is senseless about a scenario.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let Design { heading, axes, claims, pictures, .. } = &self.design;
-        let seeds = plan.seeds.unwrap_or(self.design.seeds).max(1);
-        let Plan { threads, is_small, candidate, length, .. } = plan.clone();
-        let run = Run { seeds, threads, is_small, candidate, length };
+        let run = Run::new(plan, self.design.seeds);
         let asked = self.design.asked();
         let grid = Grid::run(&run, axes.clone(), |point, seed| {
             once(self.scenarios[point.index].clone(), seed, &asked)
@@ -158,7 +156,7 @@ impl Study {
         }
         findings.scenarios.clone_from(&self.texts);
         let command = plan.command(&self.file);
-        Ok(Report { experiment: heading.clone(), command, seeds, findings })
+        Ok(Report { experiment: heading.clone(), command, seeds: run.seeds, findings })
     }
 }
 

@@ -136,7 +136,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             cases.extend((1..=run.seeds).map(|seed| Case { stop: *stop, away: *away, seed }));
         }
     }
-    let records = side_by_side(&cases, |case| in_time(|| case.run(run), |record| record.lateness))?;
+    let records =
+        side_by_side(run, &cases, |case| in_time(|| case.run(run), |record| record.lateness))?;
     let mut findings = Findings::new([
         "gone",
         "sender stopped",

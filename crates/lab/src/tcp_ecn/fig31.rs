@@ -106,7 +106,7 @@ fn records(
             }));
         }
     }
-    side_by_side(&cases, |case| in_time(|| case.run(times), |record| record.lateness))
+    side_by_side(run, &cases, |case| in_time(|| case.run(times), |record| record.lateness))
 }
 
 fn goodputs(of: &[Record]) -> Vec<f64> {

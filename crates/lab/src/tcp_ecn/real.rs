@@ -11,7 +11,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, LabError, Run, counted, draw, theory};
+use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/real",
@@ -131,7 +131,7 @@ fn cases(run: &Run, points: &[Point]) -> Vec<Case> {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let points = points(run);
     let cases = cases(run, &points);
-    let records = side_by_side(&cases, |case| {
+    let records = side_by_side(run, &cases, |case| {
         let times = match (run.is_small, case.point.is_bare) {
             (true, _) => SMALL,
             (false, true) => (BARE_WARM_UP, TIME),
@@ -359,7 +359,6 @@ impl Case {
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
-        counted::count();
         let forth = &status.radio[Way::Forth as usize];
         Ok(Record {
             seed,

@@ -8,9 +8,8 @@ use airtcp_stack::HostConfig;
 use airtcp_stack::tcp::MarkAware;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_types::{Chain, Observer};
-use rayon::prelude::*;
 
-use crate::{LabError, feed};
+use crate::{LabError, Run, feed, simulate};
 
 /// Between the fixed host and the base station, in each direction.
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
@@ -133,16 +132,15 @@ pub(super) fn radio(text: &str) -> Result<RadioSpec, LabError> {
     text.parse().map_err(|source| LabError::Spec { text: text.to_owned(), source })
 }
 
-/// Does each, some at a time; what comes of them is in their order.
+/// Does each, some at a time, and counts it as a run; what comes of them is in their order.
 ///
 /// # Errors
 ///
-/// One that `work` has.
+/// That of the first that failed.
 pub(super) fn side_by_side<T: Sync, R: Send>(
+    run: &Run,
     items: &[T],
-    work: impl Fn(&T) -> Result<R, LabError> + Send + Sync,
+    work: impl Fn(&T) -> Result<R, LabError> + Sync,
 ) -> Result<Vec<R>, LabError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(LANES).build();
-    let pool = pool.map_err(|error| LabError::Transfer(std::io::Error::other(error)))?;
-    pool.install(|| items.par_iter().with_max_len(1).map(work).collect())
+    simulate::on_threads(LANES, items.len(), |job| work(&items[job]).inspect(|_| run.done.add()))
 }

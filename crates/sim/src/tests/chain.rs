@@ -22,11 +22,12 @@ fn a_flow_shares_only_the_wires_that_it_crosses() {
     ];
     let warm_up = Duration::from_secs(2);
     let scenario = Scenario { warm_up, flows, ..Scenario::new("lot", chain(&[wire; 3])) };
-    let names: Vec<String> = nodes(&scenario).unwrap().into_iter().map(|(name, _)| name).collect();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let names: Vec<_> = simulation.nodes().iter().map(|(name, _)| name.as_str()).collect();
     let expected =
         ["left", "wire-1", "router-1", "host-1", "wire-2", "router-2", "host-2", "wire-3", "right"];
     assert_eq!(names, expected);
-    let result = run(&scenario, None).unwrap();
+    let result = simulation.run(None).unwrap();
     let goodput: Vec<f64> = result.flows.iter().map(|flow| flow.goodput / 1e6).collect();
     // One flow has the rest of wire 2, and one the reverse direction to itself.
     assert!((5.5..5.9).contains(&goodput[0]) && (2.9..3.0).contains(&goodput[1]), "{goodput:?}");

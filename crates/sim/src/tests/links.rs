@@ -119,11 +119,11 @@ impl Observer for Arrivals {
 fn acks_alone_can_be_gathered_into_bursts() {
     let [plain, gathered] = ["delay 10ms", "delay 10ms aggregate 8ms bytes 10kb"].map(|back| {
         let scenario = over(chain("rate 8mbit delay 10ms limit 60", back), 2, 8);
-        let names = nodes(&scenario).unwrap();
-        let node = names.iter().position(|(name, _)| name == "left").unwrap();
+        let simulation = Simulation::new(&scenario).unwrap();
+        let node = simulation.nodes().iter().position(|(name, _)| name == "left").unwrap();
         let node = NodeId(node as u32);
         let mut arrivals = Arrivals { node, packets: 0, instants: 0, last: None };
-        let result = run(&scenario, Some(&mut arrivals)).unwrap();
+        let result = simulation.run(Some(&mut arrivals)).unwrap();
         let share = result.flows[0].goodput / (8e6 * PAYLOAD);
         assert!((0.95..=1.0).contains(&share), "{back}: {share}");
         (arrivals.packets as f64 / arrivals.instants as f64, result.flows[0].rtt)

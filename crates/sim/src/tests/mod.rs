@@ -197,10 +197,11 @@ fn who_watches_changes_nothing_and_sees_every_packet() {
     }
     let bottleneck = "rate 10mbit delay 10ms 2ms limit 17 loss 1%";
     let scenario = one(dumbbell(bottleneck), flow("sack/cubic", BULK));
-    let names = nodes(&scenario).unwrap();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let names = simulation.nodes();
     assert_eq!((names[3].0.as_str(), names[4].0.as_str()), ("left-1", "right-1"));
     let mut count = Count::default();
-    let watched = run(&scenario, Some(&mut count)).unwrap();
+    let watched = simulation.run(Some(&mut count)).unwrap();
     assert_eq!(watched, run(&scenario, None).unwrap());
     assert_eq!(count.0, watched.packets);
 }
@@ -591,9 +592,10 @@ fn a_mobile_can_have_a_radio_to_itself() {
         (station.arq, *whose) = (airtcp_link::Arq::Head, radios);
         scenario.flows[0].count = 3;
         scenario.warm_up = Duration::from_secs(2);
-        let names: Vec<_> = nodes(&scenario).unwrap().into_iter().map(|(name, _)| name).collect();
-        let stations: Vec<_> = names.into_iter().filter(|name| name.contains("station")).collect();
-        (stations, run(&scenario, None).unwrap())
+        let simulation = Simulation::new(&scenario).unwrap();
+        let names = simulation.nodes().iter().map(|(name, _)| name.clone());
+        let stations: Vec<_> = names.filter(|name| name.contains("station")).collect();
+        (stations, simulation.run(None).unwrap())
     };
     let (stations, result) = run(Radios::Own);
     assert_eq!(stations, ["station-1", "station-2", "station-3"]);
@@ -640,11 +642,12 @@ fn who_watches_a_station_sees_what_it_does_and_changes_nothing() {
         }
     }
     let scenario = mobiles("error 40% tries 2", Policy::TcpEcn);
-    let names = nodes(&scenario).unwrap();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let names = simulation.nodes();
     assert_eq!(names[2], ("station".to_owned(), NodeKind::BaseStation));
     assert_eq!((names[4].0.as_str(), names[5].0.as_str()), ("fixed-1", "mobile-1"));
     let mut fates = Fates::default();
-    let watched = run(&scenario, Some(&mut fates)).unwrap();
+    let watched = simulation.run(Some(&mut fates)).unwrap();
     assert_eq!(watched, run(&scenario, None).unwrap());
     let station = watched.station.unwrap();
     assert!(fates.0 >= station.radio[0].air.passed_again + station.counters.hidden, "{}", fates.0);

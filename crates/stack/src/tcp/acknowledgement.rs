@@ -13,7 +13,6 @@ use crate::counters::Counters;
 
 use super::ecn::Feedback;
 use super::send::WindowNews;
-use super::transmit::Reset;
 use super::{Connection, State};
 
 impl Connection {
@@ -159,7 +158,7 @@ impl Connection {
     pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
         debug!(remote = %self.flow.remote, "ACK of unsent data in handshake: sending RST");
         counters.tcp_ext_handshake_bad_ack += 1;
-        self.reset = Some(Reset { seq: segment.ack, ack: None });
+        self.answer_with_rst(segment);
     }
 
     /// The AccECN feedback of an ACK, and the amount of data that it newly reports.

@@ -12,7 +12,6 @@ use super::receive::{AckFate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
-use super::transmit::Reset;
 use super::{Connection, State, TcpError, receive};
 
 impl Connection {
@@ -295,7 +294,7 @@ impl Connection {
             // The RST is that of a connection that no longer exists (RFC 9293 section 3.10.7.1): a
             // peer that has not received the FIN of this end accepts no other number (RFC 5961
             // section 3.2).
-            self.reset = Some(Reset { seq: segment.ack, ack: None });
+            self.answer_with_rst(segment);
             self.closing.on_error(TcpError::Aborted);
             return;
         }

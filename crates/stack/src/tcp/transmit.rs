@@ -5,7 +5,7 @@ use airtcp_recovery::{Decision, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 use airtcp_wire::ip;
 use airtcp_wire::options::{SackBlocks, TcpOptions, TxNumbers};
-use airtcp_wire::tcp::{Flags, Header, emit_into, emit_super};
+use airtcp_wire::tcp::{Flags, Header, Segment, emit_into, emit_super};
 
 use crate::counters::Counters;
 
@@ -17,8 +17,8 @@ use super::{Connection, Outlet, State};
 /// A RST to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reset {
-    pub(super) seq: SeqNumber,
-    pub(super) ack: Option<SeqNumber>,
+    seq: SeqNumber,
+    ack: Option<SeqNumber>,
 }
 
 impl Connection {
@@ -353,6 +353,18 @@ impl Connection {
             options,
         };
         self.emit(&header, outlet)
+    }
+
+    /// Lets a RST leave with the numbers of this connection.
+    pub(super) fn send_rst(&mut self) {
+        let seq = if self.handshake.is_some() { self.send.first() } else { self.send.nxt() };
+        self.reset = Some(Reset { seq: seq.wire(), ack: Some(self.receive.nxt().wire()) });
+    }
+
+    /// Lets a RST leave as of a connection that is gone (RFC 9293 section 3.10.7.1): with the number that a segment
+    /// acknowledges.
+    pub(super) fn answer_with_rst(&mut self, segment: &Segment<'_>) {
+        self.reset = Some(Reset { seq: segment.ack, ack: None });
     }
 
     fn emit_rst(&self, now: Instant, reset: &Reset, outlet: &mut Outlet) -> Packet {

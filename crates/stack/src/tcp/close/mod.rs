@@ -11,7 +11,6 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::transmit::Reset;
 use super::{Connection, State, TcpError};
 
 pub(super) use closing::{Closing, Ended};
@@ -135,9 +134,7 @@ impl Connection {
 
     /// Sends a RST and ends the connection.
     pub(super) fn reset_peer(&mut self, now: Instant) {
-        let ack = self.receive.nxt().wire();
-        let seq = if self.handshake.is_some() { self.send.first() } else { self.send.nxt() };
-        self.reset = Some(Reset { seq: seq.wire(), ack: Some(ack) });
+        self.send_rst();
         self.receive.discard();
         self.retire(now);
         self.set_state(State::Closed);

@@ -10,7 +10,6 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::close::Ended;
-use super::transmit::Reset;
 use super::{Connection, State, TcpError};
 
 pub use keep_alive::KeepAlive;
@@ -161,10 +160,9 @@ impl Connection {
         let (idle, limit) = (self.is_idle(), self.user_timeout);
         let watch = self.keep_alive.as_mut().filter(|_| idle);
         if watch.is_some_and(|watch| watch.on_timeout(now, limit)) {
-            let reset = Reset { seq: self.send.nxt().wire(), ack: Some(self.receive.nxt().wire()) };
-            self.give_up(now, counters);
             // As Linux: if the peer still exists after all, the RST informs it.
-            self.reset = Some(reset);
+            self.send_rst();
+            self.give_up(now, counters);
         }
     }
 

@@ -351,5 +351,4 @@ impl Decoder {
 }
 
 #[cfg(test)]
-#[path = "fec_tests.rs"]
 mod tests;

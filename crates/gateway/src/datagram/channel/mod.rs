@@ -535,5 +535,4 @@ impl AddAssign for DatagramCounters {
 }
 
 #[cfg(test)]
-#[path = "channel_tests.rs"]
 mod tests;
