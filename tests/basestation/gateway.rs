@@ -40,7 +40,7 @@ impl Gateway {
         let page =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/basestation.md"))
                 .unwrap();
-        let (_, rest) = page.split_once("\n## On a gateway\n").unwrap();
+        let (_, rest) = page.split_once("\n## On a router\n").unwrap();
         let block = rest.split("```").find_map(|block| block.strip_prefix("sh\n")).unwrap();
         // Leaves out the command of the station itself.
         let commands: Vec<_> =

@@ -65,7 +65,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Serve on a TUN device until Ctrl-C
+    /// Serve files over HTTP, and test services, from a stack on a TUN device, until Ctrl-C
     Serve(Box<ServeArgs>),
     /// Download a file by HTTP, over a stack on a TUN device
     Get(Box<GetArgs>),

@@ -81,8 +81,8 @@ struct RunArgs {
     /// make links late [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
-    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or
-    /// ADDRESS:PORT. Without login
+    /// Show the progress on a page at http://ADDR/ while the command runs: a port of 127.0.0.1, or
+    /// ADDRESS:PORT. No login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     live: Option<SocketAddr>,
 }

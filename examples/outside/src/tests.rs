@@ -31,7 +31,7 @@ fn tolerant_repairs_a_burst_without_a_timeout() {
     assert_eq!((net.sender.stats().reductions, net.sender.stats().timeouts), (1, 0));
 }
 
-/// A judge that puts every loss off once.
+/// A judge that defers every loss once.
 static PATIENT: Entry<dyn LossJudge> = Entry {
     name: "patient",
     summary: "every loss is answered half a round trip later",

@@ -31,7 +31,7 @@ impl LossDetection for Tolerant {
         for sent in board.starting_in(SeqRange::new(board.snd_una(), highest.end)) {
             // A lost retransmission waits for the retransmission timer.
             let is_missing = sent.state == TxState::InFlight && sent.resent == 0;
-            // A judge that waits for it would wait anew.
+            // A judge that waits for it would start its wait again.
             let is_reported = view.is_deferred(sent.tx);
             if is_missing && !is_reported && highest.end.since(sent.range.end) >= distance {
                 out.lost(sent.tx);

@@ -52,15 +52,15 @@ enum Command {
     Keygen(KeygenArgs),
     /// Print the public key of a private key
     Pubkey(PubkeyArgs),
-    /// Run the gateway in front of servers, until Ctrl-C
+    /// Run the far gateway, which connects to the destinations, until Ctrl-C
     Far(Box<FarArgs>),
-    /// Run the gateway next to programs, until Ctrl-C
+    /// Run the near gateway, which programs use, until Ctrl-C
     Near(Box<NearArgs>),
     /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and needs no second gateway. Routes
     /// are yours to make
     Split(Box<SplitArgs>),
-    /// Look whether the far gateway answers, and at loss, delay and MTU: takes the options of near. Refused while a near gateway
-    /// with the same key is running here
+    /// Measure loss, delay and MTU to the far gateway. Takes the options of near; refused while a near gateway with the same
+    /// key is running on this machine
     Check(Box<NearArgs>),
     /// Query or change a running gateway
     Ctl(CtlArgs),

@@ -58,8 +58,8 @@ pub(crate) struct RunArgs {
     /// Simulated time between two samples of --state
     #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) every: Duration,
-    /// Show the progress on a page at http://ADDR/ while it lasts: a port of 127.0.0.1, or
-    /// ADDRESS:PORT. Without login
+    /// Show the progress on a page at http://ADDR/ while the command runs: a port of 127.0.0.1, or
+    /// ADDRESS:PORT. No login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     pub(crate) live: Option<SocketAddr>,
 }

@@ -173,7 +173,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         let are = if new.len() == 1 { "is" } else { "are" };
         output::note(format!(
             "{} {are} new: down, without address or route, so that packets may go past the station; \
-             docs/basestation.md, \"On a gateway\", has the commands",
+             docs/basestation.md, \"On a router\", has the commands",
             new.join(" and ")
         ));
     }

@@ -84,7 +84,7 @@ pub(in crate::gateway) struct FarSettings {
     #[arg(long, value_name = "WHO", value_parser = value::parsed::<Filtering>)]
     #[serde(deserialize_with = "settings::written")]
     udp_filtering: Option<Filtering>,
-    /// Repairs of UDP on a link that loses packets, at most this percentage of what is sent; 0: none [default: 22]
+    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0 turns it off [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,
@@ -96,7 +96,7 @@ pub(in crate::gateway) struct FarSettings {
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
     #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
-    /// Listen for `airtcp gateway ctl` on this socket [default: one that it finds by itself]
+    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl` finds]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466

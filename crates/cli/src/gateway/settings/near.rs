@@ -83,12 +83,12 @@ pub(in crate::gateway) struct NearSettings {
     #[arg(short = 'R', long = "remote-forward", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = value::parsed::<Forward>)]
     #[serde(deserialize_with = "settings::each_written")]
     remote_forwards: Option<Vec<Forward>>,
-    /// Maximum number of programs' connections at a time; others wait. An address other than loopback has seven eighths
-    /// of them, and is refused more [default: 4096]
+    /// Maximum number of open connections of programs; further ones wait. A single address other than loopback can have at
+    /// most seven eighths of them; its further ones are refused [default: 4096]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = clients)]
     #[serde(deserialize_with = "clients_of_file")]
     clients: Option<u32>,
-    /// Time that connections outlive a far gateway that does not answer [default: 120]
+    /// Keep connections open for this time while the far gateway does not answer [default: 120]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     #[serde(deserialize_with = "settings::seconds")]
     hold: Option<Duration>,
@@ -98,7 +98,7 @@ pub(in crate::gateway) struct NearSettings {
     #[arg(long)]
     #[serde(skip)]
     dry_run: bool,
-    /// Repairs of UDP on a link that loses packets, at most this percentage of what is sent; 0: none [default: 22]
+    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0 turns it off [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,
@@ -111,7 +111,7 @@ pub(in crate::gateway) struct NearSettings {
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
     #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
-    /// Listen for `airtcp gateway ctl` on this socket [default: one that it finds by itself]
+    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl` finds]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466
