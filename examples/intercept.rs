@@ -59,7 +59,7 @@ async fn forward_connection(pending: PendingStream) -> io::Result<()> {
     let mut near = pending.accept().await?;
     let copied = copy_bidirectional(&mut near, &mut far).await;
     if copied.is_err() {
-        // What ended one side with an error resets the other.
+        // If one side ends with an error, reset both.
         near.abort();
         far.set_zero_linger()?;
     }

@@ -1,4 +1,4 @@
-//! A sweep in virtual time: random loss x sender x seed, as CSV on stdout.
+//! A sweep in virtual time over random loss, sender and seed, as CSV on stdout.
 use std::time::Duration;
 
 use airtcp::sim::{FlowSpec, Scenario, Topology, Wire, run_seeds};
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 flows: vec![FlowSpec::new(sender.parse()?)],
                 ..Scenario::new("sweep", topology)
             };
-            // On all cores; a seed gives the same figures on any number of them.
+            // Runs on all cores. A seed gives the same figures on any number of cores.
             for run in run_seeds(&scenario, 1..11, None, |_| ())? {
                 let flow = &run.flows[0];
                 let (seed, goodput) = (run.seed, flow.goodput);

@@ -1,4 +1,4 @@
-//! A link that the test cuts and restores, and a client that connects by itself and tries again.
+//! A link that the test cuts and restores, and a client that connects and retries on its own.
 
 use std::error::Error;
 use std::io;
@@ -39,7 +39,8 @@ impl Node for Cut {
     }
 }
 
-/// The code under test connects by itself, and tries again. The program passes a closure with tokio's `connect`.
+/// The code under test connects and retries on its own. The program passes a closure with tokio's
+/// `connect`.
 async fn fetch<S>(connect: impl AsyncFn() -> io::Result<S>) -> io::Result<String>
 where
     S: AsyncRead + Unpin,
@@ -60,7 +61,7 @@ where
 async fn serve(listener: TcpListener) -> io::Result<()> {
     loop {
         let (mut stream, _) = listener.accept().await?;
-        // Fails if the client has given up this attempt.
+        // Writing fails if the client has given up this attempt.
         if stream.write_all(b"hello").await.is_ok() {
             let _ = stream.shutdown().await;
         }

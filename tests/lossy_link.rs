@@ -1,4 +1,4 @@
-//! Two stacks with a lossy link between them: a sender and a receiver under test, in real time.
+//! Two stacks connected by a lossy link: a sender and a receiver under test, in real time.
 
 use std::error::Error;
 use std::io;
@@ -46,7 +46,7 @@ async fn a_file_arrives_over_a_lossy_link() -> Result<(), Box<dyn Error>> {
         done = transfer => done?,
     };
     assert!(received == file);
-    // Forth is from port 0 to port 1. The seed decides which packets are lost.
+    // `Forth` is from port 0 to port 1. The seed determines which packets are lost.
     assert!(driver.node().counters(Way::Forth).channel_lost > 0);
     Ok(())
 }

@@ -45,7 +45,8 @@ pub(super) fn has_ip() -> bool {
     has_ip && is_possible()
 }
 
-/// The near machine reaches all by a default route, the far gateway too, and checks where packets come from.
+/// The near machine reaches all by a default route, the far gateway too, and checks where packets
+/// come from.
 pub(super) fn network() -> Outcome<Network> {
     let network = Network::new()?;
     let near = network.near();
@@ -305,8 +306,8 @@ fn a_dry_run_shows_the_commands_and_changes_nothing() -> Outcome {
     Ok(())
 }
 
-/// Without the numbers of interfaces, and what the kernel adds to a device only while somebody holds it: link-local addresses,
-/// and routes to IPv6 addresses.
+/// Without the numbers of interfaces, and what the kernel adds to a device only while somebody
+/// holds it: link-local addresses, and routes to IPv6 addresses.
 fn without_numbers(state: &str) -> String {
     let added = ["fe80", "ff00::/8", "fd41"];
     let lines = state.lines().filter(|line| !added.iter().any(|word| line.contains(word)));

@@ -1,5 +1,5 @@
-//! `airtcp gateway` with programs of the kernel at both ends: two namespaces with a link between them that loses packets, and
-//! servers in a third one behind the far gateway.
+//! `airtcp gateway` with programs of the kernel at both ends: two namespaces with a link between
+//! them that loses packets, and servers in a third one behind the far gateway.
 
 mod check;
 mod intercept;

@@ -1,5 +1,5 @@
-//! `airtcp gateway split`: a client of the kernel, the gateway on its router, a link that loses packets, a server of the
-//! kernel.
+//! `airtcp gateway split`: a client of the kernel, the gateway on its router, a link that loses
+//! packets, a server of the kernel.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -120,8 +120,8 @@ fn client_at(is_ipv6: bool) -> Outcome<IpAddr> {
 /// What a server sees of a connection: its peer, and what was read of it.
 type Seen = (IpAddr, io::Result<Vec<u8>>);
 
-/// A server that reads all that its client sends, and then answers with as many bytes as there were. A client that sends `r`
-/// is reset.
+/// A server that reads all that its client sends, and then answers with as many bytes as there
+/// were. A client that sends `r` is reset.
 fn serve(namespace: &Namespace, at: SocketAddr) -> Outcome<(SocketAddr, Receiver<Seen>)> {
     let listener = namespace.block_on(async move { TcpListener::bind(at).await })?;
     let address = listener.local_addr()?;

@@ -1,5 +1,6 @@
-//! The commands of the README and the tutorial run as they stand there. Those that begin with `sudo` need a network that
-//! they are part of, and have tests of their own in `tests/tools` and `tests/link.rs`.
+//! The commands of the README and the tutorial run as they stand there. Those that begin with
+//! `sudo` need a network that they are part of, and have tests of their own in `tests/tools` and
+//! `tests/link.rs`.
 
 use std::process::Command;
 

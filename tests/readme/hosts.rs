@@ -132,7 +132,8 @@ pub(crate) fn syn() -> Syn {
     Syn { options, ecn_flags: syn[33] & 0b1100_0000 != 0 }
 }
 
-/// Whether a SYN with ECE and CWR, of a host that was set to ask, is answered by a SYN-ACK with ECE alone.
+/// Whether a SYN with ECE and CWR, of a host that was set to ask, is answered by a SYN-ACK with ECE
+/// alone.
 pub(crate) fn grants_ecn() -> bool {
     let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
     server.tcp_listen(at(SERVER, 9), 8).unwrap();
@@ -144,8 +145,8 @@ pub(crate) fn grants_ecn() -> bool {
     (asks, answer.data[33] >> 6) == (0b11, 0b01)
 }
 
-/// Whether a SYN for AccECN is answered by a listener of this mode as RFC 9768 has it: by CWR without ECE, for a SYN that
-/// came as Not-ECT.
+/// Whether a SYN for AccECN is answered by a listener of this mode as RFC 9768 has it: by CWR
+/// without ECE, for a SYN that came as Not-ECT.
 pub(crate) fn grants_accecn(ecn: EcnMode) -> bool {
     let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
     let listener = server.tcp_listen(at(SERVER, 9), 8).unwrap();

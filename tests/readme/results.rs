@@ -1,7 +1,8 @@
 //! The results on the strategies' pages: commands, and the tables that they made.
 //!
-//! `AIRTCP_RECORD=1 cargo test --release --test readme results` runs them all and writes the tables anew, which takes
-//! some minutes (four on two busy cores). Else each is run for a moment, and its table is to have its rows.
+//! `AIRTCP_RECORD=1 cargo test --release --test readme results` runs them all and writes the tables
+//! anew, which takes some minutes (four on two busy cores). Else each is run for a moment, and its
+//! table is to have its rows.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,9 @@
 //! Checks that each requirement of an RFC names its test.
 //!
-//! The requirements are listed in `docs/rfc/`, one file for each RFC. A test names those it shows in the lines above it:
-//! `Shows:` in a comment, and their names, such as RFC9293-MUST-17. What shows what is written to `docs/rfc.md` by
-//! `AIRTCP_RECORD=1 cargo test --test readme rfc`. A MUST that no test shows and that is no exception is an error.
+//! The requirements are listed in `docs/rfc/`, one file for each RFC. A test names those it shows
+//! in the lines above it: `Shows:` in a comment, and their names, such as RFC9293-MUST-17. What
+//! shows what is written to `docs/rfc.md` by `AIRTCP_RECORD=1 cargo test --test readme rfc`. A MUST
+//! that no test shows and that is no exception is an error.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,8 +45,8 @@ struct Showing {
     names: Vec<String>,
 }
 
-/// Reads a list: its title, then requirements as `ID LEVEL SECTION: TEXT`, each with what may follow it on indented
-/// lines: `Except: REASON`, or `Note: TEXT`.
+/// Reads a list: its title, then requirements as `ID LEVEL SECTION: TEXT`, each with what may
+/// follow it on indented lines: `Except: REASON`, or `Note: TEXT`.
 fn read_list(name: &str, text: &str) -> Result<List, String> {
     let mut lines = text.lines().filter(|line| !line.is_empty());
     let title = lines.next().ok_or("an empty list")?.to_owned();

@@ -1,6 +1,7 @@
 //! The list of strategies in the README, and a page for each.
 //!
-//! `AIRTCP_RECORD=1 cargo test --test readme` writes both lists anew from the registry and the pages' headings.
+//! `AIRTCP_RECORD=1 cargo test --test readme` writes both lists anew from the registry and the
+//! pages' headings.
 
 use std::fmt::Write as _;
 use std::fs;

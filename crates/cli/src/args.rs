@@ -55,7 +55,7 @@ const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
                   signal came before the result. Commands that run until Ctrl-C then end with 0."
 )]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub(crate) command: Command,
     #[command(flatten)]

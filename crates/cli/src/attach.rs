@@ -23,7 +23,7 @@ use crate::{device, output, taken, value};
 const ASKED: KeepAlive =
     KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
 
-/// What every command with a stack on a TUN device takes.
+/// Options of every command with a stack on a TUN device.
 #[derive(Args, Debug)]
 pub(crate) struct AttachArgs {
     /// TUN device; it is created if it does not exist, and then removed at exit

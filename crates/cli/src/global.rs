@@ -12,7 +12,7 @@ const HEADING: &str = "Global options";
 /// The options of this process, set once the command line has been parsed.
 static CHOSEN: OnceLock<GlobalArgs> = OnceLock::new();
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct GlobalArgs {
     /// When to use colours; auto: on a terminal, unless NO_COLOR is set

@@ -26,7 +26,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// `airtcp lab`.
 #[derive(Args, Debug)]
 pub(crate) struct LabArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     command: LabCommand,
 }

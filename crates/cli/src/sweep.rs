@@ -39,7 +39,7 @@ enum SweepCommand {
     Merge(MergeArgs),
 }
 
-/// What is swept.
+/// The axes of the sweep.
 #[derive(Args, Debug)]
 struct GridArgs {
     /// Experiment file with axes; with --vary a scenario file

@@ -15,8 +15,8 @@ use crate::{Refusal, Side};
 
 /// A connection between a program and its destination, as the near gateway has it.
 ///
-/// It is reset when the far gateway has become another instance, or has not answered for the hold. Dropping it closes
-/// it as dropping a `TcpStream` does.
+/// It is reset when the far gateway has become another instance, or has not answered for the hold.
+/// Dropping it closes it as dropping a `TcpStream` does.
 #[derive(Debug)]
 pub struct Carried {
     stream: TcpStream,

@@ -70,8 +70,8 @@ impl Destination {
     }
 }
 
-/// Whether a resolver may be asked for it. What a name may contain is the resolver's to judge, but for
-/// what would be ambiguous in a log or in `host:port`.
+/// Whether a resolver may be asked for it. What a name may contain is the resolver's to judge, but
+/// for what would be ambiguous in a log or in `host:port`.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !b":/[]@\\\"'".contains(&byte))

@@ -14,7 +14,8 @@ use crate::{Destination, HostAddress, Refusal, Rules};
 /// When the next address is tried beside the one before (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// The idle time before a server is asked whether it is still there (seconds): one that vanished ends its connection.
+/// The idle time before a server is asked whether it is still there (seconds): one that vanished
+/// ends its connection.
 const KEEP_IDLE: u32 = 300;
 
 /// The addresses of a name that are tried.
@@ -23,8 +24,8 @@ const MOST: usize = 8;
 /// A permit for each name that the system resolves at a time. It has threads for no more than 512.
 static RESOLVER: Semaphore = Semaphore::const_new(64);
 
-/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other until one answers. The packets
-/// have the firewall mark `mark`.
+/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other
+/// until one answers. The packets have the firewall mark `mark`.
 ///
 /// # Errors
 /// Why there is no connection. It does not give up by itself sooner than the kernel does.
@@ -62,8 +63,8 @@ async fn resolve(to: &Destination) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The addresses of a name. A lookup that has begun cannot be stopped, and keeps its permit until it ends, even if nobody
-/// waits for it any more.
+/// The addresses of a name. A lookup that has begun cannot be stopped, and keeps its permit until
+/// it ends, even if nobody waits for it any more.
 pub(crate) async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     let permit = RESOLVER.acquire().await.map_err(io::Error::other)?;
     let lookup = spawn_blocking(move || {

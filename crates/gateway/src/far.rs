@@ -100,8 +100,8 @@ impl Far {
         Ok(Self(Arc::new(Inner { listener, config, instance, remotes, sources, totals })))
     }
 
-    /// Serves until the stack ends, or drains ([`Stack::drain`]) and all connections have ended. Dropped before that it
-    /// resets them.
+    /// Serves until the stack ends, or drains ([`Stack::drain`]) and all connections have ended.
+    /// Dropped before that it resets them.
     ///
     /// # Errors
     /// Why the stack ended.

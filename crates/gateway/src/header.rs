@@ -9,10 +9,11 @@
 //! | 3, listen | an address and a port of the far gateway's machine, as for connect |
 //! | 4, accept | as for listen |
 //!
-//! The far gateway replies with the version and a code: 0, or that of a refusal. Program data may follow the request
-//! at once; it follows the reply. After a control request's reply come the instance of the far gateway, 8 bytes, and
-//! then the echo of each heartbeat, 8 bytes. A port that is listened on is open for as long as its connection; an accept
-//! request is replied to when a program has connected to the port. All numbers are big-endian.
+//! The far gateway replies with the version and a code: 0, or that of a refusal. Program data may
+//! follow the request at once; it follows the reply. After a control request's reply come the
+//! instance of the far gateway, 8 bytes, and then the echo of each heartbeat, 8 bytes. A port that
+//! is listened on is open for as long as its connection; an accept request is replied to when a
+//! program has connected to the port. All numbers are big-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -118,7 +119,8 @@ impl Request {
 
     /// Reads a request from the first bytes of a carrier connection.
     ///
-    /// A reader that reads no more than [`Decoded::Short`] asks for leaves the program's data unread.
+    /// A reader that reads no more than [`Decoded::Short`] asks for leaves the program's data
+    /// unread.
     ///
     /// # Errors
     /// They are not the beginning of a request.

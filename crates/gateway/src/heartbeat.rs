@@ -1,4 +1,5 @@
-//! Heartbeats over a control connection: whether the far gateway answers, and whether it is the same as before.
+//! Heartbeats over a control connection: whether the far gateway answers, and whether it is the
+//! same as before.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -16,10 +17,12 @@ use crate::Refusal;
 use crate::header::{REPLY, Request, read_reply};
 use crate::near::{Inner, State};
 
-/// How often the far gateway is asked whether it is there, and how often a control connection is opened at most.
+/// How often the far gateway is asked whether it is there, and how often a control connection is
+/// opened at most.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A far gateway that was not heard for so long does not answer. With what it takes to look it is noticed within 5 s.
+/// A far gateway that was not heard for so long does not answer. With what it takes to look it is
+/// noticed within 5 s.
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// How often the silence is looked at.

@@ -32,7 +32,8 @@ pub struct NearConfig {
     pub far: SocketAddr,
     /// The number of carrier connections that are opened ahead.
     pub spare: usize,
-    /// How long it may take until the far gateway has connected. It should exceed the far gateway's own limit.
+    /// How long it may take until the far gateway has connected. It should exceed the far gateway's
+    /// own limit.
     pub dial: Duration,
     /// How long established connections outlive a far gateway that does not answer, at least 4 s.
     pub hold: Duration,
@@ -48,9 +49,9 @@ impl NearConfig {
 
 /// A near gateway: a handle, cheap to clone.
 ///
-/// It opens carrier connections ahead, and notices within 5 s that the far gateway does not answer: until it does again
-/// new connections are refused at once. Those that are established are held, and reset when the far gateway turns out
-/// to be another instance, or [`NearConfig::hold`] ends.
+/// It opens carrier connections ahead, and notices within 5 s that the far gateway does not answer:
+/// until it does again new connections are refused at once. Those that are established are held,
+/// and reset when the far gateway turns out to be another instance, or [`NearConfig::hold`] ends.
 ///
 /// It ends when the last handle is dropped; connections go on, but are no longer watched.
 #[derive(Clone, Debug)]
@@ -152,16 +153,17 @@ impl Near {
     /// Dropped before it is ready it gives the attempt up, also at the far gateway.
     ///
     /// # Errors
-    /// Why there is no connection; [`Refusal::NoGateway`] at once while the far gateway does not answer.
+    /// Why there is no connection; [`Refusal::NoGateway`] at once while the far gateway does not
+    /// answer.
     pub async fn connect(&self, to: &Destination) -> Result<Carried, Refusal> {
         self.connect_with(to, &[]).await
     }
 
-    /// As [`connect`](Self::connect), with data that the program has already sent: it rides with the request, and the
-    /// destination gets it as soon as it is connected.
+    /// As [`connect`](Self::connect), with data that the program has already sent: it rides with
+    /// the request, and the destination gets it as soon as it is connected.
     ///
-    /// Keep it small, such as the first flight of TLS: it must fit into the windows of a connection that nobody reads
-    /// from yet.
+    /// Keep it small, such as the first flight of TLS: it must fit into the windows of a connection
+    /// that nobody reads from yet.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -171,18 +173,20 @@ impl Near {
         carried.inspect_err(|refusal| inner.totals.refuse(refusal))
     }
 
-    /// Opens a port of the far gateway's machine, for as long as the result lives; waits while the far gateway does not answer.
-    /// It ends if the port is closed there, or is opened again by this near gateway.
+    /// Opens a port of the far gateway's machine, for as long as the result lives; waits while the
+    /// far gateway does not answer. It ends if the port is closed there, or is opened again by this
+    /// near gateway.
     ///
     /// # Errors
-    /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen) has it,
-    /// [`Refusal::PortInUse`], [`Refusal::CannotListen`]; [`Refusal::NoGateway`] also from a version that opens no ports.
+    /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen)
+    /// has it, [`Refusal::PortInUse`], [`Refusal::CannotListen`]; [`Refusal::NoGateway`] also from
+    /// a version that opens no ports.
     pub async fn listen(&self, at: SocketAddr) -> Result<Carried, Refusal> {
         self.0.inner.connect(&Request::Listen(at), &[]).await
     }
 
-    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait. As established
-    /// connections they are held while the far gateway does not answer.
+    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait.
+    /// As established connections they are held while the far gateway does not answer.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`] if the port is not open, or as [`connect`](Self::connect).

@@ -16,8 +16,9 @@ use crate::carried::lock;
 
 /// A device without the packets of others than its peers.
 ///
-/// A peer is an address, and anyone who can send from it is that peer: nothing is authenticated. ICMP errors of routers
-/// pass if they quote a packet to a peer; the stack checks them further (RFC 5927).
+/// A peer is an address, and anyone who can send from it is that peer: nothing is authenticated.
+/// ICMP errors of routers pass if they quote a packet to a peer; the stack checks them further (RFC
+/// 5927).
 #[derive(Debug)]
 pub struct PeersOnly<D> {
     device: D,

@@ -27,7 +27,8 @@ pub enum Refusal {
     /// A gateway has reached a limit.
     #[error("a gateway has as many connections as it may: try again later, or raise its limits")]
     Busy,
-    /// Another program of the far gateway's machine listens on the port, or another near gateway does.
+    /// Another program of the far gateway's machine listens on the port, or another near gateway
+    /// does.
     #[error(
         "another program or near gateway listens on this port of the far gateway's machine: choose another port"
     )]

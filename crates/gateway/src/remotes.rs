@@ -35,8 +35,8 @@ impl Remotes {
         Self { permitted, open: Mutex::default() }
     }
 
-    /// Listens at `at` for the near gateway `near`, if that is permitted. What it has there already is taken over: its
-    /// connections may have ended at the near gateway, and a reset was lost.
+    /// Listens at `at` for the near gateway `near`, if that is permitted. What it has there already
+    /// is taken over: its connections may have ended at the near gateway, and a reset was lost.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`], [`Refusal::PortInUse`] or [`Refusal::CannotListen`].

@@ -25,8 +25,8 @@ pub struct RuleError(String);
 
 /// The rules of a far gateway, judged on each address that it would dial.
 ///
-/// Of the rules that match the one with the longest prefix decides; of two that are as long, that in
-/// `deny`. If none matches, an address is allowed only if `allow` is empty.
+/// Of the rules that match the one with the longest prefix decides; of two that are as long, that
+/// in `deny`. If none matches, an address is allowed only if `allow` is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// What may be dialled.
@@ -104,8 +104,9 @@ impl fmt::Display for Rule {
 }
 
 impl Default for Rules {
-    /// Allows all but loopback, link-local, multicast and unspecified addresses, those that hide an IPv4 address, and the
-    /// metadata services of clouds. Other addresses of the far gateway's machine are allowed.
+    /// Allows all but loopback, link-local, multicast and unspecified addresses, those that hide an
+    /// IPv4 address, and the metadata services of clouds. Other addresses of the far gateway's
+    /// machine are allowed.
     fn default() -> Self {
         let deny = [
             "0.0.0.0/8",
@@ -113,8 +114,8 @@ impl Default for Rules {
             "169.254.0.0/16",
             "224.0.0.0/4",
             "255.255.255.255/32",
-            // IPv4-compatible (RFC 4291 section 2.5.5.1), mapped, translated (RFC 2765), NAT64 (RFC 6052, RFC 8215), Teredo
-            // (RFC 4380), 6to4 (RFC 3056).
+            // IPv4-compatible (RFC 4291 section 2.5.5.1), mapped, translated (RFC 2765), NAT64 (RFC
+            // 6052, RFC 8215), Teredo (RFC 4380), 6to4 (RFC 3056).
             "::/96",
             "::ffff:0:0/96",
             "::ffff:0:0:0/96",
@@ -124,7 +125,8 @@ impl Default for Rules {
             "2002::/16",
             "fe80::/10",
             "ff00::/8",
-            // Metadata of cloud machines, with their credentials, at addresses that are not link-local: Azure, Alibaba, AWS, GCP.
+            // Metadata of cloud machines, with their credentials, at addresses that are not
+            // link-local: Azure, Alibaba, AWS, GCP.
             "168.63.129.16/32",
             "100.100.100.200/32",
             "fd00:ec2::254/128",
@@ -136,7 +138,8 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Whether `to` may be dialled. An IPv4 address mapped into IPv6 has to be allowed in both forms.
+    /// Whether `to` may be dialled. An IPv4 address mapped into IPv6 has to be allowed in both
+    /// forms.
     pub fn allow(&self, to: SocketAddr) -> bool {
         let canonical = SocketAddr::new(to.ip().to_canonical(), to.port());
         self.judge(to) && (canonical == to || self.judge(canonical))

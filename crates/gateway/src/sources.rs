@@ -93,8 +93,8 @@ impl Sources {
         Some(Place { all: self.all.clone(), near, resets, pending: true })
     }
 
-    /// Notes the instance of a near gateway, and resets the connections of another one before it; gives whether there
-    /// was one.
+    /// Notes the instance of a near gateway, and resets the connections of another one before it;
+    /// gives whether there was one.
     pub(crate) fn on_hello(&self, near: IpAddr, instance: u64) -> bool {
         let mut all = lock(&self.all);
         let Some(source) = all.sources.get_mut(&near) else { return false };

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncWrite, Interest, Ready};
 use tokio::task::coop;
 
-/// What is moved at a time (bytes): half a millisecond of a Gbit/s. A direction keeps no more of it than the receiving
-/// side did not take, and nothing while it is idle.
+/// What is moved at a time (bytes): half a millisecond of a Gbit/s. A direction keeps no more of it
+/// than the receiving side did not take, and nothing while it is idle.
 const CHUNK: usize = 64 * 1024;
 
 thread_local! {
@@ -17,7 +17,8 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into());
 }
 
-/// A connection that can be spliced: tokio's `TcpStream`, this project's, and a [`Carried`](crate::Carried).
+/// A connection that can be spliced: tokio's `TcpStream`, this project's, and a
+/// [`Carried`](crate::Carried).
 pub trait Side: Send + Sync {
     /// Waits until it is ready in one of the ways asked for, or is broken.
     ///
@@ -25,7 +26,8 @@ pub trait Side: Send + Sync {
     /// It is broken.
     fn ready(&self, interest: Interest) -> impl Future<Output = io::Result<Ready>> + Send;
 
-    /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the peer's FIN.
+    /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the peer's
+    /// FIN.
     ///
     /// # Errors
     /// `WouldBlock`: there is nothing; otherwise why it is broken.
@@ -58,11 +60,11 @@ pub struct Spliced {
     pub reset: bool,
 }
 
-/// Joins `near` and `far` until both have ended: data goes both ways, a half-close is passed on as one, and when one side
-/// fails or is reset, the other is reset.
+/// Joins `near` and `far` until both have ended: data goes both ways, a half-close is passed on as
+/// one, and when one side fails or is reset, the other is reset.
 ///
-/// A side that does not read holds the other back: beside what the sockets hold a direction keeps at most 64 KiB. What has
-/// not been delivered when a side is reset is lost, as with any reset.
+/// A side that does not read holds the other back: beside what the sockets hold a direction keeps
+/// at most 64 KiB. What has not been delivered when a side is reset is lost, as with any reset.
 ///
 /// Dropped before it is ready it resets both: a FIN would say that all data has come.
 pub async fn splice(near: impl Side, far: impl Side) -> Spliced {
@@ -108,7 +110,8 @@ struct Direction {
 }
 
 impl Direction {
-    /// Moves data until `from` has ended and `to` is to be told. Called again, it waits for an error.
+    /// Moves data until `from` has ended and `to` is to be told. Called again, it waits for an
+    /// error.
     ///
     /// It may be dropped at any time.
     async fn run(&mut self, from: &impl Side, to: &impl Side) -> io::Result<()> {

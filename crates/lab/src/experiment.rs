@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Findings, LabError, Report};
 
-/// An experiment: one file that makes one of these, and a line in the [registry](crate::EXPERIMENTS).
+/// An experiment: one file that makes one of these, and a line in the
+/// [registry](crate::EXPERIMENTS).
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// `paper/figure`, or `self/...` for what the tools are checked by.
@@ -86,8 +87,8 @@ impl RunCounter {
 pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
-    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
-    /// How many real runs of [`Kind::Candidate`] run at once; one if `None`.
+    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on
+    /// it. How many real runs of [`Kind::Candidate`] run at once; one if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Whether only the way is tried: a few short repetitions, whose figures mean little.
     pub is_small: bool,
@@ -101,7 +102,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The command line that runs experiment `name` by this plan. Threads are left out: results do not depend on them.
+    /// The command line that runs experiment `name` by this plan. Threads are left out: results do
+    /// not depend on them.
     pub fn command(&self, name: &str) -> String {
         let mut command = format!("airtcp lab run {name}");
         let options = [
@@ -158,7 +160,8 @@ impl Run {
 }
 
 impl Experiment {
-    /// A study in virtual time with ten seeds. Its name, description, source, duration and body are to be set.
+    /// A study in virtual time with ten seeds. Its name, description, source, duration and body are
+    /// to be set.
     pub(crate) const STUDY: Self = Self {
         name: "",
         what: "",

@@ -25,7 +25,8 @@ pub struct Findings {
     pub claims: Vec<Claim>,
     /// What the reader has to know beside: how the set-up differs, and why.
     pub notes: Vec<String>,
-    /// The scenario file of each case, in the order of the table's rows, where cases are scenario files.
+    /// The scenario file of each case, in the order of the table's rows, where cases are scenario
+    /// files.
     pub scenarios: Vec<String>,
     /// Whether there are claims about figures that a paper prints.
     pub(crate) has_printed: bool,
@@ -82,7 +83,8 @@ impl Verdict {
         if holds { Self::Holds } else { Self::DoesNotHold(reason()) }
     }
 
-    /// That of several together: the first that does not hold, or else the first that cannot be told.
+    /// That of several together: the first that does not hold, or else the first that cannot be
+    /// told.
     pub(crate) fn all(of: impl IntoIterator<Item = Self>) -> Self {
         of.into_iter().fold(Self::Holds, |all, one| match (&all, &one) {
             (Self::DoesNotHold(_), _) | (_, Self::Holds) => all,
@@ -145,7 +147,8 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: false, verdict });
     }
 
-    /// Adds a claim of a mean with the number of its decimals; `why` gives the reason if it does not hold.
+    /// Adds a claim of a mean with the number of its decimals; `why` gives the reason if it does
+    /// not hold.
     pub(crate) fn mean(
         &mut self,
         what: impl Into<String>,
@@ -158,7 +161,8 @@ impl Findings {
         self.claim(what, claimed, shown, bound.verdict(measured, why));
     }
 
-    /// Adds a claim beside what a self-check checks: where it does not hold, it is not our tools that are wrong.
+    /// Adds a claim beside what a self-check checks: where it does not hold, it is not our tools
+    /// that are wrong.
     pub fn claim_beside(
         &mut self,
         what: impl Into<String>,
@@ -170,8 +174,8 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 
-    /// Adds a row for each combination of the values of `axes`: those, and the means of some fields, each with the unit
-    /// that it is multiplied by and its number of decimals.
+    /// Adds a row for each combination of the values of `axes`: those, and the means of some
+    /// fields, each with the unit that it is multiplied by and its number of decimals.
     pub(crate) fn rows(&mut self, grid: &Grid, axes: &[&str], fields: &[(&str, f64, usize)]) {
         for row in grid.all().rows(axes) {
             let place = axes.iter().map(|axis| row.text(axis));

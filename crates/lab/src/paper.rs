@@ -4,8 +4,9 @@ use airtcp_sim::Interval;
 
 use crate::{Findings, theory};
 
-/// How far from a paper's figure the same law of nature may end up: another stack, another simulator, another
-/// set of random numbers, and few digits in print. It is one for all papers and figures.
+/// How far from a paper's figure the same law of nature may end up: another stack, another
+/// simulator, another set of random numbers, and few digits in print. It is one for all papers and
+/// figures.
 pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// A figure that a paper prints.
@@ -20,8 +21,8 @@ pub(crate) struct Printed {
 }
 
 impl Findings {
-    /// Puts ours beside it: of what set-up it is, and if it differs, what is found to be the reason. It holds
-    /// if all of the 95 % interval is within a tenth of the figure.
+    /// Puts ours beside it: of what set-up it is, and if it differs, what is found to be the
+    /// reason. It holds if all of the 95 % interval is within a tenth of the figure.
     pub(crate) fn printed(&mut self, printed: &Printed, setup: &str, ours: &Interval, why: &str) {
         let Printed { what, figure, decimals } = *printed;
         let band = (figure * (1.0 - TOLERANCE), figure * (1.0 + TOLERANCE));

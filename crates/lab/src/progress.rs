@@ -6,9 +6,9 @@ use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, NodeId, Observe
 
 /// Watches one sender, and stops the clock for its time-outs.
 ///
-/// The clock stands from the last ACK that got further before the timer ran out, so all that the sender waited for
-/// in vain is in it, until all that was sent by then is acknowledged. What is acknowledged meanwhile is not counted
-/// either.
+/// The clock stands from the last ACK that got further before the timer ran out, so all that the
+/// sender waited for in vain is in it, until all that was sent by then is acknowledged. What is
+/// acknowledged meanwhile is not counted either.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     sender: NodeId,

@@ -89,8 +89,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     westwood::compression::EXPERIMENT,
 ];
 
-/// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands
-/// for any characters and `?` for one; `all` is every experiment.
+/// The experiments that any of `patterns` names, each once and in the registry's order. In a
+/// pattern `*` stands for any characters and `?` for one; `all` is every experiment.
 ///
 /// # Errors
 ///

@@ -87,7 +87,8 @@ impl Report {
         }
     }
 
-    /// For a terminal of so many columns, or one without end: the table, and every claim with its verdict.
+    /// For a terminal of so many columns, or one without end: the table, and every claim with its
+    /// verdict.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let mut text = format!("{}: {}\n", self.experiment.name, self.experiment.what);
         let _ = writeln!(text, "{}\n", self.background());
@@ -123,9 +124,9 @@ impl Report {
         text
     }
 
-    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on where cases are scenario files, and
-    /// [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's name. The summary comes last: where there is one,
-    /// everything is.
+    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on where cases
+    /// are scenario files, and [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's name.
+    /// The summary comes last: where there is one, everything is.
     ///
     /// # Errors
     ///
@@ -185,7 +186,8 @@ impl Report {
         table
     }
 
-    /// Whether it is an experiment of a user's own: its claims are what the user expects, and compare with no source.
+    /// Whether it is an experiment of a user's own: its claims are what the user expects, and
+    /// compare with no source.
     fn is_own(&self) -> bool {
         !EXPERIMENTS.iter().any(|experiment| experiment.name == self.experiment.name)
     }

@@ -158,13 +158,13 @@ impl Count {
 }
 
 impl Results {
-    /// Reads the summaries below `paths`: folders that [`Report::write`](crate::Report::write) or [`write`](Self::write)
-    /// wrote to. Where two have the same experiment, the later path counts.
+    /// Reads the summaries below `paths`: folders that [`Report::write`](crate::Report::write) or
+    /// [`write`](Self::write) wrote to. Where two have the same experiment, the later path counts.
     ///
     /// # Errors
     ///
-    /// [`LabError::Read`] with the first file that cannot be read or is no summary; [`LabError::NoResults`] for a path without
-    /// any.
+    /// [`LabError::Read`] with the first file that cannot be read or is no summary;
+    /// [`LabError::NoResults`] for a path without any.
     pub fn read(paths: &[impl AsRef<Path>]) -> Result<Self, LabError> {
         let mut results = Self::default();
         for path in paths.iter().map(AsRef::as_ref) {
@@ -238,7 +238,8 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// [`LabError::Write`] with the first file that could not be written, [`LabError::Read`] with the first picture that is missing.
+    /// [`LabError::Write`] with the first file that could not be written, [`LabError::Read`] with
+    /// the first picture that is missing.
     pub fn write(&self, dir: &Path) -> Result<Vec<PathBuf>, LabError> {
         let failed = |path: &Path| {
             let path = path.to_owned();

@@ -37,7 +37,8 @@ pub(crate) fn watched<O: Observer + Send>(
     })
 }
 
-/// Does jobs, numbered from 0, on all cores, and counts each as a run. Results are in the order of the jobs.
+/// Does jobs, numbered from 0, on all cores, and counts each as a run. Results are in the order of
+/// the jobs.
 ///
 /// # Errors
 ///
@@ -51,7 +52,8 @@ pub(crate) fn spread<T: Send>(
     on_threads(threads, jobs, |job| one(job).inspect(|_| run.done.add()))
 }
 
-/// Does jobs on this number of threads; on all cores if it is 0. Results are in the order of the jobs.
+/// Does jobs on this number of threads; on all cores if it is 0. Results are in the order of the
+/// jobs.
 ///
 /// # Errors
 ///
@@ -65,7 +67,8 @@ pub(crate) fn on_threads<T: Send>(
         .num_threads(threads)
         .build()
         .map_err(|error| SimError::Threads(error.to_string()))?;
-    // Gathered before they are looked through, so that the error is that of the first job on any machine.
+    // Gathered before they are looked through, so that the error is that of the first job on any
+    // machine.
     let jobs = (0..jobs).into_par_iter().with_max_len(1);
     let results: Vec<_> = pool.install(|| jobs.map(&one).collect());
     results.into_iter().collect()
@@ -97,9 +100,11 @@ pub(crate) fn once_watched<O: Observer>(
     Ok((result, observer))
 }
 
-/// Starts every flow of a scenario at a time of its own, up to a second later than the scenario says.
+/// Starts every flow of a scenario at a time of its own, up to a second later than the scenario
+/// says.
 ///
-/// Where queues alone drop packets nothing else is random, and flows that start together stay in step.
+/// Where queues alone drop packets nothing else is random, and flows that start together stay in
+/// step.
 pub(crate) fn staggered(scenario: &Scenario, seed: u64) -> Scenario {
     let mut random = Stream::new(seed, 0);
     let mut scenario = scenario.clone();

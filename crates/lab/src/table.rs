@@ -42,7 +42,8 @@ impl Table {
         &self.rows
     }
 
-    /// For a terminal of so many columns: longer texts are wrapped. As wide as it needs to be without.
+    /// For a terminal of so many columns: longer texts are wrapped. As wide as it needs to be
+    /// without.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let line = LineStyle::none().fill('─');
         let mut table = self.draw(TableStyle::new().header_separator(line), str::to_owned);

@@ -5,7 +5,8 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 use crate::{LabError, Verdict};
 
-/// A self-check fails by chance with this probability, for one seed. Seeds are fixed: one that holds, holds.
+/// A self-check fails by chance with this probability, for one seed. Seeds are fixed: one that
+/// holds, holds.
 pub(crate) const LEVEL: f64 = 0.001;
 
 /// The normal distribution's two-sided 95 % point.
@@ -33,8 +34,8 @@ pub(crate) fn difference(one: &Interval, other: &Interval) -> Interval {
     of_two(one.mean - other.mean, (part(one) + part(other)).sqrt(), one.n.min(other.n))
 }
 
-/// What is computed of two means, with its standard error. Its interval is Student's with the degrees of freedom of
-/// the smaller sample.
+/// What is computed of two means, with its standard error. Its interval is Student's with the
+/// degrees of freedom of the smaller sample.
 fn of_two(mean: f64, error: f64, n: u64) -> Interval {
     let student = StudentsT::new(0.0, 1.0, n.saturating_sub(1) as f64).ok();
     let half_width = student.map(|t| t.inverse_cdf(0.975) * error);
@@ -52,7 +53,8 @@ pub(crate) fn paired(above: &[f64], below: &[f64]) -> Interval {
     })
 }
 
-/// What `without` computes of all seeds, with the jackknife's interval: by how far it moves where one is left out.
+/// What `without` computes of all seeds, with the jackknife's interval: by how far it moves where
+/// one is left out.
 pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) -> Interval {
     let mean = without(None);
     if seeds < 2 {
@@ -75,8 +77,8 @@ pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabEr
     }))
 }
 
-/// Whether a mean is in `band`: it is where all of its interval is, and is not where all of it is outside. An interval
-/// over an edge is no answer, and one run has none.
+/// Whether a mean is in `band`: it is where all of its interval is, and is not where all of it is
+/// outside. An interval over an edge is no answer, and one run has none.
 pub(crate) fn within(
     measured: &Interval,
     band: (f64, f64),
@@ -234,8 +236,8 @@ pub(crate) struct ChiSquare {
 }
 
 impl ChiSquare {
-    /// Tests `counts` against `shares`, which add up to 1. Bins in which under 5 are expected are added to the
-    /// one before.
+    /// Tests `counts` against `shares`, which add up to 1. Bins in which under 5 are expected are
+    /// added to the one before.
     ///
     /// # Errors
     ///
@@ -273,8 +275,8 @@ impl ChiSquare {
     }
 }
 
-/// The shares of lengths 1, 2, ... of runs that end after each element with probability `stop`; the last of
-/// `bins` is for it and all longer ones.
+/// The shares of lengths 1, 2, ... of runs that end after each element with probability `stop`; the
+/// last of `bins` is for it and all longer ones.
 pub(crate) fn geometric(stop: f64, bins: usize) -> Vec<f64> {
     let go = 1.0 - stop;
     let mut shares: Vec<f64> = (0..bins as i32 - 1).map(|k| stop * go.powi(k)).collect();
@@ -282,8 +284,8 @@ pub(crate) fn geometric(stop: f64, bins: usize) -> Vec<f64> {
     shares
 }
 
-/// The mean number waiting before a server of constant service time, at a load of a Poisson process: Pollaczek
-/// and Khinchine's formula.
+/// The mean number waiting before a server of constant service time, at a load of a Poisson
+/// process: Pollaczek and Khinchine's formula.
 pub(crate) fn md1_waiting(load: f64) -> f64 {
     load * load / (2.0 * (1.0 - load))
 }

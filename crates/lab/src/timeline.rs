@@ -65,7 +65,8 @@ impl Timeline {
         self.points(|bin| (bin.rtts > 0).then(|| bin.sum_of_rtts * 1e3 / f64::from(bin.rtts)))
     }
 
-    /// The mean round-trip time in ms from a time on, by time: a sender has more samples where packets come out of order.
+    /// The mean round-trip time in ms from a time on, by time: a sender has more samples where
+    /// packets come out of order.
     pub(crate) fn mean_rtt(&self, from: Duration) -> f64 {
         let counted = self.rtt().into_iter().filter(|point| point.x >= from.as_secs_f64());
         let values: Vec<_> = counted.map(|point| point.y).collect();

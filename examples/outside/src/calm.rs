@@ -1,4 +1,4 @@
-//! A judge: a loss is random if the last round trip was short.
+//! A loss judge: a loss is random if the latest round trip was short.
 
 use airtcp::recovery::{Cause, Certainty, Entry, Finding, LossJudge, Ruling};
 use airtcp::recovery::{Transmission, View, When};

@@ -1,4 +1,4 @@
-//! A control: slow start, then one segment more per round trip, and a quarter less on a loss.
+//! A congestion control: slow start, then one segment per round trip, and a quarter less on a loss.
 
 use airtcp::recovery::{AckView, CongestionControl, ControlParams, ControlState, Entry};
 use airtcp::recovery::{Notice, NoticeKind, Phase};

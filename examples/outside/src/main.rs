@@ -1,4 +1,4 @@
-//! The program `airtcp` with a detection, a control and a judge of your own.
+//! The program `airtcp` with a loss detection, a congestion control and a loss judge of your own.
 
 mod calm;
 mod gentle;

@@ -1,4 +1,4 @@
-//! Tests of each strategy alone, and of the laws that hold for all.
+//! Tests of each strategy alone, and of the laws for all strategies.
 
 use airtcp::recovery::testkit::{Bottleneck, Net, RTT, SMSS, Scene, ack_view, laws, ms};
 use airtcp::recovery::testkit::{segments, sender_of, seq};
@@ -64,7 +64,7 @@ fn tolerant_reports_a_loss_once_while_a_judge_waits() {
     net.run();
     let of_lost = net.sent.iter().filter(|(_, sent)| sent.range.start == seq(300));
     let left: Vec<_> = of_lost.map(|(at, _)| *at).collect();
-    // A round trip, ten segments, and the wait; not the rest of the window too.
+    // The wait is a round trip, ten segments and the judge's delay, not the rest of the window too.
     let wait = left[1].since(left[0]);
     assert!((RTT + RTT / 2..RTT * 2).contains(&wait), "{wait:?}");
     assert_eq!((left.len(), net.sender.stats().timeouts), (2, 0));

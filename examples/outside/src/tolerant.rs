@@ -1,4 +1,4 @@
-//! A detection: a segment is lost once the receiver has data far enough above it.
+//! A loss detection: a segment is lost once the receiver has data far enough above it.
 
 use airtcp::recovery::{AckView, Entry, Findings, LossDetection, TxState, View, WireNeeds};
 use airtcp::types::SeqRange;
@@ -39,7 +39,7 @@ impl LossDetection for Tolerant {
         }
     }
 
-    // No state to reset: the board has all of it.
+    // No state to reset: the scoreboard has all of it.
     fn on_timeout(&mut self, _: &View<'_>) {}
 
     fn on_undo(&mut self, _: &View<'_>) {}

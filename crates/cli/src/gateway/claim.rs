@@ -1,8 +1,9 @@
 //! Which near gateways run on this machine: two with the same key take each other's session.
 //!
-//! A gateway has a socket in the abstract namespace, where users see each other's names, and can take any name. The name is
-//! that of the key and a random part, so that no one can take it first. The process that has a name proves that it has the
-//! private key. Without a proof the name is not believed.
+//! A gateway has a socket in the abstract namespace, where users see each other's names, and can
+//! take any name. The name is that of the key and a random part, so that no one can take it first.
+//! The process that has a name proves that it has the private key. Without a proof the name is not
+//! believed.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -134,7 +135,8 @@ mod tests {
         assert!(!is_running(&prefix, &theirs).unwrap());
     }
 
-    /// Another user may have taken names before the gateway starts, and may take others while it runs.
+    /// Another user may have taken names before the gateway starts, and may take others while it
+    /// runs.
     #[test]
     fn names_of_others_do_not_hide_a_gateway() {
         let key = PrivateKey::generate();

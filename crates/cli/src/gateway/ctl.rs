@@ -36,7 +36,8 @@ pub(super) struct CtlArgs {
 enum Command {
     /// Print whether the other gateway answers, and what was carried
     Status,
-    /// List the connections between the gateways, as `ss -tinm` lists the kernel's; `spare` are those opened ahead
+    /// List the connections between the gateways, as `ss -tinm` lists the kernel's; `spare` are
+    /// those opened ahead
     Ss,
     /// Change a setting of the gateway while it runs
     #[command(subcommand)]

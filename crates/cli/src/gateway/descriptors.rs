@@ -7,8 +7,8 @@ use crate::output;
 /// What a gateway opens beside its connections.
 const OTHERS: u64 = 64;
 
-/// Raises the limit to the most that the process may have; says if that is too little for this number of connections, which `flag`
-/// allows.
+/// Raises the limit to the most that the process may have; says if that is too little for this
+/// number of connections, which `flag` allows.
 pub(super) fn raise(connections: u32, flag: &str) {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let is_raised = soft >= hard || setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();

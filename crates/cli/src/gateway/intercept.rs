@@ -1,4 +1,5 @@
-//! `--tun` and `--intercept` of `airtcp gateway near`: the traffic of programs that know of no gateway.
+//! `--tun` and `--intercept` of `airtcp gateway near`: the traffic of programs that know of no
+//! gateway.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,8 +31,9 @@ use crate::{settings, value};
 /// The device if no other is named.
 const DEVICE: &str = "airtcp0";
 
-/// The addresses that programs send from. Nobody else sees them: IPv4's is of the network for benchmarks (RFC 2544), which
-/// no other network is numbered from, IPv6's of a random local network (RFC 4193).
+/// The addresses that programs send from. Nobody else sees them: IPv4's is of the network for
+/// benchmarks (RFC 2544), which no other network is numbered from, IPv6's of a random local network
+/// (RFC 4193).
 const ADDRESSES: [Cidr; 2] = [
     Cidr { address: IpAddr::V4(Ipv4Addr::new(198, 18, 77, 1)), prefix: 32 },
     Cidr { address: IpAddr::V6(Ipv6Addr::new(0xfd41, 0x6972, 0x7463, 0, 0, 0, 0, 1)), prefix: 128 },
@@ -46,16 +48,18 @@ const LEAST: u16 = 1280;
 #[derive(Args, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct InterceptSettings {
-    /// Carry the traffic of all programs of this machine, and of those for which it is the router: creates a TUN device,
-    /// and routes and rules, which are removed at exit. Needs root. In a file: enabled = true below [intercept]
+    /// Carry the traffic of all programs of this machine, and of those for which it is the router:
+    /// creates a TUN device, and routes and rules, which are removed at exit. Needs root. In a
+    /// file: enabled = true below [intercept]
     #[arg(long = "intercept")]
     enabled: bool,
-    /// TUN device whose traffic is carried [default with --intercept: airtcp0]. Without --intercept, routes into it are
-    /// yours to make
+    /// TUN device whose traffic is carried [default with --intercept: airtcp0]. Without
+    /// --intercept, routes into it are yours to make
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
     #[serde(deserialize_with = "device_name")]
     tun: Option<String>,
-    /// Carry what goes to these networks, separated by commas [default: everything but the machine's own networks]
+    /// Carry what goes to these networks, separated by commas [default: everything but the
+    /// machine's own networks]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = routes::network)]
     #[serde(deserialize_with = "networks")]
     route: Option<Vec<Cidr>>,
@@ -63,8 +67,8 @@ pub(super) struct InterceptSettings {
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = routes::network)]
     #[serde(deserialize_with = "networks")]
     exclude: Option<Vec<Cidr>>,
-    /// Answer programs before the far gateway has connected. Saves them a round trip, but they see a reset instead of a
-    /// refusal
+    /// Answer programs before the far gateway has connected. Saves them a round trip, but they see
+    /// a reset instead of a refusal
     #[arg(long)]
     answer_early: bool,
 }
@@ -128,8 +132,9 @@ impl InterceptSettings {
         }
     }
 
-    /// What is to be done with an MTU of the tunnel's inside in bytes, for a far gateway at `endpoints`; `None` if nothing.
-    /// Packets to `plain_far`, a far gateway without a tunnel, are not intercepted.
+    /// What is to be done with an MTU of the tunnel's inside in bytes, for a far gateway at
+    /// `endpoints`; `None` if nothing. Packets to `plain_far`, a far gateway without a tunnel, are
+    /// not intercepted.
     ///
     /// # Errors
     /// Those of [`check`](Self::check), and too many networks.
@@ -260,7 +265,8 @@ pub(super) struct Interception {
 }
 
 impl Interception {
-    /// Waits until nothing is carried any more, which happens only when the device is gone; for ever without interception.
+    /// Waits until nothing is carried any more, which happens only when the device is gone; for
+    /// ever without interception.
     pub(super) async fn ended(interception: Option<&mut Self>) -> anyhow::Error {
         let Some(Self { device, task, .. }) = interception else {
             return std::future::pending().await;
@@ -284,8 +290,8 @@ impl Interception {
     /// The kernel refuses; the text says what to type.
     pub(super) async fn stop(self) -> anyhow::Result<()> {
         self.close();
-        // Before the routes go, so that nothing of these connections leaves by another one. A FIN would say that all of
-        // the data has come.
+        // Before the routes go, so that nothing of these connections leaves by another one. A FIN
+        // would say that all of the data has come.
         self.thread.stack().reset_connections();
         self.thread.stack().shutdown_within(Duration::ZERO).await;
         let removed = match self.has_routes {

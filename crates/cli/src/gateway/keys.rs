@@ -19,8 +19,8 @@ const LONGEST: u64 = 4096;
 /// `airtcp gateway keygen`.
 #[derive(Args, Debug)]
 pub(crate) struct KeygenArgs {
-    /// Write the private key to this new file, which only its owner can read, and print the public key. Without it, the
-    /// private key is printed
+    /// Write the private key to this new file, which only its owner can read, and print the public
+    /// key. Without it, the private key is printed
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! `airtcp gateway`: carries the traffic of unmodified programs, between two machines or in the path.
+//! `airtcp gateway`: carries the traffic of unmodified programs, between two machines or in the
+//! path.
 
 mod carrier;
 mod check;
@@ -56,11 +57,11 @@ enum Command {
     Far(Box<FarArgs>),
     /// Run the near gateway, which programs use, until Ctrl-C
     Near(Box<NearArgs>),
-    /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and needs no second gateway. Routes
-    /// are yours to make
+    /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and
+    /// needs no second gateway. Routes are yours to make
     Split(Box<SplitArgs>),
-    /// Measure loss, delay and MTU to the far gateway. Takes the options of near; refused while a near gateway with the same
-    /// key is running on this machine
+    /// Measure loss, delay and MTU to the far gateway. Takes the options of near; refused while a
+    /// near gateway with the same key is running on this machine
     Check(Box<NearArgs>),
     /// Query or change a running gateway
     Ctl(CtlArgs),
@@ -69,8 +70,8 @@ enum Command {
 /// `airtcp gateway far`.
 #[derive(Args, Debug)]
 struct FarArgs {
-    /// TOML file with the same keys as the flags, such as: listen-port = 51820; flags override it. Repeated flags are lists:
-    /// peers, allow, deny
+    /// TOML file with the same keys as the flags, such as: listen-port = 51820; flags override it.
+    /// Repeated flags are lists: peers, allow, deny
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -80,8 +81,9 @@ struct FarArgs {
 /// `airtcp gateway near`.
 #[derive(Args, Debug)]
 struct NearArgs {
-    /// TOML file with the same keys as the flags, such as: socks5 = "127.0.0.1:1080"; flags override it. --intercept and the
-    /// flags that go with it are keys of the table [intercept]: enabled, tun, route, exclude, answer-early
+    /// TOML file with the same keys as the flags, such as: socks5 = "127.0.0.1:1080"; flags
+    /// override it. --intercept and the flags that go with it are keys of the table [intercept]:
+    /// enabled, tun, route, exclude, answer-early
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

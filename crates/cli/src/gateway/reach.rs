@@ -1,4 +1,5 @@
-//! How a near gateway reaches the far one: by its carrier, and by name as long as it does not answer.
+//! How a near gateway reaches the far one: by its carrier, and by name as long as it does not
+//! answer.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use super::keys;
 use super::settings::NearCarrier;
 use crate::output;
 
-/// How long a far gateway may be silent until its name is resolved and a session is begun again, and how often.
+/// How long a far gateway may be silent until its name is resolved and a session is begun again,
+/// and how often.
 const RESOLVED: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether the far gateway answers.
@@ -183,8 +185,8 @@ impl Session {
             }
             Err(error) => tracing::warn!("--endpoint {}: {error:#}", self.endpoint),
         }
-        // A far gateway that was restarted has no session: the next packet begins a new one, and does not wait until the
-        // old one counts as broken, which takes 15 s.
+        // A far gateway that was restarted has no session: the next packet begins a new one, and
+        // does not wait until the old one counts as broken, which takes 15 s.
         self.tunnel.remove_peer(&self.peer.public_key);
         if let Err(error) = self.tunnel.add_peer(self.peer.clone()) {
             tracing::error!(%error, "the session with the far gateway");

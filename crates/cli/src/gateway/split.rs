@@ -23,16 +23,19 @@ const RESETTING: Duration = Duration::from_millis(100);
 /// `airtcp gateway split`.
 #[derive(Args, Debug)]
 pub(super) struct SplitArgs {
-    /// TUN device for the side of the clients or servers; created if it does not exist. Routes into it are yours to make
+    /// TUN device for the side of the clients or servers; created if it does not exist. Routes into
+    /// it are yours to make
     #[arg(long, value_name = "NAME", default_value = "split0", value_parser = value::tun)]
     local_tun: String,
-    /// TUN device for the side of the link; created if it does not exist. Routes into it are yours to make
+    /// TUN device for the side of the link; created if it does not exist. Routes into it are yours
+    /// to make
     #[arg(long, value_name = "NAME", default_value = "split1", value_parser = value::tun)]
     link_tun: String,
     /// MTU of both devices: at most that of every device of this machine that carries their traffic
     #[arg(long, value_name = "BYTES", default_value = "1500", allow_negative_numbers = true, value_parser = mtu)]
     mtu: u16,
-    /// Strategies for what is sent to the link: rack/cubic or le/westwood/dcr:timer [default: rack/bbr3/spike]
+    /// Strategies for what is sent to the link: rack/cubic or le/westwood/dcr:timer [default:
+    /// rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     strategies: Option<Combination>,
     /// Strategies for what is sent to the other side [default: rack/bbr3/spike]

@@ -38,8 +38,8 @@ impl Work {
         Self::new(Some(runs), RunCounter::default(), Vec::new())
     }
 
-    /// Shows experiments, each with its approximate run time in seconds. The lab counts their runs in
-    /// `done`.
+    /// Shows experiments, each with its approximate run time in seconds. The lab counts their runs
+    /// in `done`.
     pub(crate) fn of_experiments(
         done: RunCounter,
         experiments: impl IntoIterator<Item = (String, Option<u64>)>,

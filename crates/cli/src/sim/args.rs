@@ -13,7 +13,7 @@ use crate::{live, value};
 /// `airtcp sim`.
 #[derive(Args, Debug)]
 pub(crate) struct SimArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub(crate) command: SimCommand,
 }

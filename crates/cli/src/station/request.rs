@@ -14,19 +14,20 @@ use super::report::Report;
 /// The maximum number of flows in a response. Packets wait while it is created.
 const MOST_FLOWS: usize = 1_000;
 
-/// What a base station can be asked and told.
+/// Requests to a running base station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub(super) enum Request {
-    /// How it stands, and its counters
+    /// Show whether the mobile is in reach, and the counters
     Status,
-    /// The thousand flows that were used last
+    /// List the thousand flows that were used last
     Flows,
-    /// The mobile is about to leave: windows are closed, and what is under way still reaches it
+    /// Announce that the mobile is about to leave: close the senders' windows, and deliver what is
+    /// under way
     Freeze,
-    /// The mobile is gone
+    /// Announce that the mobile has left
     Disconnect,
-    /// The mobile is back, or stays
+    /// Announce that the mobile is back, or stays
     Reconnect,
 }
 

@@ -20,7 +20,7 @@ use crate::{live, settings, value};
 /// The maximum number of flows of a flag.
 const FLOWS: usize = 1_000_000_000;
 
-/// Flags, and the keys of a file: what is not said is left to the other, and to the defaults.
+/// Flags, and the keys of a file. A flag takes precedence over its key; defaults fill the rest.
 #[derive(Args, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Settings {

@@ -11,7 +11,8 @@ use tracing::warn;
 /// Of an echo request: type, code, checksum, identifier. The kernel fills in the last two.
 const HEAD: usize = 6;
 
-/// A socket that sends echo requests, and receives the replies to them. It is no socket of UDP, but is used as one.
+/// A socket that sends echo requests, and receives the replies to them. It is no socket of UDP, but
+/// is used as one.
 ///
 /// # Errors
 /// The kernel has no such socket for this process.

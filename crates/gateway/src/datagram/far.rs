@@ -52,14 +52,14 @@ pub struct FarDatagramsConfig {
     pub queue: usize,
     /// As [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
     pub redundancy: u8,
-    /// The most bytes of frames and repairs that are kept to recover what is lost, for all near gateways. Beyond them less
-    /// is recovered.
+    /// The most bytes of frames and repairs that are kept to recover what is lost, for all near
+    /// gateways. Beyond them less is recovered.
     pub repair_memory: usize,
 }
 
 impl Default for FarDatagramsConfig {
-    /// [`Rules::default`], endpoint-independent filtering, 300 s; 256 peers, 4096 associations of one and 16,384 in
-    /// all; queues of 8 MiB for one and 64 MiB for all; 64 MiB for repairs.
+    /// [`Rules::default`], endpoint-independent filtering, 300 s; 256 peers, 4096 associations of
+    /// one and 16,384 in all; queues of 8 MiB for one and 64 MiB for all; 64 MiB for repairs.
     fn default() -> Self {
         Self {
             rules: Rules::default(),
@@ -214,7 +214,8 @@ impl FarDatagrams {
 
     fn on_frame(&self, tasks: &mut JoinSet<Ended>, from: SocketAddr, frame: &[u8]) {
         let mut table = self.table();
-        // A near gateway that was restarted has the port of the one before: nothing of that is to reach its programs.
+        // A near gateway that was restarted has the port of the one before: nothing of that is to
+        // reach its programs.
         let is_restarted =
             |peer: &Peer, instance| peer.link.with(|channel, _| channel.is_restarted(instance));
         if let (Some(peer), Some(instance)) = (table.peers.get(&from), sender(frame))
@@ -277,8 +278,8 @@ impl FarDatagrams {
         }
     }
 
-    /// A frame from an unknown peer. One that opens a flow makes it known; others are answered, so that the peer
-    /// opens its flows again.
+    /// A frame from an unknown peer. One that opens a flow makes it known; others are answered, so
+    /// that the peer opens its flows again.
     fn admit(
         &self,
         table: &mut Table,

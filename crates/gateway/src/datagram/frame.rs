@@ -1,7 +1,7 @@
 //! The frames that carry datagrams between two gateways.
 //!
-//! A frame is one UDP datagram of the carrier. Multi-byte fields are big-endian. The high half of the
-//! first byte is the kind, the low half holds flags:
+//! A frame is one UDP datagram of the carrier. Multi-byte fields are big-endian. The high half of
+//! the first byte is the kind, the low half holds flags:
 //!
 //! ```text
 //! data     kind flags | flow (3)             | sequence (4) | [part: index, count] | [open] | bytes
@@ -14,12 +14,14 @@
 //! open     instance (4) | association (4) | family: 4, 6, or 1 for a name | address, or length and name | port (2)
 //! ```
 //!
-//! A data frame with the flag for a refusal has no bytes: the address of its flow has refused a datagram (Port Unreachable).
+//! A data frame with the flag for a refusal has no bytes: the address of its flow has refused a
+//! datagram (Port Unreachable).
 //!
-//! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes back is the same.
+//! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes
+//! back is the same.
 //!
-//! Each end numbers the flows that it opens, and names an association and an address in `open` until the
-//! other end has answered `known`. Data and repair frames of one end share one sequence.
+//! Each end numbers the flows that it opens, and names an association and an address in `open`
+//! until the other end has answered `known`. Data and repair frames of one end share one sequence.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

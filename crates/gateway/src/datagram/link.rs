@@ -56,7 +56,8 @@ impl Link {
         self.peer
     }
 
-    /// A frame has arrived. Gives the datagrams that came with it, and the association that it closes.
+    /// A frame has arrived. Gives the datagrams that came with it, and the association that it
+    /// closes.
     pub(crate) fn on_frame(&self, frame: &[u8]) -> (Vec<Datagram>, Option<u32>) {
         self.with(|channel, now| {
             let closed = channel.handle_frame(now, frame);

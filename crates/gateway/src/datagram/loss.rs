@@ -52,7 +52,8 @@ impl Loss {
     }
 
     fn add(&mut self, time: Duration, frames: u32, lost: u32, runs: u32) -> bool {
-        // The receiver has begun anew, or makes no sense. It judges a little behind its highest frame.
+        // The receiver has begun anew, or makes no sense. It judges a little behind its highest
+        // frame.
         if lost > frames.saturating_add(100) || runs > lost {
             return true;
         }
@@ -105,8 +106,9 @@ impl Loss {
     }
 }
 
-/// The expected share of `count + repairs` frames that is lost in groups with more than `repairs` losses, if
-/// `share` of all frames is lost in runs of `run` frames on average (the model of Gilbert).
+/// The expected share of `count + repairs` frames that is lost in groups with more than `repairs`
+/// losses, if `share` of all frames is lost in runs of `run` frames on average (the model of
+/// Gilbert).
 fn left_over(share: f64, run: f64, count: u8, repairs: u8) -> f64 {
     let frames = u32::from(count) + u32::from(repairs);
     let stay = 1.0 - 1.0 / run;

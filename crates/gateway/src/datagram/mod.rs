@@ -1,16 +1,19 @@
 //! UDP between two gateways.
 //!
-//! A near gateway ([`NearDatagrams`]) gives each socket of a program an [`Association`]. The far gateway
-//! ([`FarDatagrams`]) gives each association one kernel socket for IPv4 and one for IPv6, for all of its
-//! destinations: an endpoint-independent mapping (RFC 4787). Between them datagrams travel in UDP datagrams of the
-//! carrier's stack, with a header of 8 bytes; those that are too long for one are split and joined again.
+//! A near gateway ([`NearDatagrams`]) gives each socket of a program an [`Association`]. The far
+//! gateway ([`FarDatagrams`]) gives each association one kernel socket for IPv4 and one for IPv6,
+//! for all of its destinations: an endpoint-independent mapping (RFC 4787). Between them datagrams
+//! travel in UDP datagrams of the carrier's stack, with a header of 8 bytes; those that are too
+//! long for one are split and joined again.
 //!
 //! An association carries pings as well: see [`Association::ping`].
 //!
-//! If the path loses datagrams, repair frames follow them (forward error correction): as many as the loss that the receiver
-//! reports requires, up to a limit. A lost datagram is recovered within about a round trip. Without loss nothing is added.
+//! If the path loses datagrams, repair frames follow them (forward error correction): as many as
+//! the loss that the receiver reports requires, up to a limit. A lost datagram is recovered within
+//! about a round trip. Without loss nothing is added.
 //!
-//! A datagram is sent at most once, and can be lost: with a full queue the newest is dropped, as in a router.
+//! A datagram is sent at most once, and can be lost: with a full queue the newest is dropped, as in
+//! a router.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};

@@ -33,13 +33,15 @@ pub struct NearDatagramsConfig {
     pub association_queue: usize,
     /// The most bytes that may wait to be received by all.
     pub queue: usize,
-    /// The most repair data, in percent of the data sent. If the path loses datagrams, repairs follow them: as many as the
-    /// loss requires, up to this limit, and up to 64 kbit/s more. 0 is none.
+    /// The most repair data, in percent of the data sent. If the path loses datagrams, repairs
+    /// follow them: as many as the loss requires, up to this limit, and up to 64 kbit/s more. 0 is
+    /// none.
     pub redundancy: u8,
 }
 
 impl Default for NearDatagramsConfig {
-    /// 300 s; 1024 associations of one source and 4096 in all; queues of 512 KiB and of 32 MiB in all.
+    /// 300 s; 1024 associations of one source and 4096 in all; queues of 512 KiB and of 32 MiB in
+    /// all.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(300),
@@ -66,7 +68,8 @@ pub struct NearDatagramsStatus {
     pub counters: DatagramCounters,
 }
 
-/// Carries datagrams to a far gateway: a handle, cheap to clone. It ends with its last handle and association.
+/// Carries datagrams to a far gateway: a handle, cheap to clone. It ends with its last handle and
+/// association.
 #[derive(Clone, Debug)]
 pub struct NearDatagrams(Arc<Running>);
 
@@ -119,7 +122,8 @@ struct Waiting {
 }
 
 impl NearDatagrams {
-    /// Begins to carry datagrams to the far gateway at `far`, by a task on the current tokio runtime.
+    /// Begins to carry datagrams to the far gateway at `far`, by a task on the current tokio
+    /// runtime.
     ///
     /// # Errors
     /// As [`Stack::udp_bind`].
@@ -141,11 +145,12 @@ impl NearDatagrams {
         Ok(Self(Arc::new(Running { shared, task })))
     }
 
-    /// Opens an association for the datagrams of a program at `source`: a socket at the far gateway.
+    /// Opens an association for the datagrams of a program at `source`: a socket at the far
+    /// gateway.
     ///
     /// # Errors
-    /// `QuotaExceeded`: the source has, or all have, as many as they may; `NotConnected` or `NetworkDown` once
-    /// the stack has ended.
+    /// `QuotaExceeded`: the source has, or all have, as many as they may; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
     pub fn associate(&self, source: SocketAddr) -> io::Result<Association> {
         let shared = &self.0.shared;
         let mut table = shared.table();
@@ -219,12 +224,12 @@ pub struct Association {
 }
 
 impl Association {
-    /// Sends a datagram to `to`; a name is resolved by the far gateway. Does not wait: as a router does, it drops
-    /// what does not fit into the queue.
+    /// Sends a datagram to `to`; a name is resolved by the far gateway. Does not wait: as a router
+    /// does, it drops what does not fit into the queue.
     ///
     /// # Errors
-    /// `InvalidInput`: longer than 65,507 bytes, or `to` is not a destination; `NotConnected` or `NetworkDown`
-    /// once the stack has ended.
+    /// `InvalidInput`: longer than 65,507 bytes, or `to` is not a destination; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
     pub async fn send_to(&self, data: &[u8], to: &Destination) -> io::Result<usize> {
         if data.len() > MAX_DATAGRAM {
             let why = format!("a datagram has at most {MAX_DATAGRAM} bytes, not {}", data.len());
@@ -241,8 +246,8 @@ impl Association {
         Ok(data.len())
     }
 
-    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data, at most 65,507 bytes together.
-    /// [`recv`](Self::recv) gives what comes back, with port 0.
+    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data, at most 65,507
+    /// bytes together. [`recv`](Self::recv) gives what comes back, with port 0.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to).
@@ -265,8 +270,8 @@ impl Association {
     /// Cancel-safe.
     ///
     /// # Errors
-    /// `TimedOut`: neither sent nor received anything for [`NearDatagramsConfig::idle`]; `NotConnected` or
-    /// `NetworkDown`: the stack has ended.
+    /// `TimedOut`: neither sent nor received anything for [`NearDatagramsConfig::idle`];
+    /// `NotConnected` or `NetworkDown`: the stack has ended.
     pub async fn recv(&self) -> io::Result<(Vec<u8>, SocketAddr)> {
         loop {
             if let (Answer::Datagram(data), from) = self.answer().await? {
@@ -275,8 +280,9 @@ impl Association {
         }
     }
 
-    /// Waits for a datagram or a refusal; gives it and the address that it came from. Many hosts and firewalls refuse
-    /// nothing, and the far gateway hears of no more refusals than the kernels between let pass.
+    /// Waits for a datagram or a refusal; gives it and the address that it came from. Many hosts
+    /// and firewalls refuse nothing, and the far gateway hears of no more refusals than the kernels
+    /// between let pass.
     ///
     /// Cancel-safe.
     ///
@@ -308,7 +314,8 @@ impl Association {
         }
     }
 
-    /// As [`recv`](Self::recv), into `buf`; gives the datagram's length in bytes. What does not fit is lost.
+    /// As [`recv`](Self::recv), into `buf`; gives the datagram's length in bytes. What does not fit
+    /// is lost.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -367,7 +374,8 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a datagram into the queue of its association. The newest is dropped if there is no room.
+    /// Puts a datagram into the queue of its association. The newest is dropped if there is no
+    /// room.
     fn deliver(&self, datagram: Datagram) {
         let Datagram { association, remote, data, is_refusal } = datagram;
         // A far gateway names addresses only.

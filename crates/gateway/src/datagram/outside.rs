@@ -146,8 +146,8 @@ impl Outside {
         }
     }
 
-    /// Sends what comes, and returns the answers, until the other end closes the association or nothing has
-    /// happened for long.
+    /// Sends what comes, and returns the answers, until the other end closes the association or
+    /// nothing has happened for long.
     pub(crate) async fn run(mut self, mut outgoing: mpsc::Receiver<Outgoing>) {
         loop {
             tokio::select! {
@@ -271,7 +271,8 @@ impl Outside {
         }
     }
 
-    /// Passes on which addresses have refused a datagram. A program that sent to a name does not know them.
+    /// Passes on which addresses have refused a datagram. A program that sent to a name does not
+    /// know them.
     fn report(&self, place: usize) {
         let Some(socket) = &self.sockets[place] else { return };
         for _ in 0..TURN {

@@ -1,4 +1,5 @@
-//! What the network reports of datagrams: the error queue of a socket of the kernel (`IP_RECVERR` in ip(7)).
+//! What the network reports of datagrams: the error queue of a socket of the kernel (`IP_RECVERR`
+//! in ip(7)).
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -11,7 +12,8 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Has the kernel keep what the network reports. A report also fails one call that sends or receives.
+/// Has the kernel keep what the network reports. A report also fails one call that sends or
+/// receives.
 pub(crate) fn keep_reports(socket: &UdpSocket, is_ipv6: bool) -> io::Result<()> {
     let set = match is_ipv6 {
         true => setsockopt(socket, Ipv6RecvErr, &true),

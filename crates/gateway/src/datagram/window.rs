@@ -1,6 +1,7 @@
 //! Remembers the sequence numbers that have arrived.
 
-/// How many of the last sequence numbers are remembered. A frame that is later than that is dropped.
+/// How many of the last sequence numbers are remembered. A frame that is later than that is
+/// dropped.
 const REMEMBERED: u32 = 4096;
 /// A frame counts as lost once one this much further has arrived without it.
 const REORDERED: u32 = 32;

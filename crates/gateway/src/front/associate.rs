@@ -1,5 +1,5 @@
-//! SOCKS5's UDP ASSOCIATE (RFC 1928 section 7): the datagrams of a program, each behind a header with the address of its
-//! destination or source.
+//! SOCKS5's UDP ASSOCIATE (RFC 1928 section 7): the datagrams of a program, each behind a header
+//! with the address of its destination or source.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ const LONGEST: usize = 65_535;
 pub(super) struct Relay {
     pub(super) socket: UdpSocket,
     pub(super) association: Association,
-    /// Where the program sends from: the address of its TCP connection, and the port that it announced, if it did. Otherwise
-    /// that of its first datagram.
+    /// Where the program sends from: the address of its TCP connection, and the port that it
+    /// announced, if it did. Otherwise that of its first datagram.
     pub(super) address: SocketAddr,
 }
 

@@ -20,9 +20,10 @@ const SILENT: u32 = 60;
 
 /// A limit on the clients that are served at a time. Clones share it.
 ///
-/// Above it, clients wait until others have ended: one is accepted and not served, the others are in the backlog of the
-/// listener. An eighth is kept from any one address (IPv6: from any network of 64 bits), so that it cannot keep all others
-/// waiting: its clients beyond that are reset. Loopback has all.
+/// Above it, clients wait until others have ended: one is accepted and not served, the others are
+/// in the backlog of the listener. An eighth is kept from any one address (IPv6: from any network
+/// of 64 bits), so that it cannot keep all others waiting: its clients beyond that are reset.
+/// Loopback has all.
 #[derive(Clone, Debug)]
 pub struct Clients {
     slots: Arc<Semaphore>,
@@ -57,8 +58,8 @@ impl Clients {
         self.over.send_replace(true);
     }
 
-    /// Waits for a place for a client at `source`; it is free again when the slot is dropped. `None`: its source has all that
-    /// it may.
+    /// Waits for a place for a client at `source`; it is free again when the slot is dropped.
+    /// `None`: its source has all that it may.
     pub(crate) async fn enter(&self, source: IpAddr) -> Option<Slot> {
         let source = source.to_canonical();
         let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
@@ -102,7 +103,8 @@ impl Clients {
         });
     }
 
-    /// Has `serve` see to each client in a task of its own, which goes on when this future is dropped.
+    /// Has `serve` see to each client in a task of its own, which goes on when this future is
+    /// dropped.
     pub(super) async fn accept<F>(
         &self,
         listener: TcpListener,

@@ -27,8 +27,8 @@ type Answer = Response<Full<Bytes>>;
 
 /// Serves CONNECT to the clients of `listener`. Names are resolved by the far end.
 ///
-/// Other methods are answered with 405, and refusals with 403, 502, 503 or 504 and a line of text. With a `login`, a client
-/// has to give it by the Basic scheme.
+/// Other methods are answered with 405, and refusals with 403, 502, 503 or 504 and a line of text.
+/// With a `login`, a client has to give it by the Basic scheme.
 pub async fn serve_http_connect(
     listener: TcpListener,
     near: Near,

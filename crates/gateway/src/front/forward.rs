@@ -21,11 +21,13 @@ use crate::{Carried, Destination, Near, Refusal, Rules, Side, splice};
 /// All programs at the far side share what one address of [`Clients`] may have.
 const FAR_PROGRAMS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// A port, and the destination that its connections are carried to: `[bind:]port:host:hostport`. The port is of this machine
-/// and the destination at the far side, or the other way round for a remote forward.
+/// A port, and the destination that its connections are carried to: `[bind:]port:host:hostport`.
+/// The port is of this machine and the destination at the far side, or the other way round for a
+/// remote forward.
 ///
-/// As in `ssh -L`, addresses of IPv6 are in brackets, a `bind` of `*` or nothing means every address of this machine, and
-/// without one (or with `localhost`) the port is open to programs of this machine alone.
+/// As in `ssh -L`, addresses of IPv6 are in brackets, a `bind` of `*` or nothing means every
+/// address of this machine, and without one (or with `localhost`) the port is open to programs of
+/// this machine alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forward {
     bind: Bind,
@@ -127,19 +129,22 @@ impl Forward {
         self.port == other.port && (one == two || covers(one, two) || covers(two, one))
     }
 
-    /// The address and port of a remote forward: 127.0.0.1 without a `bind`, and `::` for every address.
+    /// The address and port of a remote forward: 127.0.0.1 without a `bind`, and `::` for every
+    /// address.
     fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.bind.address(), self.port)
     }
 
-    /// Listens on each of its addresses. Of several, such as both loopback addresses, those that this machine lacks are left out.
+    /// Listens on each of its addresses. Of several, such as both loopback addresses, those that
+    /// this machine lacks are left out.
     ///
     /// # Errors
     /// It cannot listen on any of them.
     pub async fn listen(&self) -> io::Result<Vec<TcpListener>> {
         let addresses: &[IpAddr] = match &self.bind {
             Bind::Loopback => &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
-            // The second takes IPv4 too, unless a sysctl says otherwise, and then the first is alone.
+            // The second takes IPv4 too, unless a sysctl says otherwise, and then the first is
+            // alone.
             Bind::All => &[Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
             Bind::One(address) => std::slice::from_ref(address),
         };
@@ -160,8 +165,8 @@ impl Forward {
 
 /// Carries the connections of `listener` to a destination.
 ///
-/// The kernel accepts before the destination is known to answer: a refusal resets the connection. As the program cannot
-/// tell why, the log has a warning for each new reason.
+/// The kernel accepts before the destination is known to answer: a refusal resets the connection.
+/// As the program cannot tell why, the log has a warning for each new reason.
 pub async fn serve_forward(
     listener: TcpListener,
     near: Near,
@@ -194,14 +199,16 @@ pub async fn serve_forward(
     clients.accept(listener, serve).await
 }
 
-/// How many connections to a remote forward are waited for at a time, and how soon what failed is tried again.
+/// How many connections to a remote forward are waited for at a time, and how soon what failed is
+/// tried again.
 const AHEAD: usize = 4;
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long a dial for a remote forward may take.
 const DIAL: Duration = Duration::from_secs(10);
 
-/// Has the far gateway listen on the port of `forward`, and connects who comes there to its destination, which this machine
-/// dials with the firewall mark `mark`. The log has a warning for each new reason why that cannot be.
+/// Has the far gateway listen on the port of `forward`, and connects who comes there to its
+/// destination, which this machine dials with the firewall mark `mark`. The log has a warning for
+/// each new reason why that cannot be.
 pub async fn serve_remote(
     forward: Forward,
     near: Near,

@@ -1,4 +1,5 @@
-//! Interception: connections and datagrams to every destination, from a stack whose device the kernel routes them into.
+//! Interception: connections and datagrams to every destination, from a stack whose device the
+//! kernel routes them into.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,11 +22,13 @@ use crate::{Near, Refusal, Side, splice};
 /// The longest datagram of UDP.
 const LONGEST: usize = 65_535;
 
-/// The buffers of a connection, in each direction: the device is near, and what waits is held back at the program.
+/// The buffers of a connection, in each direction: the device is near, and what waits is held back
+/// at the program.
 const BUFFER: ByteCount = ByteCount::from_mib(1);
 
-/// How long the association of a ping, or of a socket whose first datagram went to DNS, lasts after its last answer (RFC 4787
-/// REQ-5 b). A resolver sends each query from another port: with the usual time a few queries a second would take all associations.
+/// How long the association of a ping, or of a socket whose first datagram went to DNS, lasts after
+/// its last answer (RFC 4787 REQ-5 b). A resolver sends each query from another port: with the
+/// usual time a few queries a second would take all associations.
 pub(super) const SHORT: Duration = Duration::from_secs(10);
 const DNS_PORT: u16 = 53;
 
@@ -33,10 +36,11 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct InterceptConfig {
-    /// The most connections whose SYN is not answered yet. Further SYNs are dropped, and repeated by their clients.
+    /// The most connections whose SYN is not answered yet. Further SYNs are dropped, and repeated
+    /// by their clients.
     pub backlog: usize,
-    /// Answer each SYN at once. A program can then send its first data a round trip earlier, but is connected before its
-    /// destination is, and sees a reset instead of a refusal.
+    /// Answer each SYN at once. A program can then send its first data a round trip earlier, but is
+    /// connected before its destination is, and sees a reset instead of a refusal.
     pub answer_early: bool,
 }
 
@@ -49,8 +53,9 @@ impl Default for InterceptConfig {
 
 /// The settings of a stack for [`intercept`], on a device with this MTU in bytes.
 ///
-/// It has no address, and answers for all. One source may have half of the connections that are not answered yet, and what
-/// [`Quota::PEER`](airtcp_stack::host::Quota::PEER) says of the rest. Datagrams to programs that are longer than the MTU are lost.
+/// It has no address, and answers for all. One source may have half of the connections that are not
+/// answered yet, and what [`Quota::PEER`](airtcp_stack::host::Quota::PEER) says of the rest.
+/// Datagrams to programs that are longer than the MTU are lost.
 pub fn intercept_config(mtu: u16) -> HostConfig {
     let mut config = HostConfig::new([]);
     (config.mtu, config.tcp.mtu) = (ByteCount::from(usize::from(mtu)), mtu);
@@ -61,15 +66,17 @@ pub fn intercept_config(mtu: u16) -> HostConfig {
     config
 }
 
-/// Carries every TCP connection, and with `datagrams` every UDP datagram, that arrives at `stack`, until the stack ends.
+/// Carries every TCP connection, and with `datagrams` every UDP datagram, that arrives at `stack`,
+/// until the stack ends.
 ///
-/// A SYN is answered when the far gateway has connected to its destination. A refusal is answered as the network would:
-/// a RST if the destination refused, and otherwise an ICMP error (host or network unreachable, or prohibited). A datagram that
-/// the destination refuses is answered with Port Unreachable. Without `datagrams`, all UDP is answered with Port Unreachable. Pings are not answered here: see
-/// [`without_pings`](super::without_pings).
+/// A SYN is answered when the far gateway has connected to its destination. A refusal is answered
+/// as the network would: a RST if the destination refused, and otherwise an ICMP error (host or
+/// network unreachable, or prohibited). A datagram that the destination refuses is answered with
+/// Port Unreachable. Without `datagrams`, all UDP is answered with Port Unreachable. Pings are not
+/// answered here: see [`without_pings`](super::without_pings).
 ///
-/// At most `clients` connections are carried at a time; then SYNs wait in the backlog. Those of an address that has as many as
-/// it may are refused.
+/// At most `clients` connections are carried at a time; then SYNs wait in the backlog. Those of an
+/// address that has as many as it may are refused.
 ///
 /// # Errors
 /// The stack intercepts already, or has ended.
@@ -210,8 +217,8 @@ impl Associations {
         Self { near, open: HashMap::new(), answers: JoinSet::new() }
     }
 
-    /// The association of a source. A new one lasts until its `answers` end. `None`: there are as many as may be, and as in a
-    /// router whose table is full the datagram is lost.
+    /// The association of a source. A new one lasts until its `answers` end. `None`: there are as
+    /// many as may be, and as in a router whose table is full the datagram is lost.
     ///
     /// # Errors
     /// The stack has ended.

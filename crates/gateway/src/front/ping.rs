@@ -1,8 +1,9 @@
-//! Pings: echo requests to every address are taken from a device, and their replies come from the destination.
+//! Pings: echo requests to every address are taken from a device, and their replies come from the
+//! destination.
 //!
-//! The far gateway pings with sockets of the kernel for ICMP echo, which the group of its process may have to be allowed
-//! (`net.ipv4.ping_group_range`). Without an answer of the destination the program gets none.
-//! A request in fragments is refused.
+//! The far gateway pings with sockets of the kernel for ICMP echo, which the group of its process
+//! may have to be allowed (`net.ipv4.ping_group_range`). Without an answer of the destination the
+//! program gets none. A request in fragments is refused.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,6 +1,8 @@
-//! A SOCKS5 server (RFC 1928): CONNECT and UDP ASSOCIATE, with a user name and password (RFC 1929) if there is one.
+//! A SOCKS5 server (RFC 1928): CONNECT and UDP ASSOCIATE, with a user name and password (RFC 1929)
+//! if there is one.
 //!
-//! Not supported: BIND, fragments of datagrams (RFC 1928 section 7 leaves them to the server), and GSSAPI.
+//! Not supported: BIND, fragments of datagrams (RFC 1928 section 7 leaves them to the server), and
+//! GSSAPI.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -31,8 +33,8 @@ type Asked = Socks5ServerProtocol<TcpStream, states::CommandRead>;
 
 /// Serves SOCKS5 to the clients of `listener`. Names are resolved by the far end.
 ///
-/// With a `login`, a client has to give it; a client that offers no user name is refused. Without `datagrams`, UDP
-/// ASSOCIATE is refused.
+/// With a `login`, a client has to give it; a client that offers no user name is refused. Without
+/// `datagrams`, UDP ASSOCIATE is refused.
 pub async fn serve_socks5(
     listener: TcpListener,
     near: Near,
@@ -124,7 +126,8 @@ async fn connect(
     }
 }
 
-/// Opens a socket for the datagrams of a program, at the address of this machine that it is connected to.
+/// Opens a socket for the datagrams of a program, at the address of this machine that it is
+/// connected to.
 async fn associate(
     asked: Asked,
     address: SocketAddr,
@@ -152,8 +155,8 @@ fn destination(target: TargetAddr) -> Result<Destination, DestinationError> {
     Destination::new(&host, port)
 }
 
-/// The reply's code for a refusal. RFC 1928 section 6 has none for names and time-outs: these are what other servers
-/// give.
+/// The reply's code for a refusal. RFC 1928 section 6 has none for names and time-outs: these are
+/// what other servers give.
 fn reply(refusal: &Refusal) -> ReplyError {
     match refusal {
         Refusal::Refused => ReplyError::ConnectionRefused,
@@ -197,7 +200,8 @@ impl AuthMethodSuccessState<TcpStream> for Proven {
     }
 }
 
-/// Reads the user name and the password, and tells the client whether they are right (RFC 1929 section 2).
+/// Reads the user name and the password, and tells the client whether they are right (RFC 1929
+/// section 2).
 async fn prove(stream: &mut TcpStream, login: &Login) -> io::Result<bool> {
     let version = stream.read_u8().await?;
     let user = field(stream).await?;

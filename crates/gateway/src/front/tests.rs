@@ -1,4 +1,5 @@
-//! The front ends on a near and a far gateway with stacks on a pair in memory, and servers of the kernel on loopback.
+//! The front ends on a near and a far gateway with stacks on a pair in memory, and servers of the
+//! kernel on loopback.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -202,7 +203,8 @@ async fn socks_relays_datagrams_of_the_program_alone_until_it_hangs_up() {
         let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let header = [&[0, 0, 0][..], &target(host, server_at.port())].concat();
         let mut buffer = [0; 2000];
-        // What is no request is dropped: too short, reserved bytes, a fragment, an unknown type, nothing at port 0.
+        // What is no request is dropped: too short, reserved bytes, a fragment, an unknown type,
+        // nothing at port 0.
         for wrong in [&[][..], &[0, 0], &[1, 0, 0, 1], &[0, 0, 0, 9, 1, 2, 3, 4, 0, 7, 1]] {
             client.send_to(wrong, relay).await.unwrap();
         }
@@ -609,8 +611,8 @@ async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_
     }
 }
 
-/// A far gateway of a version that opens no ports: it answers heartbeats, and cannot read a request to listen. `asked` is told
-/// of each.
+/// A far gateway of a version that opens no ports: it answers heartbeats, and cannot read a request
+/// to listen. `asked` is told of each.
 async fn old_far(stack: Stack, at: SocketAddr, asked: mpsc::UnboundedSender<()>) {
     let listener = stack.listen(at, 16).unwrap();
     while let Ok((mut stream, _)) = listener.accept().await {

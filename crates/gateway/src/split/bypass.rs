@@ -13,8 +13,8 @@ use airtcp_wire::{ParseError, fragment};
 
 use crate::waiting::Waiting;
 
-/// A device that receives only TCP, and ICMP errors about TCP. What else arrives leaves unchanged by the other device, except
-/// multicast and what is link-local.
+/// A device that receives only TCP, and ICMP errors about TCP. What else arrives leaves unchanged
+/// by the other device, except multicast and what is link-local.
 #[derive(Debug)]
 pub struct Bypass<D> {
     device: D,
@@ -23,7 +23,8 @@ pub struct Bypass<D> {
     there: Arc<Waiting>,
 }
 
-/// Joins two devices for what is not TCP. At most 512 packets wait in each direction; further ones are dropped.
+/// Joins two devices for what is not TCP. At most 512 packets wait in each direction; further ones
+/// are dropped.
 pub fn bypass<A: Device, B: Device>(one: A, other: B) -> (Bypass<A>, Bypass<B>) {
     let (here, there) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
     (
@@ -53,7 +54,8 @@ fn is_of_tcp(packet: &Packet) -> bool {
     }
 }
 
-/// Whether a router may forward a packet: the kernel sends some of its own on every device that is up.
+/// Whether a router may forward a packet: the kernel sends some of its own on every device that is
+/// up.
 fn is_routable(packet: &Packet) -> bool {
     let is_local = |address: IpAddr| match address {
         IpAddr::V4(address) => address.is_link_local(),

@@ -1,8 +1,8 @@
 //! A gateway without a second one: it stands in the path, and splits each TCP connection.
 //!
-//! One side has the clients or the servers, the other side a bad link. A SYN that arrives at one side is answered when a
-//! connection from the same source to the same destination is open at the other side. So both ends see each other's
-//! addresses, and each half has a sender of its own.
+//! One side has the clients or the servers, the other side a bad link. A SYN that arrives at one
+//! side is answered when a connection from the same source to the same destination is open at the
+//! other side. So both ends see each other's addresses, and each half has a sender of its own.
 
 mod bypass;
 #[cfg(test)]
@@ -29,10 +29,11 @@ const SYN_RETRIES: u8 = 5;
 /// What may wait unsent for the link in each connection, before its source is held back.
 const UNSENT: ByteCount = ByteCount::from_kib(256);
 
-/// The settings of the stack at the side of the clients or servers, on a device with this MTU in bytes.
+/// The settings of the stack at the side of the clients or servers, on a device with this MTU in
+/// bytes.
 ///
-/// They are those of [`intercept_config`]: buffers of 1 MiB in each direction of a connection. An idle connection is probed
-/// after five minutes.
+/// They are those of [`intercept_config`]: buffers of 1 MiB in each direction of a connection. An
+/// idle connection is probed after five minutes.
 pub fn local_config(mtu: u16) -> HostConfig {
     let mut config = intercept_config(mtu);
     config.tcp.syn_retries = SYN_RETRIES;
@@ -47,8 +48,8 @@ pub fn local_config(mtu: u16) -> HostConfig {
 
 /// The settings of the stack at the side of the link, on a device with this MTU in bytes.
 ///
-/// As [`local_config`], with the buffers of the defaults, which suit long links. A connection starts with what others to the
-/// same address have measured.
+/// As [`local_config`], with the buffers of the defaults, which suit long links. A connection
+/// starts with what others to the same address have measured.
 pub fn link_config(mtu: u16) -> HostConfig {
     let mut config = local_config(mtu);
     let TcpConfig { send_buffer, receive_buffer, .. } = TcpConfig::default();
@@ -102,18 +103,19 @@ pub struct SplitStatus {
 }
 
 impl Split {
-    /// Between these stacks, which have no address of their own ([`local_config`], [`link_config`]), with at most `limit`
-    /// connections from each side.
+    /// Between these stacks, which have no address of their own ([`local_config`],
+    /// [`link_config`]), with at most `limit` connections from each side.
     pub fn new(local: Stack, link: Stack, limit: u32) -> Self {
         let place = |stack| Arc::new(Place { stack, clients: Clients::new(limit) });
         Self { local: place(local), link: place(link), counts: Arc::default() }
     }
 
-    /// Carries connections from both sides until a stack ends. When the future is dropped, new ones are refused, and
-    /// others go on.
+    /// Carries connections from both sides until a stack ends. When the future is dropped, new ones
+    /// are refused, and others go on.
     ///
-    /// A destination that refuses is a RST to the client, and one that is unreachable, or does not answer within 63 s, an ICMP
-    /// error. An address with seven eighths of the connections of its side is refused.
+    /// A destination that refuses is a RST to the client, and one that is unreachable, or does not
+    /// answer within 63 s, an ICMP error. An address with seven eighths of the connections of its
+    /// side is refused.
     ///
     /// # Errors
     /// A stack has ended, or has a listener for every destination already.

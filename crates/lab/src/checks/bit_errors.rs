@@ -77,7 +77,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// How many bits were flipped, how many packets arrived with one, and how many the link says it corrupted.
+/// How many bits were flipped, how many packets arrived with one, and how many the link says it
+/// corrupted.
 fn one(seed: u64, ber: f64, packets: u64) -> Result<Fields, LabError> {
     let mut link = feed::link(&format!("biterror {ber} seed {seed}"))?;
     let zeros = Packet::new(vec![0; BYTES]);

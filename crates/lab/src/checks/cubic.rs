@@ -92,8 +92,8 @@ struct Record<'a> {
     lateness: f64,
 }
 
-/// The first is what the others are held against; the last is not to be as it, and shows what an alpha
-/// of 1 is worth.
+/// The first is what the others are held against; the last is not to be as it, and shows what an
+/// alpha of 1 is worth.
 fn senders() -> [(&'static str, Tcp); 4] {
     let ours = |text| Tcp::ours(text, Profile::modern());
     [

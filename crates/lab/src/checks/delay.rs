@@ -19,7 +19,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const PACKETS: u64 = 50_000;
 const BINS: usize = 20;
 
-/// A description, and what of its delay is drawn: in milliseconds, and its inverse distribution function.
+/// A description, and what of its delay is drawn: in milliseconds, and its inverse distribution
+/// function.
 struct Law {
     link: &'static str,
     mean: f64,

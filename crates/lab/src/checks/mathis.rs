@@ -60,7 +60,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let flow = &result.flows[0];
         let (rtt, share) = (flow.rtt.mean, point.number("loss") / 100.0);
         let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());
-        // `held` is the share of the time that time-outs held the sender up; `free` and `cycle` are of the rest of it.
+        // `held` is the share of the time that time-outs held the sender up; `free` and `cycle` are
+        // of the rest of it.
         Ok(Fields::default()
             .with("goodput", flow.goodput)
             .with("rtt", rtt)
@@ -100,7 +101,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         })
     };
     let mut series: Vec<_> = grid.all().each("profile").map(measured).collect();
-    // Of the paper's profile: the laws differ by the round-trip time, which delayed ACKs make a few per cent longer.
+    // Of the paper's profile: the laws differ by the round-trip time, which delayed ACKs make a few
+    // per cent longer.
     let paper = grid.all().at("profile", "paper");
     for (name, field) in [("Mathis' law", "law"), ("with a round of recovery", "cycle")] {
         let at = |cell: Slice<'_>| draw::point(cell.number("loss"), cell.mean(field).mean / 1e6);
@@ -145,8 +147,8 @@ fn mathis(rtt: f64, loss: f64) -> f64 {
 
 /// The same by the same argument, with the round trip that passes until a repair is acknowledged.
 ///
-/// From w segments on, the window grows for w rounds by one each; then it is halved, and for a round it stays.
-/// That is 1.5 w^2 + w segments in w + 1 rounds, one of which is lost.
+/// From w segments on, the window grows for w rounds by one each; then it is halved, and for a
+/// round it stays. That is 1.5 w^2 + w segments in w + 1 rounds, one of which is lost.
 fn cycle(rtt: f64, loss: f64) -> f64 {
     let window = ((1.0 + 6.0 / loss).sqrt() - 1.0) / 3.0;
     MSS * 8.0 / rtt / (loss * (window + 1.0))

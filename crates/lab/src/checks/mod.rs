@@ -1,4 +1,5 @@
-//! The checks of our own tools: the link emulator and the simulator against theory and against real packets.
+//! The checks of our own tools: the link emulator and the simulator against theory and against real
+//! packets.
 
 pub(crate) mod bit_errors;
 pub(crate) mod bursts;

@@ -39,8 +39,9 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(6);
 /// What the interval of the ratio lies within.
 const RATIO: (f64, f64) = (0.9, 1.1);
-/// A run whose link was later than this with more than one packet in a hundred measured another link than the one
-/// described: a tenth of its round-trip time, and as much as the ratio may be off. In seconds.
+/// A run whose link was later than this with more than one packet in a hundred measured another
+/// link than the one described: a tenth of its round-trip time, and as much as the ratio may be
+/// off. In seconds.
 const LATE: f64 = 0.002;
 
 #[derive(Serialize)]

@@ -96,7 +96,8 @@ impl Arrivals {
         Self { receivers, first, stretch, stretches: Vec::new() }
     }
 
-    /// The end of each stretch in seconds, and the mean rates in bit/s over the `count` stretches before it.
+    /// The end of each stretch in seconds, and the mean rates in bit/s over the `count` stretches
+    /// before it.
     pub(super) fn rates(&self, count: usize) -> impl Iterator<Item = (f64, [f64; 2])> {
         let stretch = self.stretch.as_secs_f64();
         self.stretches.windows(count).zip(count..).map(move |(of, end)| {
@@ -143,7 +144,8 @@ mod tests {
             let again = segments.delivered.iter().filter(|segment| segment.is_again);
             let missing = flow.retransmissions - flow.spurious;
             assert!(missing > 0 && again.clone().count() as u64 <= missing);
-            // 12 ms of delay of which 0.8 ms may be less, and three links at which 1040 bytes take 0.8 ms.
+            // 12 ms of delay of which 0.8 ms may be less, and three links at which 1040 bytes take
+            // 0.8 ms.
             let least = segments.delivered.iter().map(|s| s.took).fold(1.0, f64::min);
             assert!((0.0136..0.016).contains(&least), "{least}");
             // One that was lost waits for a round trip at least.

@@ -1,4 +1,5 @@
-//! Fig. 11: flows that wait and flows that do not, to mobiles with a radio each, behind one bottleneck.
+//! Fig. 11: flows that wait and flows that do not, to mobiles with a radio each, behind one
+//! bottleneck.
 
 use std::time::Duration;
 
@@ -220,7 +221,8 @@ impl Pair {
         Ok((outcome, means))
     }
 
-    /// That whose share of drops is nearest to what is sought, in one run: the longer a queue, the less it drops.
+    /// That whose share of drops is nearest to what is sought, in one run: the longer a queue, the
+    /// less it drops.
     fn queue(&self, run: &Run, level: &Level, error: u32) -> Result<u32, LabError> {
         let queues = run.points(&QUEUES);
         let mut nearest = (f64::INFINITY, queues[0]);
@@ -267,7 +269,8 @@ impl Pair {
     }
 }
 
-/// DCR 4.1, at the highest error rate: far above SACK where congestion is low, and nearer the more there is.
+/// DCR 4.1, at the highest error rate: far above SACK where congestion is low, and nearer the more
+/// there is.
 fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]) {
     let name = pair.name();
     let Some((low, first)) = levels.first().and_then(|(low, of)| Some((low, of.last()?))) else {

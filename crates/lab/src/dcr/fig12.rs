@@ -18,7 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const DELAYS: [u32; 4] = [5, 20, 100, 400];
 /// %. The paper's text has no figures.
 const ERRORS: [u32; 3] = [1, 5, 20];
-/// What low and high are is ours, as the paper's text has no figures: low error and delay up to these, high from those on.
+/// What low and high are is ours, as the paper's text has no figures: low error and delay up to
+/// these, high from those on.
 const LOW: (u32, u32) = (1, 20);
 const HIGH: (u32, u32) = (5, 100);
 /// The paper's `WestwoodNR`, which has no SACK to go by.

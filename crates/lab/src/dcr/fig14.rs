@@ -22,12 +22,13 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const DCR: &str = "sack/reno/dcr:count";
 const SACK: &str = "sack/reno";
-/// The paper's number of a scenario, and its senders, each with the mean delivery time that is printed for packets
-/// sent again, in ms.
+/// The paper's number of a scenario, and its senders, each with the mean delivery time that is
+/// printed for packets sent again, in ms.
 const SCENARIOS: [(u32, &[(&str, f64)]); 3] =
     [(1, &[(DCR, 207.0)]), (2, &[(SACK, 178.0)]), (3, &[(DCR, 201.0), (SACK, 182.0)])];
 
-/// A packet's time on the bottleneck, and on the whole path without queues: 12 ms, and three times that; ms.
+/// A packet's time on the bottleneck, and on the whole path without queues: 12 ms, and three times
+/// that; ms.
 const PACKET: f64 = 0.832;
 const EMPTY: f64 = 12.0 + 3.0 * PACKET;
 

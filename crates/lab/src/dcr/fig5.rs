@@ -54,8 +54,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The farthest apart, in the paper's profile, without what may be in the way: a queue that overflows, as one recovery
-/// after it repairs every packet that is late; and Karn's rule, by which those then tell no round-trip time.
+/// The farthest apart, in the paper's profile, without what may be in the way: a queue that
+/// overflows, as one recovery after it repairs every packet that is late; and Karn's rule, by which
+/// those then tell no round-trip time.
 fn isolated(run: &Run, findings: &mut Findings) -> Result<Vec<Curve>, LabError> {
     let paper = Profile::paper();
     let (sack, rack) = (flow(SACK, &paper), flow(RACK, &paper));

@@ -33,7 +33,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (sender, outcomes) = curve;
         claim_close(&mut findings, sender, outcomes);
         if let (Some(own), Some(beside)) = (outcomes.last(), without(&plain, sender)) {
-            // DCR 4.1: significantly better than SACK. Where no frame is hit it has nothing to be better at.
+            // DCR 4.1: significantly better than SACK. Where no frame is hit it has nothing to be
+            // better at.
             let place = format!("with {} % hit", own.place.error);
             claim_over(&mut findings, &place, "significantly better (above 1.1)", curve, beside);
         }

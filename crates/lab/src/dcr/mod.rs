@@ -32,8 +32,9 @@ use airtcp_types::ByteCount;
 
 /// DCR 3.1: the links of the hosts.
 const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
-/// Packets wait at random before they leave, up to the bottleneck's time for one of them (Floyd and Jacobson 1992):
-/// without it flows keep in step with the queue and are locked out, as table16 shows.
+/// Packets wait at random before they leave, up to the bottleneck's time for one of them (Floyd and
+/// Jacobson 1992): without it flows keep in step with the queue and are locked out, as table16
+/// shows.
 const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
 /// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;

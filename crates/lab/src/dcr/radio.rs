@@ -16,8 +16,8 @@ use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 const PAYLOAD: usize = 1_000;
 /// DCR 3.1: what waits in any queue.
 const QUEUE: u32 = 50;
-/// The least window, in round trips' worth of the radio's rate: room for what waits behind a hole while one frame is
-/// lost three times, so that it is not the limit.
+/// The least window, in round trips' worth of the radio's rate: room for what waits behind a hole
+/// while one frame is lost three times, so that it is not the limit.
 const ROUND_TRIPS: f64 = 4.0;
 
 /// A point of a sweep.

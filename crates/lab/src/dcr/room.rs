@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, NodeId, Observer};
 
-/// Watches the only sender of a scenario: it is held while the receiver's window has no room for a segment and the
-/// congestion window has.
+/// Watches the only sender of a scenario: it is held while the receiver's window has no room for a
+/// segment and the congestion window has.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     /// What comes before does not count.

@@ -9,7 +9,8 @@ use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
 use crate::study::{Axis, Fields, Grid};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
-/// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5) does to late packets.
+/// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5)
+/// does to late packets.
 pub(super) const WITHOUT_TIMESTAMPS: [&str; 2] = ["sack/reno/dcr:timer", "rack/reno/dcr:timer"];
 const NO_TIMESTAMPS: &str = "modern, no timestamps";
 /// DCR 3.1; only data is disturbed.
@@ -55,7 +56,8 @@ impl Curve {
         format!("{}, {}", self.combination, self.profile)
     }
 
-    /// The least of its shares of its own goodput at the first point, of the points that `counts` picks.
+    /// The least of its shares of its own goodput at the first point, of the points that `counts`
+    /// picks.
     pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
         self.worst(counts).map(|at| self.shares[at]).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its own.
+//! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its
+//! own.
 
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
@@ -125,7 +126,8 @@ struct Record<'a> {
     /// Of all flows.
     jain: f64,
     segments: u64,
-    /// Segments sent again that were missing: as nothing but queues loses any, those that were dropped.
+    /// Segments sent again that were missing: as nothing but queues loses any, those that were
+    /// dropped.
     dropped: u64,
     timeouts: u64,
     /// At the bottleneck.
@@ -175,7 +177,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for case in &cases {
         let scenario = network(case.kinds, &case.profile, case.setup)?;
         let scenario = timed(scenario, run.is_small);
-        // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not say how.
+        // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not
+        // say how.
         let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
         for combination in case.kinds {
             let records: Vec<_> =
@@ -248,7 +251,8 @@ impl<'a> Row<'a> {
         ]);
     }
 
-    /// Whether `other` is the same but for the random wait, or for ns-2's sender and queue, and so shows what that does.
+    /// Whether `other` is the same but for the random wait, or for ns-2's sender and queue, and so
+    /// shows what that does.
     fn is_isolated_by(&self, other: &Self) -> bool {
         let same = |row: &Self| (row.case.scenario, row.case.kinds);
         let [own, others] = [self, other].map(|row| row.case.profile.name);

@@ -51,7 +51,8 @@ fn sender(part: &Slice<'_>) -> Sender {
     Sender { name, combination, outcomes: part.each("deviation").map(outcome).collect() }
 }
 
-/// Goodput in bit/s, and the share of packets that the link delivered behind later ones in per cent.
+/// Goodput in bit/s, and the share of packets that the link delivered behind later ones in per
+/// cent.
 fn one(run: &Run, point: &Point, seed: u64) -> Result<Fields, LabError> {
     let forth = transfer::forth(point.number("deviation") as u32);
     let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };

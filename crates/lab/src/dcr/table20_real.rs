@@ -38,8 +38,8 @@ struct Record<'a> {
     is_in_time: bool,
 }
 
-/// Who sends, and at which deviations: all of the paper's for what is as the paper's sender, and for what it is
-/// compared with the ends, as every run takes half a minute.
+/// Who sends, and at which deviations: all of the paper's for what is as the paper's sender, and
+/// for what it is compared with the ends, as every run takes half a minute.
 fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
     let ours = |text| Tcp::ours(text, Profile::paper());
     [

@@ -1,4 +1,5 @@
-//! The common parts of both forms of Table 20: a file over a link whose delay varies from packet to packet.
+//! The common parts of both forms of Table 20: a file over a link whose delay varies from packet to
+//! packet.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use airtcp_trace::figure::Style;
 use crate::paper::Printed;
 use crate::{Findings, LabError, Run, Verdict, draw, theory};
 
-/// The standard deviation of the delay in ms, and what the paper measured there: packets out of order in %, and
-/// goodput in Mbit/s. It prints "Kbps"; a link of 10 Mbit/s makes kilobytes of them.
+/// The standard deviation of the delay in ms, and what the paper measured there: packets out of
+/// order in %, and goodput in Mbit/s. It prints "Kbps"; a link of 10 Mbit/s makes kilobytes of
+/// them.
 pub(super) const POINTS: [(u32, f64, f64); 4] = [
     (0, 0.0, 1127.29 * 0.008),
     (1, 13.90, 1106.52 * 0.008),
@@ -18,9 +20,11 @@ pub(super) const POINTS: [(u32, f64, f64); 4] = [
 ];
 /// What 33 MB take at 1127 kB/s: a sender that is slow ends too.
 const TIME: Duration = Duration::from_millis(29_300);
-/// The way back. The paper's round trip without variance is 16.3 ms, of which the emulator's delay is 10 ms.
+/// The way back. The paper's round trip without variance is 16.3 ms, of which the emulator's delay
+/// is 10 ms.
 pub(super) const BACK: &str = "rate 10mbit delay 6ms limit 100";
-/// As the paper's sender: "modified to the current window size, upon the receipt of the first dupack".
+/// As the paper's sender: "modified to the current window size, upon the receipt of the first
+/// dupack".
 pub(super) const AS_THE_PAPER: &str = "sack/reno/dcr:count";
 
 /// DCR 6: NICs of 10 Mbit/s, a queue of 100 packets, and 10 ms in the emulator.

@@ -49,15 +49,16 @@ impl Row {
         Self { name, tcp, goodputs: [const { Vec::new() }; LOSSES.len()] }
     }
 
-    /// The geometric mean over the losses: twice as much at one of them counts as twice as much at another.
+    /// The geometric mean over the losses: twice as much at one of them counts as twice as much at
+    /// another.
     fn mean(&self) -> f64 {
         let run: Vec<_> = self.goodputs.iter().filter(|of| !of.is_empty()).collect();
         let logs: f64 = run.iter().map(|of| Interval::of(of).mean.max(1.0).ln()).sum();
         (logs / run.len().max(1) as f64).exp()
     }
 
-    /// Whether its window follows the network, and what it takes for congestion is left to no judge that never sees
-    /// any.
+    /// Whether its window follows the network, and what it takes for congestion is left to no judge
+    /// that never sees any.
     fn is_adaptive(&self) -> bool {
         let Tcp::Ours(combination, _) = &self.tcp else { return false };
         let text = combination.to_string();
@@ -201,7 +202,8 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
     Ok(())
 }
 
-/// The controls and judges with one detection, and the detections with one control, beside the kernel's.
+/// The controls and judges with one detection, and the detections with one control, beside the
+/// kernel's.
 fn pictures(findings: &mut Findings, rows: &[Row]) {
     let mut picture = |name, title: &str, is_shown: &dyn Fn(&str) -> bool| {
         let shown = rows.iter().filter(|row| is_shown(&row.name));

@@ -38,7 +38,8 @@ pub(super) const SENDERS: [Sender; 4] = [NEWRENO, SACK, HACK, HACK_SACK];
 pub(super) const HEADERS: [u32; 2] = [0, 95];
 /// A small form sends so much.
 const SMALL: ByteCount = ByteCount(50_000);
-/// The run ends when all has arrived, however many time-outs that takes; this is when it is given up.
+/// The run ends when all has arrived, however many time-outs that takes; this is when it is given
+/// up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900_000);
 
 /// One transfer's set-up.

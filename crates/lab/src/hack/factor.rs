@@ -16,7 +16,8 @@ pub(super) struct Factor {
     /// At the point where it is least, and where it is most.
     pub(super) least: f64,
     pub(super) most: f64,
-    /// Points at which it is above one; at which all of its interval is below; and how many there are.
+    /// Points at which it is above one; at which all of its interval is below; and how many there
+    /// are.
     above: usize,
     surely_below: usize,
     points: usize,
@@ -61,7 +62,8 @@ impl Factor {
         findings.claim(what, "above 1 time", measured, verdict);
     }
 
-    /// Whether the mean is between two figures, give or take the tenth that all printed figures are given.
+    /// Whether the mean is between two figures, give or take the tenth that all printed figures are
+    /// given.
     pub(super) fn claim_within(
         &self,
         findings: &mut Findings,
@@ -75,8 +77,8 @@ impl Factor {
     }
 }
 
-/// The geometric mean over the points of the ratio of means. Points have the same seeds, and their links' errors in
-/// common, so that the interval is a jackknife's over the seeds, in logarithms.
+/// The geometric mean over the points of the ratio of means. Points have the same seeds, and their
+/// links' errors in common, so that the interval is a jackknife's over the seeds, in logarithms.
 fn geometric(above: &[Outcome], below: &[Outcome]) -> Interval {
     let without = |left_out: Option<usize>| {
         let sum = |outcome: &Outcome| {

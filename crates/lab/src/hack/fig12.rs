@@ -19,8 +19,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 /// Packets in a burst.
 const BURSTS: [u32; 9] = [2, 3, 4, 5, 6, 7, 8, 9, 10];
-/// Per cent of packets at which a burst starts, and the paper's figures by their captions, which say the opposite of
-/// its text: the first is for headers that are never hit.
+/// Per cent of packets at which a burst starts, and the paper's figures by their captions, which
+/// say the opposite of its text: the first is for headers that are never hit.
 const SHARES: [(f64, [&str; 2]); 4] = [
     (2.0, ["fig16", "fig12"]),
     (5.0, ["fig17", "fig13"]),

@@ -45,8 +45,8 @@ impl Sweep {
         [&self.newreno, &self.sack, &self.hack, &self.both]
     }
 
-    /// A row of the table for each of `courses`: the profile, what `point` has of the course, each sender's kbit/s,
-    /// and all their time-outs.
+    /// A row of the table for each of `courses`: the profile, what `point` has of the course, each
+    /// sender's kbit/s, and all their time-outs.
     pub(super) fn rows(
         &self,
         courses: &[Course],

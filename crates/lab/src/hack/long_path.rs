@@ -1,4 +1,5 @@
-//! The long path where no header is hit: every corruption is notified, so that no time-out should be left.
+//! The long path where no header is hit: every corruption is notified, so that no time-out should
+//! be left.
 
 use airtcp_sim::Interval;
 
@@ -19,7 +20,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const PROFILES: [&str; 3] = ["paper", "modern", "linux-2.2"];
 /// SACK over the path without errors, which no sender exceeds.
 const BOUND: &str = "no errors";
-/// Packets in a run of corrupted ones; what the paper's Table 1 claims there, and what is meant by it.
+/// Packets in a run of corrupted ones; what the paper's Table 1 claims there, and what is meant by
+/// it.
 const BURSTS: [(u32, &str, (f64, f64)); 2] =
     [(1, "5 to 10", (5.0, 10.0)), (5, "100", (100.0, 100.0))];
 

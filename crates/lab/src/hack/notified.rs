@@ -16,7 +16,8 @@ pub(super) struct Notified {
 }
 
 impl Notified {
-    /// Adds what came of `courses`. Where there were reductions they are run again without what only some profiles have.
+    /// Adds what came of `courses`. Where there were reductions they are run again without what
+    /// only some profiles have.
     pub(super) fn add(
         &mut self,
         run: &Run,

@@ -1,4 +1,5 @@
-//! Section 7, what the authors look at next: ACKs that are corrupted too, and congestion beside corruption.
+//! Section 7, what the authors look at next: ACKs that are corrupted too, and congestion beside
+//! corruption.
 
 use airtcp_trace::figure::Figure;
 
@@ -17,8 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Packets in a run of corrupted ones; per cent of ACKs that are corrupted; packets that the queue holds, of which the
-/// file fills the last.
+/// Packets in a run of corrupted ones; per cent of ACKs that are corrupted; packets that the queue
+/// holds, of which the file fills the last.
 const BURSTS: [u32; 2] = [1, 5];
 const ACKS: [u32; 3] = [0, 5, 15];
 const QUEUES: [u32; 2] = [1_000, 10];
@@ -90,7 +91,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// HACK 7: HACK performs substantially better than SACK where bursts are, and does no worse elsewhere.
+/// HACK 7: HACK performs substantially better than SACK where bursts are, and does no worse
+/// elsewhere.
 fn judge(findings: &mut Findings, part: &Slice<'_>) {
     let [free, short] = QUEUES;
     let most = ACKS[ACKS.len() - 1];

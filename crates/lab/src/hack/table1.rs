@@ -74,7 +74,8 @@ impl Cell {
         all.into_iter().filter(|course| course.header == self.header).collect()
     }
 
-    /// Judges the cell, and gives HACK over SACK at each point, by the share of packets that are corrupted.
+    /// Judges the cell, and gives HACK over SACK at each point, by the share of packets that are
+    /// corrupted.
     fn measure(
         &self,
         run: &Run,

@@ -6,8 +6,8 @@ use super::course::{Course, HACK, Outcome};
 use super::factor::Factor;
 use crate::{Findings, LabError, Run};
 
-/// How HACK compares where every header is hit. It isolates why one whole in twenty is not enough to be above SACK. A few
-/// are read even so: a flip in the TCP checksum leaves the header's good.
+/// How HACK compares where every header is hit. It isolates why one whole in twenty is not enough
+/// to be above SACK. A few are read even so: a flip in the TCP checksum leaves the header's good.
 pub(super) struct Unread {
     over_sack: f64,
     newreno_over_sack: f64,

@@ -63,7 +63,8 @@ struct Counted {
     corrupted_header: u64,
     /// Corrupted, and no checksum tells.
     unnoticed: u64,
-    /// What the receiver found corrupted: the link carries the kernels' ICMP too, and they drop what has a bad IP header.
+    /// What the receiver found corrupted: the link carries the kernels' ICMP too, and they drop
+    /// what has a bad IP header.
     arrived: u64,
     special_acks: u64,
     /// Corrupted segments whose data had come by another copy.
@@ -234,8 +235,8 @@ impl Counted {
         self.unanswered += unanswered;
     }
 
-    /// HACK 3.2. A hit header may still prove good, if it is the TCP checksum itself that was hit, and may not: where
-    /// headers are hit, how many can be answered is known within bounds.
+    /// HACK 3.2. A hit header may still prove good, if it is the TCP checksum itself that was hit,
+    /// and may not: where headers are hit, how many can be answered is known within bounds.
     fn claim(&self, point: &str, findings: &mut Findings) {
         let Self { arrived, corrupted_header, special_acks, unanswered, .. } = self;
         let answerable = arrived.saturating_sub(*corrupted_header)..=*arrived;
@@ -254,7 +255,8 @@ impl Counted {
     }
 }
 
-/// Builds the network, sends the file and takes the network down. Both ends are ours, since the kernel has no HACK.
+/// Builds the network, sends the file and takes the network down. Both ends are ours, since the
+/// kernel has no HACK.
 fn transfer(
     run: &Run,
     course: &Course,

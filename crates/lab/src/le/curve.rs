@@ -113,7 +113,8 @@ impl Curve {
         self.points.iter().flat_map(|p| p.repairs.iter().copied()).collect()
     }
 
-    /// The coefficient of determination of a line through the means up to `most` losses, of all seeds but one.
+    /// The coefficient of determination of a line through the means up to `most` losses, of all
+    /// seeds but one.
     pub(super) fn linearity(&self, most: u64, left_out: Option<usize>) -> f64 {
         let mean = |point: &Point| {
             let each = point.times.iter().enumerate();

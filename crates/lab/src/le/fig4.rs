@@ -30,11 +30,13 @@ const SENDERS: [&str; 9] =
 pub(super) const SACK1: &str = "sack1 of ns-2";
 const MOST: u64 = 30;
 const PAYLOAD: u64 = 1_000;
-/// The paper has no rates or delays. At this rate a window of 32 is a train with a gap behind it, as 3.1 wants it.
+/// The paper has no rates or delays. At this rate a window of 32 is a train with a gap behind it,
+/// as 3.1 wants it.
 const LINK: &str = "rate 10mbit delay 20ms limit 1000";
-/// Ten windows after slow start, so that the timer knows the path: 30 segments, 10 windows, and two packets of the
-/// handshake. What is lost is chosen by the packet's number from here on. The window is full: 32 packets leave before
-/// anything is heard of the first, so that no repair is among them. One more lets them begin with an ACK where ACKs are delayed.
+/// Ten windows after slow start, so that the timer knows the path: 30 segments, 10 windows, and two
+/// packets of the handshake. What is lost is chosen by the packet's number from here on. The window
+/// is full: 32 packets leave before anything is heard of the first, so that no repair is among
+/// them. One more lets them begin with an ACK where ACKs are delayed.
 const FIRST: u64 = 30 + 10 * MAXIMUM + 2 + 1 + 1;
 const SENDER: NodeId = NodeId(0);
 /// Nothing takes so long.

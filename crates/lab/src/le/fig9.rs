@@ -18,7 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Mbit/s: the paper has the round trip, and no rate. It prints 6 Mbit/s at 10 % loss, and 0.8 of a fixed window of ten.
+/// Mbit/s: the paper has the round trip, and no rate. It prints 6 Mbit/s at 10 % loss, and 0.8 of a
+/// fixed window of ten.
 const RATES: [u32; 4] = [6, 7, 8, 10];
 /// Per cent of data packets.
 const LOSSES: [f64; 5] = [0.0, 1.0, 2.0, 5.0, 10.0];

@@ -1,4 +1,5 @@
-//! LE: Kang and Mo, "Implementation and evaluation of a new TCP loss recovery architecture", EURASIP JWCN 2012:149.
+//! LE: Kang and Mo, "Implementation and evaluation of a new TCP loss recovery architecture",
+//! EURASIP JWCN 2012:149.
 
 mod claims;
 mod clamped;

@@ -34,7 +34,8 @@ pub(super) fn note(rate: u32) -> String {
     )
 }
 
-/// Flows of these combinations, one each, with `loss` per cent of data packets lost at the bottleneck.
+/// Flows of these combinations, one each, with `loss` per cent of data packets lost at the
+/// bottleneck.
 pub(super) fn scenario(
     run: &Run,
     combinations: &[&str],
@@ -42,8 +43,8 @@ pub(super) fn scenario(
     rate: u32,
     loss: f64,
 ) -> Result<Scenario, LabError> {
-    // Packets wait at random before they leave, up to half of the bottleneck's time for one of them, so that flows do
-    // not keep in step with its queue (Floyd and Jacobson 1992).
+    // Packets wait at random before they leave, up to half of the bottleneck's time for one of
+    // them, so that flows do not keep in step with its queue (Floyd and Jacobson 1992).
     let at_random = ACCESS.replace("1ms", &format!("1ms {}us inorder", 4_160 / rate));
     let access = Wire { forth: feed::spec(&at_random)?, back: feed::spec(ACCESS)? };
     let back = bottleneck(rate);

@@ -7,7 +7,8 @@ use airtcp_recovery::{
 };
 use airtcp_types::{ByteCount, SendRule};
 
-/// With a timer that the first repair leaves alone: LE 2.2.4 resets it where the cumulative number advances.
+/// With a timer that the first repair leaves alone: LE 2.2.4 resets it where the cumulative number
+/// advances.
 static OWN_TIMER: Entry<dyn LossDetection> = Entry {
     name: "le-own-timer",
     summary: "LE whose repairs do not restart the timer",

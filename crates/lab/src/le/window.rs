@@ -16,7 +16,8 @@ pub(super) fn draw(seed: u64, count: u64, size: u64) -> BTreeSet<u64> {
     lost
 }
 
-/// Watches the only flow of a chain, whose left end sends, and the recovery from what the link drops.
+/// Watches the only flow of a chain, whose left end sends, and the recovery from what the link
+/// drops.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     sender: NodeId,
@@ -55,7 +56,8 @@ impl Recovery {
         }
     }
 
-    /// Whether `count` segments of `length` bytes were dropped within `window` of them, and no repair.
+    /// Whether `count` segments of `length` bytes were dropped within `window` of them, and no
+    /// repair.
     pub(super) fn is_as_drawn(&self, count: u64, window: u64, length: u64) -> bool {
         let (Some(first), Some(last)) = (self.dropped.first(), self.dropped.last()) else {
             return count == 0;

@@ -29,7 +29,8 @@ pub(crate) const fn times(run: &Run, warm_up: Duration, end: Duration) -> (Durat
     if run.is_small { SMALL } else { (warm_up, end) }
 }
 
-/// What senders are compared over: 20 ms back and forth, and one bandwidth-delay product before the link.
+/// What senders are compared over: 20 ms back and forth, and one bandwidth-delay product before the
+/// link.
 pub(crate) const LINK: &str = "rate 100mbit delay 10ms limit 167";
 /// For ACKs alone.
 pub(crate) const BACK: &str = "rate 100mbit delay 10ms limit 1000";
@@ -184,8 +185,8 @@ impl Done {
     }
 }
 
-/// Whether a link kept its times. One that was later than a tenth of the round-trip time with more than one packet in
-/// a hundred was another link than the one described.
+/// Whether a link kept its times. One that was later than a tenth of the round-trip time with more
+/// than one packet in a hundred was another link than the one described.
 pub(crate) fn is_in_time(lateness: f64, forth: &LinkSpec, back: &LinkSpec) -> bool {
     lateness <= LATE * (forth.delay.base + back.delay.base).as_secs_f64()
 }
@@ -207,7 +208,8 @@ const PORT: u16 = 5001;
 const SEED: u64 = 1;
 
 impl Course {
-    /// From `sender` to Linux, over a link in words, with nothing beside it; counted from `warm_up` to `end`.
+    /// From `sender` to Linux, over a link in words, with nothing beside it; counted from `warm_up`
+    /// to `end`.
     ///
     /// # Errors
     ///
@@ -226,8 +228,8 @@ impl Course {
     ///
     /// # Errors
     ///
-    /// [`LabError::Testbed`] if this process may have no namespaces; [`LabError::Transfer`] if a transfer
-    /// breaks, or a byte arrives that was not sent.
+    /// [`LabError::Testbed`] if this process may have no namespaces; [`LabError::Transfer`] if a
+    /// transfer breaks, or a byte arrives that was not sent.
     pub(crate) fn run(&self, run: &Run) -> Result<Done, LabError> {
         let delays = self.flows.iter().map(|flow| flow.delay);
         let node = Bottleneck::new(&self.forth, &self.back, PORT, delays)?;
@@ -254,8 +256,8 @@ impl Course {
         Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
     }
 
-    /// [`run`](Self::run), and again where the machine did not keep the link's times; of these runs the one
-    /// whose link was least late.
+    /// [`run`](Self::run), and again where the machine did not keep the link's times; of these runs
+    /// the one whose link was least late.
     ///
     /// # Errors
     ///

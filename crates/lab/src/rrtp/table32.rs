@@ -22,7 +22,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// sigma, phi, and what the thesis prints: congestive losses judged wireless, and wireless ones judged congestive.
+/// sigma, phi, and what the thesis prints: congestive losses judged wireless, and wireless ones
+/// judged congestive.
 const TABLE: [(f64, f64, f64, f64); 7] = [
     (0.5, 2.0, 2.0, 8.0),
     (0.75, 2.0, 1.0, 2.0),
@@ -73,8 +74,8 @@ struct Record {
     beside_the_other: usize,
 }
 
-/// Every data packet that was lost and what for, and what the receiver told of it first. They are known by connection
-/// and number, and of those lost twice only the first time counts.
+/// Every data packet that was lost and what for, and what the receiver told of it first. They are
+/// known by connection and number, and of those lost twice only the first time counts.
 #[derive(Debug, Default)]
 struct Judgements {
     /// In the order of the losses: whether a queue dropped it.
@@ -82,7 +83,8 @@ struct Judgements {
     known: BTreeMap<(u64, u32), Option<bool>>,
 }
 
-/// What docs/rrtp.md says of packets, version 1: a data packet's number, and the losses a NACK or a SACK tells of.
+/// What docs/rrtp.md says of packets, version 1: a data packet's number, and the losses a NACK or a
+/// SACK tells of.
 const UDP: u8 = 17;
 const HEADERS: usize = 28;
 const DATA: u8 = 4;
@@ -138,8 +140,8 @@ impl Observer for Judgements {
 }
 
 impl Judgements {
-    /// Of the first losses of a kind, how many there are, how many were judged to be of the other, and how many of these
-    /// stand beside one of the other kind, in one hole.
+    /// Of the first losses of a kind, how many there are, how many were judged to be of the other,
+    /// and how many of these stand beside one of the other kind, in one hole.
     fn wrong(&self, congestive: bool) -> (usize, usize, usize) {
         let judged = self.lost.iter().filter(|(_, truth)| *truth == congestive);
         let judged = judged.filter_map(|(key, _)| Some((*key, self.known[key]?)));
@@ -253,7 +255,8 @@ fn of_enough(fewest: usize, verdict: impl FnOnce() -> Verdict) -> Verdict {
     verdict()
 }
 
-/// `mixed`: with the best bounds, of how many misjudged losses how many stand beside one of the other kind.
+/// `mixed`: with the best bounds, of how many misjudged losses how many stand beside one of the
+/// other kind.
 fn claims(
     findings: &mut Findings,
     setting: &Setting,

@@ -142,7 +142,8 @@ fn measure(
     Ok(Row { sender, delivered: Interval::of(&arrived), sent: Interval::of(&sent) })
 }
 
-/// The order that the thesis' rows have: RRTP, Vegas, Reno; about equal on the LAN, and only RRTP first on the fat pipe.
+/// The order that the thesis' rows have: RRTP, Vegas, Reno; about equal on the LAN, and only RRTP
+/// first on the fat pipe.
 fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     let of = |sender: &str| rows.iter().find(|row| row.sender == sender).map(|row| &row.delivered);
     let (Some(reno), Some(vegas)) = (of(RENO), of(VEGAS)) else { return };
@@ -194,7 +195,8 @@ fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
             )
         }),
     );
-    // Mathis: a window of sqrt(3/2p) segments in a round trip is what Reno keeps at a random loss of p.
+    // Mathis: a window of sqrt(3/2p) segments in a round trip is what Reno keeps at a random loss
+    // of p.
     let window = (1.5 / (loss / 100.0)).sqrt();
     let trip = 2.0 * environment.delay as f64 / 1e3;
     let law = window / trip * time.as_secs_f64();

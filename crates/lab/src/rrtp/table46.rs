@@ -1,4 +1,5 @@
-//! RRTP, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5: files to a mobile that moves, over three cellular networks.
+//! RRTP, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5: files to a mobile that moves, over three cellular
+//! networks.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,8 +22,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// The thesis' peak rates down and up, bit/s, and the packets that retransmission on the link leaves lost, %: Table
-/// 4.3's, and what 2.4.2 says of such a protocol.
+/// The thesis' peak rates down and up, bit/s, and the packets that retransmission on the link
+/// leaves lost, %: Table 4.3's, and what 2.4.2 says of such a protocol.
 const NETWORKS: [(&str, [u64; 2], f64); 3] = [
     ("CDMA 1X", [144_000, 144_000], 1.0),
     ("EVDO", [3_100_000, 1_800_000], 0.1),

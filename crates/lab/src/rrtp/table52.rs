@@ -28,7 +28,8 @@ const TABLE: [(f64, [u32; 5]); 5] = [
 const SENDERS: [&str; 5] = [RENO, NEW_RENO, VEGAS, WESTWOOD, "rrtp"];
 /// Those that fill a queue until it drops.
 const LOSS_BASED: [&str; 3] = [RENO, NEW_RENO, WESTWOOD];
-/// The queues: as many packets as the path holds both ways (54 Mbit/s x 20 ms / 8 / 1440), a quarter, and four times that.
+/// The queues: as many packets as the path holds both ways (54 Mbit/s x 20 ms / 8 / 1440), a
+/// quarter, and four times that.
 const QUEUES: [u64; 3] = [94, 24, 376];
 const RATE: f64 = 54e6;
 

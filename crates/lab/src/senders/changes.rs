@@ -1,4 +1,5 @@
-//! Senders on a link that changes, on one that holds less than a packet, and with late ACKs and hosts.
+//! Senders on a link that changes, on one that holds less than a packet, and with late ACKs and
+//! hosts.
 
 use std::time::Duration;
 

@@ -188,7 +188,8 @@ impl Measured {
         self.runs[sender][case].first().map(|(done, _)| done)
     }
 
-    /// Adds a claim of a mean over the runs of these senders and cases, with the number of its decimals.
+    /// Adds a claim of a mean over the runs of these senders and cases, with the number of its
+    /// decimals.
     pub(super) fn claim(
         &self,
         findings: &mut Findings,
@@ -203,7 +204,8 @@ impl Measured {
         findings.claim(what, claimed, shown, verdict);
     }
 
-    /// Gives `verdict`; not comparable if the link of one of the runs of these senders and cases was late.
+    /// Gives `verdict`; not comparable if the link of one of the runs of these senders and cases
+    /// was late.
     pub(super) fn unless_late(
         &self,
         of: &[(usize, usize)],

@@ -3,7 +3,8 @@
 //! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
 //! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
-//! nothing takes the place of the kernel's receiver. `senders/changes` has a case more in virtual time.
+//! nothing takes the place of the kernel's receiver. `senders/changes` has a case more in virtual
+//! time.
 
 pub(crate) mod changes;
 pub(crate) mod delay;
@@ -26,14 +27,15 @@ use measured::{Case, Measured, Shown};
 
 /// The candidate, unless the plan names another.
 const CANDIDATE: &str = "rack/bbr3/spike";
-/// Ours beside the candidate, BBRv3 without a judge first: experiments that look for the best sender
-/// run them all, the others the first.
+/// Ours beside the candidate, BBRv3 without a judge first: experiments that look for the best
+/// sender run them all, the others the first.
 const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
 /// Our best on lossy links before BBRv3.
 const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
 /// The kernel's.
 const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
-/// How long a run of [`Kind::Candidate`](crate::Kind::Candidate) lasts, unless the plan says otherwise.
+/// How long a run of [`Kind::Candidate`](crate::Kind::Candidate) lasts, unless the plan says
+/// otherwise.
 pub const LENGTH: Duration = Duration::from_secs(60);
 /// What the forms with real packets have in common.
 const REAL: Experiment =
@@ -159,8 +161,8 @@ fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     )
 }
 
-/// Why a claim does not hold: `shown` is the cause where the default was run with one thing changed. Of other candidates
-/// none is known.
+/// Why a claim does not hold: `shown` is the cause where the default was run with one thing
+/// changed. Of other candidates none is known.
 fn why(run: &Run, shown: Option<&str>) -> String {
     let is_default = candidate(run).is_ok_and(|candidate| candidate.to_string() == CANDIDATE);
     shown.filter(|_| is_default).map_or_else(theory::unknown, str::to_owned)

@@ -111,7 +111,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Runs `one` of every point and seed, on all cores. The result depends neither on their number nor on their order.
+    /// Runs `one` of every point and seed, on all cores. The result depends neither on their number
+    /// nor on their order.
     ///
     /// # Errors
     ///

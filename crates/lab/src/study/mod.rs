@@ -1,7 +1,8 @@
 //! Experiments as data: axes whose values fill in a scenario, measures, claims and pictures.
 //!
-//! A [`Grid`] runs every combination of its axes' values with every seed. What was measured is addressed by the names of axes
-//! and measures, never by position. A [`Study`] is such an experiment in a file of a user's own.
+//! A [`Grid`] runs every combination of its axes' values with every seed. What was measured is
+//! addressed by the names of axes and measures, never by position. A [`Study`] is such an
+//! experiment in a file of a user's own.
 
 mod file;
 mod grid;

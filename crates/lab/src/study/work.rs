@@ -101,8 +101,8 @@ pub(crate) struct Drawn {
 }
 
 impl Study {
-    /// Reads an experiment that `text` describes. Errors call it `name`, and so does the report unless it has a name of its own.
-    /// `load` gives the packet-delivery traces that links name.
+    /// Reads an experiment that `text` describes. Errors call it `name`, and so does the report
+    /// unless it has a name of its own. `load` gives the packet-delivery traces that links name.
     ///
     /// # Errors
     ///

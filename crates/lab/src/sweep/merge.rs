@@ -23,12 +23,14 @@ pub struct Merged {
 }
 
 impl Sweep<'_> {
-    /// Checks all shards below `dir`, and writes `records.jsonl` and `records.csv` with a line for each cell, `means.csv` with
-    /// one for each combination, and pictures. The bytes do not depend on the number of shards.
+    /// Checks all shards below `dir`, and writes `records.jsonl` and `records.csv` with a line for
+    /// each cell, `means.csv` with one for each combination, and pictures. The bytes do not depend
+    /// on the number of shards.
     ///
     /// # Errors
     ///
-    /// [`LabError::Shard`] for one that is missing, not finished, damaged, or of another sweep; then nothing is written.
+    /// [`LabError::Shard`] for one that is missing, not finished, damaged, or of another sweep;
+    /// then nothing is written.
     pub fn merge(&self, dir: &Path) -> Result<Merged, LabError> {
         let mut shards = self.shards(dir)?;
         let names: Vec<String> = self.asked.iter().map(|asked| asked.name()).collect();

@@ -1,6 +1,8 @@
-//! Sweeps: every combination of some axes' values with every seed, on one machine or in shards on many.
+//! Sweeps: every combination of some axes' values with every seed, on one machine or in shards on
+//! many.
 //!
-//! A cell is one combination with one seed. Its record is the same bytes whatever ran it: host, threads and time are not in it.
+//! A cell is one combination with one seed. Its record is the same bytes whatever ran it: host,
+//! threads and time are not in it.
 
 mod merge;
 mod order;
@@ -112,8 +114,8 @@ struct Line<'a> {
 }
 
 impl<'s> Sweep<'s> {
-    /// Reads an experiment file, as [`Study`](crate::Study) does; its claims are not judged. Every combination runs with the
-    /// seeds 1 to `seeds`, or as many as the file says.
+    /// Reads an experiment file, as [`Study`](crate::Study) does; its claims are not judged. Every
+    /// combination runs with the seeds 1 to `seeds`, or as many as the file says.
     ///
     /// # Errors
     ///
@@ -129,8 +131,8 @@ impl<'s> Sweep<'s> {
         Self::new(source, Form::Filled(source.template("scenario")?), design, seeds, load)
     }
 
-    /// Varies keys of a scenario file: each axis is the path of a key, as in `flow.0.count`, and its values, as a [`Setting`]
-    /// has them. Everything is measured.
+    /// Varies keys of a scenario file: each axis is the path of a key, as in `flow.0.count`, and
+    /// its values, as a [`Setting`] has them. Everything is measured.
     ///
     /// # Errors
     ///
@@ -211,12 +213,13 @@ impl<'s> Sweep<'s> {
         self.design.axes.iter().map(|axis| axis.values.len() as u64).product()
     }
 
-    /// Writes a line of JSON for each cell: its number, the hash of everything that its record depends on, its seed, and the
-    /// values of the axes.
+    /// Writes a line of JSON for each cell: its number, the hash of everything that its record
+    /// depends on, its seed, and the values of the axes.
     ///
     /// # Errors
     ///
-    /// The first scenario that is not understood or cannot be run, before anything is written; those of writing.
+    /// The first scenario that is not understood or cannot be run, before anything is written;
+    /// those of writing.
     pub fn plan(
         &self,
         threads: Option<NonZero<usize>>,
@@ -258,7 +261,8 @@ impl<'s> Sweep<'s> {
         })
     }
 
-    /// Whether cell `number` with this seed and hash would be one of this sweep if it had another number of seeds.
+    /// Whether cell `number` with this seed and hash would be one of this sweep if it had another
+    /// number of seeds.
     fn has_with_other_seeds(&self, number: u64, seed: u64, hash: &str) -> bool {
         let Some(before) = number.checked_sub(seed) else { return false };
         // So many seeds each of the points before has, if the cell is of that point.

@@ -13,8 +13,8 @@ use crate::LabError;
 /// How many jobs are begun for each thread before the first of them is taken.
 const AHEAD: usize = 4;
 
-/// Does `work` on every job with this number of threads, and gives each result to `take`, in the order of the jobs. Memory goes with
-/// the number of threads, not with that of the jobs.
+/// Does `work` on every job with this number of threads, and gives each result to `take`, in the
+/// order of the jobs. Memory goes with the number of threads, not with that of the jobs.
 ///
 /// # Errors
 ///

@@ -8,7 +8,8 @@ use airtcp_trace::figure::{Figure, Point as Dot, Scale, Style};
 use crate::draw;
 use crate::study::{Axis, Design, Drawn, Point, Where};
 
-/// Axes beyond the two of a picture make one for each of their combinations, up to this number for each measure.
+/// Axes beyond the two of a picture make one for each of their combinations, up to this number for
+/// each measure.
 const MOST: usize = 12;
 
 /// A picture whose points come one after the other.
@@ -19,8 +20,8 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// The pictures of the file. Without any: one for each measure, over the axis of numbers with the most values, a line for
-    /// each value of the longest of the others.
+    /// The pictures of the file. Without any: one for each measure, over the axis of numbers with
+    /// the most values, a line for each value of the longest of the others.
     ///
     /// # Errors
     ///
@@ -30,7 +31,8 @@ impl Plot {
             [] => chosen(design)?,
             own => own.to_vec(),
         };
-        // Names of flows may differ in what no file name has; and some file systems do not tell capitals apart.
+        // Names of flows may differ in what no file name has; and some file systems do not tell
+        // capitals apart.
         let mut names = BTreeSet::new();
         for Drawn { name, .. } in &mut drawn {
             let others = (2..).map(|number| format!("{name}-{number}"));

@@ -22,11 +22,12 @@ const FOLDER: &str = "shards";
 /// The end of the name of a shard that is not finished.
 const PARTIAL: &str = ".partial";
 
-/// Bytes that are read of a shard at a time. Its file is closed in between: a sweep may have more shards than a process
-/// may open.
+/// Bytes that are read of a shard at a time. Its file is closed in between: a sweep may have more
+/// shards than a process may open.
 const BLOCK: u64 = 1 << 14;
 
-/// Each line of a shard ends with this field and a hash of what is before it: a record that has changed is run again.
+/// Each line of a shard ends with this field and a hash of what is before it: a record that has
+/// changed is run again.
 const CHECK: &str = ",\"check\":\"";
 
 /// No record is longer.
@@ -69,7 +70,8 @@ struct Key {
     seed: u64,
 }
 
-/// A record, which ends with `}` and the end of its line, with the hash of its bytes as the last field.
+/// A record, which ends with `}` and the end of its line, with the hash of its bytes as the last
+/// field.
 fn with_check(record: &str) -> String {
     let open = record.trim_end().strip_suffix('}').unwrap_or(record);
     format!("{open}{CHECK}{}\"}}\n", check(open))
@@ -81,7 +83,8 @@ fn without_check(line: &str) -> Option<String> {
     (end.strip_suffix("\"}\n") == Some(&check(open))).then(|| format!("{open}}}"))
 }
 
-/// Some file systems of clusters have no locks. Without them a shard must not run twice at a time; all else works.
+/// Some file systems of clusters have no locks. Without them a shard must not run twice at a time;
+/// all else works.
 pub(super) fn unless_unsupported(locked: io::Result<()>) -> io::Result<()> {
     /// ENOSYS and EOPNOTSUPP.
     const NO_LOCKS: [i32; 2] = [38, 95];
@@ -149,13 +152,15 @@ impl FromStr for Shard {
 }
 
 impl Sweep<'_> {
-    /// Runs the cells of a shard that have no record yet, and leaves the shard below `dir`. It may be stopped at any time:
-    /// the next run keeps the records that are there. If another process runs the shard, this one waits for it. `advance` gets
-    /// the number of further cells that have a record.
+    /// Runs the cells of a shard that have no record yet, and leaves the shard below `dir`. It may
+    /// be stopped at any time: the next run keeps the records that are there. If another process
+    /// runs the shard, this one waits for it. `advance` gets the number of further cells that have
+    /// a record.
     ///
     /// # Errors
     ///
-    /// A scenario that is not understood or cannot be run; a shard of another sweep; those of reading and writing.
+    /// A scenario that is not understood or cannot be run; a shard of another sweep; those of
+    /// reading and writing.
     pub fn run(
         &self,
         shard: Shard,
@@ -220,7 +225,8 @@ impl Sweep<'_> {
         let mut file = options.open(&part).map_err(&failed)?;
         unless_unsupported(file.lock()).map_err(&failed)?;
         if path.exists() {
-            // Another process has finished it meanwhile; ours is that file, or a new one without a record.
+            // Another process has finished it meanwhile; ours is that file, or a new one without a
+            // record.
             let _ = fs::remove_file(&part);
             advance(cells);
             return Ok(cells);
@@ -260,7 +266,8 @@ impl Sweep<'_> {
         Ok(earlier)
     }
 
-    /// The shards that a merge of what is below `dir` lacks: those that are missing, or not finished.
+    /// The shards that a merge of what is below `dir` lacks: those that are missing, or not
+    /// finished.
     ///
     /// # Errors
     ///

@@ -10,13 +10,14 @@ use super::progress::Progress;
 use super::senders::Sender;
 use crate::{Findings, LabError, Run, feed, simulate, theory};
 
-/// TCP-ECN 7.2, what does not change: 802.11 at 11 Mbit/s, whose queue is ns-2's of 50 packets, and 100 Mbit/s on the
-/// wired side with a queue that is never full.
+/// TCP-ECN 7.2, what does not change: 802.11 at 11 Mbit/s, whose queue is ns-2's of 50 packets, and
+/// 100 Mbit/s on the wired side with a queue that is never full.
 const RADIO: &str = "rate 11mbit queue 50";
 const WIRED: &str = "rate 100mbit limit 10000";
 /// TCP-ECN 7.3.1: metres between the two base stations less the 250 m that each reaches.
 const GAP: f64 = 382.5;
-/// The mobile leaves this station's reach so many seconds after the begin. The paper does not say when.
+/// The mobile leaves this station's reach so many seconds after the begin. The paper does not say
+/// when.
 const LEAVES_AT: f64 = 40.0;
 /// Metres from the station at which the mobile begins to walk, and its reach.
 const NEAR: f64 = 100.0;
@@ -79,7 +80,8 @@ pub(super) struct Outcome {
     pub(super) timeouts: Interval,
     /// From the station's cache.
     pub(super) sent_again: Interval,
-    /// At most, bytes: the state of flows, copies, what waits for the air, what is held, and all at one time.
+    /// At most, bytes: the state of flows, copies, what waits for the air, what is held, and all at
+    /// one time.
     pub(super) memory: [Interval; 5],
 }
 
@@ -213,7 +215,8 @@ impl Course {
         self.gone.map(|gone| (leaves, leaves + gone.min(at_most)))
     }
 
-    /// The mobile's way: out of reach, and back again at the speed at which it would cross the paper's gap in that time.
+    /// The mobile's way: out of reach, and back again at the speed at which it would cross the
+    /// paper's gap in that time.
     fn path(&self, run: &Run) -> String {
         let Some((leaves, back)) = self.away(run) else { return String::new() };
         let speed = GAP / (back - leaves);

@@ -104,7 +104,8 @@ struct Record {
     before: SsFields,
     gone: SsFields,
     after: SsFields,
-    /// Segments that left the sender while the mobile was gone: new ones, repeated ones, and probes.
+    /// Segments that left the sender while the mobile was gone: new ones, repeated ones, and
+    /// probes.
     sent_new: u64,
     sent_again: u64,
     probes: u64,
@@ -158,7 +159,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for record in &records {
         findings.record(record)?;
     }
-    // What the machine made of a path that is late is another path; the small form claims nothing of it.
+    // What the machine made of a path that is late is another path; the small form claims nothing
+    // of it.
     let (records, late): (Vec<_>, Vec<_>) =
         records.into_iter().partition(|one| run.is_small || is_in_time(one.lateness));
     let late = late.len();
@@ -228,7 +230,8 @@ struct Spread {
 }
 
 impl Spread {
-    /// `None` if there are none; one that did not come back counts as having taken all the patience.
+    /// `None` if there are none; one that did not come back counts as having taken all the
+    /// patience.
     fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
         let mut values: Vec<f64> =
             values.map(|value| value.unwrap_or(PATIENCE.as_secs_f64())).collect();

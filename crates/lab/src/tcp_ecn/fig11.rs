@@ -32,7 +32,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let course = Course { error, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let place = format!("{error} % hit");
-                // TCP-ECN 7.2.1.2: both above Reno at all error rates, and Snoop falls off at high ones.
+                // TCP-ECN 7.2.1.2: both above Reno at all error rates, and Snoop falls off at high
+                // ones.
                 for above in [Policy::TcpEcn, Policy::Snoop].into_iter().filter(|_| error > 0) {
                     point.claim(bench.findings, &place, above, Order::Above, Policy::Plain);
                 }

@@ -1,4 +1,5 @@
-//! Figs. 17 and 18: goodput of the first and of the second of two mobiles, over the radio's error rate.
+//! Figs. 17 and 18: goodput of the first and of the second of two mobiles, over the radio's error
+//! rate.
 
 use airtcp_basestation::Policy;
 use airtcp_trace::figure::Figure;

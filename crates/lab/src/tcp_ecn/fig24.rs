@@ -89,7 +89,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// TCP-ECN 7.2.1.2: at high error rates "base station's buffering capacity becomes a bottleneck for Snoop".
+/// TCP-ECN 7.2.1.2: at high error rates "base station's buffering capacity becomes a bottleneck for
+/// Snoop".
 fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     let courses =
         SWEEPS.map(|(tries, _)| Course { error: MANY, ..Course::PAPER.with_tries(tries) });

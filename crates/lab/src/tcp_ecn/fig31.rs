@@ -1,5 +1,5 @@
-//! Fig. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and time stamps, in low and in high
-//! wireless error.
+//! Fig. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and time stamps,
+//! in low and in high wireless error.
 
 use std::time::Duration;
 

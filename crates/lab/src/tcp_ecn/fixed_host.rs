@@ -72,7 +72,8 @@ impl Watcher {
         Self { host, highest: None, left: Vec::new() }
     }
 
-    /// How long after `from` new data left at `rate` over half a second. `None` if it had not by `now`.
+    /// How long after `from` new data left at `rate` over half a second. `None` if it had not by
+    /// `now`.
     pub(super) fn has_rate_after(
         &self,
         from: Instant,

@@ -1,4 +1,5 @@
-//! Krishnan, *Enhancing TCP performance in wired-cum-wireless networks*, San Jose State University 2006 (TCP-ECN).
+//! Krishnan, *Enhancing TCP performance in wired-cum-wireless networks*, San Jose State University
+//! 2006 (TCP-ECN).
 
 mod course;
 pub(crate) mod disconnect;

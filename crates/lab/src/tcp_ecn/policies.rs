@@ -11,7 +11,8 @@ use crate::{Findings, LabError, Run, draw, theory};
 
 /// In the order of the table.
 pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
-/// The paper's tries and passes, and fewer, which is ours: frames that overtake one another, and frames that are lost.
+/// The paper's tries and passes, and fewer, which is ours: frames that overtake one another, and
+/// frames that are lost.
 pub(super) const PAPER: (u32, u32) = (7, 3);
 pub(super) const REORDERING: (u32, u32) = (2, 3);
 pub(super) const LOSING: (u32, u32) = (1, 2);
@@ -145,7 +146,8 @@ impl Point {
         &self.outcomes[at.unwrap_or_default()]
     }
 
-    /// The goodput of one policy over that of another. A seed loses the same on the wired side under each.
+    /// The goodput of one policy over that of another. A seed loses the same on the wired side
+    /// under each.
     fn ratio(&self, above: Policy, below: Policy) -> Interval {
         theory::paired(&self.of(above).goodputs, &self.of(below).goodputs)
     }

@@ -157,7 +157,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for record in &records {
         findings.record(record)?;
     }
-    // What the machine made of a path that is late is another path; the small form claims nothing of it.
+    // What the machine made of a path that is late is another path; the small form claims nothing
+    // of it.
     let runs = cases.into_iter().zip(records);
     let (in_time, late): (Vec<_>, Vec<_>) =
         runs.partition(|(_, record)| run.is_small || is_in_time(record.lateness));

@@ -13,7 +13,8 @@ use crate::{LabError, Run, feed, simulate};
 
 /// Between the fixed host and the base station, in each direction.
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
-/// A tenth of the round trip. A path that was later with more than one packet in a hundred is not the one described.
+/// A tenth of the round trip. A path that was later with more than one packet in a hundred is not
+/// the one described.
 const LATE: f64 = 0.004;
 /// How often a run is made at most until its path kept its times.
 const TRIES: u32 = 3;
@@ -89,7 +90,8 @@ impl Path {
         Ok(dumbbell)
     }
 
-    /// The most that the air time has room for, with an ACK for every second segment, in bit/s of payload.
+    /// The most that the air time has room for, with an ACK for every second segment, in bit/s of
+    /// payload.
     pub(super) fn bound(&self) -> f64 {
         let (payload, ack) = if self.is_bare { (1_460, 40) } else { (1_448, 52) };
         self.radio.bound_with(self.arq, payload, 1_500, ack, 2).bits_per_sec() as f64

@@ -22,7 +22,8 @@ pub(super) struct Sender {
     window: ByteCount,
 }
 
-/// The paper's sender is ns-2's Reno. It does not say how large the window is, and what it shows may depend on that.
+/// The paper's sender is ns-2's Reno. It does not say how large the window is, and what it shows
+/// may depend on that.
 pub(super) static SENDERS: [Sender; 3] = [
     Sender {
         name: "reno/reno, paper, window 20",
@@ -54,14 +55,16 @@ pub(super) fn named(name: &str) -> &'static Sender {
 }
 
 impl Sender {
-    /// What Mathis' law allows it at a share of lost packets, in bit/s, where that law is its own; `rtt` in seconds.
+    /// What Mathis' law allows it at a share of lost packets, in bit/s, where that law is its own;
+    /// `rtt` in seconds.
     pub(super) fn law(&self, lost: f64, rtt: f64) -> Option<f64> {
         let is_its = self.combination == "reno/reno" && self.window == LARGE && lost > 0.0;
         let segment = f64::from(MTU - 40) * 8.0;
         is_its.then(|| segment / rtt * (1.5 / lost).sqrt())
     }
 
-    /// Its flow to a mobile behind a station of this policy, which knows of that policy what there is to know.
+    /// Its flow to a mobile behind a station of this policy, which knows of that policy what there
+    /// is to know.
     pub(super) fn flow(&self, policy: Policy) -> FlowSpec {
         let profile = (self.profile)();
         let usual = FlowSpec::new(self.combination.parse().expect("a name of the registry"));

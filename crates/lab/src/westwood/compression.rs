@@ -21,8 +21,8 @@ const LOSSES: [f64; 5] = [0.01, 0.1, 1.0, 2.0, 5.0];
 const COMPARED: f64 = 1.0;
 const FORTH: &str = "rate 10mbit delay 25ms limit 50";
 
-/// What ACKs meet on their way: nothing; delays that vary, in order, so that a late ACK holds up those behind it; the data of a
-/// flow the other way, in one queue with it.
+/// What ACKs meet on their way: nothing; delays that vary, in order, so that a late ACK holds up
+/// those behind it; the data of a flow the other way, in one queue with it.
 const WAYS: [&str; 3] = [CLEAN, "jitter", "flow the other way"];
 const CLEAN: &str = "clean";
 

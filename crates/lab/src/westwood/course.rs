@@ -42,7 +42,8 @@ impl Observer for Reductions {
     }
 }
 
-/// Runs every control of the axes `profile`, `way`, `control` and `loss`, the last of data in per cent.
+/// Runs every control of the axes `profile`, `way`, `control` and `loss`, the last of data in per
+/// cent.
 pub(super) fn measure(
     run: &Run,
     findings: &mut Findings,

@@ -237,8 +237,9 @@ impl Stack {
         Ok(AnyTcpListener::new(self.0.clone(), id, notify))
     }
 
-    /// Connects to `remote` from `source`, an address and port of another host, with the connection settings of the host: what
-    /// a gateway does in the place of its client. Packets to `source` have to be routed into the device.
+    /// Connects to `remote` from `source`, an address and port of another host, with the connection
+    /// settings of the host: what a gateway does in the place of its client. Packets to `source`
+    /// have to be routed into the device.
     ///
     /// Dropping the future cancels the attempt.
     ///
@@ -260,8 +261,9 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// `NetworkUnreachable`: no other host can have one of the addresses, or they differ in version. `AddrNotAvailable`: there
-    /// is a connection between the two. Otherwise as [`connect`](Self::connect).
+    /// `NetworkUnreachable`: no other host can have one of the addresses, or they differ in
+    /// version. `AddrNotAvailable`: there is a connection between the two. Otherwise as
+    /// [`connect`](Self::connect).
     pub async fn connect_as(
         &self,
         source: SocketAddr,

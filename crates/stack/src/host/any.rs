@@ -6,8 +6,8 @@
 //! nothing is sent. A SYN beyond these limits is dropped. SYN cookies are not used, because a
 //! cookie would accept a connection before the program has seen its SYN.
 //!
-//! The opposite is a connection from the address of another host, which a gateway opens on behalf of
-//! its client.
+//! The opposite is a connection from the address of another host, which a gateway opens on behalf
+//! of its client.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -74,10 +74,12 @@ impl Host {
         Ok(self.add_listener(ANY, backlog, None))
     }
 
-    /// Opens a connection from `flow.local`, an address and port of another host, to `flow.remote`, as
-    /// [`tcp_connect`](Self::tcp_connect) does from an address of this one. Packets to `flow.local` have to be routed here.
+    /// Opens a connection from `flow.local`, an address and port of another host, to `flow.remote`,
+    /// as [`tcp_connect`](Self::tcp_connect) does from an address of this one. Packets to
+    /// `flow.local` have to be routed here.
     ///
-    /// A connection in TIME-WAIT with the same ends makes room: that other host has chosen the port, and knows whether it may.
+    /// A connection in TIME-WAIT with the same ends makes room: that other host has chosen the
+    /// port, and knows whether it may.
     ///
     /// # Errors
     ///
@@ -103,7 +105,8 @@ impl Host {
         Ok(self.open(now, flow, config, after))
     }
 
-    /// Has a connection that is over make room for one with the same ends; gives the number that it would have sent next.
+    /// Has a connection that is over make room for one with the same ends; gives the number that it
+    /// would have sent next.
     fn make_room(&mut self, now: Instant, id: SocketId) -> Option<SeqNumber> {
         match &self.sockets.get(id)?.kind {
             Kind::TimeWait(socket) => {

@@ -42,8 +42,8 @@ impl Host {
         Ok(())
     }
 
-    /// Opens a connection in a flow that has none. `after` is the next sequence number of the flow's
-    /// previous connection.
+    /// Opens a connection in a flow that has none. `after` is the next sequence number of the
+    /// flow's previous connection.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -76,8 +76,8 @@ impl Host {
         after: Option<SeqNumber>,
     ) -> SeqNumber {
         let isn = self.secret.isn(now, flow);
-        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
-        // been faster than the clock of the ISNs. The distance is Linux's.
+        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may
+        // have been faster than the clock of the ISNs. The distance is Linux's.
         after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537)
     }
 

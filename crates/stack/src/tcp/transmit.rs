@@ -361,8 +361,8 @@ impl Connection {
         self.reset = Some(Reset { seq: seq.wire(), ack: Some(self.receive.nxt().wire()) });
     }
 
-    /// Lets a RST leave as of a connection that is gone (RFC 9293 section 3.10.7.1): with the number that a segment
-    /// acknowledges.
+    /// Lets a RST leave as of a connection that is gone (RFC 9293 section 3.10.7.1): with the
+    /// number that a segment acknowledges.
     pub(super) fn answer_with_rst(&mut self, segment: &Segment<'_>) {
         self.reset = Some(Reset { seq: segment.ack, ack: None });
     }

@@ -1,4 +1,5 @@
-//! Starts the stack of a gateway on a thread of its own: in a WireGuard tunnel over UDP, or on a TUN device.
+//! Starts the stack of a gateway on a thread of its own: in a WireGuard tunnel over UDP, or on a
+//! TUN device.
 
 mod name;
 mod peers;
@@ -46,7 +47,8 @@ pub(super) enum Way {
     Tun(PeerFigures),
 }
 
-/// The largest packet inside of a tunnel whose own packets are of 1500 bytes: IPv4 or IPv6, UDP and WireGuard need 60 or 80.
+/// The largest packet inside of a tunnel whose own packets are of 1500 bytes: IPv4 or IPv6, UDP and
+/// WireGuard need 60 or 80.
 pub(super) const fn mtu(is_ipv4: bool) -> u16 {
     if is_ipv4 { 1440 } else { 1420 }
 }
@@ -182,7 +184,8 @@ impl Way {
         }
     }
 
-    /// Packets that were dropped because they came from no peer; `None` where WireGuard sorts them out.
+    /// Packets that were dropped because they came from no peer; `None` where WireGuard sorts them
+    /// out.
     pub(super) fn refused(&self) -> Option<u64> {
         match self {
             Self::Wireguard(_) => None,

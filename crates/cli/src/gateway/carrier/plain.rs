@@ -39,8 +39,8 @@ impl Plain {
         format!("ip tuntap add dev {device} mode tun\nip link set dev {device} mtu {mtu}\n{side}")
     }
 
-    /// Opens the device. A new one is set up and gets a route to the stack. It does not offload: a device that does hides
-    /// damaged payloads, which HACK needs.
+    /// Opens the device. A new one is set up and gets a route to the stack. It does not offload: a
+    /// device that does hides damaged payloads, which HACK needs.
     ///
     /// # Errors
     /// It cannot be opened, or the stack's address is the kernel's.

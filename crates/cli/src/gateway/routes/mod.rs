@@ -2,14 +2,17 @@
 //!
 //! The rules and routes of one gateway, for each IP version, are:
 //!
-//! - a mark on the tunnel's own packets, and for IPv4 the address of the far gateway, which skip all that follows;
-//! - for each network that is carried, the main table without its routes that are as short or shorter: a more specific
-//!   route of the machine goes first, such as that of the local network;
-//! - the table of the gateway: the networks that are carried, through the device; `throw` for what is excluded; and
-//!   behind each network an `unreachable`, so that nothing leaves in clear when the device is gone.
+//! - a mark on the tunnel's own packets, and for IPv4 the address of the far gateway, which skip
+//!   all that follows;
+//! - for each network that is carried, the main table without its routes that are as short or
+//!   shorter: a more specific route of the machine goes first, such as that of the local network;
+//! - the table of the gateway: the networks that are carried, through the device; `throw` for what
+//!   is excluded; and behind each network an `unreachable`, so that nothing leaves in clear when
+//!   the device is gone.
 //!
-//! All of them have a priority in the same range, the same table and the same protocol number, by which they are found and
-//! removed, also those of a process that was killed. Nothing else is changed: no sysctl, no firewall, no route of others.
+//! All of them have a priority in the same range, the same table and the same protocol number, by
+//! which they are found and removed, also those of a process that was killed. Nothing else is
+//! changed: no sysctl, no firewall, no route of others.
 
 mod kernel;
 mod message;
@@ -27,7 +30,8 @@ use kernel::{Found, Kernel, explain};
 
 /// The number of the routing table, and of the mark of packets that do not use it.
 pub(super) const TABLE: u32 = 51877;
-/// The protocol number of rules and routes, which tells them from those of others (`rt_protos` names none of this number).
+/// The protocol number of rules and routes, which tells them from those of others (`rt_protos`
+/// names none of this number).
 const PROTOCOL: u8 = 177;
 /// The priority of the first rule, and of the last, where those that skip the others go.
 const FIRST: u32 = 27700;
@@ -147,7 +151,8 @@ struct Route {
 }
 
 impl Routes {
-    /// Those that carry `networks` through `device`, except `excluded`, for a far gateway at `endpoints`.
+    /// Those that carry `networks` through `device`, except `excluded`, for a far gateway at
+    /// `endpoints`.
     ///
     /// # Errors
     /// There are too many of them.
@@ -189,8 +194,8 @@ impl Routes {
         Ok(routes)
     }
 
-    /// In the order in which they are made: a packet that skips the others needs the last one first, and no packet is
-    /// carried before all that shall not be are told.
+    /// In the order in which they are made: a packet that skips the others needs the last one
+    /// first, and no packet is carried before all that shall not be are told.
     fn add_rules(&mut self, is_ipv6: bool, networks: &[Cidr], endpoints: &[SocketAddr]) {
         let blank =
             Rule { is_ipv6, priority: LAST, mark: None, to: None, port: None, action: Action::Nop };
@@ -234,7 +239,8 @@ impl Routes {
     /// Makes them, and removes what another process left that is not among them.
     ///
     /// # Errors
-    /// Another gateway has some, the table is another program's, or the kernel refuses. What was made is removed again.
+    /// Another gateway has some, the table is another program's, or the kernel refuses. What was
+    /// made is removed again.
     pub(super) async fn add(&self) -> anyhow::Result<()> {
         let kernel = Kernel::open()?;
         let left = kernel.routes().await?;

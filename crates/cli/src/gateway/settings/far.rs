@@ -37,21 +37,22 @@ fn port_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Er
 #[derive(Args, Deserialize, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(in crate::gateway) struct FarSettings {
-    /// How packets get to the other gateway: wireguard, or tun[:DEVICE], which sends them as they are through a TUN device,
-    /// unencrypted and unauthenticated, and so needs --insecure-carrier. Both gateways need the same [default: wireguard]
+    /// How packets get to the other gateway: wireguard, or tun[:DEVICE], which sends them as they
+    /// are through a TUN device, unencrypted and unauthenticated, and so needs --insecure-carrier.
+    /// Both gateways need the same [default: wireguard]
     #[arg(long, value_name = "CARRIER", value_parser = value::parsed::<CarrierName>)]
     #[serde(deserialize_with = "settings::written")]
     carrier: Option<CarrierName>,
-    /// Accept that --carrier tun neither encrypts nor authenticates: anyone on the link can read, change and use what is
-    /// carried
+    /// Accept that --carrier tun neither encrypts nor authenticates: anyone on the link can read,
+    /// change and use what is carried
     #[arg(long)]
     insecure_carrier: bool,
     /// File with the private key of this end, made by `airtcp gateway keygen --out FILE`
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// A near gateway that is served, by its public key; repeat for more. The Nth has the address 10.77.0.(N+1) inside of the
-    /// tunnel unless `,address=IP` follows the key; `,preshared-key=FILE` adds a preshared key. With --carrier tun, by its
-    /// address alone
+    /// A near gateway that is served, by its public key; repeat for more. The Nth has the address
+    /// 10.77.0.(N+1) inside of the tunnel unless `,address=IP` follows the key;
+    /// `,preshared-key=FILE` adds a preshared key. With --carrier tun, by its address alone
     #[arg(long = "peer", value_name = "KEY[,...]", value_parser = value::parsed::<PeerSpec>)]
     #[serde(deserialize_with = "settings::each_written")]
     peers: Option<Vec<PeerSpec>>,
@@ -63,32 +64,34 @@ pub(in crate::gateway) struct FarSettings {
     #[arg(long, value_name = "CIDR", value_parser = value::cidr)]
     #[serde(deserialize_with = "settings::written")]
     address: Option<Cidr>,
-    /// Serve this destination, for example 127.0.0.1:8080 or 10.0.0.0/8; repeat for more. With at least one, other
-    /// destinations are refused. The longest prefix decides, and --deny between two of the same length [default: all but
-    /// --deny]
+    /// Serve this destination, for example 127.0.0.1:8080 or 10.0.0.0/8; repeat for more. With at
+    /// least one, other destinations are refused. The longest prefix decides, and --deny between
+    /// two of the same length [default: all but --deny]
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     allow: Option<Vec<Rule>>,
-    /// Refuse this destination; repeat for more. Loopback, link-local and multicast addresses, those that hide an IPv4 address,
-    /// and the metadata services of clouds are refused by default
+    /// Refuse this destination; repeat for more. Loopback, link-local and multicast addresses,
+    /// those that hide an IPv4 address, and the metadata services of clouds are refused by default
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     deny: Option<Vec<Rule>>,
-    /// Let near gateways listen on this address and port of this machine with -R, for example 127.0.0.1:8000-8999, or
-    /// [::]:8080 for all addresses; repeat for more [default: none]
+    /// Let near gateways listen on this address and port of this machine with -R, for example
+    /// 127.0.0.1:8000-8999, or [::]:8080 for all addresses; repeat for more [default: none]
     #[arg(long, value_name = "RULE", value_parser = value::parsed::<Rule>)]
     #[serde(deserialize_with = "settings::each_written")]
     permit_listen: Option<Vec<Rule>>,
-    /// Who may send UDP to a program: endpoint-independent (anybody, as games and calls need) or address-dependent (the hosts
-    /// that it has sent to) [default: endpoint-independent]
+    /// Who may send UDP to a program: endpoint-independent (anybody, as games and calls need) or
+    /// address-dependent (the hosts that it has sent to) [default: endpoint-independent]
     #[arg(long, value_name = "WHO", value_parser = value::parsed::<Filtering>)]
     #[serde(deserialize_with = "settings::written")]
     udp_filtering: Option<Filtering>,
-    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0 turns it off [default: 22]
+    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0
+    /// turns it off [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,
-    /// Strategies for what is sent to near gateways: rack/cubic or le/westwood/dcr:timer [default: rack/bbr3/spike]
+    /// Strategies for what is sent to near gateways: rack/cubic or le/westwood/dcr:timer [default:
+    /// rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     #[serde(deserialize_with = "settings::written")]
     strategies: Option<Combination>,
@@ -96,15 +99,17 @@ pub(in crate::gateway) struct FarSettings {
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
     #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
-    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl` finds]
+    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl`
+    /// finds]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example
+    /// 127.0.0.1:9466
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
-    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
-    /// Without login
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of
+    /// 127.0.0.1, or ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     #[serde(deserialize_with = "settings::live")]
     live: Option<SocketAddr>,

@@ -59,7 +59,8 @@ fn local(host: u8) -> Cidr {
     Cidr::new(Ipv4Addr::new(10, 77, 0, host).into(), 24).expect("it is a host's")
 }
 
-/// Refuses flags `of_wireguard` and `--insecure-carrier` where they have no effect, and `--carrier tun` without the latter.
+/// Refuses flags `of_wireguard` and `--insecure-carrier` where they have no effect, and
+/// `--carrier tun` without the latter.
 fn check_flags(
     carrier: &CarrierName,
     is_insecure: bool,

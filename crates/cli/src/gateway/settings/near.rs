@@ -35,29 +35,31 @@ fn clients_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u32>, D:
 #[derive(Args, Deserialize, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(in crate::gateway) struct NearSettings {
-    /// How packets get to the other gateway: wireguard, or tun[:DEVICE], which sends them as they are through a TUN device,
-    /// unencrypted and unauthenticated, and so needs --insecure-carrier. Both gateways need the same [default: wireguard]
+    /// How packets get to the other gateway: wireguard, or tun[:DEVICE], which sends them as they
+    /// are through a TUN device, unencrypted and unauthenticated, and so needs --insecure-carrier.
+    /// Both gateways need the same [default: wireguard]
     #[arg(long, value_name = "CARRIER", value_parser = value::parsed::<CarrierName>)]
     #[serde(deserialize_with = "settings::written")]
     carrier: Option<CarrierName>,
-    /// Accept that --carrier tun neither encrypts nor authenticates: anyone on the link can read, change and use what is
-    /// carried
+    /// Accept that --carrier tun neither encrypts nor authenticates: anyone on the link can read,
+    /// change and use what is carried
     #[arg(long)]
     insecure_carrier: bool,
     /// File with the private key of this end, made by `airtcp gateway keygen --out FILE`
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The far gateway by its public key. `,address=IP` is its address inside of the tunnel if that is not 10.77.0.1;
-    /// `,preshared-key=FILE` adds a preshared key
+    /// The far gateway by its public key. `,address=IP` is its address inside of the tunnel if that
+    /// is not 10.77.0.1; `,preshared-key=FILE` adds a preshared key
     #[arg(long, value_name = "KEY[,...]", value_parser = value::parsed::<PeerSpec>)]
     #[serde(deserialize_with = "settings::written")]
     peer: Option<PeerSpec>,
-    /// Name or address of the far gateway, with its UDP port, for example gateway.example:51820. A name is resolved again
-    /// while the far gateway does not answer
+    /// Name or address of the far gateway, with its UDP port, for example gateway.example:51820. A
+    /// name is resolved again while the far gateway does not answer
     #[arg(long, value_name = "HOST:PORT", value_parser = value::parsed::<Destination>)]
     #[serde(deserialize_with = "settings::written")]
     endpoint: Option<Destination>,
-    /// Address of this end inside of the tunnel, as the far gateway has it for this end's key [default: 10.77.0.2/24]
+    /// Address of this end inside of the tunnel, as the far gateway has it for this end's key
+    /// [default: 10.77.0.2/24]
     #[arg(long, value_name = "CIDR", value_parser = value::cidr)]
     #[serde(deserialize_with = "settings::written")]
     address: Option<Cidr>,
@@ -69,22 +71,25 @@ pub(in crate::gateway) struct NearSettings {
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     #[serde(deserialize_with = "listen_of_file")]
     http_connect: Option<SocketAddr>,
-    /// User name and password that clients of --socks5 and --http-connect have to give. Other users of this machine can read
-    /// it on the command line: prefer the file
+    /// User name and password that clients of --socks5 and --http-connect have to give. Other users
+    /// of this machine can read it on the command line: prefer the file
     #[arg(long, value_name = "USER:PASSWORD", value_parser = value::parsed::<Login>)]
     #[serde(deserialize_with = "settings::written")]
     login: Option<Login>,
-    /// Forward a port of this machine to a destination, as ssh does; repeat for more. In a file: forwards = ["8080:host:80"]
+    /// Forward a port of this machine to a destination, as ssh does; repeat for more. In a file:
+    /// forwards = ["8080:host:80"]
     #[arg(short = 'L', long = "forward", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = value::parsed::<Forward>)]
     #[serde(deserialize_with = "settings::each_written")]
     forwards: Option<Vec<Forward>>,
-    /// Forward a port of the far gateway's machine to a destination that this machine dials, as ssh does; repeat for more.
-    /// The far gateway has to permit it by --permit-listen. In a file: remote-forwards = ["8080:host:80"]
+    /// Forward a port of the far gateway's machine to a destination that this machine dials, as ssh
+    /// does; repeat for more. The far gateway has to permit it by --permit-listen. In a file:
+    /// remote-forwards = ["8080:host:80"]
     #[arg(short = 'R', long = "remote-forward", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = value::parsed::<Forward>)]
     #[serde(deserialize_with = "settings::each_written")]
     remote_forwards: Option<Vec<Forward>>,
-    /// Maximum number of open connections of programs; further ones wait. A single address other than loopback can have at
-    /// most seven eighths of them; its further ones are refused [default: 4096]
+    /// Maximum number of open connections of programs; further ones wait. A single address other
+    /// than loopback can have at most seven eighths of them; its further ones are refused [default:
+    /// 4096]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = clients)]
     #[serde(deserialize_with = "clients_of_file")]
     clients: Option<u32>,
@@ -94,32 +99,36 @@ pub(in crate::gateway) struct NearSettings {
     hold: Option<Duration>,
     #[command(flatten)]
     intercept: InterceptSettings,
-    /// Print the commands that --intercept and --carrier tun stand for, and change nothing
+    /// Print the `ip` commands that --intercept or --carrier tun would run, and change nothing
     #[arg(long)]
     #[serde(skip)]
     dry_run: bool,
-    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0 turns it off [default: 22]
+    /// Redundancy that repairs lost UDP datagrams: at most this percentage of the data sent; 0
+    /// turns it off [default: 22]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = redundancy)]
     #[serde(deserialize_with = "redundancy_of_file")]
     redundancy: Option<u8>,
-    /// Strategies for what is sent to the far gateway: rack/cubic or le/westwood/dcr:timer [default: rack/bbr3/spike]
+    /// Strategies for what is sent to the far gateway: rack/cubic or le/westwood/dcr:timer
+    /// [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     #[serde(deserialize_with = "settings::written")]
     strategies: Option<Combination>,
-    /// Largest IP packet inside of the tunnel [default: 1440 if the far gateway has an IPv4 address, otherwise 1420; with
-    /// --carrier tun 1500]
+    /// Largest IP packet inside of the tunnel [default: 1440 if the far gateway has an IPv4
+    /// address, otherwise 1420; with --carrier tun 1500]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = inner_mtu)]
     #[serde(deserialize_with = "mtu_of_file")]
     mtu: Option<u16>,
-    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl` finds]
+    /// Listen for `airtcp gateway ctl` on this socket [default: a path that `airtcp gateway ctl`
+    /// finds]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9466
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example
+    /// 127.0.0.1:9466
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     #[serde(deserialize_with = "listen_of_file")]
     metrics: Option<SocketAddr>,
-    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of 127.0.0.1, or ADDRESS:PORT.
-    /// Without login
+    /// Show flows, rates and losses on a page at http://ADDR/, over the kernel's TCP: a port of
+    /// 127.0.0.1, or ADDRESS:PORT. Without login
     #[arg(long, value_name = "ADDR", value_parser = live::address)]
     #[serde(deserialize_with = "settings::live")]
     live: Option<SocketAddr>,

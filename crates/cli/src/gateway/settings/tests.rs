@@ -315,7 +315,8 @@ fn what_is_wrong_in_a_value_is_told_with_its_place() {
     assert!(port.contains("a port from 1 to 65535; for example --listen-port 51820"), "{port}");
 }
 
-/// What a service manager is given in the project's own units is understood, once the keys are there.
+/// What a service manager is given in the project's own units is understood, once the keys are
+/// there.
 #[test]
 fn the_units_commands_and_their_files_are_understood() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/");

@@ -53,7 +53,8 @@ pub struct DatagramCounters {
     pub malformed: u64,
     /// Frames that the carrier lost.
     pub lost: u64,
-    /// Those of them that repair frames recovered; repair frames are lost as well, and not recovered.
+    /// Those of them that repair frames recovered; repair frames are lost as well, and not
+    /// recovered.
     pub recovered: u64,
     /// Datagrams of which a part was lost.
     pub incomplete: u64,
@@ -76,8 +77,8 @@ pub struct Datagram {
     pub is_refusal: bool,
 }
 
-/// One end of the datagrams between two gateways, as a state machine. The two ends are alike, but for the
-/// direction in which the address of a datagram is meant.
+/// One end of the datagrams between two gateways, as a state machine. The two ends are alike, but
+/// for the direction in which the address of a datagram is meant.
 ///
 /// After each call the caller takes what [`poll_datagram`](Self::poll_datagram) and
 /// [`poll_transmit`](Self::poll_transmit) give.
@@ -130,8 +131,8 @@ const fn cost(frame: &Vec<u8>) -> usize {
 }
 
 impl Channel {
-    /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes of repairs.
-    /// `instance` is random, and another one each time that the gateway starts.
+    /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes
+    /// of repairs. `instance` is random, and another one each time that the gateway starts.
     pub fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
         Self {
             // Enough for the longest name, and the longest datagram in 255 parts.
@@ -176,8 +177,8 @@ impl Channel {
         }
     }
 
-    /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If too much
-    /// waits to leave already, it is dropped.
+    /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If
+    /// too much waits to leave already, it is dropped.
     pub fn send(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
         let Some(flow) = self.flow(association, remote, data.len()) else {
             self.counters.dropped_full += 1;
@@ -209,7 +210,8 @@ impl Channel {
         }
     }
 
-    /// The flow of a datagram, opened if need be. `None`: the datagram is too long, or the queue is full.
+    /// The flow of a datagram, opened if need be. `None`: the datagram is too long, or the queue is
+    /// full.
     fn flow(&mut self, association: u32, remote: &Destination, len: usize) -> Option<Flow> {
         if len > MAX_DATAGRAM || self.queued + len > QUEUE {
             return None;
@@ -255,7 +257,8 @@ impl Channel {
         self.emit_repairs(now, repairs);
     }
 
-    /// Sends the repairs of a group. They follow its last frame at once: their place is counted from there.
+    /// Sends the repairs of a group. They follow its last frame at once: their place is counted
+    /// from there.
     fn emit_repairs(&mut self, now: Instant, repairs: Option<Repairs>) {
         let Some(Repairs { count, shards }) = repairs else { return };
         if self.queued > QUEUE {
@@ -450,7 +453,8 @@ impl Channel {
         }
     }
 
-    /// The other end is this instance. If it was another one, what it said and knew counts no longer.
+    /// The other end is this instance. If it was another one, what it said and knew counts no
+    /// longer.
     fn meet(&mut self, instance: u32) {
         if self.peer.replace(instance).is_none_or(|before| before == instance) {
             return;

@@ -147,7 +147,8 @@ fn a_refusal_is_that_of_an_address_and_no_datagram() {
     assert_eq!((far.counters().sent, near.counters().received), (0, 0));
 }
 
-/// Parts that never become a datagram: nobody is told of their associations, and so nobody closes them.
+/// Parts that never become a datagram: nobody is told of their associations, and so nobody closes
+/// them.
 #[test]
 fn associations_without_a_flow_are_forgotten() {
     let (_, mut far) = ends();
@@ -275,7 +276,8 @@ fn fate() -> impl Strategy<Value = Fate> {
 }
 
 proptest! {
-    /// Over a link that loses, duplicates and reorders, each datagram arrives once, whole, at its place, or not at all.
+    /// Over a link that loses, duplicates and reorders, each datagram arrives once, whole, at its
+    /// place, or not at all.
     #[test]
     fn datagrams_arrive_whole_and_once(
         fates in prop::collection::vec(fate(), 1..200),

@@ -1,8 +1,9 @@
 //! Repair frames: Reed-Solomon shards of the frames before them.
 //!
-//! The sender closes a group when it is full, or after three quarters of a round trip; a lost frame is then
-//! repaired within a round trip of its sending. A shard is a frame without its sequence number, behind its length
-//! (2 bytes), filled up with zeros to the length of the longest of its group.
+//! The sender closes a group when it is full, or after three quarters of a round trip; a lost frame
+//! is then repaired within a round trip of its sending. A shard is a frame without its sequence
+//! number, behind its length (2 bytes), filled up with zeros to the length of the longest of its
+//! group.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const ROUND_TRIP: Duration = Duration::from_millis(60);
 /// How long a group takes at least and at most, if it does not become full.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(200);
-/// What may be added to sparse flows above the limit, in bytes per second: little for the path, and much for a call or a
-/// game.
+/// What may be added to sparse flows above the limit, in bytes per second: little for the path, and
+/// much for a call or a game.
 const ALLOWANCE: f64 = 8000.0;
 /// The most bytes that can be saved for later, beside what the last group has earned.
 const SAVED: f64 = 65_536.0;

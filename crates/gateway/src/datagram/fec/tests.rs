@@ -49,7 +49,8 @@ struct Outcome {
     /// The share of frames that the link lost, and of datagrams that did not arrive.
     lost: f64,
     left: f64,
-    /// Bytes on the wire beyond those of the datagrams, with the headers of all frames in both directions.
+    /// Bytes on the wire beyond those of the datagrams, with the headers of all frames in both
+    /// directions.
     extra: f64,
     /// The largest delay beyond that of the path.
     delay: Duration,
@@ -235,7 +236,8 @@ fn encoder() -> Encoder {
 }
 
 proptest! {
-    /// Any losses up to the number of repairs are recovered, whatever the sizes and the order of arrival.
+    /// Any losses up to the number of repairs are recovered, whatever the sizes and the order of
+    /// arrival.
     #[test]
     fn as_many_frames_are_recovered_as_repairs_arrived(
         sizes in prop::collection::vec(0_usize..1380, 1..100),
