@@ -78,13 +78,14 @@ impl Host {
     /// as [`tcp_connect`](Self::tcp_connect) does from an address of this one. Packets to
     /// `flow.local` have to be routed here.
     ///
-    /// A connection in TIME-WAIT with the same ends makes room: that other host has chosen the
-    /// port, and knows whether it may.
+    /// A connection in TIME-WAIT of the same flow is replaced: the other host has chosen the port,
+    /// and is responsible for it.
     ///
     /// # Errors
     ///
-    /// [`HostError::Unroutable`]: no other host can have one of the addresses, they differ in version, or a port is 0.
-    /// [`HostError::FlowInUse`]: there is such a connection. Otherwise as [`tcp_connect`](Self::tcp_connect).
+    /// [`HostError::Unroutable`]: one of the addresses cannot be that of another host, they differ in
+    /// version, or a port is 0. [`HostError::FlowInUse`]: the flow has a connection. Otherwise as
+    /// [`tcp_connect`](Self::tcp_connect).
     pub fn tcp_connect_as(
         &mut self,
         now: Instant,
