@@ -83,7 +83,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::Unroutable`]: one of the addresses cannot be that of another host, they differ in
+    /// [`HostError::Unroutable`]: an address cannot be that of another host, they differ in
     /// version, or a port is 0. [`HostError::FlowInUse`]: the flow has a connection. Otherwise as
     /// [`tcp_connect`](Self::tcp_connect).
     pub fn tcp_connect_as(
