@@ -32,8 +32,10 @@ const MOST_LOST: [f64; 2] = [2.0, 5.0];
 /// Why the default has more delay.
 const PROBES: &str = "the length of bandwidth probes: if two round trips without growth end them, not three, 1.27 in the simulator";
 
-/// Each case with its figure and the most that it may be.
-fn cases(times: (Duration, Duration)) -> [(Case, fn(&Done) -> f64, f64); 4] {
+/// A case with its figure and the most that it may be.
+type Judged = (Case, fn(&Done) -> f64, f64);
+
+fn cases(times: (Duration, Duration)) -> [Judged; 4] {
     let case = |name: &str, number: f64, forth: String| {
         Case::new(name, number, move |tcp, seed| {
             let forth = format!("{forth} seed {seed}");
