@@ -170,7 +170,7 @@ impl Experiment {
         ground: Ground::Simulated,
         seconds: 0,
         seeds: 10,
-        body: |_| Ok(Findings::new([])),
+        body: |_| Ok(Findings::new("")),
     };
 
     /// A self-check in virtual time with five seeds. The same is to be set.

@@ -1,6 +1,7 @@
 //! Packets through a link by itself, each at its time whatever becomes of the others.
 
 use airtcp_link::{Link, LinkSpec};
+use airtcp_sim::Wire;
 use airtcp_types::{Instant, Node, Packet, PortId};
 
 use crate::LabError;
@@ -8,6 +9,17 @@ use crate::LabError;
 /// Reads a description.
 pub(crate) fn spec(text: &str) -> Result<LinkSpec, LabError> {
     text.parse().map_err(|source| LabError::Spec { text: text.to_owned(), source })
+}
+
+/// The wire of two descriptions, forth and back.
+pub(crate) fn wire(forth: &str, back: &str) -> Result<Wire, LabError> {
+    Ok(Wire { forth: spec(forth)?, back: spec(back)? })
+}
+
+/// The wire of a description, which loses a share of the data packets that go forth, in per cent.
+pub(crate) fn lossy(link: &str, loss: f64) -> Result<Wire, LabError> {
+    let lossy = format!("{link} loss {loss}% only payload");
+    wire(if loss > 0.0 { &lossy } else { link }, link)
 }
 
 /// The link of a description, the same both ways.

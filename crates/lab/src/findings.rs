@@ -8,7 +8,7 @@ use airtcp_trace::figure::Figure;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::study::Grid;
+use crate::study::{Fields, Grid, Point, Record};
 use crate::theory::{self, Bound};
 use crate::{Drawing, LabError, Table};
 
@@ -112,11 +112,11 @@ impl Verdict {
 }
 
 impl Findings {
-    /// Nothing yet, and a table of these columns.
-    pub fn new<const N: usize>(columns: [&str; N]) -> Self {
+    /// Nothing yet, and a table of these columns, whose names ` | ` separates.
+    pub fn new(columns: &str) -> Self {
         Self {
             records: Vec::new(),
-            table: Table::new(columns),
+            table: Table::of(columns.split(" | ").map(str::to_owned).collect()),
             pictures: Vec::new(),
             claims: Vec::new(),
             notes: Vec::new(),
@@ -133,6 +133,15 @@ impl Findings {
     pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.records.push(to_raw_value(record)?);
         Ok(())
+    }
+
+    /// Keeps a record of the seed and what was measured with it.
+    ///
+    /// # Errors
+    ///
+    /// None, as every value has a form in JSON.
+    pub(crate) fn record_fields(&mut self, seed: u64, fields: &Fields) -> Result<(), LabError> {
+        self.record(&Record { seed, point: &Point::default(), axes: &[], fields })
     }
 
     /// Adds a claim. In a self-check, one that does not hold fails it.
@@ -205,7 +214,7 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::Run;
-    use crate::study::{Axis, Fields};
+    use crate::study::Axis;
 
     #[test]
     fn a_grid_has_a_row_for_each_cell_and_a_mean_is_judged() {
@@ -215,7 +224,7 @@ mod tests {
             Ok(Fields::default().with("rate", 1e6 * (point.number("loss") + seed as f64)))
         });
         let grid = grid.unwrap();
-        let mut findings = Findings::new(["loss, %", "Mbit/s"]);
+        let mut findings = Findings::new("loss, % | Mbit/s");
         findings.rows(&grid, &["loss"], &[("rate", 1e-6, 1)]);
         assert_eq!(findings.table.rows(), [["1", "3.0 ± 2.5"], ["5", "7.0 ± 2.5"]]);
 

@@ -41,6 +41,7 @@ mod grid;
 mod hack;
 mod le;
 mod paper;
+mod prelude;
 mod progress;
 mod real;
 mod registry;

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_printed_figure_holds_within_a_tenth() {
         let printed = Printed { what: "goodput", figure: 2.0, decimals: 1 };
-        let mut findings = Findings::new(["a"]);
+        let mut findings = Findings::new("a");
         for values in [[2.1, 2.101], [2.25, 2.25], [1.5, 1.6]] {
             findings.printed(&printed, "at night", &Interval::of(&values), "of the moon");
         }
@@ -59,6 +59,6 @@ mod tests {
         };
         let rule = "if the whole 95 % interval is within 10 % of it";
         assert!(text(findings).contains(rule));
-        assert!(!text(Findings::new(["a"])).contains(rule), "nothing is printed");
+        assert!(!text(Findings::new("a")).contains(rule), "nothing is printed");
     }
 }

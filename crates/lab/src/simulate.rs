@@ -3,7 +3,8 @@
 use std::num::NonZero;
 use std::time::Duration;
 
-use airtcp_sim::{RunResult, Scenario, SimError, Simulation};
+use airtcp_recovery::{Combination, Profile};
+use airtcp_sim::{FlowSpec, RunResult, Scenario, SimError, Simulation, Topology, Wire};
 use airtcp_types::Observer;
 use airtcp_types::rng::Stream;
 use rayon::prelude::*;
@@ -100,6 +101,21 @@ pub(crate) fn once_watched<O: Observer>(
     Ok((result, observer))
 }
 
+/// A flow of a combination of the registry.
+///
+/// # Panics
+///
+/// The registry does not have it.
+pub(crate) fn flow(combination: &str, profile: Profile) -> FlowSpec {
+    let combination: Combination = combination.parse().expect("a name of the registry");
+    FlowSpec { profile, ..FlowSpec::new(combination.into()) }
+}
+
+/// One flow over one wire.
+pub(crate) fn over(name: &str, wire: Wire, flow: FlowSpec) -> Scenario {
+    Scenario { flows: vec![flow], ..Scenario::new(name, Topology::Chain { wires: vec![wire] }) }
+}
+
 /// Starts every flow of a scenario at a time of its own, up to a second later than the scenario
 /// says.
 ///
@@ -116,18 +132,16 @@ pub(crate) fn staggered(scenario: &Scenario, seed: u64) -> Scenario {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_sim::{FlowSpec, Topology, Wire};
-
     use super::*;
 
     #[test]
     fn flows_start_up_to_a_second_after_their_own_time() {
-        let flow = |start| FlowSpec {
+        let late = |start| FlowSpec {
             start: Duration::from_secs(start),
-            ..FlowSpec::new("sack/reno".parse().expect("a name of the registry"))
+            ..flow("sack/reno", Profile::modern())
         };
         let topology = Topology::Chain { wires: vec![Wire::default()] };
-        let flows = [0, 50, 50].map(flow).to_vec();
+        let flows = [0, 50, 50].map(late).to_vec();
         let scenario = Scenario { flows, ..Scenario::new("late", topology) };
         let starts = |seed| {
             let flows = staggered(&scenario, seed).flows;

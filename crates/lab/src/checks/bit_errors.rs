@@ -1,12 +1,10 @@
 //! Bits that a link flips.
 
 use airtcp_link::Way;
-use airtcp_trace::figure::Style;
 use airtcp_types::{Instant, Packet};
 
-use crate::study::{Axis, Fields, Grid};
-use crate::theory::{self, Trials};
-use crate::{Experiment, Findings, LabError, Run, draw, feed};
+use crate::prelude::*;
+use crate::theory::Trials;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bit-errors",
@@ -25,7 +23,7 @@ const RATES: [f64; 4] = [1e-6, 1e-5, 1e-4, 1e-3];
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings =
-        Findings::new(["BER", "bits flipped, of 10^6", "packets hit, %", "theory, %", "counted"]);
+        Findings::new("BER | bits flipped, of 10^6 | packets hit, % | theory, % | counted");
     let (mut measured, mut curve) = (Vec::new(), Vec::new());
     let axes = vec![Axis::new("ber", RATES)];
     let grid = Grid::run(run, axes, |point, seed| one(seed, point.number("ber"), packets))?;

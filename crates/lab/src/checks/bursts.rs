@@ -1,10 +1,7 @@
 //! Checks the lengths of a link's loss bursts.
 
-use airtcp_trace::figure::Style;
-use serde::Serialize;
-
+use crate::prelude::*;
 use crate::theory::{ChiSquare, geometric};
-use crate::{Experiment, Findings, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bursts",
@@ -40,44 +37,28 @@ const LAWS: [Law; 6] = [
     Law { link: "burst 10% 3", what: "lost", are_lost: true, step: 3, stop: 0.9 },
 ];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    link: &'a str,
-    runs_of: &'a str,
-    /// Packets in a step; a length is so many steps.
-    step: usize,
-    /// Runs of 1, 2, ... steps; the last is for it and all longer ones.
-    runs: &'a [u64],
-    /// Runs that are no whole number of steps: there are none.
-    odd: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS).max(20_000);
-    let mut findings = Findings::new([
-        "link",
-        "runs of",
-        "runs",
-        "mean length",
-        "theory",
-        "not a whole number of bursts",
-    ]);
-    let mut series = Vec::new();
-    for law in &LAWS {
-        let (mut runs, mut odd) = (vec![0; BINS], 0);
-        for seed in 1..=run.seeds {
-            let lost = feed::losses(&format!("{} seed {seed}", law.link), packets)?;
-            let (mut own, mut own_odd) = (vec![0; BINS], 0);
-            for length in lengths(&lost, law.are_lost) {
-                own[(length.div_ceil(law.step) - 1).min(BINS - 1)] += 1;
-                own_odd += u64::from(!length.is_multiple_of(law.step));
-            }
-            runs.iter_mut().zip(&own).for_each(|(all, own)| *all += own);
-            odd += own_odd;
-            let (link, runs_of, step) = (law.link, law.what, law.step);
-            findings.record(&Record { seed, link, runs_of, step, runs: &own, odd: own_odd })?;
+    let mut findings = Findings::new(
+        "link | runs of | runs | mean length | theory | not a whole number of bursts",
+    );
+    let grid = Grid::run(run, vec![Axis::new("law", 0..LAWS.len())], |point, seed| {
+        let Law { link, what, are_lost, step, .. } = LAWS[point.number("law") as usize];
+        let lost = feed::losses(&format!("{link} seed {seed}"), packets)?;
+        // Runs of 1, 2, ... steps, the last for it and all longer ones; and of no whole number of
+        // steps.
+        let (mut runs, mut odd) = (vec![0u64; BINS], 0);
+        for length in lengths(&lost, are_lost) {
+            runs[(length.div_ceil(step) - 1).min(BINS - 1)] += 1;
+            odd += u64::from(!length.is_multiple_of(step));
         }
+        let fields = Fields::default().with("link", link).with("runs_of", what).with("step", step);
+        Ok(fields.with("runs", runs).with("odd", odd))
+    })?;
+    grid.record(&mut findings, &[])?;
+    let mut series = Vec::new();
+    for (law, cell) in LAWS.iter().zip(grid.all().each("law")) {
+        let (runs, odd) = (cell.counts("runs"), cell.values("odd").iter().sum::<f64>());
         let shares = geometric(law.stop, BINS);
         let test = ChiSquare::test(&runs, &shares)?;
         let total: u64 = runs.iter().sum();
@@ -85,19 +66,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         // The last bin counts as its shortest, in theory too.
         let mean = |steps: f64| format!("{:.3}", steps * law.step as f64);
         let theory: f64 = shares.iter().zip(1..).map(|(share, n)| share * f64::from(n)).sum();
-        findings.table.row([
-            law.link.to_owned(),
-            law.what.to_owned(),
-            total.to_string(),
-            mean(steps as f64 / total as f64),
-            mean(theory),
-            odd.to_string(),
-        ]);
-        let verdict = if odd == 0 {
-            test.verdict()
-        } else {
-            crate::Verdict::DoesNotHold(format!("{odd} runs are not a whole number of bursts"))
-        };
+        let lengths = [mean(steps as f64 / total as f64), mean(theory)];
+        let place = [law.link, law.what].map(str::to_owned).into_iter();
+        let counts = place.chain([total.to_string()]).chain(lengths).chain([odd.to_string()]);
+        findings.table.add(counts.collect());
+        let is_whole =
+            Verdict::of(odd == 0.0, || format!("{odd} runs are not a whole number of bursts"));
+        let verdict = Verdict::all([is_whole, test.verdict()]);
         let what = format!("{}, runs of packets {}", law.link, law.what);
         findings.claim(what, format!("geometric, {} to end", law.stop), test.show(), verdict);
         if law.are_lost && law.step == 1 {
@@ -118,17 +93,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 /// The lengths of the runs of `wanted`. What runs into the end is left out.
 fn lengths(lost: &[bool], wanted: bool) -> Vec<usize> {
-    let mut lengths = Vec::new();
-    let mut run = 0;
-    for lost in lost {
-        if *lost == wanted {
-            run += 1;
-        } else if run > 0 {
-            lengths.push(run);
-            run = 0;
-        }
-    }
-    lengths
+    let mut runs: Vec<_> = lost.chunk_by(|one, next| one == next).collect();
+    runs.pop();
+    runs.into_iter().filter(|run| run[0] == wanted).map(<[bool]>::len).collect()
 }
 
 #[cfg(test)]

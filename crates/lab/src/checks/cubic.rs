@@ -1,14 +1,9 @@
 //! Our cubic beside the kernel's, over links that each ask something else of it.
 
-use std::time::Duration;
-
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
 use serde::Serialize;
 
+use crate::prelude::*;
 use crate::real::{self, Course, Tcp, times};
-use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/cubic",
@@ -105,17 +100,10 @@ fn senders() -> [(&'static str, Tcp); 4] {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "link",
-        "Linux cubic, Mbit/s",
-        "rack/cubic",
-        "over Linux",
-        "sack/cubic",
-        "over Linux",
-        "rack/cubic:rfc",
-        "over Linux",
-        "late runs",
-    ]);
+    let mut findings = Findings::new(
+        "link | Linux cubic, Mbit/s | rack/cubic | over Linux | sack/cubic | over Linux | rack/cubic:rfc | \
+         over Linux | late runs",
+    );
     let senders = senders();
     let mut points = [const { Vec::new() }; 3];
     for (number, case) in (1u32..).zip(&CASES) {

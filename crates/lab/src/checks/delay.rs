@@ -1,11 +1,10 @@
 //! The time packets take over the delay line.
 
-use airtcp_trace::figure::Style;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::theory::{self, ChiSquare, Trials};
-use crate::{Experiment, Findings, LabError, Run, draw, feed};
+use crate::prelude::*;
+use crate::theory::{ChiSquare, Trials};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/delay",
@@ -68,7 +67,7 @@ struct Record<'a> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
-    let mut findings = Findings::new(["link", "mean, ms", "theory", "distribution"]);
+    let mut findings = Findings::new("link | mean, ms | theory | distribution");
     let mut series = Vec::new();
     for law in &LAWS {
         let (mut all, mut bins) = (Vec::new(), vec![0; BINS]);

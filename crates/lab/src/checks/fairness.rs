@@ -1,11 +1,6 @@
 //! Flows that are alike.
 
-use std::time::Duration;
-
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-
-use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/fairness",
@@ -24,7 +19,7 @@ const BOTTLENECK: &str = "rate 20mbit delay 18ms limit 67";
 const AT_LEAST: f64 = 0.95;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender", "flows", "Jain's index", "total goodput, Mbit/s"]);
+    let mut findings = Findings::new("sender | flows | Jain's index | total goodput, Mbit/s");
     let axes = vec![Axis::new("combination", COMBINATIONS), Axis::new("flows", COUNTS)];
     let grid = Grid::run(run, axes, |point, seed| {
         let count = point.number("flows") as u32;
@@ -46,10 +41,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.claim(what, "0.95 or more", shown.clone(), verdict);
         findings.table.row([combination, count, shown, row.show("goodputs", 1e-6, 3)]);
     }
-    let lines = grid
-        .all()
-        .each("combination")
-        .map(|part| part.line(part.text("combination"), "flows", 1.0, |cell| cell.mean("jain")));
+    let lines = grid.all().lines("combination", "flows", ("jain", 1.0));
     let (x, y) = (draw::linear("flows"), draw::linear("Jain's index"));
     let title = "Fairness between flows of the same sender";
     findings.picture("fairness", draw::figure(title, x, y, lines));

@@ -1,11 +1,6 @@
 //! One flow and a link that loses nothing.
 
-use std::time::Duration;
-
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-
-use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, LabError, Run, Verdict, feed, simulate};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/full-pipe",
@@ -29,8 +24,7 @@ const MSS: u64 = 1_448;
 const AT_LEAST: f64 = 0.98;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings =
-        Findings::new(["sender", "link, Mbit/s", "goodput, Mbit/s", "limit", "share, %"]);
+    let mut findings = Findings::new("sender | link, Mbit/s | goodput, Mbit/s | limit | share, %");
     let axes = vec![Axis::new("combination", COMBINATIONS), Axis::new("mbit", RATES)];
     let grid = Grid::run(run, axes, |point, seed| {
         let rate = point.number("mbit") as u64;

@@ -3,9 +3,8 @@
 use airtcp_link::Way;
 use airtcp_types::{Instant, Node, PortId};
 use serde::Serialize;
-use std::time::Duration;
 
-use crate::{Experiment, Findings, LabError, Run, Verdict, feed};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/half-duplex",
@@ -41,7 +40,7 @@ struct Record<'a> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let seconds = run.scaled(SECONDS);
-    let mut findings = Findings::new(["link", "busy", "frames/s forth", "back", "theory"]);
+    let mut findings = Findings::new("link | busy | frames/s forth | back | theory");
     for seed in 1..=run.seeds {
         for (text, ports, theory) in CASES {
             let mut link = feed::link(&format!("{text} limit 1000000"))?;

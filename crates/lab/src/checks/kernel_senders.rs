@@ -1,14 +1,9 @@
 //! The kernel's senders beside ours, over the same emulated link.
 
-use std::time::Duration;
-
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
 use serde::Serialize;
 
+use crate::prelude::*;
 use crate::real::{BACK, Course, LINK, Tcp, times};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/kernel-senders",
@@ -51,8 +46,7 @@ struct Record<'a> {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns = ["sender", "0 %", "0.1 %", "0.5 %", "1 %", "2 %", "5 %", "10 %"];
-    let mut findings = Findings::new(columns);
+    let mut findings = Findings::new("sender | 0 % | 0.1 % | 0.5 % | 1 % | 2 % | 5 % | 10 %");
     // A small form only has the first.
     let losses = if run.is_small { &LOSSES[..1] } else { &LOSSES[..] };
     let (mut series, mut late) = (Vec::new(), 0);
@@ -80,7 +74,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             row.push(theory::show(&goodput, 1e-6, 2));
             points.push(draw::interval(loss.max(draw::ZERO), &goodput, 1e-6));
         }
-        row.resize(columns.len(), "-".to_owned());
+        row.resize(findings.table.columns().len(), "-".to_owned());
         findings.table.add(row);
         series.push(draw::series(name, Style::LineAndMarks, points));
     }

@@ -1,16 +1,12 @@
 //! A long transfer of each new strategy over random loss, every byte compared.
 
-use std::time::Duration;
-
 use airtcp_link::{Link, Way};
-use airtcp_recovery::{Combination, Profile};
+use airtcp_recovery::Combination;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
-use airtcp_trace::figure::Style;
-use airtcp_types::ByteCount;
 use serde::Serialize;
 
+use crate::prelude::*;
 use crate::real::{self, Tcp, host};
-use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/long-haul",
@@ -56,16 +52,9 @@ struct Record<'a> {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "sender",
-        "combination",
-        "s",
-        "Mbit/s",
-        "lost, KiB",
-        "sent again, KiB",
-        "over lost",
-        "time-outs",
-    ]);
+    let mut findings = Findings::new(
+        "sender | combination | s | Mbit/s | lost, KiB | sent again, KiB | over lost | time-outs",
+    );
     let size = ByteCount(run.scaled(SIZE.0));
     let mut points = Vec::new();
     for (number, sender) in (1u32..).zip(SENDERS) {

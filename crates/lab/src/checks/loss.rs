@@ -1,10 +1,7 @@
 //! The share of packets that a link loses.
 
-use airtcp_trace::figure::Style;
-
-use crate::study::{Axis, Fields, Grid};
-use crate::theory::{self, Trials};
-use crate::{Experiment, Findings, LabError, Run, draw, feed};
+use crate::prelude::*;
+use crate::theory::Trials;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/loss",
@@ -46,7 +43,7 @@ impl Law {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
-    let mut findings = Findings::new(["link", "lost, %", "theory, %"]);
+    let mut findings = Findings::new("link | lost, % | theory, %");
     let random = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(Law::random);
     let bursty = [[2.0, 20.0, 100.0, 0.0], [1.0, 10.0, 75.0, 0.1]].map(Law::gilbert_elliott);
     let laws: Vec<_> = random.into_iter().chain(bursty).collect();

@@ -1,14 +1,10 @@
 //! One flow over random loss.
 
-use std::time::Duration;
-
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Series, Style};
+use airtcp_trace::figure::Series;
 use airtcp_types::NodeId;
 
+use crate::prelude::*;
 use crate::progress::Progress;
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/mathis",
@@ -38,19 +34,10 @@ const NOTE: &str = "The cycle is that of the law plus a round without growth aft
      of equal cycles.";
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "loss, %",
-        "goodput, Mbit/s",
-        "law",
-        "ratio",
-        "reductions per run",
-        "time-outs per run",
-        "time in time-outs, %",
-        "goodput outside of time-outs, Mbit/s",
-        "cycle",
-        "goodput over the cycle",
-    ]);
+    let mut findings = Findings::new(
+        "profile | loss, % | goodput, Mbit/s | law | ratio | reductions per run | time-outs per run | \
+         time in time-outs, % | goodput outside of time-outs, Mbit/s | cycle | goodput over the cycle",
+    );
     let axes = vec![Axis::new("profile", ["modern", "paper"]), Axis::new("loss", LOSSES)];
     let grid = Grid::run(run, axes, |point, seed| {
         let scenario = scenario(point, run.is_small)?;
@@ -156,16 +143,10 @@ fn cycle(rtt: f64, loss: f64) -> f64 {
 
 fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
     let (warm_up, end) = if is_small { (2, 12) } else { (WARM_UP, WARM_UP + SECONDS) };
-    let lossy = format!("{LINK} loss {}%", point.text("loss"));
-    let wire = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
-    let profile = point.text("profile").parse().expect("a profile");
-    let combination = "sack/reno".parse().expect("a name of the registry");
-    Ok(Scenario {
-        warm_up: Duration::from_secs(warm_up),
-        duration: Duration::from_secs(end),
-        flows: vec![FlowSpec { profile, ..FlowSpec::new(combination) }],
-        ..Scenario::new("mathis", Topology::Chain { wires: vec![wire] })
-    })
+    let [warm_up, duration] = [warm_up, end].map(Duration::from_secs);
+    let wire = feed::wire(&format!("{LINK} loss {}%", point.text("loss")), LINK)?;
+    let flow = simulate::flow("sack/reno", point.profile());
+    Ok(Scenario { warm_up, duration, ..simulate::over("mathis", wire, flow) })
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Checks the number of packets that wait before a link.
 
 use airtcp_link::Way;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
 use airtcp_types::rng::Stream;
 use airtcp_types::{Instant, Node, PortId};
 use serde::Serialize;
 
-use crate::{Experiment, Findings, LabError, Run, draw, feed, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/md1",
@@ -35,7 +33,7 @@ struct Record {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
-    let mut findings = Findings::new(["load", "packets that wait", "theory"]);
+    let mut findings = Findings::new("load | packets that wait | theory");
     let mut points = Vec::new();
     for load in LOADS {
         let mut means = Vec::new();

@@ -1,15 +1,10 @@
 //! The simulator against real packets.
 
-use std::time::Duration;
-
 use airtcp_link::Counters;
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::Style;
 use serde::Serialize;
 
+use crate::prelude::*;
 use crate::real::{Course, Done, Flow, Tcp, times};
-use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/packets",
@@ -59,15 +54,9 @@ struct Record<'a> {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "link",
-        "simulator, Mbit/s",
-        "receiver",
-        "packets, Mbit/s",
-        "ratio",
-        "late, ms",
-        "runs in time",
-    ]);
+    let mut findings = Findings::new(
+        "link | simulator, Mbit/s | receiver | packets, Mbit/s | ratio | late, ms | runs in time",
+    );
     let mut simulated = Vec::new();
     for (case, words) in CASES {
         simulated.push(simulate(&mut findings, run, case, words)?);

@@ -3,7 +3,7 @@
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
-use crate::{Experiment, Findings, LabError, Run, Verdict, feed};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/rate",
@@ -40,7 +40,7 @@ struct Record<'a> {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let packets = run.scaled(PACKETS);
     let mut findings =
-        Findings::new(["link", "packet, bytes", "measured, bit/s", "described", "error, ppm"]);
+        Findings::new("link | packet, bytes | measured, bit/s | described | error, ppm");
     for seed in 1..=run.seeds {
         for (link, described, overhead) in LINKS {
             for bytes in [40, 576, 1_500] {

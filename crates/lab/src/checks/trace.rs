@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 
 use airtcp_link::{Link, Trace};
-use airtcp_trace::figure::Style;
 use airtcp_types::Instant;
 use airtcp_types::rng::Stream;
 use serde::Serialize;
 
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/trace",
@@ -35,7 +34,7 @@ struct Record {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let count = run.scaled(STAMPS);
-    let mut findings = Findings::new(["seed", "timestamps", "packets", "not at their timestamp"]);
+    let mut findings = Findings::new("seed | timestamps | packets | not at their timestamp");
     let mut wrong = 0;
     for seed in 1..=run.seeds {
         let stamps = stamps(seed, count);

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use airtcp_sim::Simulation;
+use airtcp_trace::figure::{Series, Style};
 use airtcp_types::{Crossing, Event, EventKind, ExtSeq, Instant, NodeId, Observer, Packet};
 use airtcp_wire::tcp::View;
+
+use crate::draw;
 
 /// The hosts of one side of a dumbbell, and the place of each one's flow in the results.
 fn hosts(dumbbell: &Simulation<'_>, side: &str) -> BTreeMap<NodeId, usize> {
@@ -105,6 +108,16 @@ impl Arrivals {
             let rate = |side| sum(side) * 8.0 / (stretch * count as f64);
             (end as f64 * stretch, [rate(0), rate(1)])
         })
+    }
+
+    /// The same of each side in Mbit/s, as lines with these names.
+    pub(super) fn lines(&self, count: usize, names: [String; 2]) -> [Series; 2] {
+        let line = |side: usize, name| {
+            let point = |(end, rates): (f64, [f64; 2])| draw::point(end, rates[side] * 1e-6);
+            draw::series(name, Style::Line, self.rates(count).map(point).collect())
+        };
+        let [first, second] = names;
+        [line(0, first), line(1, second)]
     }
 }
 

@@ -1,12 +1,7 @@
 //! Equation (6): the throughput that the paper's analysis gives.
 
-use airtcp_sim::{Scenario, Topology, Wire};
-use airtcp_trace::figure::Style;
-
 use super::{flow, timed};
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/eq6",
@@ -28,9 +23,8 @@ const SIMILAR: Bound = Bound::Within(0.9, 1.1);
 const BITS: f64 = 8_000.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns =
-        ["sender", "lost, %", "goodput, Mbit/s", "equation", "ratio", "cuts", "time-outs"];
-    let mut findings = Findings::new(columns);
+    let mut findings =
+        Findings::new("sender | lost, % | goodput, Mbit/s | equation | ratio | cuts | time-outs");
     let losses = run.points(&LOSSES);
     let axes = vec![Axis::new("sender", SENDERS), Axis::new("loss", losses)];
     let grid = Grid::run(run, axes, |point, seed| {
@@ -86,9 +80,7 @@ fn why(row: &Slice<'_>) -> String {
 }
 
 fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
-    let lossy = format!("{LINK} loss {}% only payload", point.text("loss"));
-    let wire = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
-    let flows = vec![flow(&point.text("sender"), &airtcp_recovery::Profile::paper())];
-    let topology = Topology::Chain { wires: vec![wire] };
-    Ok(timed(Scenario { flows, ..Scenario::new("eq6", topology) }, is_small))
+    let wire = feed::lossy(LINK, point.number("loss"))?;
+    let flow = flow(&point.text("sender"), &Profile::paper());
+    Ok(timed(simulate::over("eq6", wire, flow), is_small))
 }

@@ -1,12 +1,10 @@
 //! Fig. 10: one flow, no congestion, over the delay of the radio.
 
-use airtcp_sim::Interval;
-
 use super::COMBINATIONS;
 use super::radio::{
     COLUMNS, Outcome, Place, Sender, all_senders, claim_over, notes, picture, sweep, without,
 };
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig10",
@@ -37,14 +35,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
             let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
-            findings.claim(
+            findings.mean(
                 format!(
                     "{}: goodput at the longest delay over that at the shortest",
                     sender.name()
                 ),
                 "degrades significantly (below 0.5)",
-                theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, || format!("at that delay it has {described}")),
+                (&share, 2),
+                Bound::Below(0.5),
+                || format!("at that delay it has {described}"),
             );
         } else {
             let share = theory::show(&share, 1.0, 2);

@@ -1,19 +1,15 @@
 //! Fig. 11: flows that wait and flows that do not, to mobiles with a radio each, behind one
 //! bottleneck.
 
-use std::time::Duration;
-
 use airtcp_basestation::StationConfig;
 use airtcp_link::Arq;
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, Radios, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::Radios;
 use serde::Serialize;
 
 use super::mixed::{dropped, pairs, sides};
 use super::radio::towards;
 use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig11",
@@ -88,21 +84,10 @@ struct Pair {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "waits",
-        "beside",
-        "profile",
-        "congestion",
-        "frames hit, %",
-        "queue",
-        "dropped, %",
-        "by the radios, %",
-        "lost on the radios, %",
-        "reordered on the radios, %",
-        "waits: Mbit/s",
-        "beside: Mbit/s",
-        "ratio",
-    ]);
+    let mut findings = Findings::new(
+        "waits | beside | profile | congestion | frames hit, % | queue | dropped, % | by the radios, % | \
+         lost on the radios, % | reordered on the radios, % | waits: Mbit/s | beside: Mbit/s | ratio",
+    );
     let mut series = Vec::new();
     let small = if run.is_small { 1 } else { usize::MAX };
     for (names, profile) in pairs().into_iter().take(small) {
@@ -253,7 +238,7 @@ impl Pair {
             forth: feed::spec(&format!("rate 10mbit delay 5ms limit {queue}"))?,
             back: feed::spec(BACK)?,
         };
-        let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
+        let access = feed::wire(ACCESS_AT_RANDOM, ACCESS)?;
         let radio = format!("plain rate 1mbit delay 20ms error {error}% queue 50");
         let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
         let station = StationConfig { radio, arq: Arq::Head, ..StationConfig::default() };

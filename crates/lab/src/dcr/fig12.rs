@@ -1,9 +1,7 @@
 //! Fig. 12: DCR against Westwood, over the radio's delay and its error rate.
 
-use airtcp_recovery::Profile;
-
 use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture, sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig12",

@@ -1,7 +1,7 @@
 //! Fig. 13: fairness where nothing but congestion happens.
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig13",
@@ -26,17 +26,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for curve in &curves {
         for outcome in &curve.outcomes {
             let dropped = theory::show(&outcome.dropped, 1.0, 2);
-            findings.claim(
-                format!("{}: ratio, {} packets", curve.name, outcome.case.x),
-                "very close (0.9 to 1.1)",
-                theory::show(&outcome.ratio, 1.0, 2),
-                theory::within(&outcome.ratio, (0.9, 1.1), || {
+            findings.mean(format!("{}: ratio, {} packets", curve.name, outcome.case.x), "very close (0.9 to 1.1)", (&outcome.ratio, 2), Bound::Within(0.9, 1.1), || {
                     format!(
                         "with {dropped} % dropped; hypothesis: a response that comes a round trip later leaves more of the \
                          drops to the others"
                     )
-                }),
-            );
+                });
         }
     }
     Ok(findings)

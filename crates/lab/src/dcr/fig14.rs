@@ -1,15 +1,11 @@
 //! Figs. 14 and 15: how long packets take, and RTT samples, where nothing but congestion happens.
 
-use std::time::Duration;
-
-use airtcp_sim::{RunResult, Scenario};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::RunResult;
 
 use super::delivery::Delivery;
 use super::table16::{Setup, network};
 use crate::paper::Printed;
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig14",
@@ -33,9 +29,9 @@ const PACKET: f64 = 0.832;
 const EMPTY: f64 = 12.0 + 3.0 * PACKET;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns =
-        ["profile", "scenario", "sender", "delivery, ms", "of packets sent again, ms", "RTT, ms"];
-    let mut findings = Findings::new(columns);
+    let mut findings = Findings::new(
+        "profile | scenario | sender | delivery, ms | of packets sent again, ms | RTT, ms",
+    );
     let numbers = SCENARIOS.map(|(number, _)| number);
     let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("scenario", numbers)];
     let grid = Grid::run(run, axes, |point, seed| {
@@ -118,20 +114,16 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
             rtt.mean
         )
     };
-    findings.claim(
-        "delay that DCR in all flows adds to the delivery of a retransmission, in RTTs of SACK in all flows",
-        "up to about 1 (0 to 1.1)",
-        theory::show(&extra, 1.0, 2),
-        theory::within(&extra, (0.0, 1.1), shown),
-    );
+    findings.mean("delay that DCR in all flows adds to the delivery of a retransmission, in RTTs of SACK in all flows", "up to about 1 (0 to 1.1)", (&extra, 2), Bound::Within(0.0, 1.1), shown);
     for (what, field) in [("delivery time of packets not sent again", "delivery"), ("RTT", "rtt")] {
         let ratio = theory::ratio(&of(1, DCR, field), &of(2, SACK, field));
         let why = theory::unknown;
-        findings.claim(
+        findings.mean(
             format!("{what}, all DCR over all SACK"),
             "the same (0.9 to 1.1)",
-            theory::show(&ratio, 1.0, 2),
-            theory::within(&ratio, (0.9, 1.1), why),
+            (&ratio, 2),
+            Bound::Within(0.9, 1.1),
+            why,
         );
     }
 }

@@ -1,15 +1,11 @@
 //! Fig. 17: six flows are joined by six more.
 
-use std::time::Duration;
-
-use airtcp_sim::{Scenario, Simulation};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::Simulation;
 
 use super::delivery::Arrivals;
 use super::table16::{Setup, network};
 use crate::paper::Printed;
-use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig17",
@@ -31,7 +27,7 @@ const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(100);
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["profile", "running before", "time until they have 55 %, s"]);
+    let mut findings = Findings::new("profile | running before | time until they have 55 %, s");
     let firsts = FIRST.map(|(first, _)| first);
     let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("first", firsts)];
     let joined = joined(run).as_secs_f64();
@@ -55,24 +51,18 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.printed(&printed, first, &seconds(first), why);
     }
     let ratio = theory::ratio(&seconds(DCR), &seconds(SACK));
-    findings.claim(
-        "time until DCR's flows have 55 %, over that of flows without DCR",
-        "not worse: 3.67 of 3.1 (at most 1.3)",
-        theory::show(&ratio, 1.0, 2),
-        theory::below(&ratio, 1.3, theory::unknown),
-    );
+    let what = "time until DCR's flows have 55 %, over that of flows without DCR";
+    let claimed = "not worse: 3.67 of 3.1 (at most 1.3)";
+    findings.mean(what, claimed, (&ratio, 2), Bound::Below(1.3), theory::unknown);
     let mut series = Vec::new();
     for first in [SACK, DCR] {
         let arrivals = one(run, "paper", first, 1)?;
-        for (side, name) in [(0, "running before"), (1, "joined, sack/reno")] {
-            let points = arrivals.rates(STRETCHES);
-            let points = points.map(|(end, rates)| draw::point(end, rates[side] * 1e-6)).collect();
-            series.push(draw::series(format!("{first}: {name}"), Style::Line, points));
-        }
+        let names = ["running before", "joined, sack/reno"].map(|name| format!("{first}: {name}"));
+        series.extend(arrivals.lines(STRETCHES, names));
     }
-    let title = "Six flows are joined by six on 10 Mbit/s, paper profile".to_owned();
+    let title = "Six flows are joined by six on 10 Mbit/s, paper profile";
     let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
-    findings.picture("fig17", Figure { title, x, y, series });
+    findings.picture("fig17", draw::figure(title, x, y, series));
     findings.note("A run lasts 20 s after the flows join; flows start within a second.");
     Ok(findings)
 }

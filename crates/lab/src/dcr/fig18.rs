@@ -1,16 +1,9 @@
 //! Fig. 18: long transfers beside 500 users of the web.
 
-use std::time::Duration;
-
-use airtcp_sim::{App, FlowSpec, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use airtcp_types::ByteCount;
-
 use super::delivery::Arrivals;
 use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, mixed, timed};
 use crate::paper::Printed;
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig18",
@@ -25,7 +18,7 @@ const SACK: &str = "sack/reno";
 const DCR: &str = "sack/reno/dcr:count";
 /// The long transfers, and what the paper prints of them and of the web beside them, Mbit/s.
 const PRINTED: [(&str, [f64; 2]); 2] = [(SACK, [4.76, 4.84]), (DCR, [4.73, 4.82])];
-const SIDES: [&str; 2] = ["ftp", "web"];
+const SIDES: [(&str, &str); 2] = [("ftp", "ftp, Mbit/s"), ("web", "web, Mbit/s")];
 const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 50";
 const LONG: u32 = 8;
 const USERS: u32 = 500;
@@ -34,8 +27,8 @@ const PACKETS: (u64, u64) = (10, 20);
 const PAUSE: Duration = Duration::from_secs(15);
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns = ["profile", "long transfers", "ftp, Mbit/s", "web, Mbit/s", "dropped, %"];
-    let mut findings = Findings::new(columns);
+    let mut findings =
+        Findings::new("profile | long transfers | ftp, Mbit/s | web, Mbit/s | dropped, %");
     let senders = [SACK, DCR, "sack/reno/dcr:timer"];
     let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("sender", senders)];
     let grid = Grid::run(run, axes, |point, seed| {
@@ -47,11 +40,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         Ok(Fields::default().with("ftp", ftp).with("web", web).with("dropped", dropped))
     })?;
     grid.record(&mut findings, &["profile", "sender"])?;
-    for row in grid.all().rows(&["profile", "sender"]) {
-        let [ftp, web] = SIDES.map(|side| row.show(side, 1e-6, 2));
-        let dropped = row.show("dropped", 1.0, 2);
-        findings.table.row([row.text("profile"), row.text("sender"), ftp, web, dropped]);
-    }
+    let fields = [("ftp", 1e-6, 2), ("web", 1e-6, 2), ("dropped", 1.0, 2)];
+    findings.rows(&grid, &["profile", "sender"], &fields);
     judge(&mut findings, &grid.all().at("profile", "paper"));
     let mut series = Vec::new();
     for sender in [SACK, DCR] {
@@ -59,25 +49,23 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (_, arrivals) = simulate::once_watched(scenario, 1, |dumbbell| {
             Arrivals::new(dumbbell, LONG as usize, Duration::from_secs(1))
         })?;
-        for (side, name) in SIDES.iter().enumerate() {
-            let points = arrivals.rates(1).map(|(end, rates)| draw::point(end, rates[side] * 1e-6));
-            let name = format!("{name}, ftp with {sender}");
-            series.push(draw::series(name, Style::Line, points.collect()));
-        }
+        series
+            .extend(arrivals.lines(1, SIDES.map(|(side, _)| format!("{side}, ftp with {sender}"))));
     }
-    let title = "Eight long transfers and 500 users on 10 Mbit/s, paper profile".to_owned();
+    let title = "Eight long transfers and 500 users on 10 Mbit/s, paper profile";
     let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
-    findings.picture("fig18", Figure { title, x, y, series });
+    findings.picture("fig18", draw::figure(title, x, y, series));
     findings.note(SHORTER);
-    let note = "A user's pause counts from the end of a transfer, the paper's from its start; pauses have the shape 1.5, \
-                which the paper does not say, and users begin within the first 15 s.";
-    findings.note(note);
+    findings.note(
+        "A user's pause counts from the end of a transfer, the paper's from its start; pauses have the shape 1.5, \
+                which the paper does not say, and users begin within the first 15 s.",
+    );
     Ok(findings)
 }
 
 fn scenario(run: &Run, profile: &str, sender: &str) -> Result<Scenario, LabError> {
     let profile = profile.parse().expect("a profile");
-    let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
+    let access = feed::wire(ACCESS_AT_RANDOM, ACCESS)?;
     let topology = Topology::Dumbbell { access, bottleneck: Wire::both(feed::spec(BOTTLENECK)?) };
     let stagger = Duration::from_millis(1);
     let size = (ByteCount(PACKETS.0 * 1_000), ByteCount(PACKETS.1 * 1_000));
@@ -95,26 +83,22 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
     let offered = f64::from(USERS) * packets * 8e3 / PAUSE.as_secs_f64() / 1e6;
     let of = |sender: &str, side| theory::scaled(&paper.at("sender", sender).mean(side), 1e-6);
     for (sender, figures) in PRINTED {
-        for (side, figure) in SIDES.into_iter().zip(figures) {
-            let what = if side == "ftp" { "ftp, Mbit/s" } else { "web, Mbit/s" };
+        let why = format!(
+            "{USERS} users of {packets} packets every {} s ask for {offered:.2} Mbit/s, and the paper's got {:.2}; {} % are \
+             dropped here, 3 % there",
+            PAUSE.as_secs(),
+            figures[1],
+            paper.at("sender", sender).show("dropped", 1.0, 2)
+        );
+        for ((side, what), figure) in SIDES.into_iter().zip(figures) {
             let printed = Printed { what, figure, decimals: 2 };
-            let dropped = paper.at("sender", sender).show("dropped", 1.0, 2);
-            let why = format!(
-                "{USERS} users of {packets} packets every {} s ask for {offered:.2} Mbit/s, and the paper's got {:.2}; {dropped} % are \
-                 dropped here, 3 % there",
-                PAUSE.as_secs(),
-                figures[1]
-            );
             findings.printed(&printed, sender, &of(sender, side), &why);
         }
     }
-    for side in SIDES {
+    for (side, _) in SIDES {
         let ratio = theory::ratio(&of(DCR, side), &of(SACK, side));
-        findings.claim(
-            format!("{side} where the long transfers have DCR, over where they have not"),
-            "similar (0.9 to 1.1)",
-            theory::show(&ratio, 1.0, 2),
-            theory::within(&ratio, (0.9, 1.1), theory::unknown),
-        );
+        let what = format!("{side} where the long transfers have DCR, over where they have not");
+        let (claimed, bound) = ("similar (0.9 to 1.1)", Bound::Within(0.9, 1.1));
+        findings.mean(what, claimed, (&ratio, 2), bound, theory::unknown);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::SHORTER;
 use super::single::{Curve, Sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig4",
@@ -54,30 +54,33 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     && !other.is_paper()
                     && !other.has_timestamps()
             });
-            findings.claim(
+            findings.mean(
                 format!("{name}: least goodput over its own without late packets"),
                 "0.9 or more",
-                theory::show(&least, 1.0, 2),
-                theory::above(&least, 0.9, || why(curve, bare.filter(|_| curve.has_timestamps()))),
+                (&least, 2),
+                Bound::Above(0.9),
+                || why(curve, bare.filter(|_| curve.has_timestamps())),
             );
         }
         if curve.waits() && curve.is_paper() {
             let least = curve.goodputs.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
             let share = theory::ratio(least.unwrap_or(&plain), &plain);
-            findings.claim(
+            findings.mean(
                 format!("{name}: least goodput over that of sack/reno without late packets"),
                 "0.9 or more (\"close\")",
-                theory::show(&share, 1.0, 2),
-                theory::above(&share, 0.9, || why(curve, None)),
+                (&share, 2),
+                Bound::Above(0.9),
+                || why(curve, None),
             );
         }
         if curve.combination == "sack/reno" && curve.is_paper() {
             let share = curve.shares[curve.shares.len() - 1];
-            findings.claim(
+            findings.mean(
                 format!("{name}: goodput with 30 % late over that without"),
                 "falls rapidly (below 0.5)",
-                theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, theory::unknown),
+                (&share, 2),
+                Bound::Below(0.5),
+                theory::unknown,
             );
         }
         if !curve.waits() {

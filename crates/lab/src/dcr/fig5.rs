@@ -1,11 +1,8 @@
 //! Fig. 5: packets take two paths in turn.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::FlowSpec;
-
 use super::single::{Curve, Sweep};
 use super::{MTU_WITH_TIMESTAMPS, SHORTER, flow};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig5",
@@ -32,6 +29,7 @@ const SACK: &str = "sack/reno/dcr:timer";
 const RACK: &str = "rack/reno/dcr:timer";
 /// The round trip of the shorter path, in ms, beyond which the paper sees a degradation.
 const SHORTER_RTT: u32 = 104;
+const OVER: &str = "over its own on one path";
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let (mut findings, curves) = SWEEP.run(run)?;
@@ -39,14 +37,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for curve in curves.iter().filter(|curve| curve.waits()) {
         claim_near(curve, &mut findings);
         claim_far(curve, &mut findings);
-        let without = curves.iter().find(|plain| {
-            plain.profile == curve.profile
-                && !plain.waits()
-                && curve.combination.starts_with(plain.combination)
-        });
-        if let Some(plain) = without {
-            claim_gain(curve, plain, &mut findings);
-        }
+        let plain = curve.without(&curves).into_iter();
+        plain.for_each(|plain| claim_gain(curve, plain, &mut findings));
     }
     isolated.iter().for_each(|curve| claim_far(curve, &mut findings));
     findings.note(SHORTER);
@@ -68,68 +60,48 @@ fn isolated(run: &Run, findings: &mut Findings) -> Result<Vec<Curve>, LabError> 
         (&UNCROWDED, RACK, "paper, timestamps, queue of 3000", &stamped),
     ]
     .into_iter()
-    .map(|(sweep, combination, profile, flow)| {
-        sweep.curve(run, combination, profile, flow, findings)
-    })
+    .map(|(sweep, sender, profile, flow)| sweep.curve(run, sender, profile, flow, findings))
     .collect()
 }
 
 fn claim_near(curve: &Curve, findings: &mut Findings) {
-    let near = curve.least(|apart| apart < SHORTER_RTT);
-    findings.claim(
-        format!(
-            "{}: least goodput, paths apart by less than a round trip, over its own on one path",
-            curve.name()
-        ),
-        "0.9 or more",
-        theory::show(&near, 1.0, 2),
-        theory::above(&near, 0.9, || {
-            format!(
-                "{}; hypothesis: recoveries, in which nothing is delayed, repair every second packet",
-                curve.describe(|apart| apart < SHORTER_RTT)
-            )
-        }),
-    );
+    let is_near = |apart| apart < SHORTER_RTT;
+    let (name, near) = (curve.name(), curve.least(is_near));
+    let what = format!("{name}: least goodput, paths apart by less than a round trip, {OVER}");
+    findings.mean(what, "0.9 or more", (&near, 2), Bound::Above(0.9), || {
+        let why = "recoveries, in which nothing is delayed, repair every second packet";
+        format!("{}; hypothesis: {why}", curve.describe(is_near))
+    });
 }
 
 fn claim_far(curve: &Curve, findings: &mut Findings) {
-    let far = curve.least(|apart| apart > SHORTER_RTT);
-    findings.claim(
-        format!(
-            "{}: least goodput, paths apart by more than a round trip, over its own on one path",
-            curve.name()
-        ),
-        "not drastic (0.5 or more)",
-        theory::show(&far, 1.0, 2),
-        theory::above(&far, 0.5, || {
-            let why = if curve.is_held(|apart| apart > SHORTER_RTT) {
-                "the receiver's window is what limits it; the paper's receiver offers a large one from the start"
-            } else if curve.combination == RACK && curve.profile.starts_with(Profile::paper().name) {
-                "rack reduces in the first round trip, and with a window of two or three packets the late ones are retransmitted \
-                 again; by Karn's rule they tell no round-trip time, and SRTT, which is the wait, stays too short: it \
-                 does not with timestamps, and a longer queue alone is no help"
-            } else {
-                "hypothesis: packets are late by more than it waits, and each reduction is needless"
-            };
-            format!("{}: {why}", curve.describe(|apart| apart > SHORTER_RTT))
-        }),
-    );
+    let is_far = |apart| apart > SHORTER_RTT;
+    let (name, far) = (curve.name(), curve.least(is_far));
+    let what = format!("{name}: least goodput, paths apart by more than a round trip, {OVER}");
+    findings.mean(what, "not drastic (0.5 or more)", (&far, 2), Bound::Above(0.5), || {
+        let why = if curve.is_held(is_far) {
+            "the receiver's window is what limits it; the paper's receiver offers a large one from the start"
+        } else if curve.combination == RACK && curve.profile.starts_with(Profile::paper().name) {
+            "rack reduces in the first round trip, and with a window of two or three packets the late ones are retransmitted \
+             again; by Karn's rule they tell no round-trip time, and SRTT, which is the wait, stays too short: it \
+             does not with timestamps, and a longer queue alone is no help"
+        } else {
+            "hypothesis: packets are late by more than it waits, and each reduction is needless"
+        };
+        format!("{}: {why}", curve.describe(is_far))
+    });
 }
 
 fn claim_gain(curve: &Curve, plain: &Curve, findings: &mut Findings) {
     let gains = curve.goodputs.iter().zip(&plain.goodputs).skip(1);
     let gains = gains.map(|(with, without)| theory::ratio(with, without));
     let least = gains.min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap_or_default();
-    findings.claim(
-        format!("{}: least goodput on two paths, over that of {}", curve.name(), plain.combination),
-        "significantly better (above 1)",
-        theory::show(&least, 1.0, 2),
-        theory::above(&least, 1.0, || {
-            format!(
-                "without DCR, {} does as well or better on these paths; hypothesis: rack waits for late packets by itself, and \
-                 for packets that are later still neither waits long enough",
-                plain.combination
-            )
-        }),
-    );
+    let (name, plain) = (curve.name(), plain.combination);
+    let what = format!("{name}: least goodput on two paths, over that of {plain}");
+    findings.mean(what, "significantly better (above 1)", (&least, 2), Bound::Above(1.0), || {
+        format!(
+            "without DCR, {plain} does as well or better on these paths; hypothesis: rack waits for late packets by itself, and \
+             for packets that are later still neither waits long enough"
+        )
+    });
 }

@@ -1,7 +1,7 @@
 //! Fig. 6: late packets and congestion together.
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig6",

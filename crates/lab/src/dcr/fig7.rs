@@ -1,7 +1,7 @@
 //! Fig. 7: a mixed workload, and more and more late packets.
 
 use super::mixed::{Case, Curve, Queue, Sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig7",

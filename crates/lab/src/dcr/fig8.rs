@@ -1,9 +1,7 @@
 //! Fig. 8: a mixed workload of more and more flows.
 
-use airtcp_sim::Interval;
-
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig8",

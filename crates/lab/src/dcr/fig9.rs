@@ -4,8 +4,7 @@ use super::radio::{
     Air, COLUMNS, Curve, Outcome, Place, Sender, all_senders, claim_over, notes, picture, sweep,
     without,
 };
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, LabError, Run};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig9",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
+use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
@@ -107,17 +107,10 @@ struct Record<'a> {
 
 impl Sweep {
     pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
-        let mut findings = Findings::new([
-            "waits",
-            "beside",
-            "profile",
-            self.x,
-            "queue",
-            "dropped, %",
-            "waits: Mbit/s",
-            "beside: Mbit/s",
-            "ratio",
-        ]);
+        let mut findings = Findings::new(&format!(
+            "waits | beside | profile | {} | queue | dropped, % | waits: Mbit/s | beside: Mbit/s | ratio",
+            self.x
+        ));
         let (mut curves, mut series) = (Vec::new(), Vec::new());
         let cases = run.points(&self.cases);
         for ([waits, beside], profile, cases) in self.courses(&cases) {
@@ -250,8 +243,8 @@ impl Sweep {
             late => format!(" delayed {late}% 25ms 8ms"),
         };
         let forth = format!("rate 10mbit delay 10ms limit {queue}{late}");
-        let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
-        let bottleneck = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };
+        let access = feed::wire(ACCESS_AT_RANDOM, ACCESS)?;
+        let bottleneck = feed::wire(&forth, BACK)?;
         let numbered = |(side, number): (usize, u32)| FlowSpec {
             name: format!("{} {number}", pair[side]),
             ..flow(pair[side], profile)

@@ -108,22 +108,9 @@ pub(super) fn notes(findings: &mut Findings) {
 }
 
 /// The columns of a table of places.
-pub(super) const COLUMNS: [&str; 14] = [
-    "sender",
-    "profile",
-    "radio",
-    "frames hit, %",
-    "delay, ms",
-    "window, packets",
-    "goodput, Mbit/s",
-    "of the bound",
-    "reductions",
-    "time-outs",
-    "lost on the radio, %",
-    "reordered on the radio, %",
-    "dropped",
-    "waits for the receiver, %",
-];
+pub(super) const COLUMNS: &str = "sender | profile | radio | frames hit, % | delay, ms | window, packets | \
+     goodput, Mbit/s | of the bound | reductions | time-outs | lost on the radio, % | \
+     reordered on the radio, % | dropped | waits for the receiver, %";
 
 impl Place {
     pub(super) const fn plain(error: u32, delay: u32) -> Self {

@@ -56,6 +56,13 @@ impl Curve {
         format!("{}, {}", self.combination, self.profile)
     }
 
+    /// The same sender without DCR.
+    pub(super) fn without<'a>(&self, curves: &'a [Self]) -> Option<&'a Self> {
+        let is_plain = |plain: &&Self| !plain.waits() && plain.profile == self.profile;
+        let mut plain = curves.iter().filter(is_plain);
+        plain.find(|plain| self.combination.starts_with(plain.combination))
+    }
+
     /// The least of its shares of its own goodput at the first point, of the points that `counts`
     /// picks.
     pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
@@ -86,17 +93,11 @@ impl Curve {
 
 impl Sweep {
     pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
-        let mut findings = Findings::new([
-            "sender",
-            "profile",
-            self.x,
-            "goodput, Mbit/s",
-            "of its own at the first",
-            "reductions",
-            "time-outs",
-            "dropped",
-            "waits for the receiver, %",
-        ]);
+        let mut findings = Findings::new(&format!(
+            "sender | profile | {} | goodput, Mbit/s | of its own at the first | reductions | time-outs | dropped | \
+             waits for the receiver, %",
+            self.x
+        ));
         let mut curves = Vec::new();
         for profile in [Profile::paper(), Profile::modern()] {
             for combination in COMBINATIONS {
@@ -130,7 +131,7 @@ impl Sweep {
     ) -> Result<Curve, LabError> {
         let grid = Grid::run(run, vec![Axis::new("x", run.points(self.points))], |point, seed| {
             let forth = (self.forth)(point.number("x") as u32);
-            let bottleneck = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };
+            let bottleneck = feed::wire(&forth, BACK)?;
             let access = Wire::both(feed::spec(ACCESS)?);
             let scenario = Scenario {
                 flows: vec![flow.clone()],

@@ -1,14 +1,13 @@
 //! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its
 //! own.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Point, Style};
+use airtcp_sim::{FlowResult, RunResult};
+use airtcp_trace::figure::Point;
 use serde::Serialize;
 
 use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, timed};
 use crate::paper::Printed;
-use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
@@ -150,18 +149,10 @@ impl Record<'_> {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "scenario",
-        "sender",
-        "profile",
-        "set-up",
-        "goodput of a flow, Mbit/s",
-        "dropped, %",
-        "time-outs, %",
-        "queue",
-        "RTT, ms",
-        "Jain's index",
-    ]);
+    let mut findings = Findings::new(
+        "scenario | sender | profile | set-up | goodput of a flow, Mbit/s | dropped, % | time-outs, % | \
+         queue | RTT, ms | Jain's index",
+    );
     for (scenario, waits, figures) in PRINTED {
         let shown = |column: usize| format!("{:.*}", COLUMNS[column].1, figures[column]);
         let name = if waits { "DCR in the paper" } else { "SACK in the paper" };
@@ -360,7 +351,7 @@ pub(super) fn network(
         Setup::RandomWait => (ACCESS_AT_RANDOM, BOTTLENECK),
         Setup::Ns2 => (ACCESS_AT_RANDOM, BOTTLENECK_OF_NS2),
     };
-    let access = Wire { forth: feed::spec(access)?, back: feed::spec(ACCESS)? };
+    let access = feed::wire(access, ACCESS)?;
     let bottleneck = Wire::both(feed::spec(bottleneck)?);
     let each = FLOWS / kinds.len() as u32;
     let flow = |(combination, number): (&str, u32)| FlowSpec {

@@ -1,10 +1,7 @@
 //! Table 20: a file of 33 MB over 10 ms, in virtual time.
 
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
-
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, LabError, Run, feed, simulate};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20",
@@ -55,15 +52,9 @@ fn sender(part: &Slice<'_>) -> Sender {
 /// cent.
 fn one(run: &Run, point: &Point, seed: u64) -> Result<Fields, LabError> {
     let forth = transfer::forth(point.number("deviation") as u32);
-    let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };
-    let combination = point.text("combination").parse().expect("a name of the registry");
-    let profile = point.text("profile").parse().expect("a profile");
-    let scenario = Scenario {
-        duration: transfer::time(run),
-        flows: vec![FlowSpec { profile, ..FlowSpec::new(combination) }],
-        ..Scenario::new("table20", Topology::Chain { wires: vec![wire] })
-    };
-    let result = simulate::once(scenario, seed)?;
+    let flow = simulate::flow(&point.text("combination"), point.profile());
+    let scenario = simulate::over("table20", feed::wire(&forth, BACK)?, flow);
+    let result = simulate::once(Scenario { duration: transfer::time(run), ..scenario }, seed)?;
     let flow = &result.flows[0];
     let forth = result.links.iter().find(|link| link.way == "forth");
     let counters = forth.map(|link| link.counters).unwrap_or_default();

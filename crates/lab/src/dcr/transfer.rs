@@ -71,7 +71,7 @@ pub(super) fn findings(
     name: &'static str,
     why: &str,
 ) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender", "0 ms", "1 ms", "2 ms", "3 ms", "3 ms over 0 ms"]);
+    let mut findings = Findings::new("sender | 0 ms | 1 ms | 2 ms | 3 ms | 3 ms over 0 ms");
     records(&mut findings)?;
     let figures = POINTS.map(|(_, _, goodput)| format!("{goodput:.2}"));
     let [a, b, c, d] = figures;

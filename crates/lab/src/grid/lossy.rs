@@ -1,15 +1,11 @@
 //! Every combination over random loss with real packets, beside Linux' bbr and cubic.
 
-use std::time::Duration;
-
+use airtcp_recovery::Combination;
 use airtcp_recovery::registry::WireNeeds;
-use airtcp_recovery::{Combination, Profile};
-use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
+use crate::prelude::*;
 use crate::real::{self, BACK, Course, Done, Flow, LINK, Tcp, times};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "grid/lossy",
@@ -118,7 +114,7 @@ impl<'a> Record<'a> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
-        Findings::new(["sender, Mbit/s", "0.1 %", "1 %", "2 %", "5 %", "10 %", "geometric mean"]);
+        Findings::new("sender, Mbit/s | 0.1 % | 1 % | 2 % | 5 % | 10 % | geometric mean");
     let mut rows = rows(run);
     let late = measure(&mut findings, run, &mut rows)?;
     rows.sort_by(|a, b| b.mean().total_cmp(&a.mean()));

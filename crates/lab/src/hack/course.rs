@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_recovery::Profile;
-use airtcp_sim::{App, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
+use airtcp_sim::{App, FlowResult, FlowSpec, Interval, RunResult, Scenario};
 use airtcp_types::ByteCount;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(super) const HEADERS: [u32; 2] = [0, 95];
 const SMALL: ByteCount = ByteCount(50_000);
 /// The run ends when all has arrived, however many time-outs that takes; this is when it is given
 /// up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(900_000);
+const PATIENCE: Duration = Duration::from_secs(900_000);
 
 /// One transfer's set-up.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -106,6 +106,11 @@ pub(super) struct Outcome {
     pub(super) unfinished: u64,
 }
 
+/// The reductions of the window in all transfers.
+pub(super) fn reductions(of: &[Outcome]) -> u64 {
+    of.iter().map(|outcome| outcome.reductions).sum()
+}
+
 impl Course {
     /// HACK 5.1's short path, without errors.
     pub(super) const SHORT: Self = Self {
@@ -149,7 +154,7 @@ impl Course {
         let bits = self.size(run).0 as f64 * 8.0;
         let records: Vec<_> = runs
             .iter()
-            .map(|(result, trail)| self.record(sender, profile, bits, result, trail))
+            .map(|(result, trail)| self.record(run, sender, profile, result, trail))
             .collect();
         for record in &records {
             findings.record(record)?;
@@ -173,6 +178,11 @@ impl Course {
         Ok((outcome, runs.into_iter().map(|(_, trail)| trail).collect()))
     }
 
+    /// The payload of a finished file in bit/s; of one that was given up, over all that time.
+    pub(super) fn goodput(&self, run: &Run, flow: &FlowResult) -> f64 {
+        self.size(run).0 as f64 * 8.0 / flow.finished.unwrap_or(PATIENCE.as_secs_f64())
+    }
+
     /// What is to be sent, and arrive.
     pub(super) const fn size(&self, run: &Run) -> ByteCount {
         if run.is_small { SMALL } else { self.size }
@@ -180,9 +190,9 @@ impl Course {
 
     fn record<'a>(
         &self,
+        run: &Run,
         sender: &'a Sender,
         profile: &Profile,
-        bits: f64,
         result: &RunResult,
         trail: &Trail,
     ) -> Record<'a> {
@@ -194,7 +204,7 @@ impl Course {
             profile: profile.name,
             course: *self,
             seconds: flow.finished,
-            goodput: bits / flow.finished.unwrap_or(PATIENCE.as_secs_f64()),
+            goodput: self.goodput(run, flow),
             timeouts: flow.timeouts.unwrap_or(0),
             of_repairs: trail.timeouts_of_repairs,
             of_holes: trail.timeouts_of_holes,
@@ -232,19 +242,14 @@ impl Course {
         sender: &Sender,
         profile: &Profile,
     ) -> Result<Scenario, LabError> {
-        let wire = Wire { forth: feed::spec(forth)?, back: feed::spec(back)? };
+        let wire = feed::wire(forth, back)?;
         let flow = FlowSpec {
-            profile: profile.clone(),
             sack: sender.sack,
             receive_buffer: self.window,
             user_timeout: Some(PATIENCE),
             app: App::Bulk { size: Some(self.size(run)) },
-            ..FlowSpec::new(sender.combination.parse().expect("a name of the registry"))
+            ..simulate::flow(sender.combination, profile.clone())
         };
-        Ok(Scenario {
-            duration: PATIENCE,
-            flows: vec![flow],
-            ..Scenario::new("hack", Topology::Chain { wires: vec![wire] })
-        })
+        Ok(Scenario { duration: PATIENCE, ..simulate::over("hack", wire, flow) })
     }
 }

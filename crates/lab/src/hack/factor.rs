@@ -126,7 +126,7 @@ mod tests {
         let factor = Factor::of(&above, &below);
         assert!((factor.mean.mean - 4.0).abs() < 1e-9);
         assert_eq!(factor.show(), "4.00 ± 0.00 (2.00 to 8.00)");
-        let mut findings = Findings::new(["a"]);
+        let mut findings = Findings::new("a");
         factor.claim_above(&mut findings, "a moon".to_owned(), "night");
         Factor::of(&below, &above).claim_above(&mut findings, "a sun".to_owned(), "day");
         factor.claim_within(&mut findings, "a star".to_owned(), "3.7", (3.7, 3.7), "far");

@@ -1,12 +1,10 @@
 //! Figures 12 to 19: bursts of corruption.
 
-use airtcp_recovery::Profile;
-
-use super::course::{Course, HEADERS};
-use super::factor::{Factor, NOT_ISOLATED};
-use super::figure::{Sweep, throughput};
+use super::course::{Course, HACK, HACK_SACK, HEADERS, SACK};
+use super::factor::NOT_ISOLATED;
+use super::figure::{self, Sweep};
 use super::notified::Notified;
-use crate::{Experiment, Findings, LabError, Run};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig12",
@@ -41,48 +39,35 @@ pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Cour
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "bursts, %",
-        "header hit, %",
-        "packets in a burst",
-        "NewReno, kbit/s",
-        "SACK",
-        "HACK",
-        "HACK + SACK",
-        "time-outs of each",
-    ]);
+    let mut findings = figure::findings("bursts, % | header hit, % | packets in a burst");
     let mut notified = Notified::default();
     let mut unfinished = 0;
     for profile in [Profile::paper(), Profile::modern()] {
         for (name, courses) in courses(run) {
-            let sweep = Sweep::measure(run, &courses, &profile, &mut findings)?;
-            let Course { share, header, .. } = courses[0];
-            sweep.rows(&courses, &profile, &mut findings, |course| {
+            let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;
+            let Course { share, header, .. } = sweep.courses[0];
+            sweep.rows(&mut findings, |course| {
                 [course.share.to_string(), course.header.to_string(), course.burst.to_string()]
             });
             unfinished +=
                 sweep.all().iter().flat_map(|o| o.iter()).map(|o| o.unfinished).sum::<u64>();
             if header == 0 {
-                notified.add(run, &courses, &profile, &mut findings, &sweep.both)?;
+                notified.add(&sweep, &mut findings)?;
             }
-            let place = format!("bursts {share} %, header hit {header} %, {}", profile.name);
-            let Sweep { sack, hack, both, .. } = &sweep;
+            let place = format!("bursts {share} %, header hit {header} %");
             let why = if header > 0 {
-                sweep.unread(run, &courses, &profile, &mut findings)?.why()
+                sweep.unread(&mut findings)?.why()
             } else {
                 NOT_ISOLATED.to_owned()
             };
-            let what = format!("HACK over SACK, {place}");
-            Factor::of(hack, sack).claim_above(&mut findings, what, &why);
-            let what = format!("HACK + SACK over HACK, {place}");
-            Factor::of(both, hack).claim_above(&mut findings, what, NOT_ISOLATED);
-            if profile.name == Profile::paper().name {
+            sweep.claim_above(&mut findings, [HACK, SACK], &place, &why);
+            sweep.claim_above(&mut findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
+            if sweep.is_paper() {
                 let title =
                     format!("Bursts of corruption {share} %, 300 ms, header hit {header} %");
-                let xs: Vec<f64> = courses.iter().map(|course| f64::from(course.burst)).collect();
-                let axes = ["packets in a burst", "throughput, kbit/s"];
-                findings.picture(name, sweep.draw(title, axes, &xs, throughput));
+                let drawn =
+                    sweep.throughput(title, "packets in a burst", |course| f64::from(course.burst));
+                findings.picture(name, drawn);
             }
         }
     }

@@ -1,15 +1,12 @@
 //! Figures 20 to 25: one transfer in bursts of corruption, as time goes on.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::{Axis, Style};
-use airtcp_types::ByteCount;
+use airtcp_trace::figure::Axis;
 
 use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::trail::Trail;
 use crate::paper::Printed;
-use crate::{Experiment, Findings, LabError, Run, draw, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig20",
@@ -34,16 +31,10 @@ const SECONDS: [Printed; 3] = [
 const BIN: f64 = 2.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "header hit, %",
-        "file, KB",
-        "sender",
-        "seconds",
-        "time-outs",
-        "of repairs",
-        "longest stretch without an ACK, s",
-    ]);
+    let mut findings = Findings::new(
+        "profile | header hit, % | file, KB | sender | seconds | time-outs | of repairs | \
+         longest stretch without an ACK, s",
+    );
     for profile in [Profile::paper(), Profile::modern()] {
         let mut bench = Bench { run, profile: &profile, findings: &mut findings };
         let hit = bench.all(&COURSE)?;

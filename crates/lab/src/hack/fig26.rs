@@ -1,12 +1,9 @@
 //! Figures 26 to 31: windows that limit.
 
-use airtcp_recovery::Profile;
-use airtcp_types::ByteCount;
-
-use super::course::{Course, Outcome};
+use super::course::{Course, HACK, HACK_SACK, Outcome, SACK};
 use super::factor::{Factor, NOT_ISOLATED};
-use super::figure::{Sweep, throughput};
-use crate::{Experiment, Findings, LabError, Run, theory};
+use super::figure::{self, Sweep};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig26",
@@ -39,47 +36,35 @@ fn courses(run: &Run) -> impl Iterator<Item = (u64, &'static str, Vec<Course>)> 
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "window, KB",
-        "bursts, %",
-        "packets in a burst",
-        "NewReno, kbit/s",
-        "SACK",
-        "HACK",
-        "HACK + SACK",
-        "time-outs of each",
-    ]);
+    let mut findings = figure::findings("window, KB | bursts, % | packets in a burst");
     for profile in [Profile::paper(), Profile::modern()] {
         // Of each window all points.
-        let mut wholes: Vec<(u64, [Vec<Outcome>; 3])> = Vec::new();
+        let mut wholes: Vec<(u64, [Vec<Outcome>; 2])> = Vec::new();
         for (kib, name, courses) in courses(run) {
-            let sweep = Sweep::measure(run, &courses, &profile, &mut findings)?;
-            let share = courses[0].share;
-            sweep.rows(&courses, &profile, &mut findings, |course| {
+            let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;
+            let share = sweep.courses[0].share;
+            sweep.rows(&mut findings, |course| {
                 [kib.to_string(), course.share.to_string(), course.burst.to_string()]
             });
-            let place = format!("window {kib} KB, bursts {share} %, {}", profile.name);
-            if profile.name == Profile::paper().name {
+            let place = format!("window {kib} KB, bursts {share} %");
+            if sweep.is_paper() {
                 let title = format!("Window {kib} KB, bursts {share} %, header hit 95 %");
-                let xs: Vec<f64> = courses.iter().map(|course| f64::from(course.burst)).collect();
-                let axes = ["packets in a burst", "throughput, kbit/s"];
-                findings.picture(name, sweep.draw(title, axes, &xs, throughput));
+                let drawn =
+                    sweep.throughput(title, "packets in a burst", |course| f64::from(course.burst));
+                findings.picture(name, drawn);
             }
-            let why = sweep.unread(run, &courses, &profile, &mut findings)?.why();
-            let Sweep { sack, hack, both, .. } = sweep;
-            let what = format!("HACK over SACK, {place}");
-            Factor::of(&hack, &sack).claim_above(&mut findings, what, &why);
-            let what = format!("HACK + SACK over HACK, {place}");
-            Factor::of(&both, &hack).claim_above(&mut findings, what, NOT_ISOLATED);
+            let why = sweep.unread(&mut findings)?.why();
+            sweep.claim_above(&mut findings, [HACK, SACK], &place, &why);
+            sweep.claim_above(&mut findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
             if wholes.last().is_none_or(|(of, _)| *of != kib) {
-                wholes.push((kib, [Vec::new(), Vec::new(), Vec::new()]));
+                wholes.push((kib, [const { Vec::new() }; 2]));
             }
-            if let Some((_, whole)) = wholes.last_mut() {
-                whole.iter_mut().zip([sack, hack, both]).for_each(|(all, some)| all.extend(some));
+            if let Some((_, [sack, hack])) = wholes.last_mut() {
+                sack.extend(sweep.sack);
+                hack.extend(sweep.hack);
             }
         }
-        let mut factors = wholes.iter().map(|(_, [sack, hack, _])| Factor::of(hack, sack).mean);
+        let mut factors = wholes.iter().map(|(_, [sack, hack])| Factor::of(hack, sack).mean);
         if let (Some(small), Some(large)) = (factors.next(), factors.next()) {
             let measured = [small, large].map(|factor| theory::show(&factor, 1.0, 2)).join(" and ");
             findings.claim(

@@ -1,11 +1,8 @@
 //! The long path where no header is hit: every corruption is notified, so that no time-out should
 //! be left.
 
-use airtcp_sim::Interval;
-
-use super::course::{Course, HACK, HACK_SACK, PATIENCE, SACK};
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
+use super::course::{Course, HACK, HACK_SACK, SACK};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/long-path",
@@ -17,7 +14,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-const PROFILES: [&str; 3] = ["paper", "modern", "linux-2.2"];
 /// SACK over the path without errors, which no sender exceeds.
 const BOUND: &str = "no errors";
 /// Packets in a run of corrupted ones; what the paper's Table 1 claims there, and what is meant by
@@ -26,22 +22,14 @@ const BURSTS: [(u32, &str, (f64, f64)); 2] =
     [(1, "5 to 10", (5.0, 10.0)), (5, "100", (100.0, 100.0))];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "packets in a burst",
-        "sender",
-        "kbit/s",
-        "over SACK",
-        "time-outs",
-        "resent",
-        "needlessly",
-        "corrupted",
-    ]);
-    let senders = [SACK.name, HACK.name, HACK_SACK.name, BOUND];
+    let mut findings = Findings::new(
+        "profile | packets in a burst | sender | kbit/s | over SACK | time-outs | resent | needlessly | \
+         corrupted",
+    );
     let axes = vec![
-        Axis::new("profile", PROFILES),
+        Axis::new("profile", ["paper", "modern", "linux-2.2"]),
         Axis::new("burst", BURSTS.map(|(burst, ..)| burst)),
-        Axis::new("sender", senders),
+        Axis::new("sender", [SACK.name, HACK.name, HACK_SACK.name, BOUND]),
     ];
     let names = ["profile", "burst", "sender"];
     let grid = Grid::run(run, axes, |point, seed| {
@@ -50,13 +38,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let path = Course { share: 10.0, burst, ..Course::LONG };
         let course = if sender == BOUND { path.without_errors() } else { path };
         let sender = [HACK, HACK_SACK].into_iter().find(|of| of.name == sender).unwrap_or(SACK);
-        let profile = point.text("profile").parse().expect("a profile");
-        let scenario = course.over(&course.links(), run, &sender, &profile)?;
+        let scenario = course.over(&course.links(), run, &sender, &point.profile())?;
         let result = simulate::once(scenario, seed)?;
         let flow = &result.flows[0];
-        let seconds = flow.finished.unwrap_or(PATIENCE.as_secs_f64());
         Ok(Fields::default()
-            .with("goodput", course.size(run).0 as f64 * 8.0 / seconds)
+            .with("goodput", course.goodput(run, flow))
             .with("timeouts", flow.timeouts.unwrap_or(0))
             .with("resent", flow.retransmissions)
             .with("needless", flow.spurious)
@@ -68,22 +54,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             grid.all().at("profile", row.text("profile")).at("burst", row.value("burst").clone());
         let factor = over_sack(&at, &row.text("sender"));
         let place = names.map(|axis| row.text(axis)).into_iter();
-        let counts = ["timeouts", "resent", "needless", "corrupted"];
         let figures = [row.show("goodput", 1e-3, 1), theory::show(&factor, 1.0, 2)];
+        let counts = ["timeouts", "resent", "needless", "corrupted"];
         let counts = counts.map(|field| row.show(field, 1.0, 2));
         findings.table.add(place.chain(figures).chain(counts).collect());
     }
     for (burst, claimed, between) in BURSTS {
         judge(&mut findings, &grid.all().at("burst", burst), claimed, between);
     }
-    let bars = PROFILES.map(|profile| {
-        grid.all().at("profile", profile).at("sender", HACK_SACK.name).line(
-            profile,
-            "burst",
-            1.0,
-            |cell| cell.mean("timeouts"),
-        )
-    });
+    let both = grid.all().at("sender", HACK_SACK.name);
+    let bars = both.lines("profile", "burst", ("timeouts", 1.0));
     let (x, y) = (draw::linear("packets in a burst"), draw::linear("time-outs of a transfer"));
     let title = "Time-outs of HACK + SACK although every corruption is notified";
     findings.picture("timeouts", draw::figure(title, x, y, bars));
@@ -101,30 +81,21 @@ fn judge(findings: &mut Findings, part: &Slice<'_>, claimed: &str, (low, high): 
         let place = format!("bursts of {}, {}", part.text("burst"), at.text("profile"));
         let timeouts = |at: &Slice<'_>| at.at("sender", HACK_SACK.name).mean("timeouts");
         let own = timeouts(&at);
-        let others = || {
+        let none = Verdict::of(own.mean == 0.0, || {
             let of = |at: Slice<'_>| format!("{} {:.2}", at.text("profile"), timeouts(&at).mean);
-            format!(
-                "a transfer has {}",
-                part.each("profile").map(of).collect::<Vec<_>>().join(", ")
-            )
-        };
-        findings.claim(
-            format!("time-outs of HACK + SACK, every corruption notified, {place}"),
-            "none",
-            theory::show(&own, 1.0, 2),
-            Verdict::of(own.mean == 0.0, others),
-        );
+            let all: Vec<_> = part.each("profile").map(of).collect();
+            format!("a transfer has {}", all.join(", "))
+        });
+        let what = format!("time-outs of HACK + SACK, every corruption notified, {place}");
+        findings.claim(what, "none", theory::show(&own, 1.0, 2), none);
         for sender in [HACK.name, HACK_SACK.name] {
             let factor = over_sack(&at, sender);
             let bound = theory::show(&over_sack(&at, BOUND), 1.0, 2);
-            findings.claim(
-                format!("{sender} over SACK, {place}"),
-                claimed,
-                format!("{} times", theory::show(&factor, 1.0, 2)),
-                theory::within(&factor, (low * 0.9, high * 1.1), || {
-                    format!("without errors the path gives {bound} times SACK")
-                }),
-            );
+            let verdict = theory::within(&factor, (low * 0.9, high * 1.1), || {
+                format!("without errors the path gives {bound} times SACK")
+            });
+            let shown = format!("{} times", theory::show(&factor, 1.0, 2));
+            findings.claim(format!("{sender} over SACK, {place}"), claimed, shown, verdict);
         }
     }
 }

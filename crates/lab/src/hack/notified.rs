@@ -2,8 +2,9 @@
 
 use airtcp_recovery::Profile;
 
-use super::course::{Course, HACK_SACK, Outcome};
-use crate::{Findings, LabError, Run, Verdict};
+use super::course::{self, HACK_SACK};
+use super::figure::Sweep;
+use crate::{Findings, LabError, Verdict};
 
 /// Reductions by HACK + SACK, over several sweeps.
 #[derive(Debug, Default)]
@@ -16,19 +17,17 @@ pub(super) struct Notified {
 }
 
 impl Notified {
-    /// Adds what came of `courses`. Where there were reductions they are run again without what
-    /// only some profiles have.
+    /// Adds what came of a sweep. Where there were reductions they are run again without what only
+    /// some profiles have.
     pub(super) fn add(
         &mut self,
-        run: &Run,
-        courses: &[Course],
-        profile: &Profile,
+        sweep: &Sweep<'_>,
         findings: &mut Findings,
-        outcomes: &[Outcome],
     ) -> Result<(), LabError> {
-        let reductions = sum(outcomes);
+        let profile = sweep.profile;
+        let reductions = course::reductions(&sweep.both);
         self.reductions += reductions;
-        self.corrupted += outcomes.iter().map(|outcome| outcome.corrupted).sum::<u64>();
+        self.corrupted += sweep.both.iter().map(|outcome| outcome.corrupted).sum::<u64>();
         count(&mut self.of_profiles, profile.name, reductions);
         if reductions == 0 {
             return Ok(());
@@ -37,9 +36,8 @@ impl Notified {
             Profile { name: "no probes", tail_loss_probe: false, ..profile.clone() },
             Profile { name: "no undo", undo: false, ..profile.clone() },
         ] {
-            let one = |course: &Course| course.measure(run, &HACK_SACK, &variant, findings);
-            let outcomes: Vec<_> = courses.iter().map(one).collect::<Result<_, _>>()?;
-            count(&mut self.of_variants, variant.name, sum(&outcomes));
+            let outcomes = sweep.beside(&HACK_SACK, &variant, findings, Clone::clone)?;
+            count(&mut self.of_variants, variant.name, course::reductions(&outcomes));
         }
         Ok(())
     }
@@ -63,10 +61,6 @@ impl Notified {
             }),
         );
     }
-}
-
-fn sum(outcomes: &[Outcome]) -> u64 {
-    outcomes.iter().map(|outcome| outcome.reductions).sum()
 }
 
 fn count(of: &mut Vec<(&'static str, u64)>, name: &'static str, cuts: u64) {

@@ -1,12 +1,8 @@
 //! Section 7, what the authors look at next: ACKs that are corrupted too, and congestion beside
 //! corruption.
 
-use airtcp_trace::figure::Figure;
-
-use super::course::{Course, HEADERS, PATIENCE, SENDERS};
-use super::factor::NOT_ISOLATED;
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use super::course::{Course, HEADERS, SENDERS};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/section7",
@@ -25,18 +21,10 @@ const ACKS: [u32; 3] = [0, 5, 15];
 const QUEUES: [u32; 2] = [1_000, 10];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "header hit, %",
-        "packets in a burst",
-        "queue",
-        "ACKs corrupted, %",
-        "sender",
-        "kbit/s",
-        "time-outs",
-        "cuts",
-        "dropped",
-    ]);
+    let mut findings = Findings::new(
+        "profile | header hit, % | packets in a burst | queue | ACKs corrupted, % | sender | kbit/s | \
+         time-outs | cuts | dropped",
+    );
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
         Axis::new("header", HEADERS),
@@ -51,39 +39,32 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let [header, burst] = ["header", "burst"].map(|axis| point.number(axis) as u32);
         let course = Course { share: 5.0, header, burst, ..Course::LONG };
         let [queue, acks] = ["queue", "acks"].map(|axis| point.text(axis));
-        let links = course.links().map(|link| link.replace("rate 10mbit", "rate 1mbit"));
-        let [forth, back] = links;
+        let [forth, back] = course.links().map(|link| link.replace("rate 10mbit", "rate 1mbit"));
         let forth = forth.replace("limit 1000", &format!("limit {queue}"));
         let links = [forth, format!("{back} corrupt {acks}%")];
-        let profile = point.text("profile").parse().expect("a profile");
         let sender = sender.expect("one of the senders");
-        let result = simulate::once(course.over(&links, run, sender, &profile)?, seed)?;
+        let scenario = course.over(&links, run, sender, &point.profile())?;
+        let result = simulate::once(scenario, seed)?;
         let flow = &result.flows[0];
-        let seconds = flow.finished.unwrap_or(PATIENCE.as_secs_f64());
         Ok(Fields::default()
-            .with("goodput", course.size(run).0 as f64 * 8.0 / seconds)
+            .with("goodput", course.goodput(run, flow))
             .with("timeouts", flow.timeouts.unwrap_or(0))
             .with("cuts", flow.reductions.unwrap_or(0))
             .with("dropped", result.links[0].counters.queue_dropped))
     })?;
     grid.record(&mut findings, &names)?;
-    for row in grid.all().rows(&names) {
-        let place = names.map(|axis| row.text(axis)).into_iter();
-        let counts = ["timeouts", "cuts", "dropped"].map(|field| row.show(field, 1.0, 1));
-        let goodput = row.show("goodput", 1e-3, 2);
-        findings.table.add(place.chain([goodput]).chain(counts).collect());
-    }
+    let counts = ["timeouts", "cuts", "dropped"].map(|field| (field, 1.0, 1));
+    let fields: Vec<_> = [("goodput", 1e-3, 2)].into_iter().chain(counts).collect();
+    findings.rows(&grid, &names, &fields);
     for part in grid.all().at("profile", "paper").rows(&["header", "burst"]) {
         judge(&mut findings, &part);
         let free = part.at("queue", QUEUES[0]);
-        let lines = free
-            .each("sender")
-            .map(|of| of.line(of.text("sender"), "acks", 1e-3, |cell| cell.mean("goodput")));
+        let lines = free.lines("sender", "acks", ("goodput", 1e-3));
         let (header, burst) = (part.text("header"), part.text("burst"));
         let title = format!("Corruption of 5 %, bursts of {burst}, header hit {header} %");
         let (x, y) = (draw::linear("corrupted ACKs, %"), draw::linear("throughput, kbit/s"));
         let name = format!("acks-header-{header}-burst-{burst}");
-        findings.picture(name, Figure { title, x, y, series: lines.collect() });
+        findings.picture(name, draw::figure(title, x, y, lines));
     }
     findings.note(
         "The paper has no figures for this. ACKs consist of headers only, so any corruption hits a header; at 1 Mbit/s the path holds 50 packets",
@@ -106,25 +87,16 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
         let of = |sender: &str, field| at.at("sender", sender).values(field);
         for sender in ["HACK", "HACK + SACK"] {
             let ratio = theory::paired(&of(sender, "goodput"), &of("SACK", "goodput"));
-            let verdict = theory::above(&ratio, 1.0, || NOT_ISOLATED.to_owned());
-            let shown = theory::show(&ratio, 1.0, 2);
-            findings.claim(
-                format!("{sender} over SACK, {what}, {place}"),
-                "above 1",
-                shown,
-                verdict,
-            );
+            let what = format!("{sender} over SACK, {what}, {place}");
+            findings.mean(what, "above 1", (&ratio, 2), Bound::Above(1.0), theory::unknown);
         }
         // Where headers are hit, corruption is not told from congestion.
         if queue == short && part.number("header") == 0.0 {
             let cuts = at.at("sender", "HACK + SACK").mean("cuts");
             let why = || "time-outs, which are not counted, replaced them".to_owned();
-            findings.claim(
-                format!("cuts of the window by HACK + SACK, {what}, {place}"),
-                "above 0: congestion stays congestion",
-                theory::show(&cuts, 1.0, 2),
-                theory::above(&cuts, 0.0, why),
-            );
+            let what = format!("cuts of the window by HACK + SACK, {what}, {place}");
+            let claimed = "above 0: congestion stays congestion";
+            findings.mean(what, claimed, (&cuts, 2), Bound::Above(0.0), why);
         }
     }
 }

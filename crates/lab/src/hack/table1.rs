@@ -1,13 +1,12 @@
 //! Table 1: the paper's summary.
 
-use airtcp_recovery::Profile;
-use airtcp_trace::figure::{Point, Style};
+use airtcp_trace::figure::Point;
 
-use super::course::{Course, HACK, Outcome};
+use super::course::{Course, HACK, Outcome, reductions};
 use super::factor::Factor;
 use super::figure::Sweep;
 use super::{fig7, fig12};
-use crate::{Experiment, Findings, LabError, Run, draw};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/table1",
@@ -18,38 +17,26 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// A cell of the paper's table.
-struct Cell {
-    errors: &'static str,
-    header: u32,
-    claimed: &'static str,
-    /// What is meant by it.
-    between: (f64, f64),
-}
-
+/// Errors, and the headers hit in %; what the paper's cell has, and what is meant by it.
+type Cell = (&'static str, u32, &'static str, (f64, f64));
 const CELLS: [Cell; 4] = [
-    Cell { errors: "random", header: 0, claimed: "5 to 10", between: (5.0, 10.0) },
-    Cell { errors: "random", header: 95, claimed: "equal", between: (1.0, 1.0) },
-    Cell { errors: "bursts", header: 0, claimed: "100", between: (100.0, 100.0) },
-    Cell { errors: "bursts", header: 95, claimed: "6", between: (6.0, 6.0) },
+    ("random", 0, "5 to 10", (5.0, 10.0)),
+    ("random", 95, "equal", (1.0, 1.0)),
+    ("bursts", 0, "100", (100.0, 100.0)),
+    ("bursts", 95, "6", (6.0, 6.0)),
 ];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "errors",
-        "header hit, %",
-        "paper",
-        "HACK over SACK",
-        "HACK + SACK over SACK",
-        "no errors over SACK",
-    ]);
+    let mut findings = Findings::new(
+        "profile | errors | header hit, % | paper | HACK over SACK | HACK + SACK over SACK | \
+         no errors over SACK",
+    );
     let mut series = Vec::new();
     for profile in [Profile::paper(), Profile::modern()] {
-        for cell in &CELLS {
-            let points = cell.measure(run, &profile, &mut findings)?;
+        for cell in CELLS {
+            let points = measure(run, cell, &profile, &mut findings)?;
             if profile.name == Profile::paper().name {
-                let name = format!("{}, header hit {} %", cell.errors, cell.header);
+                let name = format!("{}, header hit {} %", cell.0, cell.1);
                 series.push(draw::series(name, Style::Marks, points));
             }
         }
@@ -64,85 +51,55 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-impl Cell {
-    fn courses(&self, run: &Run) -> Vec<Course> {
-        let all: Vec<_> = if self.errors == "random" {
-            fig7::courses(run).flat_map(|(_, courses)| courses).collect()
-        } else {
-            fig12::courses(run).flat_map(|(_, courses)| courses).collect()
-        };
-        all.into_iter().filter(|course| course.header == self.header).collect()
-    }
-
-    /// Judges the cell, and gives HACK over SACK at each point, by the share of packets that are
-    /// corrupted.
-    fn measure(
-        &self,
-        run: &Run,
-        profile: &Profile,
-        findings: &mut Findings,
-    ) -> Result<Vec<Point>, LabError> {
-        let Self { errors, header, claimed, between } = self;
-        let courses = self.courses(run);
-        let sweep = Sweep::measure(run, &courses, profile, findings)?;
-        let Sweep { sack, hack, both, .. } = &sweep;
-        let clean = clean(run, &courses, profile, findings)?;
-        let (alone, with_sack) = (Factor::of(hack, sack), Factor::of(both, sack));
-        let most = Factor::of(&clean, sack);
-        findings.table.row([
-            profile.name.to_owned(),
-            (*errors).to_owned(),
-            header.to_string(),
-            (*claimed).to_owned(),
-            alone.show(),
-            with_sack.show(),
-            most.show(),
-        ]);
-        let cuts = |of: &[Outcome]| of.iter().map(|outcome| outcome.reductions).sum::<u64>();
-        let why = if *header > 0 {
-            sweep.unread(run, &courses, profile, findings)?.why()
-        } else {
-            format!(
-                "without errors the link carries {} times SACK at these points, which is the maximum; HACK alone reduced its \
-                 window {} times, HACK + SACK, which is not misled by duplicate ACKs (HACK 5.2), {} times, and it is {} times \
-                 SACK",
-                most.show(),
-                cuts(hack),
-                cuts(both),
-                with_sack.show()
-            )
-        };
-        let what = format!("HACK over SACK, {errors}, header hit {header} %, {}", profile.name);
-        alone.claim_within(findings, what, claimed, *between, &why);
-        // Bursts start outside of others.
-        let share = |c: &Course| {
-            let hit = c.share / 100.0 * f64::from(c.burst);
-            hit / (hit + 1.0 - c.share / 100.0) * 100.0
-        };
-        let ratio = |((course, hack), sack): ((&Course, &Outcome), &Outcome)| {
-            draw::point(share(course), hack.goodput.mean / sack.goodput.mean)
-        };
-        let mut points: Vec<_> = courses.iter().zip(hack).zip(sack).map(ratio).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Ok(points)
-    }
+fn courses(run: &Run, errors: &str, header: u32) -> Vec<Course> {
+    let all: Vec<(_, Vec<Course>)> = match errors {
+        "random" => fig7::courses(run).collect(),
+        _ => fig12::courses(run).collect(),
+    };
+    let all = all.into_iter().flat_map(|(_, courses)| courses);
+    all.filter(|course| course.header == header).collect()
 }
 
-/// HACK over the paths of the courses without errors, which no sender exceeds.
-fn clean(
+/// Judges a cell, and gives HACK over SACK at each point, by the share of packets that are
+/// corrupted.
+fn measure(
     run: &Run,
-    courses: &[Course],
+    (errors, header, claimed, between): Cell,
     profile: &Profile,
     findings: &mut Findings,
-) -> Result<Vec<Outcome>, LabError> {
-    let mut known: Vec<(Course, Outcome)> = Vec::new();
-    for course in courses {
-        let path = course.without_errors();
-        let outcome = match known.iter().find(|(of, _)| *of == path) {
-            Some((_, outcome)) => outcome.clone(),
-            None => path.measure(run, &HACK, profile, findings)?,
-        };
-        known.push((path, outcome));
-    }
-    Ok(known.into_iter().map(|(_, outcome)| outcome).collect())
+) -> Result<Vec<Point>, LabError> {
+    let sweep = Sweep::measure(run, courses(run, errors, header), profile, findings)?;
+    let Sweep { sack, hack, both, .. } = &sweep;
+    // No sender exceeds HACK over the paths without errors.
+    let clean = sweep.beside(&HACK, profile, findings, Course::without_errors)?;
+    let [alone, with_sack, most] = [hack, both, &clean].map(|own| Factor::of(own, sack));
+    let place = [profile.name, errors].map(str::to_owned).into_iter();
+    let paper = [header.to_string(), claimed.to_owned()];
+    let ours = [&alone, &with_sack, &most].map(Factor::show);
+    findings.table.add(place.chain(paper).chain(ours).collect());
+    let why = match header {
+        0 => format!(
+            "without errors the link carries {} times SACK at these points, which is the maximum; HACK alone reduced its \
+             window {} times, HACK + SACK, which is not misled by duplicate ACKs (HACK 5.2), {} times, and it is {} times \
+             SACK",
+            most.show(),
+            reductions(hack),
+            reductions(both),
+            with_sack.show()
+        ),
+        _ => sweep.unread(findings)?.why(),
+    };
+    let what = format!("HACK over SACK, {errors}, header hit {header} %, {}", profile.name);
+    alone.claim_within(findings, what, claimed, between, &why);
+    // Bursts start outside of others.
+    let share = |c: &Course| {
+        let hit = c.share / 100.0 * f64::from(c.burst);
+        hit / (hit + 1.0 - c.share / 100.0) * 100.0
+    };
+    let ratio = |((course, hack), sack): ((&Course, &Outcome), &Outcome)| {
+        draw::point(share(course), hack.goodput.mean / sack.goodput.mean)
+    };
+    let mut points: Vec<_> = sweep.courses.iter().zip(hack).zip(sack).map(ratio).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Ok(points)
 }

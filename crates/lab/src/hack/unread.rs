@@ -1,10 +1,7 @@
 //! HACK where every header is hit: what is left of it is NewReno.
 
-use airtcp_recovery::Profile;
-
-use super::course::{Course, HACK, Outcome};
+use super::course::Outcome;
 use super::factor::Factor;
-use crate::{Findings, LabError, Run};
 
 /// How HACK compares where every header is hit. It isolates why one whole in twenty is not enough
 /// to be above SACK. A few are read even so: a flip in the TCP checksum leaves the header's good.
@@ -16,23 +13,14 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Runs HACK over the same courses with every header hit. The same packets are corrupted.
-    pub(super) fn measure(
-        run: &Run,
-        courses: &[Course],
-        profile: &Profile,
-        findings: &mut Findings,
-        [newreno, sack, hack]: [&[Outcome]; 3],
-    ) -> Result<Self, LabError> {
-        let one = |course: &Course| {
-            Course { header: 100, ..*course }.measure(run, &HACK, profile, findings)
-        };
-        let unread: Vec<_> = courses.iter().map(one).collect::<Result<_, _>>()?;
-        Ok(Self {
-            over_sack: Factor::of(&unread, sack).mean.mean,
+    /// Of HACK over the same courses with every header hit, the same packets corrupted, and of the
+    /// others.
+    pub(super) fn of(unread: &[Outcome], [newreno, sack, hack]: [&[Outcome]; 3]) -> Self {
+        Self {
+            over_sack: Factor::of(unread, sack).mean.mean,
             newreno_over_sack: Factor::of(newreno, sack).mean.mean,
-            gain: Factor::of(hack, &unread).mean.mean,
-        })
+            gain: Factor::of(hack, unread).mean.mean,
+        }
     }
 
     /// In a line.

@@ -1,20 +1,17 @@
 //! Two points over real packets, beside the simulator.
 
-use std::time::Duration;
-
 use airtcp_link::{Link, Way};
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
 use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
-use airtcp_trace::figure::{Axis, Style};
+use airtcp_trace::figure::Axis;
 use serde::Serialize;
 use tokio::time::timeout;
 
 use super::course::{Course, HACK, HACK_SACK, SACK, Sender};
 use super::factor::NOT_ISOLATED;
 use super::fig20;
-use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw, feed, real, theory};
+use crate::prelude::*;
+use crate::real;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/wire",
@@ -81,18 +78,10 @@ struct Done {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "link",
-        "sender",
-        "simulator, s",
-        "time-outs",
-        "packets, s",
-        "time-outs",
-        "ratio of seconds",
-        "corrupted",
-        "header hit",
-        "special ACKs",
-    ]);
+    let mut findings = Findings::new(
+        "link | sender | simulator, s | time-outs | packets, s | time-outs | ratio of seconds | corrupted | \
+         header hit | special ACKs",
+    );
     let mut series = Vec::new();
     // A small form has the first, which is short.
     for (point, course) in &POINTS[..if run.is_small { 1 } else { POINTS.len() }] {
@@ -153,7 +142,7 @@ impl Pair {
             lateness: None,
         };
         // Its own records have more in them than is asked for here.
-        let simulated = course.measure(run, sender, &profile, &mut Findings::new([]))?;
+        let simulated = course.measure(run, sender, &profile, &mut Findings::new(""))?;
         let each = simulated.goodputs.iter().zip(&simulated.timeouts_each);
         for (seed, (goodput, timeouts)) in (1..).zip(each) {
             findings.record(&record("simulator", seed, bits / goodput, *timeouts))?;

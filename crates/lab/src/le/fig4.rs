@@ -1,19 +1,17 @@
 //! Figure 4: how long it takes to recover from k losses in one window.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use airtcp_recovery::{Choice, Combination, Profile, RtoForm, SACK1 as SACK1_OF_NS2};
-use airtcp_sim::{App, FlowSpec, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use airtcp_types::{ByteCount, NodeId};
+use airtcp_recovery::{Choice, Combination, RtoForm, SACK1 as SACK1_OF_NS2};
+use airtcp_sim::RunResult;
+use airtcp_types::NodeId;
 
 use super::claims;
 use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
 use super::network::{OWN_TIMER, combine};
 use super::window::{Recovery, draw as draw_losses};
-use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig4",
@@ -63,10 +61,8 @@ fn setups() -> [Setup; 3] {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut columns = vec!["set-up".to_owned(), "lost".to_owned()];
-    columns.extend(SENDERS.iter().map(|sender| format!("{sender}, ms")));
-    let columns: [&str; 11] = std::array::from_fn(|column| columns[column].as_str());
-    let mut findings = Findings::new(columns);
+    let columns = SENDERS.map(|sender| format!("{sender}, ms"));
+    let mut findings = Findings::new(&format!("set-up | lost | {}", columns.join(" | ")));
     for setup in setups() {
         let mut curves = Vec::new();
         for sender in SENDERS {
@@ -129,8 +125,7 @@ fn rows(findings: &mut Findings, setup: &Setup, curves: &[Curve]) {
             }
             row.push(cell);
         }
-        let row: [String; 11] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
-        findings.table.row(row);
+        findings.table.add(row);
     }
 }
 

@@ -1,11 +1,7 @@
 //! Figure 5: SACK flows beside others.
 
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Figure;
-
 use super::network;
-use crate::study::{Axis, Fields, Grid, Slice, Value};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig5",
@@ -24,15 +20,10 @@ const SACK: &str = "sack/reno";
 const OTHERS: [&str; 3] = ["fack/reno", "le/reno", "le:echo/reno"];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "beside SACK",
-        "SACK flows",
-        "a SACK flow, kbit/s",
-        "another, kbit/s",
-        "other / SACK",
-        "Jain's index",
-    ]);
+    let mut findings = Findings::new(
+        "profile | beside SACK | SACK flows | a SACK flow, kbit/s | another, kbit/s | other / SACK | \
+         Jain's index",
+    );
     let shares = if run.is_small { &SHARES[2..3] } else { &SHARES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
@@ -40,10 +31,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         Axis::new("sack_flows", shares.iter().copied()),
     ];
     let grid = Grid::run(run, axes, |point, seed| {
-        let (profile, other) = (point.text("profile"), point.text("other"));
+        let other = point.text("other");
         let mut combinations = vec![SACK; point.number("sack_flows") as usize];
-        combinations.resize(FLOWS, other.as_str());
-        let profile = profile.parse().expect("a profile");
+        combinations.resize(FLOWS, &other);
+        let profile = point.profile();
         let scenario = network::scenario(run, &combinations, &profile, network::RATE, 0.0)?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
@@ -51,22 +42,27 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     })?;
     grid.record(&mut findings, &["profile", "other", "sack_flows"])?;
     for mix in grid.all().rows(&["profile", "other", "sack_flows"]) {
-        findings.table.row([
-            mix.text("profile"),
-            mix.text("other"),
-            mix.text("sack_flows"),
-            theory::show(&Interval::of(&sack(&mix)), 1e-3, 0),
-            theory::show(&Interval::of(&other(&mix)), 1e-3, 0),
-            theory::show(&Interval::of(&ratios(&mix)), 1.0, 3),
-            mix.show("jain", 1.0, 3),
-        ]);
+        let place = ["profile", "other", "sack_flows"].map(|axis| mix.text(axis));
+        let show = |of: &[f64], unit, decimals| theory::show(&Interval::of(of), unit, decimals);
+        let goodputs = [&sack(&mix), &other(&mix)].map(|of| show(of, 1e-3, 0));
+        let rest = [show(&ratios(&mix), 1.0, 3), mix.show("jain", 1.0, 3)];
+        findings.table.add(place.into_iter().chain(goodputs).chain(rest).collect());
     }
     for part in grid.all().each("profile") {
         for beside in part.each("other") {
             judge(&mut findings, &beside);
         }
+        let lines = part.each("other").flat_map(|beside| {
+            let name = beside.text("other");
+            let line = |name: String, of: fn(&Slice<'_>) -> Vec<f64>| {
+                beside.line(name, "sack_flows", 1e-3, |mix| Interval::of(&of(mix)))
+            };
+            [line(format!("{SACK} beside {name}"), sack), line(name, other)]
+        });
         let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
-        findings.picture(format!("fig5{suffix}"), figure(&part));
+        let title = format!("Ten flows on 5 Mbit/s, {} profile", part.text("profile"));
+        let (x, y) = (draw::linear("SACK flows of ten"), draw::linear("goodput of a flow, kbit/s"));
+        findings.picture(format!("fig5{suffix}"), draw::figure(title, x, y, lines));
     }
     findings.note(network::note(network::RATE));
     Ok(findings)
@@ -74,28 +70,22 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 /// The mean goodput of a SACK flow in each run of one mix, bit/s; they come first.
 fn sack(mix: &Slice<'_>) -> Vec<f64> {
-    let sack_flows = mix.number("sack_flows") as usize;
-    mix.of(|run| Some(mean(&goodputs(run)[..sack_flows])))
+    means(mix, |goodputs, sack_flows| &goodputs[..sack_flows])
 }
 
 /// That of another.
 fn other(mix: &Slice<'_>) -> Vec<f64> {
+    means(mix, |goodputs, sack_flows| &goodputs[sack_flows..])
+}
+
+fn means(mix: &Slice<'_>, part: fn(&[f64], usize) -> &[f64]) -> Vec<f64> {
     let sack_flows = mix.number("sack_flows") as usize;
-    mix.of(|run| Some(mean(&goodputs(run)[sack_flows..])))
+    mix.of(|run| Some(Interval::of(part(run.list("goodputs"), sack_flows)).mean))
 }
 
 /// Of each run the other's over SACK's.
 fn ratios(mix: &Slice<'_>) -> Vec<f64> {
     other(mix).iter().zip(sack(mix)).map(|(other, sack)| other / sack).collect()
-}
-
-fn goodputs(run: &Fields) -> &[f64] {
-    let Value::List(goodputs) = run.value("goodputs") else { return &[] };
-    goodputs
-}
-
-fn mean(of: &[f64]) -> f64 {
-    of.iter().sum::<f64>() / of.len() as f64
 }
 
 /// LE 3.2.1: LE's share beside SACK is as fair as FACK's.
@@ -109,24 +99,8 @@ fn judge(findings: &mut Findings, beside: &Slice<'_>) {
         theory::show(&ratio, 1.0, 3),
         Verdict::of((ratio.mean - 1.0).abs() <= 0.1, || {
             let each = mixes.iter().map(|mix| format!("{:.2}", Interval::of(mix).mean));
-            let each: Vec<String> = each.collect();
+            let each: Vec<_> = each.collect();
             format!("by number of SACK flows: {}; the cause was not determined", each.join(", "))
         }),
     );
-}
-
-fn figure(part: &Slice<'_>) -> Figure {
-    let lines = part.each("other").flat_map(|beside| {
-        let name = beside.text("other");
-        let line = |name: String, of: fn(&Slice<'_>) -> Vec<f64>| {
-            beside.line(name, "sack_flows", 1e-3, |mix| Interval::of(&of(mix)))
-        };
-        [line(format!("{SACK} beside {name}"), sack), line(name, other)]
-    });
-    Figure {
-        title: format!("Ten flows on 5 Mbit/s, {} profile", part.text("profile")),
-        x: draw::linear("SACK flows of ten"),
-        y: draw::linear("goodput of a flow, kbit/s"),
-        series: lines.collect(),
-    }
 }

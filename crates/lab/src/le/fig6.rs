@@ -1,11 +1,7 @@
 //! Figure 6: five detections under random loss, each with three controls.
 
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Figure;
-
 use super::{network, together};
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig6",
@@ -54,19 +50,10 @@ fn panel(name: &str) -> (&'static str, &'static str, usize, u32) {
 }
 
 fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "profile",
-        "panel",
-        "lost, %",
-        "reno, kbit/s",
-        "newreno",
-        "sack",
-        "fack",
-        "le",
-        "rack",
-        "le:echo",
-        "time-outs of each",
-    ]);
+    let mut findings = Findings::new(
+        "profile | panel | lost, % | reno, kbit/s | newreno | sack | fack | le | rack | le:echo | \
+         time-outs of each",
+    );
     let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
@@ -77,7 +64,7 @@ fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
     let grid = Grid::run(run, axes, |point, seed| {
         let (_, control, flows, rate) = panel(&point.text("panel"));
         let combination = format!("{}/{control}", point.text("detection"));
-        let profile = point.text("profile").parse().expect("a profile");
+        let profile = point.profile();
         let combinations = vec![combination.as_str(); flows];
         let scenario = network::scenario(run, &combinations, &profile, rate, point.number("loss"))?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
@@ -94,8 +81,11 @@ fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
     }
     for part in grid.all().rows(&["profile", "panel"]) {
         judge(&mut findings, &part);
-        let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
-        findings.picture(format!("{}{suffix}", part.text("panel")), figure(&part));
+        let (profile, (title, ..)) = (part.text("profile"), panel(&part.text("panel")));
+        let suffix = if profile == "paper" { "" } else { "-modern" };
+        let title = format!("{title}, {profile} profile");
+        let drawn = together::figure(title, &part, "detection", &DETECTIONS, ("kbit/s", 1e-3));
+        findings.picture(format!("{}{suffix}", part.text("panel")), drawn);
     }
     findings.notes.extend(panels.last().map(|panel| network::note(panel.4)));
     Ok(findings)
@@ -206,18 +196,5 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
             Over::show(&shares),
             Over::verdict(&shares, |share| theory::above(share, 0.9, || lossy.why())),
         );
-    }
-}
-
-fn figure(part: &Slice<'_>) -> Figure {
-    let (title, ..) = panel(&part.text("panel"));
-    let lines = part
-        .each("detection")
-        .map(|of| of.line(of.text("detection"), "loss", 1e-3, |cell| cell.mean("goodput")));
-    Figure {
-        title: format!("{title}, {} profile", part.text("profile")),
-        x: draw::linear("lost packets, %"),
-        y: draw::linear("goodput, kbit/s"),
-        series: lines.collect(),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, Profile};
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+use airtcp_sim::{FlowSpec, Scenario, Topology};
 
 use super::variants;
 use crate::{LabError, Run, feed};
@@ -46,11 +46,8 @@ pub(super) fn scenario(
     // Packets wait at random before they leave, up to half of the bottleneck's time for one of
     // them, so that flows do not keep in step with its queue (Floyd and Jacobson 1992).
     let at_random = ACCESS.replace("1ms", &format!("1ms {}us inorder", 4_160 / rate));
-    let access = Wire { forth: feed::spec(&at_random)?, back: feed::spec(ACCESS)? };
-    let back = bottleneck(rate);
-    let lossy = format!("{back} loss {loss}% only payload");
-    let forth = feed::spec(if loss > 0.0 { &lossy } else { &back })?;
-    let bottleneck = Wire { forth, back: feed::spec(&back)? };
+    let access = feed::wire(&at_random, ACCESS)?;
+    let bottleneck = feed::lossy(&bottleneck(rate), loss)?;
     let flow = |(number, combination): (usize, &&str)| FlowSpec {
         name: format!("flow {number}"),
         profile: profile.clone(),

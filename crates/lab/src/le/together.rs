@@ -1,7 +1,9 @@
 //! Sums the figures of all flows of a run.
 
 use airtcp_sim::{FlowResult, RunResult};
+use airtcp_trace::figure::Figure;
 
+use crate::draw;
 use crate::study::{Fields, Slice};
 
 /// Adds it to a record: bit/s, and counts.
@@ -13,6 +15,22 @@ pub(super) fn with(fields: Fields, result: &RunResult) -> Fields {
         .with("segments", sum(|flow| flow.segments_sent))
         .with("retransmissions", sum(|flow| flow.retransmissions))
         .with("reductions", sum(|flow| flow.reductions.unwrap_or(0)))
+}
+
+/// The goodputs at several values of an axis over the loss; with the unit of the picture.
+pub(super) fn figure(
+    title: String,
+    part: &Slice<'_>,
+    axis: &str,
+    shown: &[&str],
+    (unit, scale): (&str, f64),
+) -> Figure {
+    let lines = shown.iter().map(|value| {
+        let of = part.at(axis, *value);
+        of.line(*value, "loss", scale, |cell| cell.mean("goodput"))
+    });
+    let y = draw::linear(&format!("goodput, {unit}"));
+    draw::figure(title, draw::linear("lost packets, %"), y, lines)
 }
 
 /// The means of a count at several values of an axis.

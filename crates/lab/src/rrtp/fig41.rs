@@ -1,13 +1,9 @@
 //! RRTP, Figs. 4.1 and 4.2: throughput over the loss rate, CDMA and satellite.
 
-use std::time::Duration;
-
 use super::network::{
-    CDMA, Environment, PAYLOAD, QUEUES, RENO, SATELLITE, SETUP, VEGAS, WESTWOOD, delivered, header,
-    named,
+    CDMA, Environment, QUEUES, RENO, SATELLITE, SETUP, VEGAS, WESTWOOD, delivered, named,
 };
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.1",
@@ -21,23 +17,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Per cent; the thesis' own are in its pictures alone.
 const LOSSES: [f64; 7] = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
 const TCP: [&str; 3] = [RENO, VEGAS, WESTWOOD];
-
+const TIME: Duration = Duration::from_secs(60);
 /// Stands for [`Environment::seeded`] of each loss rate.
 const SEEDED: &str = "rrtp+";
 const ENVIRONMENTS: [(Environment, &str); 2] = [(CDMA, "fig4.1"), (SATELLITE, "fig4.2")];
 /// Both links are the thesis' last hops.
 const RRTP: [&str; 2] = ["rrtp:wireless-last-hop", SEEDED];
 
+/// Why it has no more without losses.
+const SAME: &str = "it has 16 bytes more of headers, which is 1 % of the link, and begins after two round trips; \
+                    the queue of 50 packets keeps TCP's link busy";
+
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "environment",
-        "loss, %",
-        "sender",
-        "throughput, kbit/s",
-        "share of the maximum",
-    ]);
+    let mut findings =
+        Findings::new("environment | loss, % | sender | throughput, kbit/s | share of the maximum");
     let losses = if run.is_small { &LOSSES[3..=4] } else { &LOSSES[..] };
-    let time = Duration::from_secs(60);
     let axes = vec![
         Axis::new("environment", ENVIRONMENTS.map(|(environment, _)| environment.name)),
         Axis::new("sender", TCP.into_iter().chain(RRTP)),
@@ -47,22 +41,20 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let environment = environment(&point.text("environment"), point.number("loss"));
         let sender = point.text("sender");
         let sender = if sender == SEEDED { environment.seeded() } else { sender };
-        let result = simulate::once(environment.scenario("fig4.1", &sender, time)?, seed)?;
+        let result = simulate::once(environment.scenario("fig4.1", &sender, TIME)?, seed)?;
         let flow = &result.flows[0];
         Ok(Fields::default()
             .with("environment", environment.name)
             .with("sender", sender)
             .with("loss", environment.loss)
             .with("throughput", flow.goodput)
-            .with("delivered", delivered(flow, time))
+            .with("delivered", delivered(flow, TIME))
             .with("timeouts", flow.timeouts))
     })?;
     grid.record(&mut findings, &[])?;
     for row in grid.all().rows(&["environment", "sender", "loss"]) {
         let [name, loss, sender] = ["environment", "loss", "sender"].map(|axis| row.text(axis));
-        let Environment { rate, loss: lost, .. } = environment(&name, row.number("loss"));
-        let most =
-            rate as f64 * PAYLOAD / (PAYLOAD + f64::from(header(&sender))) * (1.0 - lost / 100.0);
+        let most = environment(&name, row.number("loss")).most(&sender);
         let share = format!("{:.3}", row.mean("throughput").mean / most);
         let throughput = row.show("throughput", 1e-3, 2);
         findings.table.row([name, loss, named(&sender).to_owned(), throughput, share]);
@@ -98,25 +90,13 @@ fn claims(findings: &mut Findings, part: &Slice<'_>, losses: &[f64]) {
             theory::paired(&own, &other)
         });
         let [own, other] = [own, other].map(named);
-        findings.claim(
-            format!("{place}: {own} over {other} at {least} % loss"),
-            "above 1",
-            theory::show(&first, 1.0, 3),
-            theory::above(&first, 1.0, || {
-                "it has 16 bytes more of headers, which is 1 % of the link, and begins after two round trips; \
-                 the queue of 50 packets keeps TCP's link busy"
-                    .to_owned()
-            }),
-        );
+        let what = format!("{place}: {own} over {other} at {least} % loss");
+        findings.mean(what, "above 1", (&first, 3), Bound::Above(1.0), || SAME.to_owned());
         let growth = theory::difference(&last, &first);
-        findings.claim(
-            format!("{place}: {own} over {other}, gain from {least} to {most} % loss"),
-            "above 0",
-            theory::show(&growth, 1.0, 3),
-            theory::above(&growth, 0.0, || {
-                let [first, last] = [first, last].map(|ratio| theory::show(&ratio, 1.0, 3));
-                format!("the advantage goes from {first} to {last}")
-            }),
-        );
+        let what = format!("{place}: {own} over {other}, gain from {least} to {most} % loss");
+        findings.mean(what, "above 0", (&growth, 3), Bound::Above(0.0), || {
+            let [first, last] = [first, last].map(|ratio| theory::show(&ratio, 1.0, 3));
+            format!("the advantage goes from {first} to {last}")
+        });
     }
 }

@@ -1,13 +1,7 @@
 //! RRTP, Figs. 4.6 to 4.8: the gain from knowing the rate, the round-trip time, the loss rate.
 
-use std::time::Duration;
-
-use airtcp_sim::{App, FlowSpec, Interval, Scenario};
-use airtcp_types::ByteCount;
-
 use super::network::{CDMA, PAYLOAD, QUEUES, RRTP_HEADER, SETUP};
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.6",
@@ -47,7 +41,7 @@ fn all_told() -> Vec<(String, String)> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
-        Findings::new(["kind", "file, kB", "given", "throughput, kbit/s", "over none given"]);
+        Findings::new("kind | file, kB | given | throughput, kbit/s | over none given");
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
     let all_told = all_told();
     let axes = vec![
@@ -122,15 +116,16 @@ fn claims(findings: &mut Findings, row: &Slice<'_>) {
             ("right over 20 % low", &right, &low, "20 % low"),
         ] {
             let ratio = over(row, own, other);
-            findings.claim(
+            findings.mean(
                 format!("{kind}, {size} kB, {what}: {claimed}"),
                 "above 1",
-                theory::show(&ratio, 1.0, 4),
-                theory::above(&ratio, 1.0, || {
+                (&ratio, 4),
+                Bound::Above(1.0),
+                || {
                     let [own, other] = [own.as_str(), other]
                         .map(|told| row.at("told", told).show("throughput", 1e-3, 2));
                     format!("{own} kbit/s, and {other} {than}: {}", reason(what))
-                }),
+                },
             );
         }
     }

@@ -70,6 +70,12 @@ impl Environment {
         (self.product() as u64).max(LEAST_QUEUE)
     }
 
+    /// The payload of a sender that comes through, at most, bit/s.
+    pub(super) fn most(&self, sender: &str) -> f64 {
+        let packet = PAYLOAD + f64::from(header(sender));
+        self.rate as f64 * PAYLOAD / packet * (1.0 - self.loss / 100.0)
+    }
+
     /// Packets with such a header that the link can carry in a time.
     pub(super) fn carries(&self, header: u16, time: Duration) -> f64 {
         self.rate as f64 * time.as_secs_f64() / 8.0 / (PAYLOAD + f64::from(header))
@@ -80,7 +86,7 @@ impl Environment {
         let queue = self.queue();
         let forth = format!("rate {rate}bit delay {delay}ms limit {queue} loss {loss}%");
         let back = format!("rate {rate}bit delay {delay}ms limit {queue}");
-        let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(&back)? };
+        let wire = feed::wire(&forth, &back)?;
         Ok(Topology::Chain { wires: vec![wire] })
     }
 

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::time::Duration;
 
-use airtcp_sim::{App, FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_types::{
-    ByteCount, Crossing, Event, EventKind, Fate, Instant, NodeId, Observer, Packet,
-};
+use airtcp_types::{Crossing, Event, EventKind, Fate, Instant, NodeId, Observer, Packet};
 use serde::Serialize;
 
 use super::network::{RENO, flow};
-use crate::{Experiment, Findings, LabError, Run, Verdict, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table3.2",
@@ -156,16 +152,10 @@ impl Judgements {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "setting",
-        "sigma",
-        "phi",
-        "congestive of 50 judged wireless",
-        "thesis",
-        "wireless of 50 judged congestive",
-        "thesis",
-        "misjudged, %",
-    ]);
+    let mut findings = Findings::new(
+        "setting | sigma | phi | congestive of 50 judged wireless | thesis | \
+         wireless of 50 judged congestive | thesis | misjudged, %",
+    );
     let table = if run.is_small { &TABLE[2..=3] } else { &TABLE[..] };
     for setting in SETTINGS {
         let mut rates = Vec::new();
@@ -331,7 +321,7 @@ mod tests {
     use super::*;
 
     fn verdicts(setting: &Setting, rates: &[f64], fewest: usize) -> Vec<&'static str> {
-        let mut findings = Findings::new([]);
+        let mut findings = Findings::new("");
         let rated = |bounds| Rated { bounds, rates: rates.to_vec(), fewest };
         claims(&mut findings, setting, &[rated(BEST), rated((0.5, 2.0))], (0, 0));
         findings.claims.iter().map(|claim| claim.verdict.name()).collect()

@@ -1,15 +1,12 @@
 //! RRTP, Table 4.2: packets in 60 s, over the environments of Table 4.3.
 
-use std::time::Duration;
-
-use airtcp_sim::Interval;
 use serde::Serialize;
 
 use super::network::{
     CDMA, Environment, FAT_PIPE, LAN, NEW_RENO, QUEUES, RENO, SATELLITE, SETUP, TCP_HEADER, VEGAS,
     WESTWOOD, WIRELESS_LAN, delivered, header, named,
 };
-use crate::{Experiment, Findings, LabError, Run, Verdict, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.2",
@@ -61,15 +58,9 @@ struct Row {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "environment",
-        "sender",
-        "header, bytes",
-        "packets delivered",
-        "packets sent",
-        "thesis",
-        "link can carry",
-    ]);
+    let mut findings = Findings::new(
+        "environment | sender | header, bytes | packets delivered | packets sent | thesis | link can carry",
+    );
     let time = Duration::from_secs(if run.is_small { 6 } else { 60 });
     for printed in &TABLE[..if run.is_small { 2 } else { TABLE.len() }] {
         let mut rows = Vec::new();

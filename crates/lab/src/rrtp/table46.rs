@@ -2,16 +2,10 @@
 //! networks.
 
 use std::fmt::Write as _;
-use std::time::Duration;
-
-use airtcp_sim::{App, FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::Figure;
-use airtcp_types::ByteCount;
 
 use super::network::{NEW_RENO, SETUP, flow};
 use crate::paper::Printed;
-use crate::study::{Axis, Fields, Grid, Point, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, feed, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.6",
@@ -51,9 +45,9 @@ const PRINTED: [(&str, &str, u64, &[f64]); 11] = [
 ];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns =
-        ["network", "file, kB", "km/h", "sender", "throughput, kbit/s", "its deviation", "gain, %"];
-    let mut findings = Findings::new(columns);
+    let mut findings = Findings::new(
+        "network | file, kB | km/h | sender | throughput, kbit/s | its deviation | gain, %",
+    );
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
     let axes = vec![
         Axis::new("network", NETWORKS.map(|(name, ..)| name)),
@@ -137,11 +131,12 @@ fn judge(findings: &mut Findings, network: &str, part: &Slice<'_>) {
             ("the largest file at 100 km/h less that of it stationary", at(long, 100), at(long, 0)),
         ] {
             let difference = theory::difference(&more, &less);
-            findings.claim(
+            findings.mean(
                 format!("{network}, {sender}: gain of {what}"),
                 "above 0",
-                theory::show(&difference, 1.0, 2),
-                theory::above(&difference, 0.0, why),
+                (&difference, 2),
+                Bound::Above(0.0),
+                why,
             );
         }
         let deviations = |sender: &str, left_out: Option<usize>| {

@@ -1,13 +1,7 @@
 //! RRTP, Table 5.1: thirty flows on 11 Mbit/s, Jain's index.
 
-use std::time::Duration;
-
-use airtcp_sim::{FlowSpec, Scenario};
-
 use super::network::{NEW_RENO, RENO, SETUP, flow, shared, short};
-use crate::study::{Axis, Fields, Grid, Point};
-use crate::theory::Bound;
-use crate::{Experiment, Findings, LabError, Run, draw, simulate};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.1",
@@ -30,7 +24,7 @@ const LEAST: f64 = 0.97;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
-        Findings::new(["sender", "error, %", "seconds", "Jain's index", "thesis", "sum, Mbit/s"]);
+        Findings::new("sender | error, % | seconds | Jain's index | thesis | sum, Mbit/s");
     let table = if run.is_small { &TABLE[..1] } else { &TABLE[..] };
     let seconds = if run.is_small { &[6][..] } else { &SECONDS[..] };
     let axes = vec![

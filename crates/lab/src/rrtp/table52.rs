@@ -1,12 +1,7 @@
 //! RRTP, Table 5.2: five protocols on one link of 54 Mbit/s.
 
-use std::time::Duration;
-
-use airtcp_sim::{Interval, Scenario};
-
 use super::network::{NEW_RENO, RENO, SETUP, VEGAS, WESTWOOD, flow, shared, short};
-use crate::study::{Axis, Fields, Grid, Point, Slice, Value};
-use crate::{Experiment, Findings, LabError, Run, Verdict, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.2",
@@ -32,24 +27,35 @@ const LOSS_BASED: [&str; 3] = [RENO, NEW_RENO, WESTWOOD];
 /// quarter, and four times that.
 const QUEUES: [u64; 3] = [94, 24, 376];
 const RATE: f64 = 54e6;
+/// A queue, and a row of the table.
+type Case = (u64, (f64, [u32; 5]));
+const BUSY: &str = "five flows that fill a queue keep the link busy: the rest is headers, 3 to 4 %";
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "error, %",
-        "queue, packets",
-        "sender",
-        "Mbit/s",
-        "of the fair share",
-        "thesis, Mbit/s",
-    ]);
-    let (table, queues) =
-        if run.is_small { (&TABLE[..1], &QUEUES[..1]) } else { (&TABLE[..], &QUEUES[..]) };
-    let own = measure(run, &mut findings, &queues[..1], table)?;
+    let mut findings = Findings::new(
+        "error, % | queue, packets | sender | Mbit/s | of the fair share | thesis, Mbit/s",
+    );
     // What is lost at random hides the queue's size, and its own is the thesis' first row.
-    measure(run, &mut findings, &queues[1..], &table[..1])?;
-    let sums = TABLE.map(|(error, printed)| {
-        format!("{error} %: {:.1}", f64::from(printed.iter().sum::<u32>()) / 100.0)
-    });
+    let others = QUEUES[1..].iter().map(|queue| (*queue, TABLE[0]));
+    let cases: Vec<_> = TABLE.into_iter().map(|row| (QUEUES[0], row)).chain(others).collect();
+    let cases = if run.is_small { &cases[..1] } else { &cases[..] };
+    let times = if run.is_small { [2, 6] } else { [20, 80] }.map(Duration::from_secs);
+    let grid = Grid::run(run, vec![Axis::new("case", 0..cases.len())], |point, seed| {
+        let (queue, (error, _)) = cases[point.number("case") as usize];
+        let link = format!("rate 54mbit delay 10ms limit {queue}");
+        let flows = SENDERS.map(flow).to_vec();
+        let scenario = shared("table5.2", &link, &error.to_string(), flows, times)?;
+        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+        let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
+        let fields = Fields::default().with("error", error).with("queue", queue);
+        Ok(fields.with("goodputs", goodputs).with("queue_dropped", dropped))
+    })?;
+    grid.record(&mut findings, &[])?;
+    let cells: Vec<_> = grid.all().each("case").zip(cases).collect();
+    cells.iter().for_each(|(cell, case)| report(&mut findings, cell, case));
+    let sum = |printed: [u32; 5]| f64::from(printed.iter().sum::<u32>()) / 100.0;
+    let sums = TABLE.map(|(error, printed)| format!("{error} %: {:.1}", sum(printed)));
     findings.note(SETUP);
     findings.note(format!(
         "the thesis' rows add up to (Mbit/s of 54) {}: from 0.5 % on the link is half empty, so that each flow is limited \
@@ -57,7 +63,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         sums.join(", ")
     ));
     let series = SENDERS.iter().enumerate().map(|(flow, sender)| {
-        own.all().line(short(sender), "error", 1e-6, |cell| goodput(cell, flow))
+        let own = cells.iter().filter(|(_, (queue, _))| *queue == QUEUES[0]);
+        let points = own.map(|(cell, (_, (x, _)))| draw::interval(*x, &goodput(cell, flow), 1e-6));
+        draw::series(short(sender), Style::LineAndMarks, points.collect())
     });
     let (x, y) = (draw::linear("error, %"), draw::linear("goodput, Mbit/s"));
     findings.picture("table5.2", draw::figure("Five protocols on 54 Mbit/s", x, y, series));
@@ -66,87 +74,33 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 /// bit/s of payload of the flow with this place in the table.
 fn goodput(cell: &Slice<'_>, flow: usize) -> Interval {
-    let of = |run: &Fields| match run.value("goodputs") {
-        Value::List(goodputs) => goodputs.get(flow).copied(),
-        _ => None,
-    };
-    Interval::of(&cell.of(of))
+    Interval::of(&cell.of(|run| run.list("goodputs").get(flow).copied()))
 }
 
-fn measure(
-    run: &Run,
-    findings: &mut Findings,
-    queues: &[u64],
-    table: &[(f64, [u32; 5])],
-) -> Result<Grid, LabError> {
-    let errors = table.iter().map(|(error, _)| *error);
-    let axes = vec![Axis::new("queue", queues.iter().copied()), Axis::new("error", errors)];
-    let grid = Grid::run(run, axes, |point, seed| {
-        let scenario = scenario(point, run.is_small)?;
-        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
-        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-        let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
-        Ok(Fields::default().with("goodputs", goodputs).with("queue_dropped", dropped))
-    })?;
-    grid.record(findings, &["error", "queue"])?;
-    for (cell, (_, printed)) in
-        grid.all().rows(&["queue", "error"]).iter().zip(table.iter().cycle())
-    {
-        report(findings, cell, printed);
-    }
-    Ok(grid)
-}
-
-fn report(findings: &mut Findings, cell: &Slice<'_>, printed: &[u32; 5]) {
-    let [error, queue] = ["error", "queue"].map(|axis| cell.text(axis));
+fn report(findings: &mut Findings, cell: &Slice<'_>, (queue, (error, printed)): &Case) {
     let case = format!("error {error} %, queue {queue}");
-    let has_errors = cell.number("error") > 0.0;
-    let fair = RATE / SENDERS.len() as f64;
     let mut sum = 0.0;
     for (flow, (sender, thesis)) in SENDERS.iter().zip(printed).enumerate() {
         let goodput = goodput(cell, flow);
         sum += goodput.mean;
-        let share = theory::scaled(&goodput, 1.0 / fair);
-        let shown = theory::show(&share, 1.0, 2);
-        findings.table.row([
-            error.clone(),
-            queue.clone(),
-            short(sender).to_owned(),
-            theory::show(&goodput, 1e-6, 2),
-            shown.clone(),
-            format!("{:.2}", f64::from(*thesis) / 100.0),
-        ]);
-        if has_errors {
-            continue;
+        let share = theory::scaled(&goodput, 1.0 / (RATE / SENDERS.len() as f64));
+        let shown = [theory::show(&goodput, 1e-6, 2), theory::show(&share, 1.0, 2)].into_iter();
+        let place = [error.to_string(), queue.to_string(), short(sender).to_owned()];
+        let thesis = format!("{:.2}", f64::from(*thesis) / 100.0);
+        findings.table.add(place.into_iter().chain(shown).chain([thesis]).collect());
+        if *error == 0.0 {
+            let why = match LOSS_BASED.contains(sender) {
+                true => "the others take it: see the table",
+                false => "it is delay-based, and yields while others fill the queue",
+            };
+            let what = format!("{case}: {}, of its fair share of 10.8 Mbit/s", short(sender));
+            findings.mean(what, "0.4 or more", (&share, 2), Bound::Above(0.4), || why.to_owned());
         }
-        let why = match LOSS_BASED.contains(sender) {
-            true => "the others take it: see the table",
-            false => "it is delay-based, and yields while others fill the queue",
-        };
-        findings.claim(
-            format!("{case}: {}, of its fair share of 10.8 Mbit/s", short(sender)),
-            "0.4 or more",
-            shown,
-            theory::above(&share, 0.4, || why.to_owned()),
-        );
     }
-    if !has_errors {
+    if *error == 0.0 {
         let share = sum / RATE;
-        findings.claim(
-            format!("{case}: all together, of the link"),
-            "0.83 (44.8 of 54 Mbit/s)",
-            format!("{share:.3}"),
-            Verdict::of((share / (44.8 / 54.0) - 1.0).abs() < 0.1, || {
-                "five flows that fill a queue keep the link busy: the rest is headers, 3 to 4 %"
-                    .to_owned()
-            }),
-        );
+        let verdict = Verdict::of((share / (44.8 / 54.0) - 1.0).abs() < 0.1, || BUSY.to_owned());
+        let what = format!("{case}: all together, of the link");
+        findings.claim(what, "0.83 (44.8 of 54 Mbit/s)", format!("{share:.3}"), verdict);
     }
-}
-
-fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
-    let times = if is_small { [2, 6] } else { [20, 80] }.map(Duration::from_secs);
-    let link = format!("rate 54mbit delay 10ms limit {}", point.text("queue"));
-    let flows = SENDERS.iter().map(|sender| flow(sender)).collect();
-    shared("table5.2", &link, &point.text("error"), flows, times)
 }

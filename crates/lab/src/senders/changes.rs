@@ -1,17 +1,14 @@
 //! Senders on a link that changes, on one that holds less than a packet, and with late ACKs and
 //! hosts.
 
-use std::time::Duration;
-
-use airtcp_sim::{Interval, jain};
-use airtcp_trace::figure::{Axis, Figure, Point, Style};
+use airtcp_sim::jain;
+use airtcp_trace::figure::{Axis, Point};
 
 use super::delay::lost;
 use super::{Case, Measured, REAL, course, modern, packets, simulated, staggered, window, words};
+use crate::prelude::*;
 use crate::real::{Course, Done, Flow, FlowDone, Tcp};
-use crate::theory::{self, Bound};
 use crate::timeline::{BIN, Timeline};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/changes",
@@ -145,7 +142,7 @@ fn changes(end: Duration) -> String {
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let mut findings =
-        Findings::new(["case", "sender", "Mbit/s", "RTT, ms", "RTT p95, ms", "dropped, %", "Jain"]);
+        Findings::new("case | sender | Mbit/s | RTT, ms | RTT p95, ms | dropped, % | Jain");
     let times = window(run, 10);
     let situations = match ground {
         // The kernel has no setting that makes a host wake late.

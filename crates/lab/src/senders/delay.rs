@@ -1,12 +1,9 @@
 //! Queueing delay and loss that a sender causes itself.
 
-use airtcp_sim::Interval;
-
 use super::measured::first;
 use super::{Case, Measured, REAL, Shown, course, note, senders, simulated, why, window, words};
+use crate::prelude::*;
 use crate::real::{Done, Flow};
-use crate::theory;
-use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/delay",
@@ -28,12 +25,17 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 /// Of both ways together, in seconds.
 const BASE: f64 = 0.02;
 /// The p95 of the RTT over the base.
+const DELAY: &str = "RTT p95 / base, 4 BDP";
 const MOST_DELAY: f64 = 1.5;
 /// Per cent of data packets dropped by the queue, and by a policer.
 const MOST_LOST: [f64; 2] = [2.0, 5.0];
+/// Why the default has more delay.
+const PROBES: &str = "the length of bandwidth probes: if two round trips without growth end them, not three, 1.27 in the simulator";
 
-/// Each case and its figure.
-fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure)> {
+/// A case with its figure and the most that it may be.
+type Judged = (Case, fn(&Done) -> f64, f64);
+
+fn cases(times: (Duration, Duration)) -> [Judged; 4] {
     let case = |name: &str, number: f64, forth: String| {
         Case::new(name, number, move |tcp, seed| {
             let forth = format!("{forth} seed {seed}");
@@ -44,47 +46,13 @@ fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure
     let police = |rate: u32, burst: u32| {
         format!("police rate {rate}mbit burst {burst}b {}", words(100.0, 20.0, 1.0))
     };
-    vec![
-        (case("RTT p95 / base, 4 BDP", 1.0, words(100.0, 20.0, 4.0)), Figure::Delay),
-        (case("lost %, 1 BDP", 2.0, words(100.0, 20.0, 1.0)), Figure::Lost),
-        (case("lost %, policed at 50", 3.0, police(50, 62_500)), Figure::Policed),
-        (case("lost %, policed at 80", 4.0, police(80, 100_000)), Figure::Policed),
+    let [most_lost, most_policed] = MOST_LOST;
+    [
+        (case(DELAY, 1.0, words(100.0, 20.0, 4.0)), |done| first(done).rtt.p95 / BASE, MOST_DELAY),
+        (case("lost %, 1 BDP", 2.0, words(100.0, 20.0, 1.0)), lost, most_lost),
+        (case("lost %, policed at 50", 3.0, police(50, 62_500)), lost, most_policed),
+        (case("lost %, policed at 80", 4.0, police(80, 100_000)), lost, most_policed),
     ]
-}
-
-/// The figure of a case.
-#[derive(Clone, Copy)]
-enum Figure {
-    Delay,
-    Lost,
-    Policed,
-}
-
-impl Figure {
-    fn value(self, done: &Done) -> f64 {
-        match self {
-            Self::Delay => first(done).rtt.p95 / BASE,
-            Self::Lost | Self::Policed => lost(done),
-        }
-    }
-
-    const fn most(self) -> f64 {
-        match self {
-            Self::Delay => MOST_DELAY,
-            Self::Lost => MOST_LOST[0],
-            Self::Policed => MOST_LOST[1],
-        }
-    }
-
-    /// Why the default is above it.
-    const fn shown(self) -> Option<&'static str> {
-        match self {
-            Self::Delay => Some(
-                "the length of bandwidth probes: if two round trips without growth end them, not three, 1.27 in the simulator",
-            ),
-            Self::Lost | Self::Policed => None,
-        }
-    }
 }
 
 /// Per cent of the packets that came to the link after the warm-up.
@@ -96,12 +64,15 @@ pub(super) fn lost(done: &Done) -> f64 {
 }
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let times = window(run, 10);
-    let (cases, figures): (Vec<_>, Vec<_>) = cases(times).into_iter().unzip();
+    let (mut cases, mut figures) = (Vec::new(), Vec::new());
+    for (case, figure, most) in self::cases(times) {
+        cases.push(case);
+        figures.push((figure, most));
+    }
     let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
-    let values =
-        |sender, case: usize| measured.values(sender, case, |done| figures[case].value(done));
+    let values = |sender, case: usize| measured.values(sender, case, figures[case].0);
     let shown = Shown {
         name: "delay",
         title: "Delay and loss that a sender makes for itself",
@@ -112,29 +83,22 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     };
     measured.show(&mut findings, shown, |sender, case| Interval::of(&values(sender, case)));
     for (case, name) in measured.case_names() {
-        let (own, most) = (values(0, case), figures[case].most());
-        let figure = Interval::of(&own);
-        let judged = measured.sender_name(0);
-        let what = format!("{judged}: {name}");
+        let (own, most) = (values(0, case), figures[case].1);
+        let (figure, what) = (Interval::of(&own), format!("{}: {name}", measured.sender_name(0)));
+        let figure_shown = theory::show(&figure, 1.0, 2);
         let verdict = measured.unless_late(&[(0, case)], || {
-            theory::below(&figure, most, || why(run, figures[case].shown()))
+            theory::below(&figure, most, || why(run, (name == DELAY).then_some(PROBES)))
         });
-        findings.claim(what, format!("below {most}"), theory::show(&figure, 1.0, 2), verdict);
-        if let (Figure::Policed, Some(bbr)) = (figures[case], measured.kernel("bbr")) {
-            let other = values(bbr, case);
-            findings.claim(
-                format!("{judged}: {name}"),
-                format!("less than {}", measured.sender_name(bbr)),
-                format!(
-                    "{} to {}",
-                    theory::show(&figure, 1.0, 2),
-                    theory::show(&Interval::of(&other), 1.0, 2)
-                ),
-                measured.unless_late(&[(0, case), (bbr, case)], || {
-                    theory::less(&own, &other, theory::unknown)
-                }),
-            );
-        }
+        findings.claim(what.clone(), format!("below {most}"), figure_shown.clone(), verdict);
+        let Some(bbr) = measured.kernel("bbr").filter(|_| name.contains("policed")) else {
+            continue;
+        };
+        let other = values(bbr, case);
+        let verdict = measured
+            .unless_late(&[(0, case), (bbr, case)], || theory::less(&own, &other, theory::unknown));
+        let claimed = format!("less than {}", measured.sender_name(bbr));
+        let both = format!("{figure_shown} to {}", theory::show(&Interval::of(&other), 1.0, 2));
+        findings.claim(what, claimed, both, verdict);
     }
     findings.note(note(run, ground, times));
     Ok(findings)

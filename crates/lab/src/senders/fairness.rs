@@ -1,15 +1,12 @@
 //! Fairness: flows of one sender share a bottleneck.
 
-use std::time::Duration;
-
 use airtcp_sim::jain;
 
 use super::{
     Case, Measured, REAL, Shown, course, note, senders, simulated, staggered, window, words,
 };
+use crate::prelude::*;
 use crate::real::{Done, Flow};
-use crate::theory::Bound;
-use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/fairness",
@@ -32,7 +29,7 @@ const COUNTS: [usize; 2] = [2, 6];
 const FLOOR: f64 = 0.95;
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let times = window(run, 20);
     let mut cases: Vec<_> = COUNTS
         .into_iter()

@@ -1,11 +1,8 @@
 //! Goodput over random loss.
 
-use airtcp_sim::Interval;
-
 use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
+use crate::prelude::*;
 use crate::real::{Done, Flow};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/goodput",
@@ -45,7 +42,7 @@ enum Floor {
 }
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let times = window(run, 10);
     // A small form has one of each floor.
     let losses = if run.is_small { vec![LOSSES[0], LOSSES[4]] } else { LOSSES.to_vec() };

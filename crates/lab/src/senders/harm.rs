@@ -1,11 +1,8 @@
 //! The goodput of a kernel's flow beside each sender.
 
-use airtcp_sim::Interval;
-
 use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
+use crate::prelude::*;
 use crate::real::{Done, Flow, Tcp};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/harm",
@@ -35,7 +32,7 @@ const FLOOR: f64 = 0.4;
 const SHALLOW: f64 = 0.5;
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let times = window(run, 10);
     let mut points = Vec::new();
     for victim in VICTIMS {

@@ -1,18 +1,14 @@
 //! Goodput over bursts, named links, RTTs, queues and jitter.
 
-use std::time::Duration;
-
 use airtcp_link::named;
-use airtcp_sim::Interval;
 use airtcp_types::Instant;
 
 use super::{
     BEST_BEFORE, Case, Measured, REAL, Shown, all_senders, back, note, packets, simulated, why,
     window, words,
 };
+use crate::prelude::*;
 use crate::real::{Course, Done, Flow, Tcp};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/links",
@@ -109,7 +105,7 @@ fn mean_delay(delay: &str) -> Result<Duration, LabError> {
 }
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["case"]);
+    let mut findings = Findings::new("case");
     let times = window(run, 10);
     // A small form has one link.
     let mut paths = paths();

@@ -1,13 +1,9 @@
 //! Our stack as receiver beside the kernel's, with the kernel's senders.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
-
 use super::{Case, Measured, REAL, Sender, candidate, course, lossy, note, window};
+use crate::Table;
+use crate::prelude::*;
 use crate::real::{Course, Done, Flow, Tcp};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, Ground, LabError, Run, Table, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/receiver",
@@ -25,7 +21,7 @@ const LOSSES: [f64; 6] = [0.0, 0.1, 1.0, 2.0, 5.0, 10.0];
 const FLOOR: f64 = 0.95;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let times = window(run, 10);
     // A small form has one of them.
     let losses = if run.is_small { &LOSSES[..1] } else { &LOSSES[..] };

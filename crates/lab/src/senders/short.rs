@@ -1,14 +1,11 @@
 //! Short transfers over slow links.
 
-use std::time::Duration;
-
 use airtcp_link::named;
-use airtcp_types::ByteCount;
 
 use super::measured::first;
 use super::{Case, Measured, REAL, Shown, all_senders, note, simulated, why};
+use crate::prelude::*;
 use crate::real::{Course, Done, Flow, Tcp};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/short",
@@ -41,7 +38,7 @@ const MOST: f64 = 1.05;
 const END: Duration = Duration::from_secs(60);
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(["sender"]);
+    let mut findings = Findings::new("sender");
     let links = if run.is_small { &LINKS[..1] } else { &LINKS[..] };
     let cases = links.iter().zip(1u32..).filter_map(|(name, x)| {
         let link = named::find(name)?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{self, Series, Style};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -55,6 +56,15 @@ impl Point {
         value.number().unwrap_or_else(|| panic!("`{axis}` is no number: {value:?}"))
     }
 
+    /// The profile on the axis of that name.
+    ///
+    /// # Panics
+    ///
+    /// There is no such profile, or no such axis.
+    pub(crate) fn profile(&self) -> Profile {
+        self.text("profile").parse().expect("a profile")
+    }
+
     /// Which of an axis' values it has, of the point of a grid of these axes.
     pub(crate) fn place(&self, axes: &[Axis], name: &str) -> Option<usize> {
         let at = axes.iter().position(|axis| axis.name == name)?;
@@ -90,9 +100,22 @@ impl Fields {
         value
     }
 
+    /// Whether a field has this value.
+    pub(crate) fn is(&self, name: &str, value: impl Into<Value>) -> bool {
+        *self.value(name) == value.into()
+    }
+
     /// A number, if it was measured.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.value(name).number()
+    }
+
+    /// Numbers, such as one for each flow; none if it is no list.
+    pub(crate) fn list(&self, name: &str) -> &[f64] {
+        match self.value(name) {
+            Value::List(list) => list,
+            _ => &[],
+        }
     }
 }
 
@@ -253,6 +276,17 @@ impl<'a> Slice<'a> {
         self.of(|fields| fields.number(field))
     }
 
+    /// A field of counts, such as one for each bin, added up over the runs.
+    pub(crate) fn counts(&self, field: &str) -> Vec<u64> {
+        let mut sums = Vec::new();
+        for run in self.runs() {
+            let Value::Counts(counts) = run.value(field) else { continue };
+            sums.resize(counts.len(), 0);
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        sums
+    }
+
     /// The mean of a field over the runs that measured it.
     pub(crate) fn mean(&self, field: &str) -> Interval {
         Interval::of(&self.values(field))
@@ -261,6 +295,13 @@ impl<'a> Slice<'a> {
     /// The same as text, multiplied by `unit`.
     pub(crate) fn show(&self, field: &str, unit: f64, decimals: usize) -> String {
         theory::show(&self.mean(field), unit, decimals)
+    }
+
+    /// A line of a picture for each value of an axis, named by it: the mean of a field, multiplied
+    /// by its unit, at each value of the axis `x`.
+    pub(crate) fn lines(&self, axis: &str, x: &str, (field, unit): (&str, f64)) -> Vec<Series> {
+        let line = |part: Self| part.line(part.text(axis), x, unit, |cell| cell.mean(field));
+        self.each(axis).map(line).collect()
     }
 
     /// A line of a picture: a figure at each value of the axis `x`, multiplied by `unit`.

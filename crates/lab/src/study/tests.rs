@@ -254,7 +254,7 @@ fn cells_are_found_by_names() {
     assert_eq!(rows, ["1", "1", "2", "2", "3", "3"]);
     let line = y.line("y", "b", 10.0, |cell| cell.mean("value"));
     assert_eq!(line.points[1].y, 30.0);
-    let mut findings = crate::Findings::new(["a"]);
+    let mut findings = crate::Findings::new("a");
     grid.record(&mut findings, &["b"]).unwrap();
     let records: Vec<_> = findings.records.iter().map(|record| record.get()).collect();
     assert_eq!(

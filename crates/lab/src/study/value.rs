@@ -19,6 +19,8 @@ pub(crate) enum Value {
     Text(String),
     /// Numbers, such as one for each flow.
     List(Vec<f64>),
+    /// Counts, such as one for each bin.
+    Counts(Vec<u64>),
     /// Nothing was measured.
     Missing,
 }
@@ -56,6 +58,7 @@ impl PartialEq for Value {
             (Self::Flag(one), Self::Flag(other)) => one == other,
             (Self::Text(one), Self::Text(other)) => one == other,
             (Self::List(one), Self::List(other)) => one == other,
+            (Self::Counts(one), Self::Counts(other)) => one == other,
             (Self::Missing, Self::Missing) => true,
             _ => self.number().is_some() && self.number() == other.number(),
         }
@@ -71,6 +74,7 @@ impl fmt::Display for Value {
             Self::Flag(flag) => flag.fmt(f),
             Self::Text(text) => text.fmt(f),
             Self::List(list) => write!(f, "{list:?}"),
+            Self::Counts(counts) => write!(f, "{counts:?}"),
             Self::Missing => f.write_str("-"),
         }
     }
@@ -79,6 +83,12 @@ impl fmt::Display for Value {
 impl From<u64> for Value {
     fn from(whole: u64) -> Self {
         Self::Whole(whole)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
     }
 }
 
@@ -115,6 +125,12 @@ impl From<String> for Value {
 impl From<Vec<f64>> for Value {
     fn from(list: Vec<f64>) -> Self {
         Self::List(list)
+    }
+}
+
+impl From<Vec<u64>> for Value {
+    fn from(counts: Vec<u64>) -> Self {
+        Self::Counts(counts)
     }
 }
 

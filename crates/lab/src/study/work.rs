@@ -231,7 +231,7 @@ impl Design {
     }
 
     fn table(&self, grid: &Grid) -> Findings {
-        let mut findings = Findings::new([]);
+        let mut findings = Findings::new("");
         let measures = self.measures.iter().map(Asked::label);
         findings.table = Table::of(self.labels.iter().cloned().chain(measures).collect());
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();

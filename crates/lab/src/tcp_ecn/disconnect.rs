@@ -1,20 +1,19 @@
 //! A mobile that is gone for a while in the midst of a transfer from Linux, with real packets.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use airtcp_basestation::Policy;
 use airtcp_basestation::station::Status;
 use airtcp_link::{Arq, Way};
 use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_testbed::{Arrivals, Course, Stream};
-use airtcp_trace::figure::{Point, Style};
+use airtcp_trace::figure::Point;
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
 use super::fixed_host::{Left, SsFields, Watcher};
 use super::real_path::{Middle, Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, LabError, Run, Verdict, draw};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/disconnect",
@@ -139,23 +138,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     let records =
         side_by_side(run, &cases, |case| in_time(|| case.run(run), |record| record.lateness))?;
-    let mut findings = Findings::new([
-        "gone",
-        "sender stopped",
-        "back after, s",
-        "the sender, s",
-        "sent again",
-        "time-outs",
-        "tail probes",
-        "sent while gone: new, again, probes",
-        "held",
-        "dropped by the radio's queue",
-        "timer while gone",
-        "RTO before, gone, after, ms",
-        "cwnd before, gone, after",
-        "ssthresh after",
-        "rate, Mbit/s",
-    ]);
+    let mut findings = Findings::new(
+        "gone | sender stopped | back after, s | the sender, s | sent again | time-outs | tail probes | \
+         sent while gone: new, again, probes | held | dropped by the radio's queue | timer while gone | \
+         RTO before, gone, after, ms | cwnd before, gone, after | ssthresh after | rate, Mbit/s",
+    );
     for record in &records {
         findings.record(record)?;
     }

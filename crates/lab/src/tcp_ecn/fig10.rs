@@ -3,10 +3,10 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns};
+use super::policies::{self, Bench, NOTES, Order, PAPER, Point, REORDERING};
 use super::progress::picture;
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig10",
@@ -27,7 +27,7 @@ const PICTURES: [(&str, u32, (u32, u32), usize); 4] = [
 const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("frames hit, %"));
+    let mut findings = policies::findings("frames hit, %");
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
     let mut drawn = Vec::new();
     for (number, sender) in SENDERS.iter().enumerate() {

@@ -3,9 +3,9 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{Bench, LOSING, NOTES, Order, PAPER, REORDERING, columns, picture};
+use super::policies::{self, Bench, LOSING, NOTES, Order, PAPER, REORDERING, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig11",
@@ -23,7 +23,7 @@ const SWEEPS: [((u32, u32), &[u32]); 3] =
 const HIGH: u32 = 30;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("frames hit, %"));
+    let mut findings = policies::findings("frames hit, %");
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
     let mut all = Vec::new();
     for sender in &SENDERS {

@@ -3,9 +3,9 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
+use super::policies::{self, Bench, NOTES, Order, PAPER, Point, REORDERING, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig12",
@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[100, 200, 500]), (REORDERING, &[100, 500])];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("wired delay, ms"));
+    let mut findings = policies::findings("wired delay, ms");
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.delay.to_string() };
     let mut all = Vec::new();
     for sender in &SENDERS {

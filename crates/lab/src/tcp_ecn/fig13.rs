@@ -3,9 +3,9 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{Bench, NOTES, Order, PAPER, REORDERING, columns, picture};
+use super::policies::{self, Bench, NOTES, Order, PAPER, REORDERING, picture};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig13",
@@ -22,7 +22,7 @@ const LOSSES: [f64; 3] = [0.1, 1.0, 5.0];
 const HIGH: f64 = 5.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("wired loss, %"));
+    let mut findings = policies::findings("wired loss, %");
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.loss.to_string() };
     let mut all = Vec::new();
     for sender in &SENDERS {

@@ -2,13 +2,11 @@
 //! rate.
 
 use airtcp_basestation::Policy;
-use airtcp_trace::figure::Figure;
 
 use super::course::Course;
 use super::policies::{self, NOTES, PAPER, POLICIES, REORDERING};
 use super::senders::{self, SENDERS};
-use crate::study::{Axis, Fields, Grid, Slice};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig17",
@@ -27,14 +25,9 @@ const HIGH: u32 = 30;
 const TRIES: [(u32, u32); 2] = [PAPER, REORDERING];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "sender",
-        "tries x passes",
-        "frames hit, %",
-        "policy",
-        "mobile 1, Mbit/s",
-        "mobile 2",
-    ]);
+    let mut findings = Findings::new(
+        "sender | tries x passes | frames hit, % | policy | mobile 1, Mbit/s | mobile 2",
+    );
     let axes = vec![
         Axis::new("sender", SENDERS.map(|sender| sender.name)),
         Axis::new("radio", TRIES.map(|tries| Course::PAPER.with_tries(tries).radio())),
@@ -87,13 +80,12 @@ fn judge(findings: &mut Findings, row: &Slice<'_>, mobile: &str) {
         let of = |policy: Policy| row.at("policy", policy.name());
         let ratio = theory::paired(&of(above).values(mobile), &of(below).values(mobile));
         let place = format!("{error} % hit, {} tries, {}", row.text("radio"), row.text("sender"));
-        findings.claim(
+        findings.mean(
             format!("{} over {}, {mobile}, {place}", above.name(), below.name()),
             "more (above 1)",
-            theory::show(&ratio, 1.0, 2),
-            theory::above(&ratio, 1.0, || {
-                "see tcp-ecn/fig11, which counts losses of one pair on the same radio".to_owned()
-            }),
+            (&ratio, 2),
+            Bound::Above(1.0),
+            || "see tcp-ecn/fig11, which counts losses of one pair on the same radio".to_owned(),
         );
     }
 }

@@ -1,13 +1,12 @@
 //! Fig. 20 and 21: the mobile is gone for a while, and the radio loses nothing else.
 
 use airtcp_basestation::Policy;
-use airtcp_sim::Interval;
 
 use super::course::Course;
-use super::policies::{Bench, FREEZE_BIT, NOTES, Order, Point, columns, picture};
+use super::policies::{self, Bench, FREEZE_BIT, NOTES, Order, Point, picture};
 use super::progress::{self, Progress};
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig20",
@@ -26,7 +25,7 @@ const BESIDE: f64 = 20.0;
 const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("gone, s"));
+    let mut findings = policies::findings("gone, s");
     let mut bench = Bench { run, findings: &mut findings, x: gone };
     let mut all = Vec::new();
     let mut drawn = None;
@@ -80,20 +79,22 @@ fn claim_resumed(
     let [plain, ecn] = [of(plain), of(ecn)];
     let what = |whose: &str| format!("{whose}: bytes in 20 s after it over 20 s before, {sender}");
     let timeouts = theory::show(&point.of(Policy::TcpEcn).timeouts, 1.0, 1);
-    bench.findings.claim(
+    bench.findings.mean(
         what("tcp-ecn"),
         "as before or more (above 0.9)",
-        theory::show(&ecn, 1.0, 2),
-        theory::above(&ecn, 0.9, || {
+        (&ecn, 2),
+        Bound::Above(0.9),
+        || {
             format!(
                 "{timeouts} time-outs. {FREEZE_BIT}; its share of the effect was not determined"
             )
-        }),
+        },
     );
-    bench.findings.claim(
+    bench.findings.mean(
         what("plain"),
         "slower (below 0.9)",
-        theory::show(&plain, 1.0, 2),
-        theory::below(&plain, 0.9, theory::unknown),
+        (&plain, 2),
+        Bound::Below(0.9),
+        theory::unknown,
     );
 }

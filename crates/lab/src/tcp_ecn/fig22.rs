@@ -4,10 +4,10 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::fig20::AWAY;
-use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
+use super::policies::{self, Bench, NOTES, Order, PAPER, Point, REORDERING, picture};
 use super::progress;
 use super::senders::SENDERS;
-use crate::{Experiment, Findings, LabError, Run, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig22",
@@ -23,7 +23,7 @@ const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERIN
 const DRAWN: usize = 1;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new(columns("frames hit, %"));
+    let mut findings = policies::findings("frames hit, %");
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
     let mut all = Vec::new();
     let mut drawn = None;

@@ -1,15 +1,11 @@
 //! Fig. 24: the most memory that a base station takes.
 
 use airtcp_basestation::Policy;
-use airtcp_sim::{Interval, Topology};
-use airtcp_trace::figure::{Figure, Style};
-use airtcp_types::ByteCount;
 
 use super::course::{Course, Outcome};
 use super::policies::{NOTES, PAPER, REORDERING};
 use super::senders::{self, SENDERS};
-use crate::study::{Axis, Fields, Grid};
-use crate::{Experiment, Findings, LabError, Run, draw, simulate, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig24",
@@ -31,17 +27,10 @@ const MANY: u32 = 30;
 const KIB: f64 = 1.0 / 1024.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "sender",
-        "tries x passes",
-        "frames hit, %",
-        "policy",
-        "goodput, Mbit/s",
-        "flows, KiB",
-        "copies, KiB",
-        "radio queue, KiB",
-        "all at one time, KiB",
-    ]);
+    let mut findings = Findings::new(
+        "sender | tries x passes | frames hit, % | policy | goodput, Mbit/s | flows, KiB | copies, KiB | \
+         radio queue, KiB | all at one time, KiB",
+    );
     let mut series = Vec::new();
     for sender in &SENDERS {
         let mut curves = POLICIES.map(|_| Vec::new());
@@ -122,18 +111,13 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
         let place = format!("{MANY} % hit, {} tries, {}", part.text("radio"), part.text("sender"));
         let [small, large] = [least, most].map(|cache| part.at("cache", cache));
         let ratio = theory::paired(&small.values("goodput"), &large.values("goodput"));
-        findings.claim(
-            format!("snoop with a cache of {least} KiB over one of {most} KiB, {place}"),
-            "less (below 1)",
-            theory::show(&ratio, 1.0, 2),
-            theory::below(&ratio, 1.0, || {
+        findings.mean(format!("snoop with a cache of {least} KiB over one of {most} KiB, {place}"), "less (below 1)", (&ratio, 2), Bound::Below(1.0), || {
                 let [small, large] = [small, large].map(|part| part.show("sent_again", 1.0, 0));
                 format!(
                     "{small} and {large} segments are sent again from it: what the link gives up, or what overtakes it, is all that \
                      a cache is for"
                 )
-            }),
-        );
+            });
         let name = format!("{} tries, {}", part.text("radio"), part.text("sender"));
         series.push(part.line(name, "cache", 1e-6, |cell| cell.mean("goodput")));
     }

@@ -1,16 +1,12 @@
 //! Fig. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and time stamps,
 //! in low and in high wireless error.
 
-use std::time::Duration;
-
 use airtcp_basestation::Policy;
 use airtcp_link::Arq;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::Style;
 
 use super::real::{BARE_WARM_UP, Case, POLICIES, Point, ROUGH, Record, SMALL};
 use super::real_path::{Mobile, in_time, is_in_time, side_by_side};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig31",
@@ -39,18 +35,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     // The paper says low and high, and no more.
     let radios = std::iter::once(("error 0%", Arq::MacLink)).chain(ROUGH);
     let radios: Vec<_> = radios.take(if run.is_small { 1 } else { 1 + ROUGH.len() }).collect();
-    let mut findings = Findings::new([
-        "radio",
-        "arq",
-        "policy",
-        "counted from",
-        "goodput, Mbit/s",
-        "over the bound",
-        "sent again",
-        "time-outs",
-        "lost, %",
-        "overtaken, %",
-    ]);
+    let mut findings = Findings::new(
+        "radio | arq | policy | counted from | goodput, Mbit/s | over the bound | sent again | time-outs | \
+         lost, % | overtaken, %",
+    );
     let begin = if run.is_small { SMALL } else { TIMES };
     let records = records(run, &radios, begin)?;
     // The same once slow start is over.

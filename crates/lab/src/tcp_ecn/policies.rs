@@ -57,21 +57,12 @@ pub(super) struct Bench<'a> {
     pub(super) x: fn(&Course) -> String,
 }
 
-/// The columns of its table; the last but six is for what is swept.
-pub(super) fn columns(x: &str) -> [&str; 11] {
-    [
-        "sender",
-        "pairs",
-        "tries x passes",
-        x,
-        "policy",
-        "goodput of a pair, Mbit/s",
-        "lost after all tries, %",
-        "reordered, %",
-        "sent again",
-        "in vain",
-        "time-outs",
-    ]
+/// A table for these columns, of which one is `x`.
+pub(super) fn findings(x: &str) -> Findings {
+    Findings::new(&format!(
+        "sender | pairs | tries x passes | {x} | policy | goodput of a pair, Mbit/s | lost after all tries, % | \
+         reordered, % | sent again | in vain | time-outs"
+    ))
 }
 
 /// What every report has to say beside.

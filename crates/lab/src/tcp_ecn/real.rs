@@ -1,17 +1,13 @@
 //! Linux over a base station's radio, with real packets: what the policies make of it.
 
-use std::time::Duration;
-
 use airtcp_basestation::Policy;
 use airtcp_basestation::station::Status;
 use airtcp_link::{Arq, Way};
-use airtcp_sim::Interval;
 use airtcp_testbed::{Bulk, Bulked};
-use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
-use crate::{Experiment, Findings, Ground, LabError, Run, draw, theory};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/real",
@@ -139,21 +135,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         };
         in_time(|| case.run(times), |record| record.lateness)
     })?;
-    let mut findings = Findings::new([
-        "radio",
-        "arq",
-        "SACK, time stamps",
-        "Linux sends",
-        "mobile",
-        "bound, Mbit/s",
-        "plain",
-        "snoop",
-        "tcp-ecn",
-        "lost, %",
-        "overtaken, %",
-        "sent again",
-        "tail probes",
-    ]);
+    let mut findings = Findings::new(
+        "radio | arq | SACK, time stamps | Linux sends | mobile | bound, Mbit/s | plain | snoop | tcp-ecn | \
+         lost, % | overtaken, % | sent again | tail probes",
+    );
     for record in &records {
         findings.record(record)?;
     }
@@ -285,12 +270,7 @@ impl Runs<'_> {
             let point = Point { radio: radio.to_owned(), arq, is_bare: false };
             let share = |policy| self.goodputs(&point, "cubic", Mobile::Ours, policy);
             let ratio = theory::paired(&share(Policy::TcpEcn), &share(Policy::Plain));
-            findings.claim(
-                format!("tcp-ecn over plain where the ARQ repairs all, {radio}, {arq}, cubic, our mobile"),
-                "no less than 0.95",
-                theory::show(&ratio, 1.0, 2),
-                theory::above(&ratio, 0.95, theory::unknown),
-            );
+            findings.mean(format!("tcp-ecn over plain where the ARQ repairs all, {radio}, {arq}, cubic, our mobile"), "no less than 0.95", (&ratio, 2), Bound::Above(0.95), theory::unknown);
         }
     }
 

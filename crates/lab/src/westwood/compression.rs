@@ -1,9 +1,7 @@
 //! The estimate under random loss, and where ACKs come in bunches.
 
 use super::course::{self, Path};
-use crate::study::{Axis, Slice};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, LabError, Run, draw};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/compression",
@@ -36,15 +34,9 @@ fn path(way: &str) -> Path {
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let mut findings = Findings::new([
-        "control",
-        "profile",
-        "ACKs' way",
-        "loss, %",
-        "goodput, Mbit/s",
-        "estimate, Mbit/s",
-        "over goodput",
-    ]);
+    let mut findings = Findings::new(
+        "control | profile | ACKs' way | loss, % | goodput, Mbit/s | estimate, Mbit/s | over goodput",
+    );
     let losses = if run.is_small { &[COMPARED][..] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowDirection, FlowSpec, Interval, Scenario, Topology, Wire};
+use airtcp_sim::{FlowDirection, FlowSpec, Interval, Scenario, Topology};
 use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 
 use crate::study::{Axis, Fields, Grid, Point, Slice};
@@ -84,10 +84,10 @@ fn reported(run: &Fields) -> Option<f64> {
 
 fn scenario(point: &Point, path: &Path, is_small: bool) -> Result<Scenario, LabError> {
     let forth = format!("{} loss {}% only payload", path.forth, point.text("loss"));
-    let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(path.back)? };
+    let wire = feed::wire(&forth, path.back)?;
     let flow = |control: &str, way| FlowSpec {
         way,
-        profile: point.text("profile").parse().expect("a profile"),
+        profile: point.profile(),
         ..FlowSpec::new(format!("sack/{control}").parse().expect("a name of the registry"))
     };
     let mut flows = vec![flow(&point.text("control"), FlowDirection::LeftToRight)];

@@ -1,11 +1,7 @@
 //! Westwood where packets are lost at random.
 
-use airtcp_sim::Interval;
-
 use super::course::{self, Path};
-use crate::study::{Axis, Slice};
-use crate::theory::{self, Bound};
-use crate::{Experiment, Findings, LabError, Run, draw};
+use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/loss",
@@ -24,9 +20,9 @@ const LINK: &str = "rate 10mbit delay 10ms limit 50";
 const CAPACITY: f64 = 10e6 * 1448.0 / 1500.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let columns =
-        ["control", "profile", "loss, %", "goodput, Mbit/s", "estimate, Mbit/s", "time-outs"];
-    let mut findings = Findings::new(columns);
+    let mut findings = Findings::new(
+        "control | profile | loss, % | goodput, Mbit/s | estimate, Mbit/s | time-outs",
+    );
     let losses = if run.is_small { &LOSSES[3..5] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
