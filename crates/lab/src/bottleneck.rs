@@ -11,13 +11,14 @@ use crate::LabError;
 use crate::real::Rtt;
 use crate::timeline::Timeline;
 
-/// Where senders are; receivers are at port 1.
+/// The port of the senders; the receivers are at port 1.
 const SENDERS: PortId = PortId(0);
 
-/// A link from senders at port 0 to receivers at port 1 that measures each flow where it enters.
+/// A link from senders at port 0 to receivers at port 1 that measures each flow where it enters the
+/// link.
 ///
-/// Our senders and the kernel's are measured in the same way. Flow `n` goes to the TCP port
-/// `first_port + n`. A delay of its own is added to a flow's ACKs behind the link.
+/// Our senders and the kernel's are measured in the same way. Flow `n` uses the TCP port
+/// `first_port + n`. A flow can have its own delay, which is added to its ACKs behind the link.
 #[derive(Debug)]
 pub(crate) struct Bottleneck {
     link: Link,
@@ -26,10 +27,10 @@ pub(crate) struct Bottleneck {
     at_warm_up: Counters,
 }
 
-/// What a flow's packets show at the sender's end of the link.
+/// Measures the packets of a flow at the sender's end of the link.
 #[derive(Debug)]
 struct Meter {
-    /// Delays ACKs.
+    /// Delays the ACKs.
     delay: Option<Link>,
     /// One past the highest sequence number sent.
     highest: Option<SeqNumber>,
@@ -37,26 +38,26 @@ struct Meter {
     retransmissions: u64,
     /// The latest timestamp sent.
     newest: Option<u32>,
-    /// Timestamps that were not echoed yet, and when each was first sent.
+    /// Timestamps that were not echoed yet, with the time when each was first sent.
     pending: VecDeque<(u32, Instant)>,
     rtts: Vec<f64>,
-    /// The same and what left the link, from the start on.
+    /// The round-trip times and the payload that left the link, from the start on.
     timeline: Timeline,
 }
 
-/// What a flow did.
+/// The measurements of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// Data segments, those sent again included.
+    /// Data segments, including retransmissions.
     pub(crate) segments: u64,
-    /// Of these, those sent again.
+    /// Retransmitted data segments.
     pub(crate) retransmissions: u64,
-    /// Round-trip times since the warm-up ended.
+    /// Round-trip times since the end of the warm-up.
     pub(crate) rtt: Rtt,
 }
 
 impl Bottleneck {
-    /// A link, and for each flow the delay of its own.
+    /// Creates a link, and a meter for each flow with its own delay.
     ///
     /// # Errors
     ///
@@ -72,18 +73,18 @@ impl Bottleneck {
         Ok(Self { link, first_port, flows, at_warm_up: Counters::default() })
     }
 
-    /// Begins the time that counts: round-trip times measured before it are forgotten.
+    /// Ends the warm-up: discards the round-trip times measured so far.
     pub(crate) fn end_warm_up(&mut self) {
         self.at_warm_up = *self.link.counters(Way::Forth);
         self.flows.iter_mut().for_each(|meter| meter.rtts.clear());
     }
 
-    /// What the link did to data, until the warm-up ended and until now.
+    /// Returns the link's counters for data at the end of the warm-up, and now.
     pub(crate) fn counters(&self) -> [Counters; 2] {
         [self.at_warm_up, *self.link.counters(Way::Forth)]
     }
 
-    /// What each flow did.
+    /// Returns the measurements of each flow.
     pub(crate) fn sent(&self) -> Vec<Sent> {
         let sent = |meter: &Meter| Sent {
             segments: meter.segments,
@@ -97,7 +98,7 @@ impl Bottleneck {
         self.flows.get_mut(usize::from(port.checked_sub(self.first_port)?))
     }
 
-    /// All flows together, from the start on.
+    /// Returns the timeline of all flows together, from the start on.
     pub(crate) fn timeline(&self) -> Timeline {
         let mut all = Timeline::default();
         self.flows.iter().for_each(|meter| all.merge(&meter.timeline));
@@ -110,14 +111,14 @@ impl Bottleneck {
         Some(())
     }
 
-    /// Looks at what has come over the link to the receivers.
+    /// Records a packet that has crossed the link to the receivers.
     fn on_leaving(&mut self, now: Instant, packet: &Packet) -> Option<()> {
         let port = View::of(&packet.data)?.dst().port();
         self.meter(port)?.timeline.on_leaving(now, packet);
         Some(())
     }
 
-    /// Takes an ACK that has come over the link; gives it back if the flow has no delay of its own.
+    /// Handles an ACK that has crossed the link; returns it if the flow has no delay of its own.
     fn on_ack(&mut self, now: Instant, packet: Packet) -> Option<Packet> {
         let port = View::of(&packet.data).map(|segment| segment.src().port());
         let Some(meter) = port.and_then(|port| self.meter(port)) else { return Some(packet) };
@@ -168,9 +169,9 @@ impl Meter {
         }
     }
 
-    /// Measures by the first echo of each timestamp.
-    // RFC 7323 section 4.3: the echo is of the segment that advanced the window, so a hole that is
-    // filled echoes the retransmission.
+    /// Measures the round-trip time with the first echo of each timestamp.
+    // RFC 7323 section 4.3: the echoed timestamp is that of the segment that advanced the window,
+    // so an ACK for a filled hole echoes the retransmission.
     fn on_ack(&mut self, now: Instant, packet: &Packet) {
         let options = View::of(&packet.data).and_then(|segment| segment.options());
         let Some(stamps) = options.and_then(|options| options.timestamps) else { return };

@@ -1,4 +1,4 @@
-//! Pictures, axes, series and points in few words.
+//! Short constructors for pictures, axes, series and points.
 
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
@@ -20,10 +20,10 @@ pub(crate) fn log(label: &str) -> Axis {
     Axis { label: label.to_owned(), scale: Scale::Log, range: None }
 }
 
-/// Where a logarithmic axis of losses has its zero, in per cent.
+/// The position of zero on a logarithmic axis of losses, in per cent.
 pub(crate) const ZERO: f64 = 0.05;
 
-/// A logarithmic axis of losses in per cent, with a zero.
+/// A logarithmic axis of losses in per cent, with a position for zero.
 pub(crate) fn losses() -> Axis {
     log(&format!("loss, % ({ZERO} stands for 0)"))
 }
@@ -32,7 +32,7 @@ pub(crate) fn point(x: f64, y: f64) -> Point {
     Point { x, y, low: None, high: None }
 }
 
-/// A point with its 95 % interval, multiplied by `unit`.
+/// Returns a point with its 95 % interval, multiplied by `unit`.
 pub(crate) fn interval(x: f64, interval: &Interval, unit: f64) -> Point {
     let (low, high) = interval.bounds();
     Point { x, y: interval.mean * unit, low: Some(low * unit), high: Some(high * unit) }

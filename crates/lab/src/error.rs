@@ -3,110 +3,110 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why an experiment did not run to its end, or left nothing behind.
+/// The reasons why an experiment cannot be completed or its output cannot be written.
 ///
-/// A claim that does not hold is none of these: it is a [`Verdict`](crate::Verdict).
+/// A claim that does not hold is not an error: it has a [`Verdict`](crate::Verdict).
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum LabError {
-    /// No experiment has that name, or matches that pattern.
+    /// No experiment matches that name or pattern.
     #[error(
         "no experiment `{pattern}`: use names of `airtcp lab list`, or a pattern such as 'self/*'{}",
         meant(pattern)
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name or pattern.
         pattern: String,
     },
-    /// A description of a link in an experiment is wrong.
+    /// A link description in an experiment is invalid.
     #[error("link `{text}`: {source}")]
     Spec {
         /// The description.
         text: String,
-        /// Where it is wrong.
+        /// The position of the mistake.
         source: airtcp_link::SpecError,
     },
-    /// A link could not be made.
+    /// A link cannot be created.
     #[error(transparent)]
     Link(#[from] airtcp_link::LinkError),
     /// The settings of a base station contradict each other.
     #[error(transparent)]
     Station(#[from] airtcp_basestation::station::StationError),
-    /// A scenario could not be run.
+    /// A scenario cannot be run.
     #[error(transparent)]
     Sim(#[from] airtcp_sim::SimError),
-    /// There can be no network of namespaces, or it broke.
+    /// The network of namespaces cannot be created, or it failed.
     #[error(transparent)]
     Testbed(#[from] airtcp_testbed::TestbedError),
-    /// A transfer with real packets broke.
+    /// A transfer with real packets failed.
     #[error("the transfer broke: {0}")]
     Transfer(#[source] io::Error),
-    /// What was measured has no theory beside it: a mistake in the experiment.
+    /// The measured distribution cannot be compared with a theory: a mistake in the experiment.
     #[error("no distribution: {0}")]
     Distribution(String),
-    /// There are no such strategies.
+    /// A combination of strategies does not exist.
     #[error(transparent)]
     Combination(#[from] airtcp_recovery::CombinationError),
-    /// A record has no form in JSON.
+    /// A record cannot be encoded as JSON.
     #[error("a record: {0}")]
     Record(#[from] serde_json::Error),
-    /// A file or folder with results could not be read.
+    /// A file or folder with results cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A line of a file is no summary of an experiment.
+    /// A line of a file is not a summary of an experiment.
     #[error("{}:{line}: not a summary of an experiment: {source}; remove the file, or run the experiment again", path.display())]
     Summary {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// A folder has no results in it.
+    /// A folder contains no results.
     #[error("{}: no results of `airtcp lab run --out` in it", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,
     },
-    /// An axis of a sweep is wrong.
+    /// An axis of a sweep is invalid.
     #[error("axis `{axis}`: {what}")]
     Axis {
-        /// Its name.
+        /// The axis's name.
         axis: String,
-        /// What is wrong, and what to do.
+        /// The mistake, and the remedy.
         what: String,
     },
-    /// A sweep cannot be made.
+    /// A sweep cannot be created.
     #[error("{0}")]
     Sweep(String),
-    /// A shard of a sweep is missing, or is not what it should be.
+    /// A shard of a sweep is missing or invalid.
     #[error("{}: {what}", path.display())]
     Shard {
-        /// Its file.
+        /// The shard's file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The mistake, and the remedy.
         what: String,
     },
-    /// Output could not be written.
+    /// Output cannot be written.
     #[error("writing: {0}")]
     Output(#[source] io::Error),
-    /// A file could not be written.
+    /// A file cannot be written.
     #[error("{}: {source}", path.display())]
     Write {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// The name that may have been meant.
+/// Suggests the experiment with the most similar name.
 fn meant(pattern: &str) -> String {
     let names = crate::EXPERIMENTS.iter().map(|experiment| experiment.name);
     let meant = airtcp_types::nearest(pattern, names);

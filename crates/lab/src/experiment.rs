@@ -1,4 +1,4 @@
-//! The type of an experiment, and its run.
+//! The experiment type and the settings of a run.
 
 use std::fmt::Write as _;
 use std::num::NonZero;
@@ -11,53 +11,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Findings, LabError, Report};
 
-/// An experiment: one file that makes one of these, and a line in the
+/// An experiment: one file that defines one of these constants, and a line in the
 /// [registry](crate::EXPERIMENTS).
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// `paper/figure`, or `self/...` for what the tools are checked by.
+    /// `paper/figure`, or `self/...` for a check of the tools.
     pub name: &'static str,
-    /// What is done, in one line.
+    /// A description of the experiment in one line.
     pub what: &'static str,
-    /// Where it is described: paper and section, RFC, or theory.
+    /// The description's source: paper and section, RFC, or theory.
     pub source: &'static str,
-    /// What its claims are about.
+    /// The subject of its claims.
     pub kind: Kind,
-    /// Where it runs.
+    /// Whether it is simulated or real.
     pub ground: Ground,
-    /// About how long it takes on one core, in seconds.
+    /// The approximate duration on one core, in seconds.
     pub seconds: u32,
-    /// Repetitions, each with a seed of its own, unless the plan says how many.
+    /// The number of repetitions, each with its own seed; a plan can override it.
     pub seeds: u64,
-    /// Does it.
+    /// The function that runs the experiment.
     pub body: fn(&Run) -> Result<Findings, LabError>,
 }
 
-/// What the claims of an experiment are about.
+/// The subject of an experiment's claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The tools. Where a claim does not hold, nothing measured with them counts.
+    /// The tools. If a claim does not hold, nothing measured with the tools counts.
     SelfCheck,
     /// A source. A claim that does not hold is a result.
     Study,
-    /// A candidate: one of our combinations, which the plan may name, with the length of a run. A
-    /// claim that does not hold is a result.
+    /// One of our combinations, the candidate. The plan can set the candidate and the length of a
+    /// run. A claim that does not hold is a result.
     Candidate,
 }
 
-/// Where an experiment runs.
+/// Whether an experiment is simulated or real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
-    /// In virtual time: a seed gives the same bytes always.
+    /// In virtual time: the same seed always gives the same bytes.
     Simulated,
     /// With real packets between network namespaces, in real time.
     Real,
 }
 
 impl Ground {
-    /// As it is listed.
+    /// Returns the name in listings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Simulated => "simulated",
@@ -66,7 +66,7 @@ impl Ground {
     }
 }
 
-/// Counts runs that are done, simulated and real. Clones share the count.
+/// A counter of completed runs, simulated and real. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct RunCounter(Arc<AtomicU64>);
 
@@ -76,34 +76,34 @@ impl RunCounter {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of runs that are done.
+    /// Returns the number of completed runs.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What is asked of every experiment of a call.
+/// The settings for every experiment of an invocation.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Repetitions; the experiment's own number if `None`.
+    /// The number of repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
-    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on
-    /// it. How many real runs of [`Kind::Candidate`] run at once; one if `None`.
+    /// The number of threads that run the repetitions; one per core if `None`. Results do not
+    /// depend on it. For [`Kind::Candidate`], the number of simultaneous real runs; one if `None`.
     pub threads: Option<NonZero<usize>>,
-    /// Whether only the way is tried: a few short repetitions, whose figures mean little.
+    /// Whether to run only a quick trial: a few short repetitions, whose figures mean little.
     pub is_small: bool,
     /// The candidate of [`Kind::Candidate`]; the experiment's default if `None`.
     pub candidate: Option<Combination>,
-    /// How long a run of [`Kind::Candidate`] lasts, its warm-up included; [`LENGTH`](crate::LENGTH)
+    /// The length of a run of [`Kind::Candidate`], including its warm-up; [`LENGTH`](crate::LENGTH)
     /// if `None`.
     pub length: Option<Duration>,
-    /// Counts the runs of the experiments: a clone shows how far a long one is.
+    /// Counts the runs of the experiments. A clone shows the progress of a long experiment.
     pub done: RunCounter,
 }
 
 impl Plan {
-    /// The command line that runs experiment `name` by this plan. Threads are left out: results do
-    /// not depend on them.
+    /// Returns the command line that runs experiment `name` with this plan. It omits the threads,
+    /// because results do not depend on them.
     pub fn command(&self, name: &str) -> String {
         let mut command = format!("airtcp lab run {name}");
         let options = [
@@ -120,37 +120,37 @@ impl Plan {
     }
 }
 
-/// What one experiment is to do.
+/// The settings for the run of one experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Repetitions, of the seeds 1 to this.
+    /// The number of repetitions; their seeds are 1 to this number.
     pub seeds: u64,
-    /// As in the [`Plan`].
+    /// See [`Plan::threads`].
     pub threads: Option<NonZero<usize>>,
-    /// As in the [`Plan`].
+    /// See [`Plan::is_small`].
     pub is_small: bool,
-    /// As in the [`Plan`].
+    /// See [`Plan::candidate`].
     pub candidate: Option<Combination>,
-    /// As in the [`Plan`].
+    /// See [`Plan::length`].
     pub length: Option<Duration>,
-    /// As in the [`Plan`].
+    /// See [`Plan::done`].
     pub done: RunCounter,
 }
 
 impl Run {
-    /// By `plan`, of an experiment that has this number of repetitions.
+    /// Returns the settings of `plan` for an experiment that has `seeds` repetitions by default.
     pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
         let seeds = plan.seeds.unwrap_or(seeds).max(1);
         let Plan { threads, is_small, candidate, length, done, .. } = plan.clone();
         Self { seeds, threads, is_small, candidate, length, done }
     }
 
-    /// `full`, or a hundredth of it when the experiment is small.
+    /// Returns `full`, or a hundredth of it, rounded up, in a small run.
     pub(crate) const fn scaled(&self, full: u64) -> u64 {
         if self.is_small { full.div_ceil(100) } else { full }
     }
 
-    /// All values of a sweep, or the first and the last when the experiment is small.
+    /// Returns all values of a sweep, or the first and the last in a small run.
     pub(crate) fn points<T: Copy>(&self, of: &[T]) -> Vec<T> {
         match of {
             [first, .., last] if self.is_small => vec![*first, *last],
@@ -160,8 +160,8 @@ impl Run {
 }
 
 impl Experiment {
-    /// A study in virtual time with ten seeds. Its name, description, source, duration and body are
-    /// to be set.
+    /// A study in virtual time with ten seeds. An experiment sets the name, the description, the
+    /// source, the duration and the body.
     pub(crate) const STUDY: Self = Self {
         name: "",
         what: "",
@@ -173,17 +173,18 @@ impl Experiment {
         body: |_| Ok(Findings::new("")),
     };
 
-    /// A self-check in virtual time with five seeds. The same is to be set.
+    /// A self-check in virtual time with five seeds. An experiment sets the same fields as for
+    /// [`STUDY`](Self::STUDY).
     pub(crate) const CHECK: Self = Self { kind: Kind::SelfCheck, seeds: 5, ..Self::STUDY };
 
-    /// Repetitions of a small run.
+    /// The number of repetitions of a small run.
     const SMALL_SEEDS: u64 = 2;
 
-    /// Runs it and judges its claims.
+    /// Runs the experiment and judges its claims.
     ///
     /// # Errors
     ///
-    /// Those that keep it from running to its end. A claim that does not hold is none.
+    /// The experiment cannot be completed. A claim that does not hold is not an error.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let own = if plan.is_small { Self::SMALL_SEEDS } else { self.seeds };
         let run = Run::new(plan, own);

@@ -12,23 +12,23 @@ use crate::study::{Fields, Grid, Point, Record};
 use crate::theory::{self, Bound};
 use crate::{Drawing, LabError, Table};
 
-/// What an experiment found.
+/// The findings of an experiment.
 #[derive(Clone, Debug)]
 pub struct Findings {
-    /// One for each run of each case: what everything else is computed from.
+    /// A record for each run of each case. Everything else is calculated from the records.
     pub records: Vec<Box<RawValue>>,
-    /// What is read first.
+    /// The main table.
     pub table: Table,
     /// Pictures with the source's axes.
     pub pictures: Vec<Picture>,
-    /// What the source says, beside what was measured.
+    /// The claims of the source, beside the measured figures.
     pub claims: Vec<Claim>,
-    /// What the reader has to know beside: how the set-up differs, and why.
+    /// Notes for the reader: how the set-up differs from the source's, and why.
     pub notes: Vec<String>,
-    /// The scenario file of each case, in the order of the table's rows, where cases are scenario
+    /// The scenario file of each case, in the order of the table's rows, if the cases are scenario
     /// files.
     pub scenarios: Vec<String>,
-    /// Whether there are claims about figures that a paper prints.
+    /// Whether some claims are about figures that a paper prints.
     pub(crate) has_printed: bool,
 }
 
@@ -37,54 +37,55 @@ pub struct Findings {
 pub struct Picture {
     /// The file's name without `.svg`.
     pub name: Cow<'static, str>,
-    /// What is drawn.
+    /// The drawing.
     pub figure: Figure,
 }
 
 impl Picture {
-    /// Its file and its title.
+    /// Returns the file and the title.
     pub(crate) fn drawing(&self) -> Drawing {
         Drawing { file: format!("{}.svg", self.name), title: self.figure.title.clone() }
     }
 }
 
-/// Something the source says that can be measured.
+/// A measurable statement of the source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// Of what.
+    /// The measured quantity.
     pub what: String,
-    /// The source's figure.
+    /// The figure that the source states.
     pub claimed: String,
-    /// Ours.
+    /// The figure that we measured.
     pub measured: String,
-    /// In a self-check: it is a result beside, and fails nothing.
+    /// In a self-check: the claim is a side result, which cannot fail the check.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_beside: bool,
-    /// Whether it is so.
+    /// Whether the claim holds.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// Whether a claim is so.
+/// Whether a claim holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "verdict", content = "reason", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is.
+    /// The claim holds.
     Holds,
-    /// It is not, and why.
+    /// The claim does not hold, with the reason.
     DoesNotHold(String),
-    /// It cannot be told, and why.
+    /// The figures do not decide the claim, with the reason.
     NotComparable(String),
 }
 
 impl Verdict {
-    /// [`Holds`](Verdict::Holds) if it does, with the reason if it does not.
+    /// Returns [`Holds`](Verdict::Holds) if `holds`, and otherwise
+    /// [`DoesNotHold`](Verdict::DoesNotHold) with the reason.
     pub fn of(holds: bool, reason: impl FnOnce() -> String) -> Self {
         if holds { Self::Holds } else { Self::DoesNotHold(reason()) }
     }
 
-    /// That of several together: the first that does not hold, or else the first that cannot be
-    /// told.
+    /// Combines several verdicts: returns the first that does not hold, or else the first that is
+    /// not comparable.
     pub(crate) fn all(of: impl IntoIterator<Item = Self>) -> Self {
         of.into_iter().fold(Self::Holds, |all, one| match (&all, &one) {
             (Self::DoesNotHold(_), _) | (_, Self::Holds) => all,
@@ -93,7 +94,7 @@ impl Verdict {
         })
     }
 
-    /// Its name in tables.
+    /// Returns the name in tables.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -102,7 +103,7 @@ impl Verdict {
         }
     }
 
-    /// Why it does not hold or cannot be told.
+    /// Returns the reason, unless the claim holds.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Holds => None,
@@ -112,7 +113,7 @@ impl Verdict {
 }
 
 impl Findings {
-    /// Nothing yet, and a table of these columns, whose names ` | ` separates.
+    /// Empty findings with a table of these columns; ` | ` separates their names.
     pub fn new(columns: &str) -> Self {
         Self {
             records: Vec::new(),
@@ -125,26 +126,26 @@ impl Findings {
         }
     }
 
-    /// Keeps a record. It holds its seed, and no time of a clock unless the experiment is real.
+    /// Adds a record. A record contains its seed, and wall-clock time only in real experiments.
     ///
     /// # Errors
     ///
-    /// It has no form in JSON.
+    /// The record cannot be encoded as JSON.
     pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.records.push(to_raw_value(record)?);
         Ok(())
     }
 
-    /// Keeps a record of the seed and what was measured with it.
+    /// Adds a record of a seed and its measurements.
     ///
     /// # Errors
     ///
-    /// None, as every value has a form in JSON.
+    /// None: every value can be encoded as JSON.
     pub(crate) fn record_fields(&mut self, seed: u64, fields: &Fields) -> Result<(), LabError> {
         self.record(&Record { seed, point: &Point::default(), axes: &[], fields })
     }
 
-    /// Adds a claim. In a self-check, one that does not hold fails it.
+    /// Adds a claim. In a self-check, a claim that does not hold fails the check.
     pub fn claim(
         &mut self,
         what: impl Into<String>,
@@ -156,8 +157,8 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: false, verdict });
     }
 
-    /// Adds a claim of a mean with the number of its decimals; `why` gives the reason if it does
-    /// not hold.
+    /// Adds a claim about a mean that is shown with this number of decimals. `why` gives the reason
+    /// if the claim does not hold.
     pub(crate) fn mean(
         &mut self,
         what: impl Into<String>,
@@ -170,8 +171,7 @@ impl Findings {
         self.claim(what, claimed, shown, bound.verdict(measured, why));
     }
 
-    /// Adds a claim beside what a self-check checks: where it does not hold, it is not our tools
-    /// that are wrong.
+    /// Adds a side result to a self-check: if it does not hold, the check does not fail.
     pub fn claim_beside(
         &mut self,
         what: impl Into<String>,
@@ -183,8 +183,8 @@ impl Findings {
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 
-    /// Adds a row for each combination of the values of `axes`: those, and the means of some
-    /// fields, each with the unit that it is multiplied by and its number of decimals.
+    /// Adds a row for each combination of the values of `axes`. A row has these values and the
+    /// means of `fields`, each given as the field, a factor and the number of decimals.
     pub(crate) fn rows(&mut self, grid: &Grid, axes: &[&str], fields: &[(&str, f64, usize)]) {
         for row in grid.all().rows(axes) {
             let place = axes.iter().map(|axis| row.text(axis));
@@ -204,7 +204,7 @@ impl Findings {
         self.pictures.push(Picture { name: name.into(), figure });
     }
 
-    /// Claims that do not hold.
+    /// Returns the claims that do not hold.
     pub fn refuted(&self) -> impl Iterator<Item = &Claim> {
         self.claims.iter().filter(|claim| matches!(claim.verdict, Verdict::DoesNotHold(_)))
     }

@@ -1,11 +1,11 @@
-//! Names by pattern.
+//! Patterns for names.
 
-/// Whether `name` is what `pattern` says: `*` stands for any number of characters, `?` for one.
+/// Returns whether `pattern` matches `name`: `*` matches any number of characters, `?` matches one.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // The last `*`, and up to where it has taken.
+    // The position of the last `*`, and the end of its match.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         match (pattern.get(p), star) {

@@ -1,19 +1,19 @@
-//! Experiments by name: what a paper or theory says, done again, and held against it.
+//! Named experiments that repeat what a paper or theory states and compare the results with it.
 //!
-//! An [`Experiment`] is one file that says what it does and where that is described, and a line in
-//! [`EXPERIMENTS`]. Running it gives a [`Report`]: raw records, a table, pictures with the source's
-//! axes, and each [`Claim`] of the source beside the measured figure, with a [`Verdict`]. Nothing
-//! is tuned to a source's figure: a claim that does not hold is a result. That does not go for the
-//! experiments called `self/...`, which check our own tools: where one of theirs does not hold, no
-//! result counts.
+//! An [`Experiment`] is one file, which states what the experiment does and where that is
+//! described, and a line in [`EXPERIMENTS`]. Running an experiment returns a [`Report`]: raw
+//! records, a table, pictures with the source's axes, and each [`Claim`] of the source beside the
+//! measured figure, with a [`Verdict`]. Nothing is tuned to a source's figures: a claim that does
+//! not hold is a result. The experiments called `self/...` are different: they check our own tools,
+//! and no result counts while one of their claims does not hold.
 //!
 //! A [`Study`] is an experiment that a user describes in a file: axes, a scenario, measures, claims
 //! and pictures.
 //!
 //! A [`Sweep`] runs the same axes over many more cells, on one machine or in [`Shard`]s on several.
 //!
-//! A [`Plan`] flows in, reports flow out; simulated ones are the same bytes for the same plan, on
-//! any number of threads.
+//! A [`Plan`] sets how experiments run. For the same plan, the reports of simulated experiments are
+//! the same byte for byte, on any number of threads.
 //!
 //! ```
 //! use airtcp_lab::{Plan, Verdict};

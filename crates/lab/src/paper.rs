@@ -1,28 +1,29 @@
-//! A paper's figures.
+//! Figures that papers print.
 
 use airtcp_sim::Interval;
 
 use crate::{Findings, theory};
 
-/// How far from a paper's figure the same law of nature may end up: another stack, another
-/// simulator, another set of random numbers, and few digits in print. It is one for all papers and
-/// figures.
+/// The relative difference from a paper's figure that still counts as the same result. It allows
+/// for another stack, another simulator, other random numbers, and few printed digits. It is the
+/// same for all papers and figures.
 pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// A figure that a paper prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printed {
-    /// Of what, with its unit.
+    /// The quantity with its unit.
     pub(crate) what: &'static str,
     /// The figure.
     pub(crate) figure: f64,
-    /// Digits behind the point that are printed.
+    /// The number of printed decimals.
     pub(crate) decimals: usize,
 }
 
 impl Findings {
-    /// Puts ours beside it: of what set-up it is, and if it differs, what is found to be the
-    /// reason. It holds if all of the 95 % interval is within a tenth of the figure.
+    /// Adds a claim that compares our figure in `setup` with the printed one. It holds if the whole
+    /// 95 % interval is within a tenth of the printed figure; `why` gives the reason if it is
+    /// outside.
     pub(crate) fn printed(&mut self, printed: &Printed, setup: &str, ours: &Interval, why: &str) {
         let Printed { what, figure, decimals } = *printed;
         let band = (figure * (1.0 - TOLERANCE), figure * (1.0 + TOLERANCE));

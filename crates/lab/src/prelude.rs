@@ -1,4 +1,4 @@
-//! What most experiments use.
+//! The imports that most experiments use.
 
 pub(crate) use std::time::Duration;
 

@@ -1,27 +1,27 @@
-//! Measures the progress of a sender between time-outs.
+//! Measures the progress of a sender outside of time-outs.
 
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, NodeId, Observer};
 
-/// Watches one sender, and stops the clock for its time-outs.
+/// Watches one sender, and stops the clock during its time-outs.
 ///
-/// The clock stands from the last ACK that got further before the timer ran out, so all that the
-/// sender waited for in vain is in it, until all that was sent by then is acknowledged. What is
-/// acknowledged meanwhile is not counted either.
+/// The clock stops at the last ACK that advanced SND.UNA before the timer expired, so the whole
+/// wait for the timer is excluded. The clock runs again when everything sent before the time-out is
+/// acknowledged. Data that is acknowledged in between is not counted either.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     sender: NodeId,
-    /// What comes before does not count.
+    /// The start of the measurement.
     from: Instant,
     una: ExtSeq,
     moved: Instant,
     sent: ExtSeq,
-    /// The clock stands until this is acknowledged.
+    /// The sequence number whose ACK restarts the clock.
     held_until: Option<ExtSeq>,
-    /// The time that counts.
+    /// The time measured by the clock.
     pub(crate) time: Duration,
-    /// What was acknowledged in it.
+    /// The bytes acknowledged in `time`.
     pub(crate) bytes: ByteCount,
 }
 
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Payload in bit/s.
+    /// Returns the goodput, payload in bit/s.
     pub(crate) fn goodput(&self) -> f64 {
         self.bytes.0 as f64 * 8.0 / self.time.as_secs_f64()
     }

@@ -4,7 +4,7 @@ use crate::{
     Experiment, LabError, checks, dcr, glob, grid, hack, le, rrtp, senders, tcp_ecn, westwood,
 };
 
-/// Every experiment, in the order they are listed and run in.
+/// Every experiment, in the order in which they are listed and run.
 pub const EXPERIMENTS: &[Experiment] = &[
     checks::loss::EXPERIMENT,
     checks::bursts::EXPERIMENT,
@@ -89,12 +89,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     westwood::compression::EXPERIMENT,
 ];
 
-/// The experiments that any of `patterns` names, each once and in the registry's order. In a
-/// pattern `*` stands for any characters and `?` for one; `all` is every experiment.
+/// Returns the experiments that match any of `patterns`, without duplicates and in the registry's
+/// order. In a pattern, `*` matches any characters and `?` matches one; `all` matches every
+/// experiment.
 ///
 /// # Errors
 ///
-/// [`LabError::Unknown`] with the first pattern that names none.
+/// [`LabError::Unknown`] with the first pattern that matches no experiment.
 pub fn select<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<&'static Experiment>, LabError> {
     let names = |pattern: &S, experiment: &Experiment| {
         pattern.as_ref() == "all" || glob::matches(pattern.as_ref(), experiment.name)

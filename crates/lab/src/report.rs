@@ -1,4 +1,4 @@
-//! Prints an experiment, and writes its files.
+//! Prints an experiment and writes its files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::{
     Claim, EXPERIMENTS, Experiment, Findings, Ground, Kind, LabError, Picture, Table, Verdict,
 };
 
-/// What an experiment is called, does, and where that is from.
+/// The name, description and source of an experiment.
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// `paper/figure`, or the name of a user's own.
+    /// `paper/figure`, or the name of a user's experiment.
     pub name: String,
-    /// What is done, in one line.
+    /// A description of the experiment in one line.
     pub what: String,
-    /// Where it is described.
+    /// The source of the description.
     pub source: String,
-    /// What its claims are about.
+    /// The subject of its claims.
     pub kind: Kind,
-    /// Where it runs.
+    /// Whether it is simulated or real.
     pub ground: Ground,
 }
 
@@ -35,20 +35,20 @@ impl From<&Experiment> for Heading {
     }
 }
 
-/// An experiment that ran.
+/// The report of an experiment that has run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Which.
+    /// The experiment.
     pub experiment: Heading,
-    /// The command line that repeats it.
+    /// The command line that repeats the experiment.
     pub command: String,
-    /// Repetitions.
+    /// The number of repetitions.
     pub seeds: u64,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
 }
 
-/// A report as it is serialised.
+/// The serialised form of a report.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -64,12 +64,13 @@ impl Serialize for Report {
 }
 
 impl Report {
-    /// Whether it is a self-check one of whose claims does not hold: then our tools are wrong.
+    /// Returns whether this is a self-check with a claim that does not hold: then our tools are
+    /// wrong.
     pub fn is_failed_check(&self) -> bool {
         self.summary().is_failed_check()
     }
 
-    /// What is kept of it beside its records: its claims and their verdicts.
+    /// Returns the report without its records, as written to [`SUMMARY_FILE`].
     pub fn summary(&self) -> Summary {
         let Heading { name, what, source, kind, ground } = self.experiment.clone();
         Summary {
@@ -87,8 +88,8 @@ impl Report {
         }
     }
 
-    /// For a terminal of so many columns, or one without end: the table, and every claim with its
-    /// verdict.
+    /// Renders the table and every claim with its verdict for a terminal of `width` columns;
+    /// without a width, lines are not wrapped.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let mut text = format!("{}: {}\n", self.experiment.name, self.experiment.what);
         let _ = writeln!(text, "{}\n", self.background());
@@ -107,7 +108,7 @@ impl Report {
         text
     }
 
-    /// As a page in Markdown.
+    /// Renders the report as a Markdown page.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n\n", self.experiment.name, self.experiment.what);
         let _ = writeln!(text, "{}", self.background());
@@ -124,13 +125,13 @@ impl Report {
         text
     }
 
-    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on where cases
-    /// are scenario files, and [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's name.
-    /// The summary comes last: where there is one, everything is.
+    /// Writes `records.jsonl`, `table.md`, the pictures, `scenario-1.toml` and so on if cases are
+    /// scenario files, and [`SUMMARY_FILE`] to the folder of the experiment's name below `dir`. The
+    /// summary is written last: if it exists, all files do.
     ///
     /// # Errors
     ///
-    /// The first file that could not be written.
+    /// The first file that cannot be written.
     pub fn write(&self, dir: &Path) -> Result<Vec<PathBuf>, LabError> {
         let dir = dir.join(&self.experiment.name);
         std::fs::create_dir_all(&dir)
@@ -186,8 +187,8 @@ impl Report {
         table
     }
 
-    /// Whether it is an experiment of a user's own: its claims are what the user expects, and
-    /// compare with no source.
+    /// Returns whether this is a user's experiment. Its claims are the user's expectations, which
+    /// are not compared with a source.
     fn is_own(&self) -> bool {
         !EXPERIMENTS.iter().any(|experiment| experiment.name == self.experiment.name)
     }
@@ -199,7 +200,7 @@ impl Report {
         }
     }
 
-    /// How near printed figures have to be, if there are any.
+    /// Returns the tolerance for printed figures, if there are any.
     fn tolerance(&self) -> Option<String> {
         self.findings.has_printed.then(|| {
             format!(

@@ -13,13 +13,14 @@ use crate::{Claim, EXPERIMENTS, Experiment, Ground, Kind, LabError, Table, Verdi
 /// The file with the [`Summary`] in the folder of an experiment's results.
 pub const SUMMARY_FILE: &str = "summary.json";
 
-/// The file with all summaries beside the pages: one a line.
+/// The file beside the pages that contains all summaries, one per line.
 const ALL_FILE: &str = "summaries.jsonl";
 
-/// The longest file that is read, in bytes.
+/// The maximum number of bytes that are read from a file.
 const LONGEST: u64 = 64 << 20;
 
-/// The first part of the names of experiments, the title of their page, and what the page cites.
+/// The first part of the names of experiments, the title of their page, and the citation on that
+/// page.
 type Family = (&'static str, &'static str, &'static str);
 
 /// The families of the experiments in [`EXPERIMENTS`].
@@ -55,33 +56,33 @@ const FAMILIES: [Family; 9] = [
     ("self", "The tools", "Theory, and the same stack with real packets"),
 ];
 
-/// The family of all other experiments, which come from files of the user.
+/// The family of all other experiments, which users describe in files.
 const OWN: Family = ("own", "Your own experiments", "Experiment files that are not part of airtcp");
 
 /// An experiment's claims and verdicts, without its records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// Its name: `paper/figure`.
+    /// The experiment's name: `paper/figure`.
     pub experiment: String,
-    /// What is done, in one line.
+    /// A description of the experiment in one line.
     pub what: String,
-    /// Where it is described.
+    /// The source of the description.
     pub source: String,
-    /// What its claims are about.
+    /// The subject of its claims.
     pub kind: Kind,
-    /// Where it ran.
+    /// Whether it is simulated or real.
     pub ground: Ground,
-    /// The command line that repeats it.
+    /// The command line that repeats the experiment.
     pub command: String,
-    /// Repetitions of each case.
+    /// The number of repetitions of each case.
     pub seeds: u64,
-    /// What was measured.
+    /// The measured figures.
     pub table: Table,
     /// The source's figures beside the measured ones.
     pub claims: Vec<Claim>,
-    /// How the set-up differs from the source's, and why.
+    /// Notes: how the set-up differs from the source's, and why.
     pub notes: Vec<String>,
-    /// Its pictures.
+    /// The pictures.
     pub pictures: Vec<Drawing>,
 }
 
@@ -90,12 +91,13 @@ pub struct Summary {
 pub struct Drawing {
     /// The file's name.
     pub file: String,
-    /// What is drawn.
+    /// The picture's title.
     pub title: String,
 }
 
 impl Summary {
-    /// Whether it is a self-check one of whose claims does not hold: then our tools are wrong.
+    /// Returns whether this is a self-check with a claim that does not hold: then our tools are
+    /// wrong.
     pub fn is_failed_check(&self) -> bool {
         let is_refuted = |claim: &Claim| matches!(claim.verdict, Verdict::DoesNotHold(_));
         self.kind == Kind::SelfCheck
@@ -103,8 +105,7 @@ impl Summary {
     }
 }
 
-/// The summaries of many experiments, each once.
-///
+/// The summaries of many experiments, one per experiment.
 /// ```
 /// use airtcp_lab::{Plan, Results};
 ///
@@ -119,7 +120,7 @@ impl Summary {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Results {
-    /// By the place in the list of experiments, and then by name.
+    /// By the position in the list of experiments, and then by name.
     kept: BTreeMap<(usize, String), Kept>,
 }
 
@@ -130,7 +131,7 @@ struct Kept {
     dir: PathBuf,
 }
 
-/// How many claims have which verdict.
+/// The number of claims with each verdict.
 #[derive(Clone, Copy, Default)]
 struct Count {
     holds: usize,
@@ -159,12 +160,13 @@ impl Count {
 
 impl Results {
     /// Reads the summaries below `paths`: folders that [`Report::write`](crate::Report::write) or
-    /// [`write`](Self::write) wrote to. Where two have the same experiment, the later path counts.
+    /// [`write`](Self::write) wrote. A later summary of the same experiment replaces an earlier
+    /// one.
     ///
     /// # Errors
     ///
-    /// [`LabError::Read`] with the first file that cannot be read or is no summary;
-    /// [`LabError::NoResults`] for a path without any.
+    /// [`LabError::Read`] with the first file that cannot be read; [`LabError::Summary`] with the
+    /// first line that is not a summary; [`LabError::NoResults`] for a path without summaries.
     pub fn read(paths: &[impl AsRef<Path>]) -> Result<Self, LabError> {
         let mut results = Self::default();
         for path in paths.iter().map(AsRef::as_ref) {
@@ -182,23 +184,23 @@ impl Results {
         Ok(results)
     }
 
-    /// The summary of an experiment.
+    /// Returns the summary of an experiment.
     pub fn get(&self, experiment: &str) -> Option<&Summary> {
         self.summaries().find(|summary| summary.experiment == experiment)
     }
 
-    /// All summaries, in the order of the list of experiments.
+    /// Returns all summaries, in the order of the list of experiments.
     pub fn summaries(&self) -> impl Iterator<Item = &Summary> {
         self.kept.values().map(|kept| &kept.summary)
     }
 
-    /// The pages: file name and text. The first is `README.md`, the index.
+    /// Returns the file name and text of every page. The first is `README.md`, the index.
     pub fn pages(&self) -> Vec<(String, String)> {
         let index = self.counts(|name, title| format!("[{title}]({name}.md)")).to_markdown();
         let is_missing = |e: &&Experiment| e.kind == Kind::Study && self.get(e.name).is_none();
         let missing = EXPERIMENTS.iter().filter(is_missing).map(|e| format!("`{}`", e.name));
         let missing = missing.collect::<Vec<_>>().join(", ");
-        // A directory with nothing but experiments of the user says nothing of this version.
+        // Results of users' experiments alone do not say what this version lacks.
         let is_of_ours = self.families().any(|(family, _)| *family != OWN);
         let missing = if is_of_ours && !missing.is_empty() {
             format!("Not run for this version: {missing}.\n\n")
@@ -212,7 +214,7 @@ impl Results {
         [("README.md".to_owned(), index)].into_iter().chain(pages).collect()
     }
 
-    /// How many claims hold, do not, and cannot be told, of each source.
+    /// Returns the number of claims with each verdict, by source.
     pub fn table(&self) -> Table {
         self.counts(|_, title| title.to_owned())
     }
@@ -234,12 +236,12 @@ impl Results {
         table
     }
 
-    /// Writes the pages, the summaries they are made of and the pictures to the folder `dir`.
+    /// Writes the pages, their summaries and their pictures to the folder `dir`.
     ///
     /// # Errors
     ///
-    /// [`LabError::Write`] with the first file that could not be written, [`LabError::Read`] with
-    /// the first picture that is missing.
+    /// [`LabError::Write`] with the first file that cannot be written, [`LabError::Read`] with the
+    /// first picture that cannot be read.
     pub fn write(&self, dir: &Path) -> Result<Vec<PathBuf>, LabError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -274,7 +276,7 @@ impl Results {
         self.kept.insert((place.unwrap_or(usize::MAX), name.clone()), kept);
     }
 
-    /// The families that have results, and their summaries.
+    /// Returns the families that have results, with their summaries.
     fn families(&self) -> impl Iterator<Item = (&'static Family, Vec<&Summary>)> {
         let all = FAMILIES.iter().chain([&OWN]).map(|family| {
             let is_of = |summary: &&Summary| family_of(&summary.experiment) == family;
@@ -284,13 +286,13 @@ impl Results {
     }
 }
 
-/// The family of an experiment.
+/// Returns the family of an experiment.
 fn family_of(experiment: &str) -> &'static Family {
     let first = experiment.split('/').next().unwrap_or_default();
     FAMILIES.iter().find(|family| family.0 == first).unwrap_or(&OWN)
 }
 
-/// How the index begins.
+/// The start of the index.
 const INDEX_BEGIN: &str = "\
 # Results
 
@@ -299,7 +301,7 @@ verdict. Each page has a table for each experiment, and the command that repeats
 profile and set-up in which it was measured.
 ";
 
-/// How the index goes on.
+/// The end of the index.
 const INDEX_END: &str = "\
 A claim that does not hold is a result: nothing is tuned to approach a figure. *Not comparable* means that the figures
 do not decide it, and the page says why. [The lab](../lab.md#what-a-verdict-means) has the rules.
@@ -308,7 +310,7 @@ Intervals are of 95 % over the seeds. Simulated experiments give the same figure
 between network namespaces and depend on the machine.
 ";
 
-/// The page of a family.
+/// Renders the page of a family.
 fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
     let mut text = format!("# {title}\n\n{cites}.\n");
     for summary in summaries {
@@ -334,7 +336,7 @@ fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
         for Drawing { file, title } in &summary.pictures {
             let _ = writeln!(text, "![{title}]({experiment}/{file})\n");
         }
-        // What was measured is often long: a reader opens it.
+        // The table is often long, so it is collapsed.
         let table = summary.table.to_markdown();
         let _ =
             writeln!(text, "<details>\n<summary>All figures</summary>\n\n{table}\n\n</details>");
@@ -342,7 +344,7 @@ fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
     text
 }
 
-/// The files with summaries at `path` and below it, in the order of their names.
+/// Appends the files with summaries at `path` and below it, sorted by name in each folder.
 fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), LabError> {
     let failed = |source| LabError::Read { path: path.to_owned(), source };
     let mut entries = Vec::new();
@@ -351,7 +353,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), LabError> {
     }
     entries.sort();
     for entry in entries {
-        // A link could lead round in a circle.
+        // Links are not followed, because they can form a loop.
         if entry.is_dir() && !entry.is_symlink() {
             find(&entry, files)?;
         } else if entry.file_name().is_some_and(|name| name == SUMMARY_FILE || name == ALL_FILE) {
@@ -361,12 +363,12 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Whether a path stays below the folder that it is joined to.
+/// Returns whether a path stays inside the folder that it is joined to.
 fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The summaries of a file, one a line.
+/// Reads the summaries of a file, one per line.
 fn read_file(path: &Path) -> Result<Vec<Kept>, LabError> {
     let failed = |source| LabError::Read { path: path.to_owned(), source };
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Scenarios run on all cores.
+//! Runs scenarios on all cores.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use rayon::prelude::*;
 
 use crate::{LabError, Run};
 
-/// Runs `scenario` of every seed. Results are in the order of the seeds.
+/// Runs `scenario` with every seed. The results are in the order of the seeds.
 ///
 /// # Errors
 ///
-/// Those of the first seed that failed.
+/// The error of the first seed that failed.
 pub(crate) fn seeds(
     run: &Run,
     scenario: impl Fn(u64) -> Scenario + Sync,
@@ -23,11 +23,12 @@ pub(crate) fn seeds(
     spread(run, run.seeds as usize, |job| once(scenario(job as u64 + 1), job as u64 + 1))
 }
 
-/// The same, with an observer for each run, which is made for its nodes.
+/// Runs `scenario` with every seed and watches each run with an observer that `observer` creates
+/// for the nodes of that run.
 ///
 /// # Errors
 ///
-/// Those of the first seed that failed.
+/// The error of the first seed that failed.
 pub(crate) fn watched<O: Observer + Send>(
     run: &Run,
     scenario: impl Fn(u64) -> Scenario + Sync,
@@ -38,12 +39,12 @@ pub(crate) fn watched<O: Observer + Send>(
     })
 }
 
-/// Does jobs, numbered from 0, on all cores, and counts each as a run. Results are in the order of
-/// the jobs.
+/// Runs jobs, numbered from 0, on the threads of `run`, and counts each completed job as a run. The
+/// results are in the order of the jobs.
 ///
 /// # Errors
 ///
-/// That of the first job that failed.
+/// The error of the first job that failed.
 pub(crate) fn spread<T: Send>(
     run: &Run,
     jobs: usize,
@@ -53,12 +54,12 @@ pub(crate) fn spread<T: Send>(
     on_threads(threads, jobs, |job| one(job).inspect(|_| run.done.add()))
 }
 
-/// Does jobs on this number of threads; on all cores if it is 0. Results are in the order of the
-/// jobs.
+/// Runs jobs on this number of threads; on all cores if it is 0. The results are in the order of
+/// the jobs.
 ///
 /// # Errors
 ///
-/// That of the first job that failed.
+/// The error of the first job that failed.
 pub(crate) fn on_threads<T: Send>(
     threads: usize,
     jobs: usize,
@@ -68,27 +69,27 @@ pub(crate) fn on_threads<T: Send>(
         .num_threads(threads)
         .build()
         .map_err(|error| SimError::Threads(error.to_string()))?;
-    // Gathered before they are looked through, so that the error is that of the first job on any
-    // machine.
+    // All jobs finish before their results are examined, so that the reported error is that of the
+    // first failed job on any machine.
     let jobs = (0..jobs).into_par_iter().with_max_len(1);
     let results: Vec<_> = pool.install(|| jobs.map(&one).collect());
     results.into_iter().collect()
 }
 
-/// Runs `scenario` once, with this seed.
+/// Runs `scenario` once with this seed.
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario.
+/// The scenario is invalid.
 pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError> {
     Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
 }
 
-/// The same, with an observer, which is made for its nodes.
+/// Runs `scenario` once with this seed and an observer that `observer` creates for its nodes.
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario.
+/// The scenario is invalid.
 pub(crate) fn once_watched<O: Observer>(
     scenario: Scenario,
     seed: u64,
@@ -101,26 +102,25 @@ pub(crate) fn once_watched<O: Observer>(
     Ok((result, observer))
 }
 
-/// A flow of a combination of the registry.
+/// Returns a flow with a combination of the registry.
 ///
 /// # Panics
 ///
-/// The registry does not have it.
+/// Panics if the registry has no such combination.
 pub(crate) fn flow(combination: &str, profile: Profile) -> FlowSpec {
     let combination: Combination = combination.parse().expect("a name of the registry");
     FlowSpec { profile, ..FlowSpec::new(combination.into()) }
 }
 
-/// One flow over one wire.
+/// Returns a scenario of one flow over one wire.
 pub(crate) fn over(name: &str, wire: Wire, flow: FlowSpec) -> Scenario {
     Scenario { flows: vec![flow], ..Scenario::new(name, Topology::Chain { wires: vec![wire] }) }
 }
 
-/// Starts every flow of a scenario at a time of its own, up to a second later than the scenario
-/// says.
+/// Delays the start of every flow of a scenario by a random time of up to a second.
 ///
-/// Where queues alone drop packets nothing else is random, and flows that start together stay in
-/// step.
+/// Where drops occur only at full queues, nothing else is random, and flows that start together
+/// stay synchronised.
 pub(crate) fn staggered(scenario: &Scenario, seed: u64) -> Scenario {
     let mut random = Stream::new(seed, 0);
     let mut scenario = scenario.clone();

@@ -1,9 +1,9 @@
-//! A table, as text and as Markdown.
+//! A table, rendered as text and Markdown.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle, presets};
 use serde::{Deserialize, Serialize};
 
-/// Columns with their names, and rows of as many cells.
+/// Named columns, and rows with the same number of cells.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Table {
     columns: Vec<String>,
@@ -32,18 +32,18 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The names of its columns.
+    /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Its rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// For a terminal of so many columns: longer texts are wrapped. As wide as it needs to be
-    /// without.
+    /// Renders the table for a terminal of `width` columns, with longer texts wrapped. Without a
+    /// width, lines are as long as necessary.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let line = LineStyle::none().fill('─');
         let mut table = self.draw(TableStyle::new().header_separator(line), str::to_owned);
@@ -56,12 +56,12 @@ impl Table {
         lines(&table)
     }
 
-    /// For a Markdown file.
+    /// Renders the table for a Markdown file.
     pub fn to_markdown(&self) -> String {
         lines(&self.draw(presets::ASCII_MARKDOWN, |text| text.replace('|', "\\|")))
     }
 
-    /// As wide as it needs to be: a result in a file must not depend on someone's terminal.
+    /// Renders lines as long as necessary: results in files must not depend on a terminal.
     fn draw(&self, style: TableStyle, escape: fn(&str) -> String) -> comfy_table::Table {
         let cell = |text: &String| escape(text);
         let mut table = comfy_table::Table::new();
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// Its lines, without blanks at their ends.
+/// Returns the lines without trailing blanks.
 fn lines(table: &comfy_table::Table) -> String {
     let lines: Vec<_> = table.to_string().lines().map(|l| l.trim_end().to_owned()).collect();
     lines.join("\n")

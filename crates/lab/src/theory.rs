@@ -1,18 +1,18 @@
-//! Theoretical values for measured figures, and the deviation that chance explains.
+//! Theoretical values, and tests whether chance explains a deviation from them.
 
 use airtcp_sim::Interval;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 use crate::{LabError, Verdict};
 
-/// A self-check fails by chance with this probability, for one seed. Seeds are fixed: one that
-/// holds, holds.
+/// The probability that a self-check fails by chance, for one seed. Seeds are fixed, so a check
+/// that holds always holds.
 pub(crate) const LEVEL: f64 = 0.001;
 
 /// The normal distribution's two-sided 95 % point.
 const NORMAL_95: f64 = 1.959_964;
 
-/// A figure with its 95 % interval as text, with so many decimals, first multiplied by `unit`.
+/// Formats a figure and its 95 % interval with this number of decimals, multiplied by `unit`.
 pub(crate) fn show(interval: &Interval, unit: f64, decimals: usize) -> String {
     let mean = interval.mean * unit;
     match interval.half_width {
@@ -21,28 +21,30 @@ pub(crate) fn show(interval: &Interval, unit: f64, decimals: usize) -> String {
     }
 }
 
-/// The ratio of two independent means. Its spread is that of small deviations.
+/// Returns the ratio of two independent means. The spread is a first-order approximation for small
+/// deviations.
 pub(crate) fn ratio(above: &Interval, below: &Interval) -> Interval {
     let mean = above.mean / below.mean;
     let part = |of: &Interval| (of.sd / of.mean).powi(2) / of.n as f64;
     of_two(mean, mean * (part(above) + part(below)).sqrt(), above.n.min(below.n))
 }
 
-/// The difference of two independent means.
+/// Returns the difference of two independent means.
 pub(crate) fn difference(one: &Interval, other: &Interval) -> Interval {
     let part = |of: &Interval| of.sd.powi(2) / of.n as f64;
     of_two(one.mean - other.mean, (part(one) + part(other)).sqrt(), one.n.min(other.n))
 }
 
-/// What is computed of two means, with its standard error. Its interval is Student's with the
-/// degrees of freedom of the smaller sample.
+/// Returns a figure calculated from two means, with its standard error. The interval is Student's
+/// with the degrees of freedom of the smaller sample.
 fn of_two(mean: f64, error: f64, n: u64) -> Interval {
     let student = StudentsT::new(0.0, 1.0, n.saturating_sub(1) as f64).ok();
     let half_width = student.map(|t| t.inverse_cdf(0.975) * error);
     Interval { mean, half_width, sd: error * (n as f64).sqrt(), n }
 }
 
-/// The ratio of two means whose seeds go in pairs, such as those that have their losses in common.
+/// Returns the ratio of two means whose seeds form pairs, for example because their losses are the
+/// same.
 pub(crate) fn paired(above: &[f64], below: &[f64]) -> Interval {
     jackknife(above.len().min(below.len()), |left_out| {
         let sum = |of: &[f64]| {
@@ -53,8 +55,8 @@ pub(crate) fn paired(above: &[f64], below: &[f64]) -> Interval {
     })
 }
 
-/// What `without` computes of all seeds, with the jackknife's interval: by how far it moves where
-/// one is left out.
+/// Returns the figure that `without` calculates from all seeds, with the jackknife interval: the
+/// variation when one seed is left out.
 pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) -> Interval {
     let mean = without(None);
     if seeds < 2 {
@@ -65,7 +67,7 @@ pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) ->
     Interval { mean, ..Interval::of(&(0..seeds).map(pseudo).collect::<Vec<_>>()) }
 }
 
-/// Whether the true mean may be `theory`, at the [`LEVEL`].
+/// Tests whether the true mean can be `theory`, at the [`LEVEL`].
 pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabError> {
     let student = StudentsT::new(0.0, 1.0, measured.n.saturating_sub(1) as f64).map_err(|_| {
         LabError::Distribution("a mean needs at least two runs: use --seeds 2".to_owned())
@@ -77,8 +79,9 @@ pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabEr
     }))
 }
 
-/// Whether a mean is in `band`: it is where all of its interval is, and is not where all of it is
-/// outside. An interval over an edge is no answer, and one run has none.
+/// Judges whether a mean is in `band`. The claim holds if the whole interval is inside, and does
+/// not hold if the whole interval is outside. An interval that crosses an edge, or a single run, is
+/// not comparable.
 pub(crate) fn within(
     measured: &Interval,
     band: (f64, f64),
@@ -98,7 +101,7 @@ pub(crate) fn within(
     }
 }
 
-/// The same in other units: `by` times as much.
+/// Multiplies a mean by `by`, for example to change the unit.
 pub(crate) fn scaled(of: &Interval, by: f64) -> Interval {
     Interval {
         mean: of.mean * by,
@@ -108,7 +111,8 @@ pub(crate) fn scaled(of: &Interval, by: f64) -> Interval {
     }
 }
 
-/// Whether a mean is above `least`; where its interval has `least` in it, that may be chance.
+/// Judges whether a mean is above `least`. If the interval contains `least`, the result may be
+/// chance.
 pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> String) -> Verdict {
     let Some((low, high)) = interval(measured) else { return one_run() };
     if low > least {
@@ -120,7 +124,7 @@ pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> Strin
     }
 }
 
-/// Whether a mean is below `most`, as [`above`].
+/// Judges whether a mean is below `most`, like [`above`].
 pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String) -> Verdict {
     let Some((low, high)) = interval(measured) else { return one_run() };
     if high < most {
@@ -132,7 +136,7 @@ pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String
     }
 }
 
-/// Whether one has less of something than another, seed by seed over the same losses.
+/// Judges whether `own` is less than `other`, seed by seed over the same losses.
 pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> Verdict {
     let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
     let difference = Interval::of(&differences);
@@ -140,17 +144,17 @@ pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> 
     below(&difference, 0.0, || format!("{shown} more: {}", why()))
 }
 
-/// What a source says of a mean.
+/// A source's statement about a mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     Above(f64),
     Below(f64),
-    /// From the first to the second.
+    /// From the first to the second value.
     Within(f64, f64),
 }
 
 impl Bound {
-    /// Whether it is so; `why` gives the reason if it is not.
+    /// Judges the statement; `why` gives the reason if it does not hold.
     pub(crate) fn verdict(self, measured: &Interval, why: impl FnOnce() -> String) -> Verdict {
         match self {
             Self::Above(least) => above(measured, least, why),
@@ -159,7 +163,7 @@ impl Bound {
         }
     }
 
-    /// As a table of claims has it.
+    /// Formats the statement for the table of claims.
     pub(crate) fn claimed(self) -> String {
         match self {
             Self::Above(least) => format!("above {least}"),
@@ -169,12 +173,12 @@ impl Bound {
     }
 }
 
-/// The reason of a claim that does not hold, where nothing was isolated.
+/// The reason of a claim that does not hold, if the cause was not determined.
 pub(crate) fn unknown() -> String {
     "the cause was not determined".to_owned()
 }
 
-/// The ends of an interval; one run has none, and does not say how far chance carries it.
+/// Returns the ends of an interval. A single run has none, because its variation is unknown.
 fn interval(measured: &Interval) -> Option<(f64, f64)> {
     measured.half_width.map(|half| (measured.mean - half, measured.mean + half))
 }
@@ -188,34 +192,34 @@ fn may_be_chance(measured: &Interval, bound: f64) -> String {
     format!("the 95 % interval of {shown} includes {bound}")
 }
 
-/// A figure measured in many independent trials, against what theory says of one.
+/// A figure measured in many independent trials, to be compared with the theory of one trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trials {
-    /// The measured sum over all.
+    /// The measured sum over all trials.
     pub(crate) sum: f64,
-    /// How many.
+    /// The number of trials.
     pub(crate) count: f64,
-    /// The mean of one, in theory.
+    /// The theoretical mean of one trial.
     pub(crate) mean: f64,
-    /// The variance that one adds, in theory.
+    /// The theoretical variance of one trial.
     pub(crate) variance: f64,
 }
 
 impl Trials {
-    /// Trials that hit or do not.
+    /// Trials that succeed or fail.
     pub(crate) fn share(hits: u64, of: u64, share: f64) -> Self {
         let variance = share * (1.0 - share);
         Self { sum: hits as f64, count: of as f64, mean: share, variance }
     }
 
-    /// The mean of one trial, as measured; theory's variance gives the interval.
+    /// Returns the measured mean of one trial; the interval uses the theoretical variance.
     pub(crate) fn estimate(&self) -> Interval {
         let half_width = Some(NORMAL_95 * (self.variance / self.count).sqrt());
         let (mean, sd) = (self.sum / self.count, self.variance.sqrt());
         Interval { mean, half_width, sd, n: self.count as u64 }
     }
 
-    /// Whether the measured mean is theory's, at the [`LEVEL`].
+    /// Tests whether the measured mean is the theoretical one, at the [`LEVEL`].
     pub(crate) fn verdict(&self) -> Verdict {
         let deviation = (self.count * self.variance).sqrt();
         let off = (self.sum - self.count * self.mean) / deviation;
@@ -226,22 +230,22 @@ impl Trials {
     }
 }
 
-/// Pearson's test of counts against the shares they should have.
+/// Pearson's test of counts against expected shares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct ChiSquare {
     pub(crate) statistic: f64,
     pub(crate) freedom: usize,
-    /// The probability of so large a statistic by chance.
+    /// The probability of a statistic at least this large by chance.
     pub(crate) p: f64,
 }
 
 impl ChiSquare {
-    /// Tests `counts` against `shares`, which add up to 1. Bins in which under 5 are expected are
-    /// added to the one before.
+    /// Tests `counts` against `shares`, which add up to 1. A bin with less than 5 expected counts
+    /// is merged with the one before it.
     ///
     /// # Errors
     ///
-    /// There are too few counts for two bins.
+    /// The counts are too few for two bins.
     pub(crate) fn test(counts: &[u64], shares: &[f64]) -> Result<Self, LabError> {
         let total = counts.iter().sum::<u64>() as f64;
         let mut bins: Vec<(f64, f64)> = Vec::new();
@@ -262,21 +266,21 @@ impl ChiSquare {
         Ok(Self { statistic, freedom, p: distribution.sf(statistic) })
     }
 
-    /// Whether the counts are distributed so, at the [`LEVEL`].
+    /// Returns whether the counts have the expected distribution, at the [`LEVEL`].
     pub(crate) fn verdict(&self) -> Verdict {
         Verdict::of(self.p > LEVEL, || {
             format!("p = {:.1e} for the theoretical distribution", self.p)
         })
     }
 
-    /// As text.
+    /// Formats the result.
     pub(crate) fn show(&self) -> String {
         format!("chi² {:.1} of {}, p = {:.3}", self.statistic, self.freedom, self.p)
     }
 }
 
-/// The shares of lengths 1, 2, ... of runs that end after each element with probability `stop`; the
-/// last of `bins` is for it and all longer ones.
+/// Returns the shares of the lengths 1, 2, ... of runs that end after each element with probability
+/// `stop`. The last of `bins` bins contains its length and all longer ones.
 pub(crate) fn geometric(stop: f64, bins: usize) -> Vec<f64> {
     let go = 1.0 - stop;
     let mut shares: Vec<f64> = (0..bins as i32 - 1).map(|k| stop * go.powi(k)).collect();
@@ -284,8 +288,8 @@ pub(crate) fn geometric(stop: f64, bins: usize) -> Vec<f64> {
     shares
 }
 
-/// The mean number waiting before a server of constant service time, at a load of a Poisson
-/// process: Pollaczek and Khinchine's formula.
+/// Returns the mean number of customers that wait for a server with constant service time, for
+/// Poisson arrivals at this load (Pollaczek-Khinchine formula).
 pub(crate) fn md1_waiting(load: f64) -> f64 {
     load * load / (2.0 * (1.0 - load))
 }

@@ -1,4 +1,4 @@
-//! Throughput and round-trip time as time goes on.
+//! Throughput and round-trip time over time.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use airtcp_wire::tcp::View;
 
 use crate::draw;
 
-/// The time over which a point is the mean, in seconds.
+/// The length of a bin, in seconds: each point is the mean over a bin.
 pub(crate) const BIN: f64 = 0.2;
-/// The bottleneck of a simulated dumbbell: it is made right after the left router.
+/// The bottleneck of a simulated dumbbell: it is created right after the left router.
 const BOTTLENECK: NodeId = NodeId(1);
 
-/// The payload that left a link, and the round-trip times, from its start on.
+/// The payload that left a link, and the round-trip times, from the start on.
 ///
-/// As an observer it counts what leaves the bottleneck of a simulated dumbbell.
+/// As an observer, it counts the packets that leave the bottleneck of a simulated dumbbell.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Timeline {
     bins: Vec<Bin>,
@@ -30,7 +30,7 @@ struct Bin {
 }
 
 impl Timeline {
-    /// Counts what left the link.
+    /// Counts the payload of a packet that left the link.
     pub(crate) fn on_leaving(&mut self, now: Instant, packet: &Packet) {
         let payload = View::of(&packet.data).map_or(0, |segment| segment.data_len());
         if payload > 0 {
@@ -38,14 +38,14 @@ impl Timeline {
         }
     }
 
-    /// Counts a round-trip time; both in seconds.
+    /// Counts a round-trip time; both arguments are in seconds.
     pub(crate) fn on_rtt(&mut self, at: f64, rtt: f64) {
         let bin = self.bin(at);
         bin.rtts += 1;
         bin.sum_of_rtts += rtt;
     }
 
-    /// Adds what another has.
+    /// Adds the counts of another timeline.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.bins.resize(self.bins.len().max(other.bins.len()), Bin::default());
         for (bin, other) in self.bins.iter_mut().zip(&other.bins) {
@@ -55,25 +55,26 @@ impl Timeline {
         }
     }
 
-    /// Mbit/s over seconds.
+    /// Returns the throughput in Mbit/s over the time in seconds.
     pub(crate) fn throughput(&self) -> Vec<Point> {
         self.points(|bin| Some(bin.bytes as f64 * 8e-6 / BIN))
     }
 
-    /// The mean round-trip time in ms over seconds; no point where none was measured.
+    /// Returns the mean round-trip time in ms over the time in seconds; bins without samples give
+    /// no point.
     pub(crate) fn rtt(&self) -> Vec<Point> {
         self.points(|bin| (bin.rtts > 0).then(|| bin.sum_of_rtts * 1e3 / f64::from(bin.rtts)))
     }
 
-    /// The mean round-trip time in ms from a time on, by time: a sender has more samples where
-    /// packets come out of order.
+    /// Returns the mean round-trip time in ms from `from` on, averaged over time, not over samples:
+    /// a sender has more samples when packets are reordered.
     pub(crate) fn mean_rtt(&self, from: Duration) -> f64 {
         let counted = self.rtt().into_iter().filter(|point| point.x >= from.as_secs_f64());
         let values: Vec<_> = counted.map(|point| point.y).collect();
         values.iter().sum::<f64>() / values.len().max(1) as f64
     }
 
-    /// Each stands in the middle of its bin.
+    /// Each point is in the middle of its bin.
     fn points(&self, value: impl Fn(&Bin) -> Option<f64>) -> Vec<Point> {
         let bins = (0u32..).zip(&self.bins);
         bins.filter_map(|(n, bin)| Some(draw::point((f64::from(n) + 0.5) * BIN, value(bin)?)))

@@ -21,40 +21,41 @@ use crate::bottleneck::{Bottleneck, Sent};
 use crate::timeline::Timeline;
 use crate::{Ground, LabError, Run, Verdict, feed};
 
-/// The warm-up and the end of a small form.
+/// The end of the warm-up and the end of the course in a small run.
 pub(crate) const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
 
-/// `warm_up` and `end`, or those of the small form.
+/// Returns `warm_up` and `end`, or those of a small run.
 pub(crate) const fn times(run: &Run, warm_up: Duration, end: Duration) -> (Duration, Duration) {
     if run.is_small { SMALL } else { (warm_up, end) }
 }
 
-/// What senders are compared over: 20 ms back and forth, and one bandwidth-delay product before the
-/// link.
+/// The link over which senders are compared: a round-trip time of 20 ms, and a queue of one
+/// bandwidth-delay product.
 pub(crate) const LINK: &str = "rate 100mbit delay 10ms limit 167";
-/// For ACKs alone.
+/// The link for ACKs.
 pub(crate) const BACK: &str = "rate 100mbit delay 10ms limit 1000";
 
-/// Whose TCP an end runs.
+/// The TCP implementation of an end.
 #[derive(Clone, Debug)]
 pub(crate) enum Tcp {
-    /// The kernel's, with the congestion control named, or the system's.
+    /// The kernel's, with this congestion control or the system's default.
     Kernel(Option<&'static str>),
-    /// Ours.
+    /// Our stack.
     Ours(Combination, Profile),
 }
 
 impl Tcp {
-    /// Ours, by the combination's name.
+    /// Returns our stack with the combination of this name.
     ///
     /// # Panics
     ///
-    /// The registry has no such combination.
+    /// Panics if the registry has no such combination.
     pub(crate) fn ours(combination: &str, profile: Profile) -> Self {
         Self::Ours(combination.parse().expect("a name of the registry"), profile)
     }
 
-    /// Its name in tables: of the kernel, or in virtual time of what takes its place.
+    /// Returns the name in tables: the kernel's, or in virtual time that of the combination that
+    /// replaces the kernel.
     pub(crate) fn name(&self, ground: Ground) -> String {
         match (self, ground) {
             (Self::Ours(combination, _), _) => combination.to_string(),
@@ -65,7 +66,7 @@ impl Tcp {
         }
     }
 
-    /// Our strategies, or those that take the kernel's place in virtual time.
+    /// Returns our combination, or the one that replaces the kernel's sender in virtual time.
     fn combination(&self) -> Result<Combination, LabError> {
         match self {
             Self::Ours(combination, _) => Ok(combination.clone()),
@@ -74,7 +75,7 @@ impl Tcp {
     }
 }
 
-/// What takes the place of the kernel's sender in virtual time.
+/// Returns the name of the combination that replaces the kernel's sender in virtual time.
 fn stand_in(congestion: Option<&str>) -> String {
     format!("rack/{}", congestion.unwrap_or("cubic"))
 }
@@ -83,78 +84,79 @@ fn stand_in(congestion: Option<&str>) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) sender: Tcp,
-    /// When it begins.
+    /// The start time.
     pub(crate) start: Duration,
-    /// Added to its round-trip time alone.
+    /// A delay added to the round-trip time of this flow only.
     pub(crate) delay: Duration,
-    /// What it transfers; without it, as much as there is time for.
+    /// The number of bytes to transfer; if `None`, as many as possible until the end.
     pub(crate) size: Option<ByteCount>,
-    /// How late its hosts run, in virtual time: see [`FlowSpec::wake_up_delay`].
+    /// The wake-up delay of its hosts, in virtual time: see [`FlowSpec::wake_up_delay`].
     pub(crate) wake_up_delay: Duration,
 }
 
 impl Flow {
-    /// A flow from the begin to the end.
+    /// Returns a flow that lasts the whole course.
     pub(crate) fn new(sender: Tcp) -> Self {
         let (start, delay, wake_up_delay) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         Self { sender, start, delay, size: None, wake_up_delay }
     }
 }
 
-/// Flows that share a bottleneck, for a time.
+/// Flows that share a bottleneck for a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// All from the left host to the right one. Ours have one stack, the kernel's have its host's.
+    /// All flows run from the left host to the right one. Our flows share one stack, kernel flows
+    /// share the host's kernel.
     pub(crate) flows: Vec<Flow>,
     pub(crate) receiver: Tcp,
     pub(crate) forth: LinkSpec,
     pub(crate) back: LinkSpec,
-    /// Goodput is counted from here on.
+    /// The start of the measurement of goodput.
     pub(crate) warm_up: Duration,
-    /// And up to here.
+    /// The end of the course, and of the measurement.
     pub(crate) end: Duration,
 }
 
-/// What came of a course.
+/// The outcome of a course.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
-    /// In the course's order.
+    /// In the order of the course's flows.
     pub(crate) flows: Vec<FlowDone>,
-    /// What the link did to data, in all.
+    /// The link's counters for data over the whole course.
     pub(crate) link: Counters,
-    /// Of this, what it did before the warm-up ended.
+    /// The same counters when the warm-up ended.
     pub(crate) at_warm_up: Counters,
-    /// All flows together, from the start on.
+    /// All flows together, over the whole course.
     pub(crate) timeline: Timeline,
-    /// 99 % of the link's packets were no later than this, in seconds.
+    /// The 99th percentile of the link's packet lateness, in seconds.
     pub(crate) lateness: f64,
 }
 
-/// What came of a flow.
+/// The outcome of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowDone {
-    /// Payload in order during the time that counts, bit/s; in virtual time in any order.
+    /// The payload received in order after the warm-up, in bit/s; in virtual time, in any order.
     pub(crate) goodput: f64,
-    /// The same of the warm-up.
+    /// The same during the warm-up.
     pub(crate) start_up: f64,
-    /// Data segments of the whole course, those sent again included.
+    /// Data segments sent in the whole course, including retransmissions.
     pub(crate) segments: u64,
-    /// Of these, those sent again.
+    /// Retransmitted data segments.
     pub(crate) retransmissions: u64,
-    /// Round-trip times during the time that counts.
+    /// Round-trip times after the warm-up.
     pub(crate) rtt: Rtt,
-    /// When all of it had arrived, in seconds from its start.
+    /// The time when all bytes had arrived, in seconds from the flow's start.
     pub(crate) finished: Option<f64>,
 }
 
-/// Round-trip times in short, in seconds.
+/// A summary of round-trip times, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub(crate) struct Rtt {
-    /// How many; the others are zero if this is.
+    /// The number of samples; if it is zero, so are the other fields.
     pub(crate) samples: usize,
     pub(crate) min: f64,
     pub(crate) mean: f64,
-    /// 95 % of the samples are no longer.
+    /// The 95th percentile.
     pub(crate) p95: f64,
 }
 
@@ -169,51 +171,51 @@ impl Rtt {
 }
 
 impl Done {
-    /// The first flow's goodput, in bit/s.
+    /// Returns the first flow's goodput, in bit/s.
     pub(crate) fn goodput(&self) -> f64 {
         self.flows.first().map_or(0.0, |flow| flow.goodput)
     }
 
-    /// Segments that the first flow sent again.
+    /// Returns the number of segments that the first flow retransmitted.
     pub(crate) fn retransmissions(&self) -> u64 {
         self.flows.first().map_or(0, |flow| flow.retransmissions)
     }
 
-    /// Whether the link of `course` kept its times.
+    /// Returns whether the link of `course` was on time.
     pub(crate) fn is_in_time(&self, course: &Course) -> bool {
         is_in_time(self.lateness, &course.forth, &course.back)
     }
 }
 
-/// Whether a link kept its times. One that was later than a tenth of the round-trip time with more
-/// than one packet in a hundred was another link than the one described.
+/// Returns whether a link was on time: at most one packet in a hundred was late by more than a
+/// tenth of the round-trip time. A later link does not match its description.
 pub(crate) fn is_in_time(lateness: f64, forth: &LinkSpec, back: &LinkSpec) -> bool {
     lateness <= LATE * (forth.delay.base + back.delay.base).as_secs_f64()
 }
 
-/// The verdict where runs were late.
+/// Returns the verdict for an experiment with late runs.
 pub(crate) fn late(late: u64, runs: u64) -> Verdict {
     Verdict::NotComparable(format!(
         "the link was late in {late} of {runs} runs: use an idle machine"
     ))
 }
 
-/// Of the round-trip time.
+/// The maximum lateness as a fraction of the round-trip time.
 const LATE: f64 = 0.1;
-/// How often a transfer is made at most until one is in time.
+/// The maximum number of runs of a course until the link is on time.
 const TRIES: u32 = 3;
-/// Of the first flow; each has a port of its own.
+/// The port of the first flow; each later flow has the next port.
 const PORT: u16 = 5001;
-/// The content of the stream.
+/// The seed of the stream's content.
 const SEED: u64 = 1;
 
 impl Course {
-    /// From `sender` to Linux, over a link in words, with nothing beside it; counted from `warm_up`
-    /// to `end`.
+    /// A course of one flow from `sender` to Linux, over links given as text; measured from
+    /// `warm_up` to `end`.
     ///
     /// # Errors
     ///
-    /// [`LabError::Spec`] if the words describe no link.
+    /// [`LabError::Spec`] if the text does not describe a link.
     pub(crate) fn to_linux(
         sender: &Tcp,
         (forth, back): (&str, &str),
@@ -224,19 +226,19 @@ impl Course {
         Ok(Self { flows, receiver, forth, back, warm_up, end })
     }
 
-    /// Builds the network, runs the transfers and takes the network down.
+    /// Builds the network, runs the transfers and removes the network.
     ///
     /// # Errors
     ///
-    /// [`LabError::Testbed`] if this process may have no namespaces; [`LabError::Transfer`] if a
-    /// transfer breaks, or a byte arrives that was not sent.
+    /// [`LabError::Testbed`] if the network of namespaces cannot be created; [`LabError::Transfer`]
+    /// if a transfer fails or a received byte differs from the sent one.
     pub(crate) fn run(&self, run: &Run) -> Result<Done, LabError> {
         let delays = self.flows.iter().map(|flow| flow.delay);
         let node = Bottleneck::new(&self.forth, &self.back, PORT, delays)?;
         let is_ours = |flow: &&Flow| matches!(flow.sender, Tcp::Ours(..));
         let ours = self.flows.iter().find(is_ours);
         let left = host(ours.map_or(&Tcp::Kernel(None), |flow| &flow.sender));
-        // Nobody asks for the link's events.
+        // The link's events are not needed.
         let dumbbell = Dumbbell::build(Plan::over(left, node, host(&self.receiver), |_, _| {}))?;
         if !self.flows.iter().all(|flow| is_ours(&flow)) {
             dumbbell.add_kernel(Dumbbell::LEFT)?;
@@ -256,12 +258,12 @@ impl Course {
         Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
     }
 
-    /// [`run`](Self::run), and again where the machine did not keep the link's times; of these runs
-    /// the one whose link was least late.
+    /// Calls [`run`](Self::run) up to three times, until the link is on time. Returns the run in
+    /// which the link was least late.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// See [`run`](Self::run).
     pub(crate) fn run_in_time(&self, run: &Run) -> Result<Done, LabError> {
         let mut best = self.run(run)?;
         for _ in 1..TRIES {
@@ -276,19 +278,19 @@ impl Course {
         Ok(best)
     }
 
-    /// Runs the course in virtual time, with our `rack/cubic` in the place of the kernel's cubic,
-    /// and so on.
+    /// Runs the course in virtual time. Our `rack/cubic` replaces the kernel's CUBIC, and so on.
     ///
     /// # Errors
     ///
-    /// [`LabError::Sim`]; [`LabError::Combination`] if there is none in the kernel's place.
+    /// [`LabError::Sim`]; [`LabError::Combination`] if no combination replaces the kernel's
+    /// congestion control.
     pub(crate) fn simulate(&self, run: &Run, seed: u64) -> Result<Done, LabError> {
         let flow = |flow: &Flow| {
             let profile = match &flow.sender {
                 Tcp::Ours(_, profile) => profile.clone(),
                 Tcp::Kernel(_) => Profile::modern(),
             };
-            // ACKs cross two access links.
+            // ACKs cross two access links, each with half of the delay.
             let mut access = Wire::default();
             access.back.delay.base = flow.delay / 2;
             let access = (!flow.delay.is_zero()).then_some(access);
@@ -344,7 +346,8 @@ impl Course {
         }
     }
 
-    /// What each flow's receiver has at the end, or once every flow has transferred what it had to.
+    /// Returns the bytes that each flow's receiver got by the end of the course, or by the time all
+    /// flows of a given size were complete.
     async fn transfers(&self, dumbbell: &Dumbbell<Bottleneck>) -> io::Result<Vec<Received>> {
         let begin = Instant::now();
         let mut flows = Vec::new();
@@ -360,7 +363,7 @@ impl Course {
         Ok(received)
     }
 
-    /// Starts a flow; what comes of it is in the future.
+    /// Starts a flow. The returned future resolves to the receiver's result.
     async fn transfer<N: Node + Send + 'static>(
         &self,
         dumbbell: &Dumbbell<N>,
@@ -388,7 +391,7 @@ impl Course {
             }
         };
         Ok(async move {
-            // What a sender ends by is an error that the receiver cannot see.
+            // The receiver does not see the errors of the sender, which only returns on error.
             let received = tokio::select! {
                 received = receiving => received?,
                 broken = &mut sending => {
@@ -401,7 +404,7 @@ impl Course {
     }
 }
 
-/// What a flow goes by.
+/// The times of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: Instant,
@@ -409,16 +412,17 @@ struct Clock {
     end: Instant,
 }
 
-/// What a receiver has.
+/// The bytes that a receiver got.
 #[derive(Default)]
 struct Received {
-    /// Bytes in order until the warm-up ended.
+    /// Bytes received in order by the end of the warm-up.
     warm_up: u64,
-    /// Bytes in order.
+    /// Bytes received in order.
     all: u64,
-    /// When all that was to come was there, from the flow's start.
+    /// The time when all expected bytes had arrived, from the flow's start.
     finished: Option<Duration>,
-    /// The connection. Closing it before the course ends would break its sender off.
+    /// The connection. It stays open until the course ends, because closing it would abort its
+    /// sender.
     _stream: Option<Box<dyn Send>>,
 }
 
@@ -426,7 +430,7 @@ fn rate(bits: f64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bits / time.as_secs_f64() }
 }
 
-/// The host of an end.
+/// Returns the host for a TCP implementation.
 pub(crate) fn host(tcp: &Tcp) -> Host {
     match tcp {
         Tcp::Kernel(_) => Host::Kernel,
@@ -445,7 +449,8 @@ fn config(combination: &Combination, profile: &Profile) -> TcpConfig {
     config
 }
 
-/// Sends by our stack from `start` on; it ends by an error alone, as closing is for the receiver.
+/// Sends `bytes` bytes with our stack from `start` on. Returns only on error, because the receiver
+/// closes the connection.
 async fn send_ours(
     stack: Stack,
     config: TcpConfig,
@@ -459,7 +464,7 @@ async fn send_ours(
     std::future::pending().await
 }
 
-/// The same by the kernel.
+/// Sends like [`send_ours`], with the kernel.
 async fn send_kernel(
     congestion: Option<&'static str>,
     server: SocketAddr,
@@ -472,7 +477,7 @@ async fn send_kernel(
     std::future::pending().await
 }
 
-/// Listens, and starts a task that takes one connection.
+/// Listens, and starts a task that accepts one connection.
 async fn receive(
     end: &End,
     at: SocketAddr,
@@ -491,14 +496,14 @@ async fn receive(
     })
 }
 
-/// Reads and checks until the end, or until `size` bytes are there.
+/// Reads and checks the stream until the end, or until `size` bytes have arrived.
 async fn count<S: AsyncRead + Unpin + Send + 'static>(
     accept: impl Future<Output = io::Result<(S, SocketAddr)>>,
     clock: Clock,
     size: Option<u64>,
 ) -> io::Result<Received> {
     let mut received = Received::default();
-    // Over a link that loses much, a connection may take longer than there is time.
+    // Over a link with heavy loss, connecting can take longer than the course.
     let Ok(accepted) = timeout_at(clock.end, accept).await else { return Ok(received) };
     let (mut stream, _) = accepted?;
     let mut pattern = Pattern::new(SEED);

@@ -1,4 +1,4 @@
-//! An experiment's file, as it is written.
+//! The format of an experiment's file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ struct StudyFile {
 struct AxisFile {
     name: Spanned<String>,
     values: Spanned<Vec<Value>>,
-    /// In the table and at the axis of a picture.
+    /// For the table and the axis of a picture.
     label: Option<String>,
 }
 
@@ -84,14 +84,14 @@ fn ten() -> Spanned<u64> {
     Spanned::new(0..0, 10)
 }
 
-/// More repetitions than this are a slip of the finger.
+/// The maximum number of repetitions; more are a typing mistake.
 const MOST_SEEDS: u64 = 10_000;
 
-/// Reads an experiment, but for the scenarios of its points.
+/// Reads an experiment, except the scenarios of its points.
 ///
 /// # Errors
 ///
-/// The first thing that is not understood, with its line and column.
+/// The first mistake, with its line and column.
 pub(super) fn read(source: &Source<'_>) -> Result<Design, LabError> {
     let file: StudyFile = toml::from_str(source.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -125,7 +125,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Design, LabError> {
     Ok(Design { heading, seeds, labels, axes: reader.axes, measures, claims, pictures })
 }
 
-/// The axes, each of which fills in something.
+/// Checks the axes; every axis must be used in the scenario.
 fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
     let mut axes: Vec<Axis> = Vec::new();
     for AxisFile { name: spanned, values, .. } in &file.axis {
@@ -162,7 +162,7 @@ fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
     Ok(axes)
 }
 
-/// Whether a placeholder is in any text.
+/// Returns whether any text contains the placeholder.
 fn has(value: &toml::Value, name: &str) -> bool {
     match value {
         toml::Value::String(text) => text.contains(&format!("{{{name}}}")),
@@ -211,7 +211,7 @@ impl Reader<'_> {
         Asked::read(text.get_ref(), text.span().start).map_err(|what| self.refuse(text, &what))
     }
 
-    /// Checks the name of an axis that stands at the byte `at`.
+    /// Looks up the axis that is named at the byte offset `at`.
     fn axis(&self, at: usize, name: &str) -> Result<&Axis, LabError> {
         self.axes.iter().find(|axis| axis.name == name).ok_or_else(|| {
             let known: Vec<_> = self.axes.iter().map(|a| format!("`{}`", a.name)).collect();
@@ -310,7 +310,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether it names a file below a folder, and nothing beside it.
+/// Returns whether the name is a path inside a folder, without hidden files and `..`.
 fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     name.split('/')

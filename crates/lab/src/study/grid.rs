@@ -1,4 +1,4 @@
-//! Every combination of the values of some axes, run with every seed.
+//! Runs every combination of some axes' values with every seed.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::Value;
 use crate::{Findings, LabError, Run, draw, simulate, theory};
 
-/// A name and its values.
+/// The name of an axis and its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,
@@ -23,62 +23,64 @@ impl Axis {
     }
 }
 
-/// A value of each axis: what the runs of a cell have in common.
+/// A value for each axis, which all runs of a cell share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Point {
     values: Vec<(String, Value)>,
-    /// Which of the grid's it is.
+    /// The point's index in the grid.
     pub(super) index: usize,
 }
 
 impl Point {
-    /// The value of an axis.
+    /// Returns the value of an axis.
     ///
     /// # Panics
     ///
-    /// There is no such axis.
+    /// Panics if there is no such axis.
     pub(crate) fn value(&self, axis: &str) -> &Value {
         let found = self.values.iter().find(|(name, _)| name == axis);
         let Some((_, value)) = found else { panic!("no axis `{axis}` in {self:?}") };
         value
     }
 
-    /// As shown.
+    /// Returns the value of an axis as text.
     pub(crate) fn text(&self, axis: &str) -> String {
         self.value(axis).to_string()
     }
 
+    /// Returns the value of an axis as a number.
+    ///
     /// # Panics
     ///
-    /// The axis has no numbers, or there is none.
+    /// Panics if the value is not a number, or if there is no such axis.
     pub(crate) fn number(&self, axis: &str) -> f64 {
         let value = self.value(axis);
         value.number().unwrap_or_else(|| panic!("`{axis}` is no number: {value:?}"))
     }
 
-    /// The profile on the axis of that name.
+    /// Returns the profile on the axis `profile`.
     ///
     /// # Panics
     ///
-    /// There is no such profile, or no such axis.
+    /// Panics if there is no such profile or no such axis.
     pub(crate) fn profile(&self) -> Profile {
         self.text("profile").parse().expect("a profile")
     }
 
-    /// Which of an axis' values it has, of the point of a grid of these axes.
+    /// Returns the index of the point's value on an axis. `axes` are the axes of the point's grid.
     pub(crate) fn place(&self, axes: &[Axis], name: &str) -> Option<usize> {
         let at = axes.iter().position(|axis| axis.name == name)?;
         let behind: usize = axes[at + 1..].iter().map(|axis| axis.values.len()).product();
         Some(self.index / behind % axes[at].values.len())
     }
 
-    /// Names and values in the order of the axes.
+    /// Returns names and values in the order of the axes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 
-/// What one run measured: names and values, in the order of its record.
+/// The measurements of one run: names and values, in the order of its record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<(Cow<'static, str>, Value)>);
 
@@ -100,17 +102,17 @@ impl Fields {
         value
     }
 
-    /// Whether a field has this value.
+    /// Returns whether a field has this value.
     pub(crate) fn is(&self, name: &str, value: impl Into<Value>) -> bool {
         *self.value(name) == value.into()
     }
 
-    /// A number, if it was measured.
+    /// Returns a number, if it was measured.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.value(name).number()
     }
 
-    /// Numbers, such as one for each flow; none if it is no list.
+    /// Returns a list of numbers, such as one for each flow; empty if the value is not a list.
     pub(crate) fn list(&self, name: &str) -> &[f64] {
         match self.value(name) {
             Value::List(list) => list,
@@ -126,7 +128,7 @@ struct Cell {
     runs: Vec<Fields>,
 }
 
-/// Every point with its runs; the first axis changes last.
+/// Every point with its runs; the first axis changes slowest.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     axes: Vec<Axis>,
@@ -134,12 +136,12 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Runs `one` of every point and seed, on all cores. The result depends neither on their number
-    /// nor on their order.
+    /// Calls `one` for every point and seed, on all cores. The result does not depend on the number
+    /// of cores or on the order of the runs.
     ///
     /// # Errors
     ///
-    /// That of the first run that failed, in the order of the points.
+    /// The error of the first run that failed, in the order of the points.
     pub(crate) fn run(
         run: &Run,
         axes: Vec<Axis>,
@@ -155,11 +157,12 @@ impl Grid {
         Ok(Self { axes, cells: points.into_iter().map(cell).collect() })
     }
 
-    /// Keeps a record of every run: the seed, the values of `axes`, and what was measured.
+    /// Adds a record of every run to `findings`: the seed, the values of `axes`, and the
+    /// measurements.
     ///
     /// # Errors
     ///
-    /// None, as every value has a form in JSON.
+    /// None: every value can be encoded as JSON.
     pub(crate) fn record(&self, findings: &mut Findings, axes: &[&str]) -> Result<(), LabError> {
         for Cell { point, runs } in &self.cells {
             for (index, fields) in runs.iter().enumerate() {
@@ -173,19 +176,20 @@ impl Grid {
         self.axes.iter().find(|axis| axis.name == name)
     }
 
-    /// All of it.
+    /// Returns the whole grid.
     pub(crate) fn all(&self) -> Slice<'_> {
         Slice { grid: self, at: Point::default(), cells: self.cells.iter().collect() }
     }
 }
 
-/// Every combination of the axes' values.
+/// Returns every combination of the axes' values.
 pub(super) fn points(axes: &[Axis]) -> Vec<Point> {
     let count = axes.iter().map(|axis| axis.values.len()).product();
     (0..count).map(|index| point(axes, index)).collect()
 }
 
-/// The combination of the axes' values that is number `index`, from 0; the first axis changes last.
+/// Returns the combination of the axes' values with this index, from 0; the first axis changes
+/// slowest.
 pub(crate) fn point(axes: &[Axis], index: usize) -> Point {
     let mut values = Vec::with_capacity(axes.len());
     let mut rest = index;
@@ -197,21 +201,21 @@ pub(crate) fn point(axes: &[Axis], index: usize) -> Point {
     Point { values, index }
 }
 
-/// A part of a grid: the cells where some axes have one value.
+/// A part of a grid: the cells in which some axes have a fixed value.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice<'a> {
     grid: &'a Grid,
-    /// The values that all its cells have in common.
+    /// The values that all cells share.
     at: Point,
     cells: Vec<&'a Cell>,
 }
 
 impl<'a> Slice<'a> {
-    /// The part where `axis` is `value`; `None` if that was not run.
+    /// Returns the part in which `axis` is `value`; `None` if no such cell was run.
     ///
     /// # Panics
     ///
-    /// There is no such axis.
+    /// Panics if there is no such axis.
     pub(crate) fn get(&self, axis: &str, value: impl Into<Value>) -> Option<Self> {
         let value = value.into();
         let cells = self.cells.iter().copied();
@@ -221,17 +225,18 @@ impl<'a> Slice<'a> {
         (!cells.is_empty()).then_some(Self { grid: self.grid, at, cells })
     }
 
-    /// As [`get`](Self::get), of what every form of the experiment runs.
+    /// Returns the part in which `axis` is `value`, for values that also small runs contain; see
+    /// [`get`](Self::get).
     ///
     /// # Panics
     ///
-    /// It was not run.
+    /// Panics if no such cell was run.
     pub(crate) fn at(&self, axis: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         self.get(axis, value.clone()).unwrap_or_else(|| panic!("no {axis} {value} was run"))
     }
 
-    /// A part for each value of an axis, in the axis' order.
+    /// Returns the part for each value of an axis, in the order of the values.
     pub(crate) fn each(&self, axis: &str) -> impl Iterator<Item = Self> + use<'a> {
         let values = self.grid.axis(axis).map(|axis| axis.values.clone());
         let values = values.unwrap_or_else(|| panic!("no axis `{axis}`"));
@@ -239,44 +244,45 @@ impl<'a> Slice<'a> {
         values.into_iter().filter_map(move |value| part.get(&axis, value))
     }
 
-    /// A part for each combination of the values of some axes: the rows of a table.
+    /// Returns the part for each combination of the values of some axes: the rows of a table.
     pub(crate) fn rows(&self, axes: &[&str]) -> Vec<Self> {
         axes.iter().fold(vec![self.clone()], |rows, axis| {
             rows.iter().flat_map(|row| row.each(axis).collect::<Vec<_>>()).collect()
         })
     }
 
-    /// The value of an axis that all its cells have in common.
+    /// Returns the value of an axis that all cells share.
     pub(crate) fn value(&self, axis: &str) -> &Value {
         self.at.value(axis)
     }
 
-    /// The same as shown.
+    /// Returns the shared value of an axis as text.
     pub(crate) fn text(&self, axis: &str) -> String {
         self.at.text(axis)
     }
 
-    /// The same as a number.
+    /// Returns the shared value of an axis as a number.
     pub(crate) fn number(&self, axis: &str) -> f64 {
         self.at.number(axis)
     }
 
-    /// Every run, seed by seed.
+    /// Returns every run, cell by cell, in the order of the seeds.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &'a Fields> {
         self.cells.iter().flat_map(|cell| &cell.runs)
     }
 
-    /// What `value` is of every run for which there is one, seed by seed.
+    /// Returns the result of `value` for every run that has one, in the order of
+    /// [`runs`](Self::runs).
     pub(crate) fn of(&self, value: impl Fn(&Fields) -> Option<f64>) -> Vec<f64> {
         self.runs().filter_map(value).collect()
     }
 
-    /// A field of every run that measured it.
+    /// Returns the values of a field, of every run that measured it.
     pub(crate) fn values(&self, field: &str) -> Vec<f64> {
         self.of(|fields| fields.number(field))
     }
 
-    /// A field of counts, such as one for each bin, added up over the runs.
+    /// Returns the sums over the runs of a field of counts, such as one for each bin.
     pub(crate) fn counts(&self, field: &str) -> Vec<u64> {
         let mut sums = Vec::new();
         for run in self.runs() {
@@ -287,24 +293,24 @@ impl<'a> Slice<'a> {
         sums
     }
 
-    /// The mean of a field over the runs that measured it.
+    /// Returns the mean of a field over the runs that measured it.
     pub(crate) fn mean(&self, field: &str) -> Interval {
         Interval::of(&self.values(field))
     }
 
-    /// The same as text, multiplied by `unit`.
+    /// Returns the mean of a field as text, multiplied by `unit`.
     pub(crate) fn show(&self, field: &str, unit: f64, decimals: usize) -> String {
         theory::show(&self.mean(field), unit, decimals)
     }
 
-    /// A line of a picture for each value of an axis, named by it: the mean of a field, multiplied
-    /// by its unit, at each value of the axis `x`.
+    /// Returns a line of a picture for each value of `axis`, named after the value: the mean of a
+    /// field, multiplied by its unit, at each value of the axis `x`.
     pub(crate) fn lines(&self, axis: &str, x: &str, (field, unit): (&str, f64)) -> Vec<Series> {
         let line = |part: Self| part.line(part.text(axis), x, unit, |cell| cell.mean(field));
         self.each(axis).map(line).collect()
     }
 
-    /// A line of a picture: a figure at each value of the axis `x`, multiplied by `unit`.
+    /// Returns a line of a picture: a figure at each value of the axis `x`, multiplied by `unit`.
     pub(crate) fn line(
         &self,
         name: impl Into<String>,
@@ -315,7 +321,7 @@ impl<'a> Slice<'a> {
         let points: Vec<figure::Point> = self
             .each(x)
             .map(|part| (part.number(x), figure(&part)))
-            // A mean of nothing is no point.
+            // Points without samples are omitted.
             .filter(|(_, figure)| figure.n > 0)
             .map(|(x, figure)| draw::interval(x, &figure, unit))
             .collect();
@@ -323,7 +329,7 @@ impl<'a> Slice<'a> {
     }
 }
 
-/// What is kept of a run: a map of the seed, the values of some axes, and what was measured.
+/// The record of a run: a map of the seed, the values of some axes, and the measurements.
 pub(crate) struct Record<'a> {
     pub(crate) seed: u64,
     pub(crate) point: &'a Point,

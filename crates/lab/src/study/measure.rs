@@ -5,28 +5,28 @@ use airtcp_sim::{FlowResult, Interval, RunResult, Scenario, SimError};
 
 use crate::theory;
 
-/// Something measured, with the unit that tables and claims have it in.
+/// A measure, with its unit in tables and claims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
     pub(crate) name: &'static str,
-    /// Behind the name in tables.
+    /// The unit, shown after the name in tables.
     pub(crate) unit: &'static str,
-    /// Records have seconds and bit/s: what they are multiplied by.
+    /// The factor from the unit of records (seconds, bit/s) to `unit`.
     pub(crate) scale: f64,
     pub(crate) decimals: usize,
-    /// Whether it can be asked of the flows of one name.
+    /// Whether it can be restricted to the flows of one name.
     pub(super) is_of_flows: bool,
     /// Whether it needs every sample of the run.
     pub(super) needs_samples: bool,
     of: fn(&Run<'_>) -> Option<f64>,
 }
 
-/// A run as measures see it.
+/// A run as the input of measures.
 struct Run<'a> {
     result: &'a RunResult,
-    /// The flows that are asked for.
+    /// The selected flows.
     flows: Vec<&'a FlowResult>,
-    /// Seconds; what comes before does not count.
+    /// The length of the warm-up in seconds; samples before its end do not count.
     warm_up: f64,
 }
 
@@ -34,7 +34,7 @@ const fn count(name: &'static str, of: fn(&Run<'_>) -> Option<f64>) -> Measure {
     Measure { name, unit: "", scale: 1.0, decimals: 1, is_of_flows: true, needs_samples: false, of }
 }
 
-/// All of them.
+/// All measures.
 const MEASURES: &[Measure] = &[
     Measure {
         unit: "Mbit/s",
@@ -75,26 +75,28 @@ const MEASURES: &[Measure] = &[
 ];
 
 impl Run<'_> {
-    /// Of RRTP some are not known.
+    /// Returns the sum over the flows; `None` if a flow does not have the figure, as RRTP flows
+    /// lack some.
     fn sum(&self, of: fn(&FlowResult) -> Option<u64>) -> Option<f64> {
         let all: Option<u64> = self.flows.iter().map(|flow| of(flow)).sum();
         all.map(|all| all as f64)
     }
 
-    /// When the last had finished, if all did.
+    /// Returns the time when the last flow finished, if all flows did.
     fn time(&self) -> Option<f64> {
         let all: Option<Vec<f64>> = self.flows.iter().map(|flow| flow.finished).collect();
         all?.into_iter().max_by(f64::total_cmp)
     }
 
-    /// The mean of all samples.
+    /// Returns the mean of all samples.
     fn rtt(&self) -> Option<f64> {
         let samples: u64 = self.flows.iter().map(|flow| flow.rtt.count).sum();
         let sum: f64 = self.flows.iter().map(|flow| flow.rtt.mean * flow.rtt.count as f64).sum();
         (samples > 0).then(|| sum / samples as f64)
     }
 
-    /// The RTT that a share of the samples after the warm-up is not above.
+    /// Returns the percentile of the round-trip times after the warm-up; `share` is between 0 and
+    /// 1.
     fn percentile(&self, share: f64) -> Option<f64> {
         let samples = self.flows.iter().filter_map(|flow| flow.samples.as_ref());
         let samples = samples.flat_map(|samples| &samples.rtt);
@@ -106,26 +108,26 @@ impl Run<'_> {
     }
 }
 
-/// A measure of all flows, or of those of one name: `goodput`, `goodput:web`.
+/// A measure of all flows, or of the flows of one name: `goodput`, `goodput:web`.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) measure: Measure,
     pub(super) flow: Option<String>,
-    /// The byte of the file at which it is asked for.
+    /// The byte offset in the file, for errors.
     at: usize,
 }
 
 impl Asked {
-    /// Every measure, of all flows.
+    /// Returns every measure, of all flows.
     pub(crate) fn every() -> Vec<Self> {
         MEASURES.iter().map(|measure| Self { measure: *measure, flow: None, at: 0 }).collect()
     }
 
-    /// Reads it, where it stands at the byte `at` of its file.
+    /// Parses a measure at the byte offset `at` of its file.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what would be right.
+    /// The mistake, and the accepted values.
     pub(super) fn read(text: &str, at: usize) -> Result<Self, String> {
         let (name, flow) = match text.split_once(':') {
             Some((name, flow)) => (name, Some(flow.to_owned())),
@@ -141,11 +143,11 @@ impl Asked {
         Ok(Self { measure, flow, at })
     }
 
-    /// Checks that a scenario has the flow.
+    /// Checks that the scenario has the flow.
     ///
     /// # Errors
     ///
-    /// It has not.
+    /// The scenario does not have it.
     pub(super) fn check(&self, source: &Source<'_>, scenario: &Scenario) -> Result<(), SimError> {
         match &self.flow {
             Some(flow) if scenario.flows.iter().all(|known| known.name != *flow) => {
@@ -157,7 +159,7 @@ impl Asked {
         }
     }
 
-    /// As it is written.
+    /// Returns the name as written in the file.
     pub(crate) fn name(&self) -> String {
         match &self.flow {
             Some(flow) => format!("{}:{flow}", self.measure.name),
@@ -165,13 +167,13 @@ impl Asked {
         }
     }
 
-    /// With its unit.
+    /// Returns the name and the unit.
     pub(crate) fn label(&self) -> String {
         let (name, unit) = (self.name(), self.measure.unit);
         if unit.is_empty() { name } else { format!("{name}, {unit}") }
     }
 
-    /// A mean with its interval, as tables show it.
+    /// Formats a mean with its interval for tables.
     pub(super) fn show(&self, mean: &Interval) -> String {
         match mean.n {
             0 => "-".to_owned(),
@@ -179,7 +181,7 @@ impl Asked {
         }
     }
 
-    /// What it is of a run, in seconds and bit/s; `None` where there is nothing to measure.
+    /// Returns the figure of a run, in seconds and bit/s; `None` if there is nothing to measure.
     pub(super) fn of(&self, result: &RunResult, warm_up: f64) -> Option<f64> {
         let is_asked =
             |flow: &&FlowResult| self.flow.as_ref().is_none_or(|name| *name == flow.name);
@@ -188,7 +190,7 @@ impl Asked {
     }
 }
 
-/// Every measure's name.
+/// Returns the name of every measure.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     MEASURES.iter().map(|measure| measure.name)
 }

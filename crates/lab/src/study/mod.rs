@@ -1,8 +1,8 @@
 //! Experiments as data: axes whose values fill in a scenario, measures, claims and pictures.
 //!
-//! A [`Grid`] runs every combination of its axes' values with every seed. What was measured is
+//! A [`Grid`] runs every combination of its axes' values with every seed. The measurements are
 //! addressed by the names of axes and measures, never by position. A [`Study`] is such an
-//! experiment in a file of a user's own.
+//! experiment in a user's file.
 
 mod file;
 mod grid;

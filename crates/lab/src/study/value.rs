@@ -13,7 +13,7 @@ pub(crate) enum Value {
     Whole(u64),
     /// Any other number.
     Real(f64),
-    /// A truth value.
+    /// A Boolean.
     Flag(bool),
     /// A text.
     Text(String),
@@ -26,7 +26,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// A number, `true` or `false` if the text is one, else the text.
+    /// Parses a number, `true` or `false`; any other text stays a text.
     pub(crate) fn of_text(text: &str) -> Self {
         let whole = || text.parse().ok().map(Self::Whole);
         let real = || text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real);
@@ -34,13 +34,13 @@ impl Value {
         whole().or_else(real).or_else(flag).unwrap_or_else(|| text.into())
     }
 
-    /// The same text for values that are the same, and for no others.
+    /// Returns a text that is the same for equal values only.
     pub(crate) fn key(&self) -> String {
-        // There are two zeros.
+        // Adding 0.0 turns -0.0 into 0.0.
         self.number().map_or_else(|| format!("{self:?}"), |number| (number + 0.0).to_string())
     }
 
-    /// It as a number, if it is one; of a list its sum.
+    /// Returns the number, if it is one; for a list, its sum.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Whole(whole) => Some(*whole as f64),
@@ -51,7 +51,7 @@ impl Value {
     }
 }
 
-/// Numbers are the same if their values are: `1` is `1.0`.
+/// Numbers are equal if their values are: `1` equals `1.0`.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -65,7 +65,7 @@ impl PartialEq for Value {
     }
 }
 
-/// As tables show it and placeholders are filled in.
+/// The text for tables and placeholders.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,7 +146,7 @@ impl From<Option<u64>> for Value {
     }
 }
 
-/// By hand, as an untagged choice would say nothing of what is expected.
+/// Written by hand, because the error of a derived untagged enum does not say what is expected.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Scalar;

@@ -1,4 +1,4 @@
-//! An experiment of a user's own, run.
+//! Runs a user's experiment.
 
 use airtcp_link::Trace;
 use airtcp_sim::toml::{Source, Template};
@@ -42,24 +42,24 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// What it was read from.
+    /// The name of the experiment file.
     file: String,
     design: Design,
-    /// Of each point.
+    /// One for each point.
     scenarios: Vec<Scenario>,
-    /// The same as scenario files.
+    /// The scenarios as scenario files.
     texts: Vec<String>,
 }
 
-/// What a file says, but for the scenarios of its points.
+/// The content of an experiment file, except the scenarios of its points.
 #[derive(Clone, Debug)]
 pub(crate) struct Design {
     pub(crate) heading: Heading,
     pub(crate) seeds: u64,
     pub(crate) axes: Vec<Axis>,
-    /// Of each axis.
+    /// One for each axis.
     pub(crate) labels: Vec<String>,
-    /// The table's.
+    /// The measures in the table.
     pub(crate) measures: Vec<Asked>,
     pub(super) claims: Vec<Claimed>,
     pub(crate) pictures: Vec<Drawn>,
@@ -75,16 +75,16 @@ impl Where {
     }
 }
 
-/// A measure, or the ratio of two cells', and what is claimed of it.
+/// A claim about a measure, or about the ratio of a measure in two cells.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
     pub(super) what: Option<String>,
     pub(super) asked: Asked,
     pub(super) of: Where,
-    /// What differs in the cell that it is divided by.
+    /// The axis values of the cell in the denominator that differ from those in the numerator.
     pub(super) over: Option<Where>,
     pub(super) bound: Bound,
-    /// The reason, where it does not hold; empty if the file has none.
+    /// The reason if the claim does not hold; empty if the file has none.
     pub(super) why: String,
 }
 
@@ -101,12 +101,12 @@ pub(crate) struct Drawn {
 }
 
 impl Study {
-    /// Reads an experiment that `text` describes. Errors call it `name`, and so does the report
-    /// unless it has a name of its own. `load` gives the packet-delivery traces that links name.
+    /// Reads an experiment from `text`. `name` identifies it in errors, and in the report if the
+    /// text has no name. `load` returns the packet-delivery traces that links name.
     ///
     /// # Errors
     ///
-    /// The first thing that is not understood, with its line and column.
+    /// The first mistake, with its line and column.
     pub fn read(
         name: &str,
         text: &str,
@@ -122,7 +122,7 @@ impl Study {
         Ok(Self { file: name.to_owned(), design, scenarios, texts })
     }
 
-    /// Its name, below which results are written.
+    /// Returns the experiment's name, which is also the folder of its results.
     pub fn name(&self) -> &str {
         &self.design.heading.name
     }
@@ -131,7 +131,7 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// What is senseless about a scenario.
+    /// A scenario is invalid.
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let Design { heading, axes, claims, pictures, .. } = &self.design;
         let run = Run::new(plan, self.design.seeds);
@@ -160,11 +160,11 @@ impl Study {
     }
 }
 
-/// Runs a scenario with a seed, and measures it.
+/// Runs a scenario with a seed, and returns its measurements.
 ///
 /// # Errors
 ///
-/// What is senseless about the scenario.
+/// The scenario is invalid.
 pub(crate) fn once(mut scenario: Scenario, seed: u64, asked: &[Asked]) -> Result<Fields, LabError> {
     scenario.samples |= asked.iter().any(|asked| asked.measure.needs_samples);
     let warm_up = scenario.warm_up.as_secs_f64();
@@ -174,7 +174,7 @@ pub(crate) fn once(mut scenario: Scenario, seed: u64, asked: &[Asked]) -> Result
 }
 
 impl Design {
-    /// Without axes, measures everything.
+    /// A design without axes and with all measures.
     pub(crate) fn of_scenario(name: &str, seeds: u64) -> Self {
         let [name, what, source] = [name; 3].map(str::to_owned);
         let (kind, ground) = (Kind::Study, Ground::Simulated);
@@ -193,16 +193,16 @@ impl Design {
     ///
     /// # Errors
     ///
-    /// The first thing that is not understood, with its line and column.
+    /// The first mistake, with its line and column.
     pub(crate) fn read(source: &Source<'_>) -> Result<Self, LabError> {
         file::read(source)
     }
 
-    /// The scenario of a point, and the same as a scenario file.
+    /// Returns the scenario of a point, and its scenario file.
     ///
     /// # Errors
     ///
-    /// What of it is not understood.
+    /// The scenario is invalid, or a measure names a flow that it does not have.
     pub(crate) fn case(
         &self,
         source: &Source<'_>,
@@ -217,7 +217,7 @@ impl Design {
         Ok((scenario, text))
     }
 
-    /// Everything that is measured, once.
+    /// Returns all measures of the table, the claims and the pictures, without duplicates.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         let claims = self.claims.iter().map(|claim| &claim.asked);
         let pictures = self.pictures.iter().map(|picture| &picture.y);
@@ -243,7 +243,7 @@ impl Design {
         findings
     }
 
-    /// A picture of these lines.
+    /// Returns the picture with these lines.
     pub(crate) fn figure(&self, picture: &Drawn, series: Vec<Series>) -> Figure {
         let Drawn { title, x, y, scales, .. } = picture;
         let label = self.axes.iter().position(|axis| axis.name == *x).map(|at| &self.labels[at]);
@@ -258,7 +258,7 @@ impl Design {
 }
 
 impl Drawn {
-    /// Its lines.
+    /// Returns the lines of the picture.
     fn series(&self, grid: &Grid) -> Vec<Series> {
         let Self { x, y, series, at, .. } = self;
         let part = at.0.iter().fold(grid.all(), |part, (axis, value)| part.at(axis, value.clone()));
@@ -273,7 +273,7 @@ impl Drawn {
 }
 
 impl Claimed {
-    /// One claim for each combination of the axes that it leaves open.
+    /// Adds a claim for each combination of the axes that the claim leaves open.
     fn judge(&self, findings: &mut Findings, axes: &[Axis], all: &Slice<'_>) {
         let open: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
         let open: Vec<&str> = open.into_iter().filter(|axis| !self.of.has(axis)).collect();
@@ -341,7 +341,7 @@ impl Claimed {
     }
 }
 
-/// One cell's over another's, by the seeds that measured both.
+/// Returns the ratio of two cells, over the seeds that have a figure in both.
 fn ratio(own: &Slice<'_>, other: &Slice<'_>, field: &str) -> Interval {
     let pairs = own.runs().zip(other.runs());
     let pairs = pairs.filter_map(|(own, other)| own.number(field).zip(other.number(field)));

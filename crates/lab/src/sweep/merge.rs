@@ -1,4 +1,4 @@
-//! Shards put together: records, means and pictures.
+//! Merges shards into records, means and pictures.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,24 +13,24 @@ use super::{Sweep, write_error};
 use crate::LabError;
 use crate::study::Point;
 
-/// What a merge has written.
+/// The output of a merge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Merged {
     /// The files.
     pub files: Vec<PathBuf>,
-    /// Why there are no pictures, where there are none.
+    /// The reason why there are no pictures, if there are none.
     pub note: Option<String>,
 }
 
 impl Sweep<'_> {
     /// Checks all shards below `dir`, and writes `records.jsonl` and `records.csv` with a line for
-    /// each cell, `means.csv` with one for each combination, and pictures. The bytes do not depend
-    /// on the number of shards.
+    /// each cell, `means.csv` with a line for each combination, and pictures. The bytes do not
+    /// depend on the number of shards.
     ///
     /// # Errors
     ///
-    /// [`LabError::Shard`] for one that is missing, not finished, damaged, or of another sweep;
-    /// then nothing is written.
+    /// [`LabError::Shard`] for a shard that is missing, unfinished, damaged, or of another sweep;
+    /// then no output is written.
     pub fn merge(&self, dir: &Path) -> Result<Merged, LabError> {
         let mut shards = self.shards(dir)?;
         let names: Vec<String> = self.asked.iter().map(|asked| asked.name()).collect();
@@ -53,7 +53,7 @@ impl Sweep<'_> {
             let record: BTreeMap<String, &RawValue> = serde_json::from_str(&line)?;
             lines.write(&line)?;
             let point = cell.case.point.iter().map(|(_, value)| value.to_string());
-            // As the record has them; nothing where nothing was measured.
+            // The text of the record; empty where nothing was measured.
             let figure =
                 |name: &String| record.get(name).map(|raw| raw.get()).filter(|raw| *raw != "null");
             let figures: Vec<&str> = names.iter().map(|name| figure(name).unwrap_or("")).collect();
@@ -79,11 +79,12 @@ impl Sweep<'_> {
     }
 }
 
-/// The means of each combination, and what is drawn of them.
+/// The means of each combination, and their pictures.
 struct Means<'a> {
     sweep: &'a Sweep<'a>,
     names: &'a [String],
-    /// Of the current combination: of each measure, the figure of each seed that has one.
+    /// For each measure, the figures of the current combination, one for each seed that has a
+    /// figure.
     figures: Vec<Vec<f64>>,
     plots: Vec<Plot>,
     table: Output,
@@ -138,7 +139,7 @@ impl<'a> Means<'a> {
     }
 }
 
-/// A file that is there once it is finished, and as it was before then.
+/// A file that is replaced only when its new content is complete.
 struct Output {
     path: PathBuf,
     part: PathBuf,
@@ -173,7 +174,7 @@ impl Output {
     }
 }
 
-/// What is not finished is not left behind.
+/// Removes the unfinished file.
 impl Drop for Output {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.part);

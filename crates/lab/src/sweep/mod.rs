@@ -1,8 +1,8 @@
-//! Sweeps: every combination of some axes' values with every seed, on one machine or in shards on
-//! many.
+//! Sweeps: every combination of the axes' values with every seed, on one machine or in shards on
+//! several.
 //!
-//! A cell is one combination with one seed. Its record is the same bytes whatever ran it: host,
-//! threads and time are not in it.
+//! A cell is one combination with one seed. Its record does not depend on the host, the threads or
+//! the time: the bytes are always the same.
 
 mod merge;
 mod order;
@@ -30,14 +30,13 @@ use order::in_order;
 pub use merge::Merged;
 pub use shard::{Done, Shard};
 
-/// More cells than this are a mistake.
+/// The maximum number of cells; a sweep with more is a mistake.
 const MOST_CELLS: u64 = 100_000_000;
 
-/// Seeds of a varied scenario, unless the caller says how many.
+/// The default number of seeds of a varied scenario.
 const SEEDS: u64 = 10;
 
-/// Every combination of some axes' values with every seed.
-///
+/// Every combination of the axes' values with every seed.
 /// ```
 /// use airtcp_lab::{Shard, Sweep};
 ///
@@ -64,40 +63,40 @@ pub struct Sweep<'s> {
     source: Source<'s>,
     form: Form<'s>,
     design: Design,
-    /// Everything that is measured, in the order of the columns.
+    /// All measures, in the order of the columns.
     asked: Vec<Asked>,
     seeds: u64,
     traces: Mutex<Traces>,
 }
 
-/// How a point becomes a scenario.
+/// The way to turn a point into a scenario.
 enum Form<'s> {
-    /// Its values fill in the placeholders of an experiment file.
+    /// The point's values replace the placeholders of an experiment file.
     Filled(Template<'s>),
-    /// Its values replace keys of a scenario file.
+    /// The point's values replace keys of a scenario file.
     Varied,
 }
 
 /// Reads the trace that a link names.
 type Load = Box<dyn FnMut(&str) -> Result<Trace, String> + Send>;
 
-/// The traces that links name, each read once, with its hash.
+/// The traces of links, each read once, with its hash.
 struct Traces {
     load: Load,
     known: BTreeMap<String, (Trace, [u8; 32])>,
 }
 
-/// What the cells of one point have in common.
+/// The data that the cells of one point share.
 struct Case {
     point: Point,
     scenario: Scenario,
-    /// Of everything that their records depend on, but for the seed.
+    /// The hash of everything that their records depend on, except the seed.
     hash: Sha256,
 }
 
 /// One run.
 struct Cell {
-    /// From 1; seeds change first, and the first axis last.
+    /// From 1; the seed changes fastest, and the first axis slowest.
     number: u64,
     seed: u64,
     hash: String,
@@ -114,12 +113,13 @@ struct Line<'a> {
 }
 
 impl<'s> Sweep<'s> {
-    /// Reads an experiment file, as [`Study`](crate::Study) does; its claims are not judged. Every
-    /// combination runs with the seeds 1 to `seeds`, or as many as the file says.
+    /// Reads an experiment file, as [`Study`](crate::Study) does, but does not judge its claims.
+    /// Every combination runs with the seeds 1 to `seeds`, or with the number of seeds in the file.
     ///
     /// # Errors
     ///
-    /// The first thing that is not understood, with its line and column.
+    /// The first mistake in the file, with its line and column; too many cells; an axis whose name
+    /// is reserved.
     pub fn read(
         name: &'s str,
         text: &'s str,
@@ -131,12 +131,12 @@ impl<'s> Sweep<'s> {
         Self::new(source, Form::Filled(source.template("scenario")?), design, seeds, load)
     }
 
-    /// Varies keys of a scenario file: each axis is the path of a key, as in `flow.0.count`, and
-    /// its values, as a [`Setting`] has them. Everything is measured.
+    /// Varies keys of a scenario file. An axis is the path of a key, such as `flow.0.count`, and
+    /// its values in the form of a [`Setting`]. The sweep records all measures.
     ///
     /// # Errors
     ///
-    /// The first thing that is not understood.
+    /// The first invalid axis; too many cells; an experiment file instead of a scenario file.
     pub fn vary(
         name: &'s str,
         text: &'s str,
@@ -204,7 +204,7 @@ impl<'s> Sweep<'s> {
         Ok(Self { source, form, design, asked, seeds, traces })
     }
 
-    /// The number of its cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> u64 {
         self.points() * self.seeds
     }
@@ -218,8 +218,8 @@ impl<'s> Sweep<'s> {
     ///
     /// # Errors
     ///
-    /// The first scenario that is not understood or cannot be run, before anything is written;
-    /// those of writing.
+    /// The first scenario that is invalid or cannot be run, before anything is written; write
+    /// errors.
     pub fn plan(
         &self,
         threads: Option<NonZero<usize>>,
@@ -243,7 +243,7 @@ impl<'s> Sweep<'s> {
         out.flush().map_err(LabError::Output)
     }
 
-    /// The cells of some numbers, which rise.
+    /// Returns the cells of increasing `numbers`.
     fn cases(
         &self,
         numbers: impl Iterator<Item = u64>,
@@ -261,11 +261,11 @@ impl<'s> Sweep<'s> {
         })
     }
 
-    /// Whether cell `number` with this seed and hash would be one of this sweep if it had another
-    /// number of seeds.
+    /// Returns whether cell `number` with this seed and hash would belong to this sweep if the
+    /// sweep had another number of seeds.
     fn has_with_other_seeds(&self, number: u64, seed: u64, hash: &str) -> bool {
         let Some(before) = number.checked_sub(seed) else { return false };
-        // So many seeds each of the points before has, if the cell is of that point.
+        // If the cell is of point `index`, each earlier point has `before / index` seeds.
         let is_possible = |index: &u64| match before.checked_rem(*index) {
             Some(rest) => rest == 0 && before / index >= seed,
             None => before == 0,
@@ -275,7 +275,7 @@ impl<'s> Sweep<'s> {
         cases.any(|case| case.is_ok_and(|case| case.hash_of(seed) == hash))
     }
 
-    /// The line of a cell, with what was measured.
+    /// Returns the line of a cell with its measurements.
     fn line(&self, cell: &Cell, fields: &Fields) -> Result<String, LabError> {
         let Cell { number, seed, hash, case } = cell;
         let axes: Vec<&str> = self.design.axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -320,7 +320,7 @@ impl<'s> Sweep<'s> {
 impl Case {
     fn hash_of(&self, seed: u64) -> String {
         let hash = self.hash.clone().chain_update(seed.to_le_bytes()).finalize();
-        // Half of it is enough to tell cells apart.
+        // Half of the hash suffices to distinguish cells.
         hex(&hash[..16])
     }
 }
@@ -337,7 +337,7 @@ impl Traces {
     }
 }
 
-/// Adds a part, such that no two lists of parts are the same bytes.
+/// Adds a part with its length, so that different lists of parts give different bytes.
 fn feed(hash: &mut Sha256, part: &[u8]) {
     hash.update((part.len() as u64).to_le_bytes());
     hash.update(part);
@@ -347,7 +347,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The error of writing `path`.
+/// Returns a function that wraps an error of writing `path`.
 fn write_error(path: &std::path::Path) -> impl Fn(io::Error) -> LabError + use<> {
     let path = path.to_owned();
     move |source| LabError::Write { path: path.clone(), source }

@@ -1,4 +1,4 @@
-//! Jobs on all cores, whose results come in the order of the jobs.
+//! Runs jobs on all cores and returns their results in the order of the jobs.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -10,15 +10,15 @@ use airtcp_sim::SimError;
 
 use crate::LabError;
 
-/// How many jobs are begun for each thread before the first of them is taken.
+/// The number of jobs per thread that may be started before the result of the oldest is taken.
 const AHEAD: usize = 4;
 
-/// Does `work` on every job with this number of threads, and gives each result to `take`, in the
-/// order of the jobs. Memory goes with the number of threads, not with that of the jobs.
+/// Calls `work` on every job with this number of threads, and passes the results to `take` in the
+/// order of the jobs. Memory use depends on the number of threads, not on the number of jobs.
 ///
 /// # Errors
 ///
-/// The first in the order of the jobs. Those behind it that have not begun do not.
+/// The first error in the order of the jobs. Later jobs that have not started do not run.
 pub(super) fn in_order<J: Send, T: Send>(
     threads: Option<NonZero<usize>>,
     mut jobs: impl Iterator<Item = Result<J, LabError>>,
@@ -42,7 +42,8 @@ pub(super) fn in_order<J: Send, T: Send>(
                 let (job, number, done) = (job?, begun, done.clone());
                 scope.spawn_fifo(move |_| {
                     if !is_over.load(Ordering::Relaxed) {
-                        // A panic that is not sent would be waited for.
+                        // Without sending the panic, the receiver would wait for this result
+                        // forever.
                         let result = catch_unwind(AssertUnwindSafe(|| work(job)));
                         let _ = done.send((number, result));
                     }

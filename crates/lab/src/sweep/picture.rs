@@ -1,4 +1,4 @@
-//! Pictures of a sweep: those of its file, or one for each measure.
+//! Pictures of a sweep: those of its file, or by default one for each measure.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,32 @@ use airtcp_trace::figure::{Figure, Point as Dot, Scale, Style};
 use crate::draw;
 use crate::study::{Axis, Design, Drawn, Point, Where};
 
-/// Axes beyond the two of a picture make one for each of their combinations, up to this number for
-/// each measure.
+/// The maximum number of pictures for each measure. There is one for each combination of the axes
+/// that are not in the picture.
 const MOST: usize = 12;
 
-/// A picture whose points come one after the other.
+/// A picture whose points are added one by one.
 pub(super) struct Plot {
     drawn: Drawn,
-    /// Of each line, at each value of the horizontal axis.
+    /// For each line, the mean at each value of the horizontal axis.
     means: Vec<Vec<Interval>>,
 }
 
 impl Plot {
-    /// The pictures of the file. Without any: one for each measure, over the axis of numbers with
-    /// the most values, a line for each value of the longest of the others.
+    /// Returns the pictures of the file. If it has none, returns one for each measure: the
+    /// horizontal axis is the numeric axis with the most values, and the longest of the other axes
+    /// gives the lines.
     ///
     /// # Errors
     ///
-    /// Why there are none.
+    /// The reason why there are no pictures.
     pub(super) fn all(design: &Design) -> Result<Vec<Self>, String> {
         let mut drawn = match design.pictures.as_slice() {
             [] => chosen(design)?,
             own => own.to_vec(),
         };
-        // Names of flows may differ in what no file name has; and some file systems do not tell
-        // capitals apart.
+        // Names of flows can differ in characters that file names cannot contain, and some file
+        // systems ignore case.
         let mut names = BTreeSet::new();
         for Drawn { name, .. } in &mut drawn {
             let others = (2..).map(|number| format!("{name}-{number}"));
@@ -48,7 +49,7 @@ impl Plot {
         Ok(drawn.into_iter().map(plot).collect())
     }
 
-    /// Adds what was measured at a point, if it is in the picture.
+    /// Adds the mean at a point, if the picture includes the point.
     pub(super) fn add(&mut self, design: &Design, point: &Point, mean: impl Fn(&str) -> Interval) {
         let Drawn { x, y, series, at, .. } = &self.drawn;
         if at.0.iter().any(|(axis, value)| point.value(axis) != value) {
@@ -62,7 +63,7 @@ impl Plot {
         }
     }
 
-    /// The name of its file, and what is drawn.
+    /// Returns the file name and the figure.
     pub(super) fn figure(&self, design: &Design) -> (String, Figure) {
         let Drawn { name, x, y, series, .. } = &self.drawn;
         let numbers = axis(design, x).into_iter().flat_map(|axis| &axis.values);
@@ -84,7 +85,7 @@ fn axis<'a>(design: &'a Design, name: &str) -> Option<&'a Axis> {
     design.axes.iter().find(|axis| axis.name == name)
 }
 
-/// A picture of each measure, for each combination of the axes that are in no picture.
+/// Returns a picture of each measure for each combination of the axes that are not in the picture.
 fn chosen(design: &Design) -> Result<Vec<Drawn>, String> {
     let has_numbers = |axis: &&Axis| axis.values.iter().all(|value| value.number().is_some());
     let is_long = |axis: &&Axis| axis.values.len() > 1;
@@ -109,7 +110,7 @@ fn chosen(design: &Design) -> Result<Vec<Drawn>, String> {
     }
     let mut all: Vec<Drawn> = Vec::new();
     for (place, asked) in design.measures.iter().enumerate() {
-        // Once, even if it is listed twice.
+        // A measure that is listed twice gives one picture.
         if design.measures[..place].iter().any(|known| known.name() == asked.name()) {
             continue;
         }
@@ -138,7 +139,7 @@ fn chosen(design: &Design) -> Result<Vec<Drawn>, String> {
     Ok(all)
 }
 
-/// The name of a measure, which may have that of a flow in it, as one of a file.
+/// Converts the name of a measure, which can contain the name of a flow, to a file name.
 fn file_name(measure: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     measure.chars().map(|c| if is_word(c) { c } else { '-' }).collect()

@@ -1,4 +1,4 @@
-//! Shards: equal parts of a sweep, and the files that keep them.
+//! Shards: equal parts of a sweep, and their files.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -19,18 +19,18 @@ use crate::study::once;
 /// The folder of the shards.
 const FOLDER: &str = "shards";
 
-/// The end of the name of a shard that is not finished.
+/// The suffix of the file of an unfinished shard.
 const PARTIAL: &str = ".partial";
 
-/// Bytes that are read of a shard at a time. Its file is closed in between: a sweep may have more
-/// shards than a process may open.
+/// The number of bytes that are read from a shard at a time. The file is closed between reads,
+/// because a sweep can have more shards than a process may open files.
 const BLOCK: u64 = 1 << 14;
 
-/// Each line of a shard ends with this field and a hash of what is before it: a record that has
-/// changed is run again.
+/// Each line of a shard ends with this field, a hash of the text before it. A damaged record is run
+/// again.
 const CHECK: &str = ",\"check\":\"";
 
-/// No record is longer.
+/// The maximum length of a record.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// One of several equal parts of a sweep: every `of`-th cell.
@@ -40,29 +40,29 @@ pub struct Shard {
     of: u64,
 }
 
-/// What has become of a shard.
+/// The result of running a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Its file.
+    /// The shard's file.
     pub path: PathBuf,
-    /// Its cells.
+    /// The number of cells.
     pub cells: u64,
-    /// Those that an earlier run had left.
+    /// The number of cells that an earlier run had recorded.
     pub earlier: u64,
-    /// Whether anything is random in it; if not, all seeds give the same.
+    /// Whether any scenario of the shard is random; if not, every seed gives the same result.
     pub is_random: bool,
 }
 
-/// The last line of a shard that is finished.
+/// The last line of a finished shard.
 #[derive(Serialize, Deserialize)]
 struct Footer {
     shard: String,
     cells: u64,
-    /// Of all bytes before this line.
+    /// The hash of all bytes before this line.
     sha256: String,
 }
 
-/// What a line says of itself.
+/// The fields that identify the cell of a line.
 #[derive(Deserialize)]
 struct Key {
     cell: u64,
@@ -70,21 +70,21 @@ struct Key {
     seed: u64,
 }
 
-/// A record, which ends with `}` and the end of its line, with the hash of its bytes as the last
-/// field.
+/// Adds the hash of a record's bytes as its last field. The record ends with `}` and optionally a
+/// line break.
 fn with_check(record: &str) -> String {
     let open = record.trim_end().strip_suffix('}').unwrap_or(record);
     format!("{open}{CHECK}{}\"}}\n", check(open))
 }
 
-/// The record of a line, without the end of the line; `None` if it has changed.
+/// Returns the record of a line, without the line break; `None` if the hash does not match.
 fn without_check(line: &str) -> Option<String> {
     let (open, end) = line.rsplit_once(CHECK)?;
     (end.strip_suffix("\"}\n") == Some(&check(open))).then(|| format!("{open}}}"))
 }
 
-/// Some file systems of clusters have no locks. Without them a shard must not run twice at a time;
-/// all else works.
+/// Ignores the error of a file system without locks, as some clusters have. Without locks, the same
+/// shard must not run twice at the same time; everything else works.
 pub(super) fn unless_unsupported(locked: io::Result<()>) -> io::Result<()> {
     /// ENOSYS and EOPNOTSUPP.
     const NO_LOCKS: [i32; 2] = [38, 95];
@@ -100,18 +100,18 @@ fn check(text: &str) -> String {
 }
 
 impl Shard {
-    /// All of it.
+    /// The whole sweep.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// More shards than this are a mistake.
+    /// The maximum number of shards; more are a mistake.
     const MOST: u64 = 100_000;
 
-    /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
+    /// Returns shard `number` of `of`, counted from 1; `None` if there is no such shard.
     pub fn new(number: u64, of: u64) -> Option<Self> {
         ((1..=of).contains(&number) && of <= Self::MOST).then_some(Self { number, of })
     }
 
-    /// The numbers of its cells, of a sweep of `all` cells.
+    /// Returns the numbers of the shard's cells in a sweep of `all` cells.
     pub fn cells(self, all: u64) -> impl Iterator<Item = u64> + Clone {
         (self.number..=all).step_by(self.of as usize)
     }
@@ -120,7 +120,7 @@ impl Shard {
         dir.join(FOLDER).join(format!("shard-{}-of-{}.jsonl", self.number, self.of))
     }
 
-    /// A pattern of the names of all files of as many shards.
+    /// Returns a pattern for the names of all files of a sweep with this number of shards.
     fn siblings(self) -> String {
         format!("shard-*-of-{}.jsonl*", self.of)
     }
@@ -132,7 +132,7 @@ impl Shard {
     }
 }
 
-/// As it is asked for: `3/100`.
+/// The form of the `--shard` option: `3/100`.
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.number, self.of)
@@ -152,15 +152,15 @@ impl FromStr for Shard {
 }
 
 impl Sweep<'_> {
-    /// Runs the cells of a shard that have no record yet, and leaves the shard below `dir`. It may
-    /// be stopped at any time: the next run keeps the records that are there. If another process
-    /// runs the shard, this one waits for it. `advance` gets the number of further cells that have
-    /// a record.
+    /// Runs the cells of a shard that have no record yet, and writes the shard below `dir`. The run
+    /// can be interrupted at any time: the next run keeps the existing records. If another process
+    /// runs the shard, this one waits for it. `advance` receives the number of additional cells
+    /// that have a record.
     ///
     /// # Errors
     ///
-    /// A scenario that is not understood or cannot be run; a shard of another sweep; those of
-    /// reading and writing.
+    /// A scenario that is invalid or cannot be run; a shard of another sweep; read and write
+    /// errors.
     pub fn run(
         &self,
         shard: Shard,
@@ -185,7 +185,8 @@ impl Sweep<'_> {
         let cells = numbers.clone().count() as u64;
         let mut is_random = false;
         let mut reader = path.exists().then(|| Reader::new(self, shard, path.clone()));
-        // A finished shard is checked; for any other, mistakes are reported before anything runs.
+        // A finished shard is checked; for an unfinished one, all scenarios are checked before
+        // anything runs.
         for cell in self.cases(numbers.clone()) {
             let cell = cell?;
             let scenario = &cell.case.scenario;
@@ -206,7 +207,7 @@ impl Sweep<'_> {
         Ok(Done { path, cells, earlier, is_random })
     }
 
-    /// Writes a shard, and gives the number of cells that an earlier run had left.
+    /// Writes a shard; returns the number of cells that an earlier run had recorded.
     fn write(
         &self,
         shard: Shard,
@@ -225,8 +226,8 @@ impl Sweep<'_> {
         let mut file = options.open(&part).map_err(&failed)?;
         unless_unsupported(file.lock()).map_err(&failed)?;
         if path.exists() {
-            // Another process has finished it meanwhile; ours is that file, or a new one without a
-            // record.
+            // Another process finished the shard in the meantime. `file` is the finished shard, or
+            // a new partial file without records.
             let _ = fs::remove_file(&part);
             advance(cells);
             return Ok(cells);
@@ -236,7 +237,7 @@ impl Sweep<'_> {
         for cell in self.cases(numbers.clone()) {
             match reader.next(&cell?)? {
                 Found::Record(_) => earlier += 1,
-                // What a killed process was writing.
+                // A process was killed while it wrote this line.
                 Found::Damaged | Found::Footer(_) | Found::End => break,
                 Found::Other(what) => return Err(reader.refuse(&what)),
                 Found::Foreign(what) => return Err(reader.foreign(&what)),
@@ -266,12 +267,11 @@ impl Sweep<'_> {
         Ok(earlier)
     }
 
-    /// The shards that a merge of what is below `dir` lacks: those that are missing, or not
-    /// finished.
+    /// Returns the shards below `dir` that a merge needs and that are missing or unfinished.
     ///
     /// # Errors
     ///
-    /// There are none at all, or those of different numbers of shards; those of reading.
+    /// There are no shards, or shards of different totals; read errors.
     pub fn missing(&self, dir: &Path) -> Result<Vec<Shard>, LabError> {
         let found = found(dir)?;
         let refuse = |what: String| Err(LabError::Shard { path: dir.join(FOLDER), what });
@@ -292,7 +292,7 @@ impl Sweep<'_> {
         Ok(all.filter(|shard| finished.next_if(|(known, _)| known == shard).is_none()).collect())
     }
 
-    /// The readers of all shards below `dir`, in the order of their numbers.
+    /// Returns the readers of all shards below `dir`, in the order of their numbers.
     pub(super) fn shards(&self, dir: &Path) -> Result<Vec<Reader<'_>>, LabError> {
         let missing = self.missing(dir)?;
         let found = found(dir)?;
@@ -317,7 +317,7 @@ impl Sweep<'_> {
     }
 }
 
-/// The shards below `dir` in the order of their numbers, and whether they are finished.
+/// Returns the shards below `dir`, in the order of their numbers, and whether they are finished.
 fn found(dir: &Path) -> Result<Vec<(Shard, bool)>, LabError> {
     let folder = dir.join(FOLDER);
     let failed = |source| LabError::Read { path: folder.clone(), source };
@@ -348,7 +348,7 @@ fn found(dir: &Path) -> Result<Vec<(Shard, bool)>, LabError> {
     Ok(found)
 }
 
-/// The numbers of shards, which rise, as Slurm has those of an array: `3,7,9-12`.
+/// Formats increasing shard numbers as Slurm array indices: `3,7,9-12`.
 fn ranges(shards: &[Shard]) -> String {
     let runs = shards.chunk_by(|one, next| one.number + 1 == next.number);
     let text = |run: &[Shard]| match run {
@@ -363,27 +363,27 @@ pub(super) struct Reader<'a> {
     sweep: &'a Sweep<'a>,
     shard: Shard,
     path: PathBuf,
-    /// What is read and not used.
+    /// Bytes that are read but not yet used.
     buffer: Vec<u8>,
-    /// How much is read.
+    /// The number of bytes read.
     read: u64,
-    /// Lines, bytes and hash of the records that were as expected.
+    /// The number of lines, the number of bytes and the hash of the valid records so far.
     lines: u64,
     length: u64,
     sum: Sha256,
 }
 
-/// What stands where a record is expected.
+/// The line found in the place of a record.
 enum Found {
     Record(String),
-    /// No record, or not all of one.
+    /// Not a record, or an incomplete one.
     Damaged,
     End,
     /// The last line of a finished shard.
     Footer(Footer),
-    /// That of another cell, and why that is wrong.
+    /// The record of another cell, and the mistake.
     Other(String),
-    /// That of another sweep, and what is known of it.
+    /// The record of another sweep, and its description.
     Foreign(String),
 }
 
@@ -402,7 +402,7 @@ impl<'a> Reader<'a> {
         LabError::Shard { path: self.path.clone(), what }
     }
 
-    /// What to say of the shard of another sweep.
+    /// Returns the error for a shard of another sweep.
     fn foreign(&self, what: &str) -> LabError {
         let what = format!(
             "choose another directory with --out: line {} is {what}; to discard what is in this one, remove its folder {FOLDER}",
@@ -411,7 +411,8 @@ impl<'a> Reader<'a> {
         LabError::Shard { path: self.path.clone(), what }
     }
 
-    /// The next line with its end, or what is there of one; empty behind the last.
+    /// Returns the next line with its line break. At the end of the file, returns the rest, which
+    /// may be empty.
     fn line(&mut self) -> Result<Vec<u8>, LabError> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -428,7 +429,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands where the record of `cell` is expected.
+    /// Reads the line where the record of `cell` is expected.
     fn next(&mut self, cell: &Cell) -> Result<Found, LabError> {
         let line = self.line()?;
         if line.is_empty() {
@@ -464,7 +465,7 @@ impl<'a> Reader<'a> {
         Ok(Found::Record(record))
     }
 
-    /// The record of `cell`, without the end of its line and its check.
+    /// Returns the record of `cell`, without its line break and hash.
     pub(super) fn expect(&mut self, cell: &Cell) -> Result<String, LabError> {
         match self.next(cell)? {
             Found::Record(record) => Ok(record),
@@ -482,7 +483,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks that the shard ends here, behind `cells` records, and that none of them has changed.
+    /// Checks that the shard ends here after `cells` records, and that its hash matches.
     pub(super) fn end(&mut self, cells: u64) -> Result<(), LabError> {
         let line = self.line()?;
         let footer: Option<Footer> = serde_json::from_slice(&line).ok();
@@ -507,7 +508,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The number of the shard's cells in a sweep of `all` cells.
+    /// Returns the number of the shard's cells in a sweep of `all` cells.
     pub(super) fn cells(&self, all: u64) -> u64 {
         self.shard.cells(all).count() as u64
     }
