@@ -1,4 +1,4 @@
-//! A carrier connection in use, and how many there are.
+//! A carrier connection in use, and the counters of all of them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,18 +13,18 @@ use tokio::sync::Notify;
 
 use crate::{Refusal, Side};
 
-/// A connection between a program and its destination, as the near gateway has it.
+/// A connection between a program and its destination, as the near gateway sees it.
 ///
-/// It is reset when the far gateway has become another instance, or has not answered for the hold.
-/// Dropping it closes it as dropping a `TcpStream` does.
+/// It is reset when the far gateway is replaced by another instance, or has not answered for the
+/// hold. Dropping it closes it as dropping a `TcpStream` does.
 #[derive(Debug)]
 pub struct Carried {
     stream: TcpStream,
     totals: Arc<Totals>,
     resets: Arc<Resets>,
-    /// The resets when it was opened.
+    /// The number of resets when it was opened.
     since: u64,
-    /// It is one of the open connections.
+    /// Whether it is counted as an open connection.
     counted: bool,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Totals {
     closed: AtomicU64,
     /// Bytes that the gateway wrote to its carrier connections.
     pub(crate) sent: AtomicU64,
-    /// Bytes that it read from them.
+    /// Bytes that the gateway read from its carrier connections.
     pub(crate) received: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Totals {
     pub(crate) fn open(&self) -> usize {
-        // In this order, so that it is never negative.
+        // `closed` is loaded first, so that the difference is never negative.
         let closed = self.closed.load(Relaxed);
         self.opened.load(Relaxed).saturating_sub(closed) as usize
     }
@@ -73,10 +73,10 @@ impl Resets {
         self.count.load(Relaxed)
     }
 
-    /// Waits until there were others than `since`.
+    /// Waits until the number of resets differs from `since`.
     pub(crate) async fn after(&self, since: u64) {
         loop {
-            // Before the look, so that a reset in between is heard.
+            // Registered before the check, so that a reset in between is not missed.
             let changed = self.changed.notified();
             if self.count() != since {
                 return;
@@ -96,13 +96,13 @@ impl Carried {
         Self { stream, totals, resets, since, counted: false }
     }
 
-    /// Counts it as open.
+    /// Counts the connection as open.
     pub(crate) fn count(&mut self) {
         self.totals.opened.fetch_add(1, Relaxed);
         self.counted = true;
     }
 
-    /// Lets it outlive the resets so far.
+    /// Keeps the connection alive despite earlier resets.
     pub(crate) fn renew(&mut self) {
         self.since = self.resets.count();
     }
@@ -197,6 +197,6 @@ impl AsyncWrite for Carried {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change under a lock of this crate is complete or not begun.
+    // No panic can leave the data half changed: a poisoned lock is safe to use.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The settings of a stack that carries.
+//! The settings of a carrier stack.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use airtcp_stack::host::{Cidr, Quota};
 use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 
-/// The settings of a stack with these carrier addresses and this number of `peers`, whose sockets
-/// hold at most `memory` together.
+/// Returns the settings of a carrier stack with these `addresses` and this number of `peers`, whose
+/// sockets hold at most `memory` together.
 ///
-/// They are the stack's defaults, with the default sender, except that
+/// They are the stack's defaults, with the default sender, except:
 ///
-/// - of the connections and the memory a single peer may use all, and one of several peers half.
-///   IPv6 addresses of one network of 64 bits count as one peer;
-/// - small segments are not delayed, and at most 256 KiB wait unsent in each connection: beyond
-///   that the program is held back;
-/// - idle connections are probed after five minutes. Probes that fail end a connection later than
-///   the hold of a near gateway;
-/// - a connection starts with what others to the same peer have measured: all of them go through
-///   one tunnel;
-/// - TIME-WAIT lasts 5 s: with one peer each connection takes one of its ports, and no packet is
-///   delayed for longer in a tunnel. That is enough for 5,000 connections a second.
+/// - A single peer may use all connections and all memory; with several peers, each may use half.
+///   IPv6 addresses with the same 64-bit prefix count as one peer.
+/// - Small segments are not delayed (no Nagle), and at most 256 KiB wait unsent in each connection:
+///   beyond that the program is held back.
+/// - Idle connections are probed after five minutes. Probes that fail end a connection later than
+///   the hold of a near gateway does.
+/// - A connection starts with the path measurements of earlier connections to the same peer: all of
+///   them use one tunnel.
+/// - TIME-WAIT lasts 5 s: with one peer, each connection occupies a port of its own, and no packet
+///   is delayed for longer in a tunnel. That allows 5,000 connections per second.
 ///
 /// The MTU is that of the device.
 ///

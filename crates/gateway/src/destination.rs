@@ -52,7 +52,8 @@ pub enum DestinationError {
 }
 
 impl Destination {
-    /// The destination `host:port`; `host` is an address, with or without brackets, or a name.
+    /// Creates the destination `host:port`; `host` is an address, with or without brackets, or a
+    /// name.
     ///
     /// # Errors
     /// The port is 0, or `host` is neither an address nor a name.
@@ -70,8 +71,8 @@ impl Destination {
     }
 }
 
-/// Whether a resolver may be asked for it. What a name may contain is the resolver's to judge, but
-/// for what would be ambiguous in a log or in `host:port`.
+/// Whether `name` may be passed to a resolver. The resolver decides what a name may contain, except
+/// for characters that would be ambiguous in a log or in `host:port`.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !b":/[]@\\\"'".contains(&byte))

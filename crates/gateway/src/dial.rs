@@ -11,24 +11,24 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::{Destination, HostAddress, Refusal, Rules};
 
-/// When the next address is tried beside the one before (RFC 8305 section 5).
+/// The delay before the next address is tried in parallel (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// The idle time before a server is asked whether it is still there (seconds): one that vanished
-/// ends its connection.
+/// The idle time before TCP keep-alive probes a server, in seconds: a vanished server ends its
+/// connection.
 const KEEP_IDLE: u32 = 300;
 
-/// The addresses of a name that are tried.
+/// The number of addresses of a name that are tried.
 const MOST: usize = 8;
 
-/// A permit for each name that the system resolves at a time. It has threads for no more than 512.
+/// Limits the number of concurrent lookups: tokio has at most 512 blocking threads by default.
 static RESOLVER: Semaphore = Semaphore::const_new(64);
 
-/// Connects to `to`: addresses that the rules allow, both families in turn, one after the other
+/// Connects to `to`. Tries the addresses that the rules allow, alternating between the families,
 /// until one answers. The packets have the firewall mark `mark`.
 ///
 /// # Errors
-/// Why there is no connection. It does not give up by itself sooner than the kernel does.
+/// Why there is no connection. There is no time limit other than the kernel's.
 pub(crate) async fn dial(
     to: &Destination,
     rules: &Rules,
@@ -48,9 +48,9 @@ pub(crate) async fn dial(
     Ok(stream)
 }
 
-/// Small writes are not delayed, and an end that vanishes is noticed.
+/// Disables Nagle's algorithm and enables keep-alive, so that a vanished end is noticed.
 pub(crate) fn prepare(stream: &TcpStream) {
-    // They only fail if the connection has ended, which the splice will find.
+    // These only fail if the connection has ended, which the splice will find.
     let _ = stream.set_nodelay(true);
     let _ = setsockopt(stream, sockopt::KeepAlive, &true);
     let _ = setsockopt(stream, sockopt::TcpKeepIdle, &KEEP_IDLE);
@@ -63,8 +63,8 @@ async fn resolve(to: &Destination) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The addresses of a name. A lookup that has begun cannot be stopped, and keeps its permit until
-/// it ends, even if nobody waits for it any more.
+/// Resolves a name. A lookup cannot be stopped once it has started, and keeps its permit until it
+/// ends, even if the caller no longer waits.
 pub(crate) async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     let permit = RESOLVER.acquire().await.map_err(io::Error::other)?;
     let lookup = spawn_blocking(move || {
@@ -75,7 +75,8 @@ pub(crate) async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAdd
     Ok(lookup.await??.collect())
 }
 
-/// The families by turns, that of the first address first (RFC 8305 section 4).
+/// Orders the addresses so that the families alternate, starting with that of the first address
+/// (RFC 8305 section 4).
 fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut these, mut others): (Vec<_>, Vec<_>) =
@@ -91,7 +92,7 @@ fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// The first connection of those that are begun one after the other.
+/// Starts the attempts one after the other, and returns the first connection.
 async fn race(addresses: Vec<SocketAddr>, mark: Option<u32>) -> io::Result<TcpStream> {
     let mut addresses = addresses.into_iter();
     let mut attempts = JoinSet::new();
@@ -107,7 +108,8 @@ async fn race(addresses: Vec<SocketAddr>, mark: Option<u32>) -> io::Result<TcpSt
             Some(attempt) = attempts.join_next() => {
                 match attempt.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
                     Ok(stream) => return Ok(stream),
-                    // That a family has no route says less than what another address answered.
+                    // A missing route for one family is a weaker reason than what another address
+                    // answered.
                     Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable && why.is_some() => {}
                     Err(error) => why = Some(error),
                 }

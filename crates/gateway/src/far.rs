@@ -22,13 +22,13 @@ use crate::remotes::Remotes;
 use crate::sources::{Place, Sources};
 use crate::{Carried, Destination, Limits, Refusal, Rule, Rules, Side, splice};
 
-/// How long the rest of a request may take, once it has begun.
+/// The time limit for the rest of a request, once its first byte has arrived.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// How long a connection that was refused is read from, so that the reply is not lost to a RST.
+/// How long to read from a refused connection, so that a RST does not overtake the reply.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The connections that wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: usize = 4096;
 
 /// The settings of a far gateway.
@@ -36,18 +36,19 @@ const BACKLOG: usize = 4096;
 pub struct FarConfig {
     /// The carrier address and port to listen on.
     pub listen: SocketAddr,
-    /// Which destinations it dials.
+    /// Which destinations the gateway dials.
     pub rules: Rules,
     /// The addresses and ports of this machine that near gateways may listen on.
     pub permit_listen: Vec<Rule>,
-    /// How long it may take to resolve and dial a destination.
+    /// The time limit for resolving and dialling a destination.
     pub dial: Duration,
-    /// How many connections it carries.
+    /// The limits on the number of connections.
     pub limits: Limits,
 }
 
 impl FarConfig {
-    /// The defaults: 10 s for a dial, no port to listen on, and those of [`Rules`] and [`Limits`].
+    /// The defaults: 10 s for a dial, no port to listen on, and the defaults of [`Rules`] and
+    /// [`Limits`].
     pub fn new(listen: SocketAddr) -> Self {
         let (rules, limits) = (Rules::default(), Limits::default());
         Self { listen, rules, permit_listen: Vec::new(), dial: Duration::from_secs(10), limits }
@@ -68,14 +69,15 @@ struct Inner {
     totals: Arc<Totals>,
 }
 
-/// What a far gateway is doing.
+/// The status of a far gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct FarStatus {
     /// Near gateways that have connections here.
     pub nears: usize,
     /// Connections carried now.
     pub open: usize,
-    /// Carrier connections without a destination yet: opened ahead, dialling, or for heartbeats.
+    /// Pending carrier connections, without a destination yet: opened ahead, dialling, or for
+    /// heartbeats.
     pub pending: usize,
     /// Connections carried so far.
     pub opened: u64,
@@ -83,7 +85,7 @@ pub struct FarStatus {
     pub refused: BTreeMap<&'static str, u64>,
     /// Bytes sent to near gateways.
     pub sent: u64,
-    /// Bytes received from them.
+    /// Bytes received from near gateways.
     pub received: u64,
 }
 
@@ -100,8 +102,8 @@ impl Far {
         Ok(Self(Arc::new(Inner { listener, config, instance, remotes, sources, totals })))
     }
 
-    /// Serves until the stack ends, or drains ([`Stack::drain`]) and all connections have ended.
-    /// Dropped before that it resets them.
+    /// Serves until the stack ends, or until it drains ([`Stack::drain`]) and all connections have
+    /// ended. Dropping the future earlier resets all connections.
     ///
     /// # Errors
     /// Why the stack ended.
@@ -112,7 +114,8 @@ impl Far {
             let (stream, near) = tokio::select! {
                 accepted = self.0.listener.accept() => match accepted {
                     Ok(accepted) => accepted,
-                    // The stack takes nothing new. What is carried goes on until it ends.
+                    // The stack accepts no new connections. Those that are carried continue until
+                    // they end.
                     Err(error) => {
                         while serving.join_next().await.is_some() {}
                         return Err(error);
@@ -131,7 +134,7 @@ impl Far {
         }
     }
 
-    /// What the gateway is doing.
+    /// The gateway's current status.
     pub fn status(&self) -> FarStatus {
         let Inner { sources, totals, .. } = &*self.0;
         let (nears, connections) = sources.count();
@@ -148,22 +151,22 @@ impl Far {
     }
 }
 
-/// Says why before there is a request.
+/// Replies with [`Refusal::Busy`], before a request was read.
 fn turn_away(stream: &TcpStream) {
-    // An error says that it has ended already.
+    // An error means that the connection has ended already.
     let _ = stream.try_write(&reply(Err(&Refusal::Busy)));
 }
 
 impl Inner {
     async fn serve(self: Arc<Self>, stream: TcpStream, near: SocketAddr, mut place: Place) {
-        // It only fails if the stack has ended.
+        // This only fails if the stack has ended.
         let _ = stream.set_nodelay(true);
         let resets = place.resets();
         let since = resets.count();
         let mut carried = Carried::new(stream, self.totals.clone(), resets, since);
         let request = match read_request(&carried).await {
             Ok(Some(request)) => request,
-            // Opened ahead, and closed.
+            // A spare connection that the near gateway closed.
             Ok(None) => return,
             Err(error) => {
                 debug!(%near, %error, "a request was not read");
@@ -224,20 +227,21 @@ impl Inner {
         }
     }
 
-    /// Keeps a port open for as long as the connection is.
+    /// Keeps a port open for as long as the connection is open.
     async fn listen(&self, mut carried: Carried, near: IpAddr, at: SocketAddr) {
         match self.remotes.listen(near, at) {
             Ok(port) => {
                 info!(%near, %at, "listening");
                 if carried.write_all(&reply(Ok(()))).await.is_ok() {
                     tokio::select! {
-                        // Nothing is said on it but its end.
+                        // The near gateway sends nothing here; readable means that it closed the
+                        // connection.
                         _ = carried.ready(Interest::READABLE) => {}
                         () = port.taken_over() => {}
                     }
                 }
             }
-            // The near gateway reports this to its user, and asks again.
+            // The near gateway reports the refusal to its user, and asks again.
             Err(refusal) => {
                 debug!(%near, %at, %refusal, "not listening");
                 refuse(&mut carried, &refusal).await;
@@ -245,7 +249,7 @@ impl Inner {
         }
     }
 
-    /// Carries the next connection to a port.
+    /// Carries the next connection to a port that is open.
     async fn accept(&self, mut carried: Carried, near: IpAddr, at: SocketAddr, place: &mut Place) {
         let Some(port) = self.remotes.get(near, at) else {
             return refuse(&mut carried, &Refusal::NotAllowed).await;
@@ -254,7 +258,7 @@ impl Inner {
             biased;
             // The near gateway has given up.
             _ = carried.ready(Interest::ERROR) => return,
-            // It has given up, and this end did not hear it.
+            // The near gateway has given up, and its reset did not arrive.
             () = port.taken_over() => return,
             program = port.accept() => program,
         };
@@ -273,19 +277,19 @@ async fn refuse(carried: &mut Carried, refusal: &Refusal) {
     let answered = async {
         carried.write_all(&reply(Err(refusal))).await?;
         carried.shutdown().await?;
-        // What was not read would make the close a RST, which may overtake the reply.
+        // Unread data would turn the close into a RST, which may overtake the reply.
         let mut sink = [0; 1024];
         while carried.read(&mut sink).await? > 0 {}
         io::Result::Ok(())
     };
-    // In time or not: the connection ends.
+    // The connection ends even if this timed out.
     let _ = tokio::time::timeout(LINGER, answered).await;
 }
 
-/// Reads a request and no byte more; `None` if the connection ends before it begins.
+/// Reads exactly one request; `None` if the connection ends before the request's first byte.
 async fn read_request(carried: &Carried) -> io::Result<Option<Request>> {
     let mut bytes = Vec::new();
-    // For as long as it is a spare connection it may be idle.
+    // A spare connection may be idle without a limit.
     carried.ready(Interest::READABLE).await?;
     let reading = async {
         loop {

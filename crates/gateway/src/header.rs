@@ -1,26 +1,27 @@
 //! The header of a carrier connection.
 //!
-//! The near gateway's request is a version, a kind and what goes with it:
+//! The near gateway's request is a version, a kind, and fields that depend on the kind:
 //!
-//! | kind | then |
+//! | kind | fields |
 //! |---|---|
 //! | 1, connect | a host as in SOCKS5 (1 and 4 bytes, 3, a length and a name, or 4 and 16 bytes), a port |
 //! | 2, control | the instance of the near gateway, 8 bytes |
 //! | 3, listen | an address and a port of the far gateway's machine, as for connect |
 //! | 4, accept | as for listen |
 //!
-//! The far gateway replies with the version and a code: 0, or that of a refusal. Program data may
-//! follow the request at once; it follows the reply. After a control request's reply come the
-//! instance of the far gateway, 8 bytes, and then the echo of each heartbeat, 8 bytes. A port that
-//! is listened on is open for as long as its connection; an accept request is replied to when a
-//! program has connected to the port. All numbers are big-endian.
+//! The far gateway replies with the version and a code: 0 for success, or the code of a refusal.
+//! Program data may follow the request at once, without waiting for the reply; program data in the
+//! other direction follows the reply. The reply to a control request is followed by the instance of
+//! the far gateway, 8 bytes, and then the echo of each heartbeat, 8 bytes. A port stays open for as
+//! long as the connection of its listen request; an accept request is answered when a program has
+//! connected to the port. All numbers are big-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::destination::is_name;
 use crate::{Destination, HostAddress, Refusal};
 
-/// The version of the header that this end speaks.
+/// The header version of this implementation.
 const VERSION: u8 = 1;
 
 const CONNECT: u8 = 1;
@@ -35,25 +36,25 @@ const IPV6: u8 = 4;
 /// The length of a [`reply`] (bytes).
 pub(crate) const REPLY: usize = 2;
 
-/// What a carrier connection is for.
+/// The purpose of a carrier connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// To carry a connection to this destination.
+    /// Carries a connection to this destination.
     Connect(Destination),
-    /// To tell both ends that the other is there; with the instance of the near gateway.
+    /// Carries heartbeats; with the instance of the near gateway.
     Control(u64),
-    /// To open a port of the far gateway's machine.
+    /// Opens a port of the far gateway's machine.
     Listen(SocketAddr),
-    /// To carry the next connection to a port that was opened.
+    /// Carries the next connection to a port that was opened.
     Accept(SocketAddr),
 }
 
-/// What the bytes of a carrier connection begin with.
+/// The result of decoding the first bytes of a carrier connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decoded {
-    /// A request, which has so many bytes.
+    /// A complete request, and its length in bytes.
     Request(Request, usize),
-    /// The beginning of a request, which has at least so many bytes.
+    /// An incomplete request; it has at least this number of bytes.
     Short(usize),
 }
 
@@ -69,7 +70,7 @@ pub enum HeaderError {
     /// The kind of address is unknown.
     #[error("an address of kind {0} is not known")]
     Address(u8),
-    /// The name is empty, or has bytes that no name has.
+    /// The name is empty, or contains bytes that no host name has.
     #[error("the name of the destination is not a host name")]
     Name,
     /// The port is 0.
@@ -78,7 +79,7 @@ pub enum HeaderError {
 }
 
 impl Request {
-    /// Appends the request to `out`, at most 261 bytes.
+    /// Appends the encoded request to `out`: at most 261 bytes.
     ///
     /// # Errors
     /// [`HeaderError::Name`] or [`HeaderError::Port`], for a destination that was not made by
@@ -117,13 +118,13 @@ impl Request {
         Ok(())
     }
 
-    /// Reads a request from the first bytes of a carrier connection.
+    /// Decodes a request from the first bytes of a carrier connection.
     ///
     /// A reader that reads no more than [`Decoded::Short`] asks for leaves the program's data
     /// unread.
     ///
     /// # Errors
-    /// They are not the beginning of a request.
+    /// `bytes` are not the start of a request.
     pub fn decode(bytes: &[u8]) -> Result<Decoded, HeaderError> {
         if let Some(&version) = bytes.first().filter(|&&version| version != VERSION) {
             return Err(HeaderError::Version(version));
@@ -139,7 +140,7 @@ impl Request {
     }
 
     fn decode_connect(bytes: &[u8], request: u8) -> Result<Decoded, HeaderError> {
-        // The byte after the kind of address is a name's length, or the first of an address.
+        // The byte after the address kind is a name's length, or the first byte of an address.
         let (Some(&kind), Some(&length)) = (bytes.get(2), bytes.get(3)) else {
             return Ok(Decoded::Short(4));
         };
@@ -173,15 +174,15 @@ impl Request {
     }
 }
 
-/// The far gateway's reply.
+/// Encodes the far gateway's reply.
 pub(crate) fn reply(outcome: Result<(), &Refusal>) -> [u8; REPLY] {
     [VERSION, outcome.err().map_or(0, Refusal::code)]
 }
 
-/// Reads a reply.
+/// Decodes a reply.
 ///
 /// # Errors
-/// The refusal that it is; [`Refusal::NoGateway`] if it is of no gateway of this version.
+/// The refusal in the reply; [`Refusal::NoGateway`] if a gateway of this version did not send it.
 pub(crate) fn read_reply(reply: [u8; REPLY]) -> Result<(), Refusal> {
     match reply {
         [VERSION, 0] => Ok(()),
@@ -219,7 +220,7 @@ mod tests {
         ]
     }
 
-    /// Reads as the far gateway does: no byte more than is asked for.
+    /// Reads as the far gateway does: no byte more than requested.
     fn read(bytes: &[u8]) -> Result<Decoded, HeaderError> {
         let mut wanted = 0;
         loop {

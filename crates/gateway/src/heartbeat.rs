@@ -1,5 +1,5 @@
-//! Heartbeats over a control connection: whether the far gateway answers, and whether it is the
-//! same as before.
+//! Heartbeats over a control connection: detect whether the far gateway answers, and whether it is
+//! the same instance as before.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -17,31 +17,31 @@ use crate::Refusal;
 use crate::header::{REPLY, Request, read_reply};
 use crate::near::{Inner, State};
 
-/// How often the far gateway is asked whether it is there, and how often a control connection is
-/// opened at most.
+/// The interval between heartbeats, and the shortest interval between attempts to open a control
+/// connection.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A far gateway that was not heard for so long does not answer. With what it takes to look it is
-/// noticed within 5 s.
+/// The time after which a silent far gateway counts as down. Together with [`LOOK`], silence is
+/// detected within 5 s.
 const SILENCE: Duration = Duration::from_secs(4);
 
-/// How often the silence is looked at.
+/// The interval between checks for silence.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a control connection may take to open: two SYNs, then the next attempt.
+/// The time limit for opening a control connection: two SYNs, then the next attempt.
 const OPENING: Duration = Duration::from_secs(2);
 
-/// A random number for each life of a gateway.
+/// Returns a random number that identifies one run of a gateway.
 pub(crate) fn instance() -> u64 {
     use rand::TryRng;
-    // The clock of a machine without randomness still tells one life from the next.
+    // On a machine without a random source, the clock still distinguishes two runs.
     rand::rngs::SysRng.try_next_u64().unwrap_or_else(|_| {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(0, |since| since.as_nanos() as u64)
     })
 }
 
-/// Tells `near` whether its far gateway answers, for as long as it is polled.
+/// Updates `near` on whether its far gateway answers, for as long as the future is polled.
 pub(crate) async fn run(near: Arc<Inner>) {
     let (heard, last_heard) = watch::channel(Instant::now());
     let mut life = Life { near: near.clone(), own: instance(), far: None, heard };
@@ -59,7 +59,7 @@ impl Inner {
 struct Life {
     near: Arc<Inner>,
     own: u64,
-    /// The instance of the far gateway.
+    /// The last known instance of the far gateway.
     far: Option<u64>,
     heard: watch::Sender<Instant>,
 }
@@ -69,7 +69,7 @@ impl Life {
         loop {
             let began = Instant::now();
             let Err(error) = self.control().await;
-            // Somebody answers, but is no gateway.
+            // A host answers, but no usable gateway.
             match error.kind() {
                 ErrorKind::ConnectionRefused => {
                     self.near.down(
@@ -111,14 +111,14 @@ impl Life {
         }
     }
 
-    /// Sends the control request; gives the instance of the far gateway.
+    /// Sends the control request; returns the instance of the far gateway.
     async fn greet(&self, stream: &mut TcpStream) -> io::Result<u64> {
         let mut request = Vec::new();
         Request::Control(self.own).encode(&mut request).map_err(invalid)?;
         stream.write_all(&request).await?;
         let mut reply = [0; REPLY];
         stream.read_exact(&mut reply).await?;
-        // Also if it has no room for a control connection.
+        // Also counts as an answer if the far gateway has no room for a control connection.
         self.heard.send_replace(Instant::now());
         read_reply(reply).map_err(|refusal| match refusal {
             Refusal::Busy => io::Error::new(ErrorKind::ResourceBusy, refusal),
@@ -149,7 +149,7 @@ async fn in_time<T>(answer: impl Future<Output = io::Result<T>>) -> io::Result<T
     tokio::time::timeout(SILENCE, answer).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
-/// Notices that the far gateway is silent, and ends the hold.
+/// Detects that the far gateway is silent, and ends the hold.
 async fn watch_silence(near: Arc<Inner>, mut heard: watch::Receiver<Instant>) {
     let mut received = 0;
     let mut last = *heard.borrow_and_update();
@@ -157,13 +157,13 @@ async fn watch_silence(near: Arc<Inner>, mut heard: watch::Receiver<Instant>) {
     loop {
         tokio::time::sleep(LOOK).await;
         last = last.max(*heard.borrow_and_update());
-        // Data of any connection is a sign of life, too: a heartbeat may wait behind a lot of it.
+        // Data on any connection also counts: a heartbeat may be queued behind bulk data.
         let now_received = near.totals.received.load(Relaxed);
         if std::mem::replace(&mut received, now_received) != now_received {
             last = Instant::now();
         }
         let silence = last.elapsed();
-        // Less would reset connections between two heartbeats.
+        // A shorter hold would reset connections between two heartbeats.
         let (far, hold) = (near.config.far, near.config.hold.max(SILENCE));
         if silence >= SILENCE {
             near.down("does not answer: is it running, and is the tunnel up?".to_owned());

@@ -1,13 +1,13 @@
 //! Carries the TCP connections of unmodified programs between two gateways, over any
 //! [`Stack`](airtcp_net::Stack).
 //!
-//! A [`Near`] gateway takes the connections of programs ([`front`]) and carries each over one
+//! A [`Near`] gateway accepts the connections of programs ([`front`]) and carries each over one
 //! connection of its stack to the [`Far`] gateway, which dials the destination with the kernel's
-//! sockets. A [`header`] names the destination; carrier connections are opened ahead, so that a new
+//! sockets. A [`header`] names the destination. Carrier connections are opened ahead, so that a new
 //! connection costs one round trip over the carrier and no handshake. [`splice()`] joins two
 //! connections at either end.
 //!
-//! [`split`] is a gateway without a second one.
+//! [`split`] is a gateway in the path that needs no far gateway.
 #![forbid(unsafe_code)]
 
 mod carried;

@@ -1,4 +1,4 @@
-//! The near gateway: carries connections to the far one.
+//! The near gateway: carries connections to the far gateway.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -19,10 +19,10 @@ use crate::header::{REPLY, Request, read_reply};
 use crate::heartbeat;
 use crate::{Carried, Destination, Refusal};
 
-/// How long a carrier connection that is opened ahead may take.
+/// The time limit for opening a spare connection.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// How often spare connections are looked after, and how soon after one could not be opened.
+/// The interval between checks of the spare connections, and the pause after one failed to open.
 const UPKEEP: Duration = Duration::from_secs(1);
 
 /// The settings of a near gateway.
@@ -30,12 +30,12 @@ const UPKEEP: Duration = Duration::from_secs(1);
 pub struct NearConfig {
     /// The carrier address and port of the far gateway.
     pub far: SocketAddr,
-    /// The number of carrier connections that are opened ahead.
+    /// The number of spare connections: carrier connections that are opened ahead.
     pub spare: usize,
-    /// How long it may take until the far gateway has connected. It should exceed the far gateway's
-    /// own limit.
+    /// The time limit until the far gateway has connected. It should exceed the far gateway's own
+    /// limit.
     pub dial: Duration,
-    /// How long established connections outlive a far gateway that does not answer, at least 4 s.
+    /// How long established connections outlive a far gateway that does not answer; at least 4 s.
     pub hold: Duration,
 }
 
@@ -49,18 +49,20 @@ impl NearConfig {
 
 /// A near gateway: a handle, cheap to clone.
 ///
-/// It opens carrier connections ahead, and notices within 5 s that the far gateway does not answer:
-/// until it does again new connections are refused at once. Those that are established are held,
-/// and reset when the far gateway turns out to be another instance, or [`NearConfig::hold`] ends.
+/// It opens carrier connections ahead, and detects within 5 s that the far gateway does not answer.
+/// From then until the far gateway answers again, it refuses new connections at once. Established
+/// connections are held; they are reset when [`NearConfig::hold`] ends, or when the far gateway
+/// turns out to be another instance.
 ///
-/// It ends when the last handle is dropped; connections go on, but are no longer watched.
+/// The gateway stops when the last handle is dropped; its connections continue, but are no longer
+/// watched.
 #[derive(Clone, Debug)]
 pub struct Near(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
     inner: Arc<Inner>,
-    /// They end with the handle.
+    /// The background tasks; they end with the handle.
     _tasks: JoinSet<()>,
 }
 
@@ -72,7 +74,7 @@ pub(crate) struct Inner {
     pub(crate) totals: Arc<Totals>,
     pub(crate) resets: Arc<Resets>,
     spare: Mutex<Vec<TcpStream>>,
-    /// A spare connection was taken.
+    /// Notified when a spare connection was taken.
     taken: Notify,
 }
 
@@ -86,29 +88,29 @@ pub(crate) struct Health {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// It has not been heard yet.
+    /// The far gateway has not answered yet.
     Starting,
     Up,
-    /// With what it does instead, such as "does not answer".
+    /// With the reason, such as "does not answer".
     Down(String),
 }
 
-/// What a near gateway is doing. Durations are serialized in milliseconds.
+/// The status of a near gateway. Durations are serialized in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct NearStatus {
     /// The address of the far gateway.
     pub far: SocketAddr,
     /// Whether the far gateway answers.
     pub connected: bool,
-    /// What it does instead, if that is known, such as "does not answer".
+    /// Why it does not, if that is known, such as "does not answer".
     pub reason: Option<String>,
-    /// How long that has been so.
+    /// How long `connected` has had its value.
     #[serde(serialize_with = "millis")]
     pub since: Duration,
-    /// The round-trip time of the last heartbeat, with what the far gateway took to answer.
+    /// The round-trip time of the last heartbeat, including the far gateway's time to answer.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rtt: Option<Duration>,
-    /// Carrier connections that are open ahead.
+    /// Spare connections: carrier connections that are open ahead.
     pub spare: usize,
     /// Connections carried now.
     pub open: usize,
@@ -118,7 +120,7 @@ pub struct NearStatus {
     pub refused: BTreeMap<&'static str, u64>,
     /// Bytes of programs sent to the far gateway.
     pub sent: u64,
-    /// Bytes for programs received from it.
+    /// Bytes for programs received from the far gateway.
     pub received: u64,
 }
 
@@ -130,7 +132,7 @@ impl Near {
     /// Starts a near gateway on the current tokio runtime.
     ///
     /// # Panics
-    /// Outside a tokio runtime, and in one built without its time driver.
+    /// Panics outside a tokio runtime, and in one without a time driver.
     pub fn start(stack: Stack, config: NearConfig) -> Self {
         let health = Health { state: State::Starting, since: Instant::now(), rtt: None };
         let inner = Arc::new(Inner {
@@ -148,9 +150,9 @@ impl Near {
         Self(Arc::new(Handle { inner, _tasks: tasks }))
     }
 
-    /// Connects to `to` through the far gateway; ready once the far gateway has connected.
+    /// Connects to `to` through the far gateway; completes once the far gateway has connected.
     ///
-    /// Dropped before it is ready it gives the attempt up, also at the far gateway.
+    /// Dropping the future cancels the attempt, also at the far gateway.
     ///
     /// # Errors
     /// Why there is no connection; [`Refusal::NoGateway`] at once while the far gateway does not
@@ -159,11 +161,11 @@ impl Near {
         self.connect_with(to, &[]).await
     }
 
-    /// As [`connect`](Self::connect), with data that the program has already sent: it rides with
-    /// the request, and the destination gets it as soon as it is connected.
+    /// As [`connect`](Self::connect), with data that the program has already sent. The data follows
+    /// the request, and the destination receives it as soon as it is connected.
     ///
-    /// Keep it small, such as the first flight of TLS: it must fit into the windows of a connection
-    /// that nobody reads from yet.
+    /// Keep `early` small, such as the first flight of TLS: it must fit into the windows of a
+    /// connection that nobody reads from yet.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -173,20 +175,20 @@ impl Near {
         carried.inspect_err(|refusal| inner.totals.refuse(refusal))
     }
 
-    /// Opens a port of the far gateway's machine, for as long as the result lives; waits while the
-    /// far gateway does not answer. It ends if the port is closed there, or is opened again by this
-    /// near gateway.
+    /// Opens a port of the far gateway's machine for as long as the result lives. Waits while the
+    /// far gateway does not answer. The far gateway closes the connection when it closes the port,
+    /// or when this near gateway opens the same port again.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`] unless [`FarConfig::permit_listen`](crate::FarConfig::permit_listen)
-    /// has it, [`Refusal::PortInUse`], [`Refusal::CannotListen`]; [`Refusal::NoGateway`] also from
-    /// a version that opens no ports.
+    /// includes the port, [`Refusal::PortInUse`], [`Refusal::CannotListen`]; [`Refusal::NoGateway`]
+    /// also from a far gateway of a version without remote ports.
     pub async fn listen(&self, at: SocketAddr) -> Result<Carried, Refusal> {
         self.0.inner.connect(&Request::Listen(at), &[]).await
     }
 
-    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several may wait.
-    /// As established connections they are held while the far gateway does not answer.
+    /// Waits for a connection to a port that [`listen`](Self::listen) has opened. Several callers
+    /// may wait. Like established connections, they are held while the far gateway does not answer.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`] if the port is not open, or as [`connect`](Self::connect).
@@ -194,12 +196,12 @@ impl Near {
         self.0.inner.connect(&Request::Accept(at), &[]).await
     }
 
-    /// The local addresses of the carrier connections that are open ahead.
+    /// The local addresses of the spare connections.
     pub fn spare(&self) -> Vec<SocketAddr> {
         lock(&self.0.inner.spare).iter().filter_map(|stream| stream.local_addr().ok()).collect()
     }
 
-    /// What the gateway is doing.
+    /// The gateway's current status.
     pub fn status(&self) -> NearStatus {
         let Inner { config, health, totals, spare, .. } = &*self.0.inner;
         let health = health.borrow();
@@ -224,10 +226,10 @@ impl Near {
 }
 
 impl Inner {
-    /// Sets whether the far gateway answers; gives whether that is a change.
+    /// Sets whether the far gateway answers; returns whether that is a change.
     pub(crate) fn turn(&self, state: State) -> bool {
         self.health.send_if_modified(|health| {
-            // The first reason stays.
+            // While down, the first reason is kept.
             let same = matches!((&health.state, &state), (State::Down(_), State::Down(_)));
             if same || health.state == state {
                 return false;
@@ -237,7 +239,7 @@ impl Inner {
         })
     }
 
-    /// Drops the spare connections: they are no use any more.
+    /// Drops the spare connections: the far gateway was restarted, or is gone.
     pub(crate) fn drop_spare(&self) {
         let spare = std::mem::take(&mut *lock(&self.spare));
         drop(spare);
@@ -246,18 +248,20 @@ impl Inner {
 
     async fn connect(&self, request: &Request, early: &[u8]) -> Result<Carried, Refusal> {
         let mut bytes = Vec::with_capacity(early.len() + 64);
-        // A port of 0 or a name that is none: nobody listens there.
+        // A destination with port 0 or an invalid name cannot exist.
         request.encode(&mut bytes).map_err(|_| Refusal::NoSuchName)?;
         bytes.extend_from_slice(early);
         let mut health = self.health.subscribe();
-        // No program waits for a port. It cannot fail: the sender is here.
+        // Listen and accept requests wait for the far gateway: no program waits for their answer.
+        // The wait cannot fail: `self` keeps the sender.
         if !matches!(request, Request::Connect(_)) {
             let _ = health.wait_for(|health| health.state == State::Up).await;
         }
-        // A program comes to a port when it likes, also after a while without a far gateway.
+        // An accept request has no time limit: a program may connect to the port at any time, also
+        // after the far gateway was away.
         let is_held = matches!(request, Request::Accept(_));
         let connecting = async {
-            // Whether the far gateway answers is known within seconds of the start.
+            // Within seconds of the start it is known whether the far gateway answers.
             let _ = health.wait_for(|health| health.state != State::Starting).await;
             let since = self.resets.count();
             let down = health.wait_for(|health| matches!(health.state, State::Down(_)));
@@ -295,11 +299,12 @@ impl Inner {
         }
     }
 
-    /// Sends `request` on a spare connection or a new one, and waits for the reply.
+    /// Sends `request` on a spare or new connection, and waits for the reply.
     async fn carry(&self, request: &[u8], may_repeat: bool) -> Result<TcpStream, Refusal> {
         if let Some(stream) = self.take_spare() {
             match ask(stream, request).await {
-                // It was of no use any more, and nothing noticed; or there is room again.
+                // The spare connection was dead and nothing had noticed, or the gateway may have
+                // room by now.
                 Err(_) | Ok(Err(Refusal::Busy)) if may_repeat => {}
                 asked => return asked.unwrap_or_else(|error| Err(self.of_carrier(&error))),
             }
@@ -309,7 +314,7 @@ impl Inner {
         ask(stream, request).await.unwrap_or_else(|error| Err(self.of_carrier(&error)))
     }
 
-    /// Why a carrier connection failed.
+    /// Returns the refusal for a carrier connection that failed.
     fn of_carrier(&self, error: &io::Error) -> Refusal {
         match error.kind() {
             ErrorKind::AddrNotAvailable | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory => {
@@ -328,11 +333,12 @@ impl Inner {
     }
 }
 
-/// Sends `request`, and reads the reply. The connection is reset if this is given up.
+/// Sends `request`, and reads the reply. Dropping the future resets the connection.
 async fn ask(mut stream: TcpStream, request: &[u8]) -> io::Result<Result<TcpStream, Refusal>> {
     stream.set_nodelay(true)?;
     stream.set_zero_linger()?;
-    // It may fail because the far gateway refused before it read everything; the reply tells.
+    // The write may fail because the far gateway refused before it read everything; then the reply
+    // has the reason.
     let written = stream.write_all(request).await;
     let mut reply = [0; REPLY];
     stream.read_exact(&mut reply).await?;
@@ -344,7 +350,7 @@ async fn ask(mut stream: TcpStream, request: &[u8]) -> io::Result<Result<TcpStre
     Ok(Ok(stream))
 }
 
-/// Whether nothing has arrived on a spare connection: the far gateway speaks there only to end it.
+/// Whether nothing has arrived on a spare connection: the far gateway sends there only to close it.
 fn is_idle(stream: &TcpStream) -> bool {
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
@@ -364,7 +370,7 @@ async fn open_ahead(inner: Arc<Inner>) {
             (spare.len(), before - spare.len())
         };
         if ended > 0 {
-            // The far gateway has no room for them.
+            // The far gateway closed them: it has no room for them.
             tokio::time::sleep(UPKEEP).await;
         }
         for _ in held + opening.len()..inner.config.spare {

@@ -1,4 +1,4 @@
-//! A device that takes packets from known peers only.
+//! A device that accepts packets only from known peers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -14,29 +14,29 @@ use tokio::time::Instant;
 
 use crate::carried::lock;
 
-/// A device without the packets of others than its peers.
+/// A device that drops packets from addresses other than its peers'.
 ///
-/// A peer is an address, and anyone who can send from it is that peer: nothing is authenticated.
-/// ICMP errors of routers pass if they quote a packet to a peer; the stack checks them further (RFC
-/// 5927).
+/// A peer is an address, and anyone who can send from that address is the peer: nothing is
+/// authenticated. ICMP errors of routers pass if they quote a packet to a peer; the stack checks
+/// them further (RFC 5927).
 #[derive(Debug)]
 pub struct PeersOnly<D> {
     device: D,
     shared: Arc<Mutex<Shared>>,
-    /// Destinations and lengths of the packets that a call sends.
+    /// Destinations and lengths of the packets in the current `try_send` call.
     sending: Vec<(Option<IpAddr>, u64)>,
 }
 
-/// The figures of a [`PeersOnly`], cheap to clone. They outlive the device.
+/// The counters of a [`PeersOnly`], cheap to clone. They outlive the device.
 #[derive(Clone, Debug)]
 pub struct PeerFigures(Arc<Mutex<Shared>>);
 
-/// What was exchanged with a peer. Bytes are those of IP packets, headers included.
+/// Traffic exchanged with a peer. Bytes are those of IP packets, including headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerFigure {
-    /// Its address.
+    /// The peer's address.
     pub address: IpAddr,
-    /// The age of its last packet.
+    /// The time since the peer's last packet.
     pub last_packet: Option<Duration>,
     /// Bytes received.
     pub received: u64,
@@ -58,21 +58,21 @@ struct Exchanged {
 }
 
 impl<D: Device> PeersOnly<D> {
-    /// Passes on what `device` receives from `peers`.
+    /// Creates a device that passes on packets that `device` receives from `peers`.
     pub fn new(device: D, peers: impl IntoIterator<Item = IpAddr>) -> Self {
         let peers = peers.into_iter().map(|peer| (peer, Exchanged::default())).collect();
         let shared = Arc::new(Mutex::new(Shared { peers, refused: 0 }));
         Self { device, shared, sending: Vec::new() }
     }
 
-    /// The figures, also for later.
+    /// A handle to the counters.
     pub fn figures(&self) -> PeerFigures {
         PeerFigures(self.shared.clone())
     }
 }
 
 impl PeerFigures {
-    /// Those of each peer, in the order of their addresses.
+    /// The counters of each peer, in the order of their addresses.
     pub fn peers(&self) -> Vec<PeerFigure> {
         let shared = lock(&self.0);
         let figure = |(address, exchanged): (&IpAddr, &Exchanged)| PeerFigure {
@@ -84,14 +84,14 @@ impl PeerFigures {
         shared.peers.iter().map(figure).collect()
     }
 
-    /// Packets of others, which were dropped.
+    /// The number of packets from others, which were dropped.
     pub fn refused(&self) -> u64 {
         lock(&self.0).refused
     }
 }
 
 impl Shared {
-    /// Counts a packet that arrived at `now`; gives whether it passes.
+    /// Counts a packet that arrived at `now`; returns whether it passes.
     fn admit(&mut self, now: Instant, packet: &Packet) -> bool {
         let source = ends(&packet.data).map(|(source, _)| source);
         if let Some(peer) = source.and_then(|source| self.peers.get_mut(&source)) {
@@ -105,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Source and destination of a packet, as far as it is one.
+/// Returns the source and destination of an IP packet.
 fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     match packet.first()? >> 4 {
         4 => {
@@ -120,7 +120,7 @@ fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     }
 }
 
-/// Source and destination of the packet that an ICMP error is about.
+/// Returns the source and destination of the packet that an ICMP error quotes.
 fn quoted(packet: &Packet) -> Option<(IpAddr, IpAddr)> {
     let datagram = ip::parse(&packet.data).ok()?;
     let message = match (datagram.protocol, datagram.dst) {
@@ -207,7 +207,7 @@ mod tests {
         icmp::emit_echo(ip(from), ip(to), 64, &[0, 9, 0, 1, b'x'])
     }
 
-    /// Of a router, about `packet`.
+    /// An ICMP error of a router about `packet`.
     fn error(from: &str, to: &str, packet: &Packet) -> Packet {
         icmp::emit_error(ip(from), ip(to), 64, Complaint::Host, &packet.data)
     }

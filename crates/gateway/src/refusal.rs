@@ -18,7 +18,7 @@ pub enum Refusal {
     /// The destination did not answer in time.
     #[error("the destination did not answer the far gateway in time")]
     TimedOut,
-    /// The rules of the far gateway forbid it.
+    /// The rules of the far gateway forbid the destination or port.
     #[error("the far gateway does not allow this: change its rules if it should")]
     NotAllowed,
     /// The name has no address.
@@ -27,19 +27,18 @@ pub enum Refusal {
     /// A gateway has reached a limit.
     #[error("a gateway has as many connections as it may: try again later, or raise its limits")]
     Busy,
-    /// Another program of the far gateway's machine listens on the port, or another near gateway
-    /// does.
+    /// Another program on the far gateway's machine, or another near gateway, listens on the port.
     #[error(
         "another program or near gateway listens on this port of the far gateway's machine: choose another port"
     )]
     PortInUse,
-    /// The far gateway cannot listen on a port.
+    /// The far gateway cannot listen on the port.
     #[error(
         "the far gateway cannot listen there: is the address one of its machine, and if the port is below 1024, may it \
          listen on such?"
     )]
     CannotListen,
-    /// There is no far gateway, or what is there does not act like one.
+    /// There is no far gateway, or the peer does not act like one.
     #[error("no far gateway: {0}")]
     NoGateway(String),
 }
@@ -61,7 +60,7 @@ impl Refusal {
         }
     }
 
-    /// Its code in a reply; 0 is a connection.
+    /// Its code in a reply; 0 is reserved for success.
     pub(crate) const fn code(&self) -> u8 {
         match self {
             Self::Refused => 1,
@@ -77,7 +76,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of a code other than 0.
+    /// Returns the refusal for a code other than 0.
     pub(crate) fn from_code(code: u8) -> Self {
         match code {
             1 => Self::Refused,
@@ -99,9 +98,9 @@ impl Refusal {
         }
     }
 
-    /// Why a dial failed.
+    /// Returns the refusal for an error of a dial.
     pub(crate) fn of_dial(error: &io::Error) -> Self {
-        // EMFILE and ENFILE have no kind.
+        // EMFILE (24) and ENFILE (23) have no `ErrorKind`.
         if matches!(error.raw_os_error(), Some(23 | 24)) {
             return Self::Busy;
         }
@@ -109,7 +108,7 @@ impl Refusal {
             ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Self::Refused,
             ErrorKind::NetworkUnreachable => Self::NetworkUnreachable,
             ErrorKind::TimedOut => Self::TimedOut,
-            // No port, no memory.
+            // No local port or no memory is left.
             ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse | ErrorKind::OutOfMemory => {
                 Self::Busy
             }

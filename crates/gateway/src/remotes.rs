@@ -13,17 +13,17 @@ use tokio::sync::watch;
 use crate::carried::lock;
 use crate::{Refusal, Rule};
 
-/// The programs that wait to be accepted.
+/// The number of programs that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// The ports of near gateways. Each is open for as long as somebody holds it.
+/// The ports that near gateways have opened. A port is open for as long as its [`Port`] is held.
 #[derive(Debug)]
 pub(crate) struct Remotes {
     permitted: Vec<Rule>,
     open: Mutex<HashMap<(IpAddr, SocketAddr), Weak<Port>>>,
 }
 
-/// A port, as one request to listen has opened it.
+/// A port that a listen request has opened.
 #[derive(Debug)]
 pub(crate) struct Port {
     listener: Arc<TcpListener>,
@@ -35,8 +35,9 @@ impl Remotes {
         Self { permitted, open: Mutex::default() }
     }
 
-    /// Listens at `at` for the near gateway `near`, if that is permitted. What it has there already
-    /// is taken over: its connections may have ended at the near gateway, and a reset was lost.
+    /// Listens at `at` for the near gateway `near`, if that is permitted. Takes over a port that
+    /// `near` already has at `at`: the connection of the earlier request may have ended at the near
+    /// gateway, and its reset was lost.
     ///
     /// # Errors
     /// [`Refusal::NotAllowed`], [`Refusal::PortInUse`] or [`Refusal::CannotListen`].
@@ -61,19 +62,19 @@ impl Remotes {
         Ok(port)
     }
 
-    /// The port that `near` has at `at`.
+    /// Returns the port that `near` has opened at `at`.
     pub(crate) fn get(&self, near: IpAddr, at: SocketAddr) -> Option<Arc<Port>> {
         lock(&self.open).get(&(near, at)).and_then(Weak::upgrade)
     }
 }
 
 impl Port {
-    /// The next program that connects.
+    /// Accepts the next connection of a program.
     pub(crate) async fn accept(&self) -> TcpStream {
         loop {
             match self.listener.accept().await {
                 Ok((program, _)) => return program,
-                // Out of descriptors, for the most part: others have to go first.
+                // Usually no file descriptors are left: wait until other connections end.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
@@ -81,12 +82,12 @@ impl Port {
 
     /// Waits until a later request has taken the port over.
     pub(crate) async fn taken_over(&self) {
-        // It cannot fail: the sender is here.
+        // This cannot fail: `self` keeps the sender.
         let _ = self.taken_over.subscribe().wait_for(|taken_over| *taken_over).await;
     }
 }
 
-/// Listens; `[::]` takes IPv4, too, and is `0.0.0.0` where there is no IPv6.
+/// Listens at `at`. `[::]` includes IPv4; without IPv6 support it falls back to `0.0.0.0`.
 fn bind(at: SocketAddr) -> io::Result<TcpListener> {
     if at.ip() != Ipv6Addr::UNSPECIFIED {
         return listen(at);
@@ -103,7 +104,7 @@ fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     if at.is_ipv6() {
-        // Whatever net.ipv6.bindv6only says.
+        // Independent of the sysctl net.ipv6.bindv6only.
         setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
     }
     socket.bind(at)?;

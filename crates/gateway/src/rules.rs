@@ -23,15 +23,15 @@ pub struct Rule {
 )]
 pub struct RuleError(String);
 
-/// The rules of a far gateway, judged on each address that it would dial.
+/// The rules of a far gateway, applied to each address that it would dial.
 ///
-/// Of the rules that match the one with the longest prefix decides; of two that are as long, that
-/// in `deny`. If none matches, an address is allowed only if `allow` is empty.
+/// Of the rules that match, the one with the longest prefix decides; of two equally long ones, the
+/// one in `deny`. If none matches, an address is allowed only if `allow` is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// What may be dialled.
+    /// Destinations that may be dialled.
     pub allow: Vec<Rule>,
-    /// What may not.
+    /// Destinations that may not be dialled.
     pub deny: Vec<Rule>,
 }
 
@@ -104,9 +104,9 @@ impl fmt::Display for Rule {
 }
 
 impl Default for Rules {
-    /// Allows all but loopback, link-local, multicast and unspecified addresses, those that hide an
-    /// IPv4 address, and the metadata services of clouds. Other addresses of the far gateway's
-    /// machine are allowed.
+    /// Allows everything except loopback, link-local, multicast and unspecified addresses,
+    /// addresses that embed an IPv4 address, and the metadata services of clouds. Other addresses
+    /// of the far gateway's machine are allowed.
     fn default() -> Self {
         let deny = [
             "0.0.0.0/8",
@@ -125,8 +125,8 @@ impl Default for Rules {
             "2002::/16",
             "fe80::/10",
             "ff00::/8",
-            // Metadata of cloud machines, with their credentials, at addresses that are not
-            // link-local: Azure, Alibaba, AWS, GCP.
+            // Metadata services of cloud machines, which hand out credentials, at addresses that
+            // are not link-local: Azure, Alibaba, AWS, GCP.
             "168.63.129.16/32",
             "100.100.100.200/32",
             "fd00:ec2::254/128",
@@ -138,8 +138,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Whether `to` may be dialled. An IPv4 address mapped into IPv6 has to be allowed in both
-    /// forms.
+    /// Whether `to` may be dialled. An IPv4-mapped IPv6 address must be allowed in both forms.
     pub fn allow(&self, to: SocketAddr) -> bool {
         let canonical = SocketAddr::new(to.ip().to_canonical(), to.port());
         self.judge(to) && (canonical == to || self.judge(canonical))

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::carried::{Resets, lock};
 
-/// How many carrier connections a far gateway takes. Beyond them it refuses.
+/// Limits on the carrier connections of a far gateway; further ones are refused.
 ///
-/// Pending are those without a destination: opened ahead, with half a request, or dialling.
+/// Pending connections are those without a destination yet: opened ahead, with an incomplete
+/// request, or dialling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The most connections.
@@ -22,7 +23,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 65,536 connections and 8,192 pending ones, half of them of one near gateway.
+    /// 65,536 connections and 8,192 pending ones; one near gateway may have half of each.
     fn default() -> Self {
         Self {
             connections: 65_536,
@@ -49,7 +50,7 @@ struct All {
 #[derive(Default, Debug)]
 struct Source {
     used: Used,
-    /// The instance of the near gateway.
+    /// The last known instance of the near gateway.
     near: Option<u64>,
     resets: Arc<Resets>,
 }
@@ -60,7 +61,7 @@ struct Used {
     pending: usize,
 }
 
-/// The place of a connection; it is free again when it is dropped.
+/// A connection's share of the limits; dropping it frees the share.
 #[derive(Debug)]
 pub(crate) struct Place {
     all: Arc<Mutex<All>>,
@@ -74,7 +75,7 @@ impl Sources {
         Self { limits, all: Arc::default() }
     }
 
-    /// A place for a pending connection of `near`, if there is one.
+    /// Reserves a place for a pending connection of `near`; `None` if a limit is reached.
     pub(crate) fn enter(&self, near: IpAddr) -> Option<Place> {
         let mut all = lock(&self.all);
         let limits = self.limits;
@@ -93,8 +94,8 @@ impl Sources {
         Some(Place { all: self.all.clone(), near, resets, pending: true })
     }
 
-    /// Notes the instance of a near gateway, and resets the connections of another one before it;
-    /// gives whether there was one.
+    /// Records the instance of a near gateway. If another instance was known before, resets its
+    /// connections and returns true.
     pub(crate) fn on_hello(&self, near: IpAddr, instance: u64) -> bool {
         let mut all = lock(&self.all);
         let Some(source) = all.sources.get_mut(&near) else { return false };
@@ -105,7 +106,7 @@ impl Sources {
         other
     }
 
-    /// The near gateways, and their connections.
+    /// The number of near gateways, and the number of their connections.
     pub(crate) fn count(&self) -> (usize, usize) {
         let all = lock(&self.all);
         (all.sources.len(), all.used.connections)
@@ -125,12 +126,12 @@ impl Used {
 }
 
 impl Place {
-    /// What resets all connections of its near gateway.
+    /// The handle that resets all connections of the place's near gateway.
     pub(crate) fn resets(&self) -> Arc<Resets> {
         self.resets.clone()
     }
 
-    /// The connection is no longer pending.
+    /// Counts the connection as no longer pending.
     pub(crate) fn establish(&mut self) {
         if std::mem::take(&mut self.pending) {
             let mut all = lock(&self.all);

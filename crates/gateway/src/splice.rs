@@ -8,65 +8,66 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncWrite, Interest, Ready};
 use tokio::task::coop;
 
-/// What is moved at a time (bytes): half a millisecond of a Gbit/s. A direction keeps no more of it
-/// than the receiving side did not take, and nothing while it is idle.
+/// The most bytes moved at a time: half a millisecond at 1 Gbit/s. A direction buffers only what
+/// the receiving side did not take, and nothing while it is idle.
 const CHUNK: usize = 64 * 1024;
 
 thread_local! {
-    /// Never in use across an await.
+    /// A shared read buffer, never borrowed across an await.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into());
 }
 
-/// A connection that can be spliced: tokio's `TcpStream`, this project's, and a
+/// A connection that can be spliced: tokio's `TcpStream`, airtcp's, and a
 /// [`Carried`](crate::Carried).
 pub trait Side: Send + Sync {
-    /// Waits until it is ready in one of the ways asked for, or is broken.
+    /// Waits until the connection is ready for one of `interest`, or is broken.
     ///
     /// # Errors
-    /// It is broken.
+    /// The connection is broken.
     fn ready(&self, interest: Interest) -> impl Future<Output = io::Result<Ready>> + Send;
 
-    /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the peer's
-    /// FIN.
+    /// Reads available data into `buf` without waiting; returns the number of bytes, 0 after the
+    /// peer's FIN.
     ///
     /// # Errors
-    /// `WouldBlock`: there is nothing; otherwise why it is broken.
+    /// `WouldBlock`: no data is available; otherwise why the connection is broken.
     fn try_read(&self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes as much of `buf` as there is room for; gives how many bytes.
+    /// Writes as much of `buf` as there is room for; returns the number of bytes.
     ///
     /// # Errors
-    /// `WouldBlock`: there is no room; otherwise why it is broken.
+    /// `WouldBlock`: there is no room; otherwise why the connection is broken.
     fn try_write(&self, buf: &[u8]) -> io::Result<usize>;
 
-    /// Sends a FIN after what was written.
+    /// Sends a FIN after the data that was written.
     ///
     /// # Errors
-    /// It is broken.
+    /// The connection is broken.
     fn send_fin(&mut self) -> io::Result<()>;
 
-    /// Makes its drop reset the connection.
+    /// Makes the drop of this side reset the connection.
     fn abort(&mut self);
 }
 
-/// What a splice has carried.
+/// The result of a splice.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spliced {
     /// Bytes from the near side to the far side.
     pub sent: u64,
     /// Bytes from the far side to the near side.
     pub received: u64,
-    /// One side was reset or failed, and so the other was reset.
+    /// Whether one side was reset or failed, and so the other was reset.
     pub reset: bool,
 }
 
-/// Joins `near` and `far` until both have ended: data goes both ways, a half-close is passed on as
-/// one, and when one side fails or is reset, the other is reset.
+/// Joins `near` and `far` until both have ended. Data flows in both directions; a half-close is
+/// passed on as a half-close; when one side fails or is reset, the other is reset.
 ///
-/// A side that does not read holds the other back: beside what the sockets hold a direction keeps
-/// at most 64 KiB. What has not been delivered when a side is reset is lost, as with any reset.
+/// A side that does not read holds the other back: in addition to the socket buffers, a direction
+/// keeps at most 64 KiB. Data not yet delivered when a side is reset is lost, as with any reset.
 ///
-/// Dropped before it is ready it resets both: a FIN would say that all data has come.
+/// Dropping the future before it completes resets both sides: a FIN would claim that all data has
+/// arrived.
 pub async fn splice(near: impl Side, far: impl Side) -> Spliced {
     let (mut forth, mut back) = (Direction::default(), Direction::default());
     let mut pair = Pair { near, far, ended: false };
@@ -83,7 +84,7 @@ pub async fn splice(near: impl Side, far: impl Side) -> Spliced {
     Spliced { sent: forth.moved, received: back.moved, reset: !pair.ended }
 }
 
-/// Both sides. Dropped before both have ended it resets them.
+/// Both sides. Dropping the pair before both have ended resets them.
 struct Pair<N: Side, F: Side> {
     near: N,
     far: F,
@@ -102,18 +103,18 @@ impl<N: Side, F: Side> Drop for Pair<N, F> {
 /// One direction of a splice.
 #[derive(Default)]
 struct Direction {
-    /// What was read and not yet written.
+    /// Data that was read and not yet written.
     left: Vec<u8>,
     moved: u64,
-    /// The FIN was read.
+    /// Whether the FIN was read.
     ended: bool,
 }
 
 impl Direction {
-    /// Moves data until `from` has ended and `to` is to be told. Called again, it waits for an
-    /// error.
+    /// Moves data until `from` has sent its FIN; the caller then sends a FIN to `to`. Called again
+    /// after that, it waits for an error.
     ///
-    /// It may be dropped at any time.
+    /// The future may be dropped at any time.
     async fn run(&mut self, from: &impl Side, to: &impl Side) -> io::Result<()> {
         loop {
             coop::consume_budget().await;
@@ -131,7 +132,8 @@ impl Direction {
             } else {
                 tokio::select! {
                     ready = to.ready(Interest::WRITABLE) => drop(ready?),
-                    // Nobody reads from it, and so nobody else would notice.
+                    // While `to` is not writable, nothing reads from `from`, so its errors must be
+                    // awaited here.
                     error = broken(from) => return Err(error),
                 }
                 let written = done(to.try_write(&self.left))?.unwrap_or(0);
@@ -143,7 +145,7 @@ impl Direction {
         }
     }
 
-    /// Reads once and writes what `to` takes of it; gives what was read.
+    /// Reads once and writes what `to` accepts; returns the number of bytes read.
     fn pass_on(&mut self, from: &impl Side, to: &impl Side) -> io::Result<usize> {
         SCRATCH.with_borrow_mut(|scratch| {
             let read = from.try_read(scratch)?;
@@ -163,7 +165,7 @@ async fn broken(side: &impl Side) -> io::Error {
     }
 }
 
-/// `None` for what has to wait.
+/// Turns `WouldBlock` into `None`.
 fn done(moved: io::Result<usize>) -> io::Result<Option<usize>> {
     match moved {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -187,7 +189,7 @@ macro_rules! side {
             }
 
             fn send_fin(&mut self) -> io::Result<()> {
-                // Neither kind of socket waits here.
+                // `poll_shutdown` of both kinds of socket completes at once.
                 match Pin::new(self).poll_shutdown(&mut Context::from_waker(Waker::noop())) {
                     Poll::Ready(done) => done,
                     Poll::Pending => Err(ErrorKind::WouldBlock.into()),
@@ -195,7 +197,7 @@ macro_rules! side {
             }
 
             fn abort(&mut self) {
-                // An error says that it has ended already.
+                // An error means that the connection has ended already.
                 let _ = self.set_zero_linger();
             }
         }

@@ -1,4 +1,4 @@
-//! Packets for a device that somebody else drives.
+//! Packets queued for a device that another task drives.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::carried::lock;
 
-/// How many packets may wait. One too many is lost.
+/// The most packets that may wait; further ones are dropped.
 const MOST: usize = 512;
 
 /// Packets that wait for their device.
@@ -20,7 +20,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Has a packet wait.
+    /// Queues a packet.
     pub(crate) fn push(&self, packet: Packet) {
         let mut packets = lock(&self.packets);
         if packets.len() < MOST {
@@ -34,7 +34,7 @@ impl Waiting {
         self.changed.notified().await;
     }
 
-    /// Sends what waits. What a full device leaves over is lost.
+    /// Sends the queued packets. Packets that the device does not accept are dropped.
     pub(crate) fn send(&self, device: &mut impl Device) {
         let mut packets = std::mem::take(&mut *lock(&self.packets));
         if !packets.is_empty() {

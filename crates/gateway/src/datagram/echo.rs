@@ -1,4 +1,4 @@
-//! ICMP echo by sockets of the kernel, which need no privilege (`ping_group_range` in icmp(7)).
+//! ICMP echo by kernel sockets that need no privilege (`ping_group_range` in icmp(7)).
 
 use std::io;
 use std::sync::Once;
@@ -8,14 +8,15 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType};
 use tokio::net::UdpSocket;
 use tracing::warn;
 
-/// Of an echo request: type, code, checksum, identifier. The kernel fills in the last two.
+/// The length of an echo header's type, code, checksum and identifier. The kernel fills in the
+/// checksum and the identifier.
 const HEAD: usize = 6;
 
-/// A socket that sends echo requests, and receives the replies to them. It is no socket of UDP, but
-/// is used as one.
+/// Opens a socket that sends echo requests, and receives the replies to them. It is not a UDP
+/// socket, but is used like one.
 ///
 /// # Errors
-/// The kernel has no such socket for this process.
+/// The kernel does not give this process such a socket.
 pub(crate) fn socket(is_ipv6: bool) -> io::Result<UdpSocket> {
     static WARNED: Once = Once::new();
     let (family, protocol) = match is_ipv6 {
@@ -36,13 +37,13 @@ pub(crate) fn socket(is_ipv6: bool) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-/// The request with a sequence number and data.
+/// Returns the echo request with `data`: a sequence number and payload.
 pub(crate) fn request(data: &[u8], is_ipv6: bool) -> Vec<u8> {
     let kind = if is_ipv6 { 128 } else { 8 };
     [&[kind, 0, 0, 0, 0, 0][..], data].concat()
 }
 
-/// The sequence number and the data of what was received, if it is a reply.
+/// Returns the sequence number and payload of an echo reply; `None` for other messages.
 pub(crate) fn reply(message: &[u8], is_ipv6: bool) -> Option<&[u8]> {
     let kind = if is_ipv6 { 129 } else { 0 };
     message.get(HEAD..).filter(|data| data.len() >= 2 && message[..2] == [kind, 0])

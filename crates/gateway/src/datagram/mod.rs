@@ -2,18 +2,18 @@
 //!
 //! A near gateway ([`NearDatagrams`]) gives each socket of a program an [`Association`]. The far
 //! gateway ([`FarDatagrams`]) gives each association one kernel socket for IPv4 and one for IPv6,
-//! for all of its destinations: an endpoint-independent mapping (RFC 4787). Between them datagrams
-//! travel in UDP datagrams of the carrier's stack, with a header of 8 bytes; those that are too
-//! long for one are split and joined again.
+//! for all of its destinations: an endpoint-independent mapping (RFC 4787). Between the gateways,
+//! datagrams travel in UDP datagrams of the carrier's stack, with a header of 8 bytes; a datagram
+//! too long for one of them is split and reassembled.
 //!
-//! An association carries pings as well: see [`Association::ping`].
+//! An association also carries pings: see [`Association::ping`].
 //!
 //! If the path loses datagrams, repair frames follow them (forward error correction): as many as
-//! the loss that the receiver reports requires, up to a limit. A lost datagram is recovered within
-//! about a round trip. Without loss nothing is added.
+//! the loss reported by the receiver requires, up to a limit. A lost datagram is recovered within
+//! about a round trip. Without loss, no repair frames are sent.
 //!
-//! A datagram is sent at most once, and can be lost: with a full queue the newest is dropped, as in
-//! a router.
+//! A datagram is sent at most once, and can be lost. If the queue is full, the newest datagram is
+//! dropped, as in a router.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -44,13 +44,13 @@ pub use outside::{Filtering, FilteringError};
 const ANY_V4: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 const ANY_V6: SocketAddr = SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0));
 
-/// The most repair data, in percent. With the headers it is less than a quarter.
+/// The default limit on repair data, in percent. Including headers it is less than a quarter.
 const REDUNDANCY: u8 = 22;
 
-/// What a datagram takes in a queue beside its data.
+/// The bytes that a datagram occupies in a queue in addition to its data.
 const OVERHEAD: usize = 64;
 
-/// A random number for each life of a gateway, not 0.
+/// Returns a random number, not 0, that identifies one run of a gateway.
 fn instance() -> io::Result<u32> {
     Ok(SysRng.try_next_u32().map_err(io::Error::other)?.max(1))
 }

@@ -1,4 +1,4 @@
-//! SOCKS5's UDP ASSOCIATE (RFC 1928 section 7): the datagrams of a program, each behind a header
+//! SOCKS5's UDP ASSOCIATE (RFC 1928 section 7): datagrams of a program, each preceded by a header
 //! with the address of its destination or source.
 
 use std::io::{self, ErrorKind};
@@ -12,20 +12,20 @@ use tokio::net::{TcpStream, UdpSocket};
 use crate::Destination;
 use crate::datagram::Association;
 
-/// The longest datagram of UDP, and of a header before it.
+/// The longest UDP datagram, including the header before the data.
 const LONGEST: usize = 65_535;
 
 /// The datagrams of a program.
 pub(super) struct Relay {
     pub(super) socket: UdpSocket,
     pub(super) association: Association,
-    /// Where the program sends from: the address of its TCP connection, and the port that it
-    /// announced, if it did. Otherwise that of its first datagram.
+    /// The address that the program sends from: the IP address of its TCP connection, and the port
+    /// that it announced; if it announced none, that of its first datagram.
     pub(super) address: SocketAddr,
 }
 
 impl Relay {
-    /// The address of the program at `peer`, which announced `target` for its datagrams.
+    /// Returns the address of the program at `peer`, which announced `target` for its datagrams.
     pub(super) fn address(peer: SocketAddr, target: &TargetAddr) -> SocketAddr {
         let port = match target {
             TargetAddr::Ip(announced) => announced.port(),
@@ -34,7 +34,8 @@ impl Relay {
         SocketAddr::new(peer.ip().to_canonical(), port)
     }
 
-    /// Carries datagrams until the program closes its TCP connection, or none was carried for long.
+    /// Carries datagrams until the program closes its TCP connection, or the association is idle
+    /// for too long.
     pub(super) async fn run(mut self, mut control: TcpStream) {
         let (mut packet, mut data) = (vec![0; LONGEST], vec![0; LONGEST]);
         let mut ignored = [0; 64];
@@ -57,7 +58,7 @@ impl Relay {
         }
     }
 
-    /// Whether a datagram is the program's.
+    /// Whether `from` is the program's address. Learns the port if it is not known yet.
     fn is_known(&mut self, from: SocketAddr) -> bool {
         let is_its = from.ip() == self.address.ip()
             && (self.address.port() == 0 || self.address.port() == from.port());
@@ -67,7 +68,7 @@ impl Relay {
         is_its
     }
 
-    /// Sends a datagram of the program. One that is not understood, or is a fragment, is dropped.
+    /// Sends a datagram of the program. Drops malformed datagrams and fragments.
     async fn send(&self, packet: &[u8]) -> io::Result<()> {
         let Ok((0, target, data)) = parse_udp_request(packet).await else { return Ok(()) };
         let (host, port) = target.into_string_and_port();
@@ -83,7 +84,7 @@ impl Relay {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         let Ok(mut packet) = new_udp_header(from) else { return };
         packet.extend_from_slice(data);
-        // It can be too long with its header; UDP loses datagrams.
+        // With its header, the datagram may be too long; it is then lost.
         let _ = self.socket.send_to(&packet, self.address).await;
     }
 }

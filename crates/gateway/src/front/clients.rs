@@ -1,4 +1,4 @@
-//! Limits the clients that are served at a time.
+//! Limits the number of clients served at a time.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -12,54 +12,54 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::carried::lock;
 
-/// How long a client may take to say what it wants.
+/// The time limit for a client to send its request.
 pub(super) const GREETING: Duration = Duration::from_secs(10);
 
-/// A client that is silent for so many seconds is asked whether it is still there.
+/// The idle time before TCP keep-alive probes a client, in seconds.
 const SILENT: u32 = 60;
 
-/// A limit on the clients that are served at a time. Clones share it.
+/// A limit on the number of clients served at a time. Clones share it.
 ///
-/// Above it, clients wait until others have ended: one is accepted and not served, the others are
-/// in the backlog of the listener. An eighth is kept from any one address (IPv6: from any network
-/// of 64 bits), so that it cannot keep all others waiting: its clients beyond that are reset.
-/// Loopback has all.
+/// Above the limit, clients wait until others have ended: one is accepted and not served, the
+/// others stay in the backlog of the listener. Any one address (IPv6: any network of 64 bits) may
+/// use at most seven eighths of the limit, so that it cannot keep all others waiting; its clients
+/// beyond that are reset. Loopback may use all.
 #[derive(Clone, Debug)]
 pub struct Clients {
     slots: Arc<Semaphore>,
     limit: u32,
-    /// The clients of each source that are served or wait.
+    /// For each source, the number of clients that are served or wait.
     pub(super) sources: Arc<Mutex<HashMap<IpAddr, u32>>>,
-    /// All are to end.
+    /// Set when all clients are to be reset.
     over: Arc<watch::Sender<bool>>,
 }
 
 impl Clients {
-    /// At most `limit` clients at a time.
+    /// Creates a limit of `limit` clients at a time.
     pub fn new(limit: u32) -> Self {
         let slots = Arc::new(Semaphore::new(limit as usize));
         let over = Arc::new(watch::Sender::new(false));
         Self { slots, limit, sources: Arc::default(), over }
     }
 
-    /// How many clients are served now.
+    /// The number of clients served now.
     pub fn count(&self) -> u32 {
         self.limit.saturating_sub(self.slots.available_permits() as u32)
     }
 
     /// Waits until no client is served.
     pub async fn drained(&self) {
-        // An error means that the semaphore was closed, which nothing does.
+        // An error would mean that the semaphore was closed, but nothing closes it.
         let _ = self.slots.acquire_many(self.limit).await;
     }
 
-    /// Resets the connections of the clients of proxies and forwards, now and from now on.
+    /// Resets the connections of the clients of proxies and forwards, and each one that follows.
     pub fn reset(&self) {
         self.over.send_replace(true);
     }
 
-    /// Waits for a place for a client at `source`; it is free again when the slot is dropped.
-    /// `None`: its source has all that it may.
+    /// Waits for a slot for a client at `source`; dropping the slot frees it. `None`: the source
+    /// already has as many clients as it may.
     pub(crate) async fn enter(&self, source: IpAddr) -> Option<Slot> {
         let source = source.to_canonical();
         let kept = if source.is_loopback() { 0 } else { self.limit / 8 };
@@ -74,7 +74,7 @@ impl Clients {
         }
     }
 
-    /// A place among the `most` of a source, if there is one.
+    /// Reserves one of the `most` places of a source; `None` if all are taken.
     fn share(&self, source: IpAddr, most: u32) -> Option<Share> {
         let source = match source {
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
@@ -89,7 +89,8 @@ impl Clients {
         Some(Share { sources: self.sources.clone(), source })
     }
 
-    /// Serves a client in a task of its own, until it ends or all are to end.
+    /// Serves a client in its own task, until `served` completes or [`reset`](Self::reset) is
+    /// called.
     pub(crate) fn serve(&self, slot: Slot, served: impl Future<Output = ()> + Send + 'static) {
         let over = self.over.clone();
         tokio::spawn(async move {
@@ -103,8 +104,8 @@ impl Clients {
         });
     }
 
-    /// Has `serve` see to each client in a task of its own, which goes on when this future is
-    /// dropped.
+    /// Accepts clients and runs `serve` for each in its own task. The tasks continue when this
+    /// future is dropped.
     pub(super) async fn accept<F>(
         &self,
         listener: TcpListener,
@@ -125,7 +126,7 @@ impl Clients {
                     self.serve(slot, serve(stream, peer));
                 }
                 Err(error) => {
-                    // Out of descriptors, for the most part: others have to go first.
+                    // Usually no file descriptors are left: wait until other connections end.
                     tracing::warn!(%error, "a client could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -134,14 +135,14 @@ impl Clients {
     }
 }
 
-/// A place of a client.
+/// A client's share of the limit.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
     _share: Option<Share>,
 }
 
-/// One of the clients of a source.
+/// A client's share of the places of its source.
 #[derive(Debug)]
 struct Share {
     sources: Arc<Mutex<HashMap<IpAddr, u32>>>,
@@ -160,7 +161,7 @@ impl Drop for Share {
     }
 }
 
-/// Small writes are not delayed, and a client that vanishes is noticed.
+/// Disables Nagle's algorithm and enables keep-alive, so that a vanished client is noticed.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = setsockopt(stream, sockopt::KeepAlive, &true);

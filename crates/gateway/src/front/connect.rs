@@ -20,15 +20,15 @@ use super::clients::GREETING;
 use super::{Clients, Login};
 use crate::{Carried, Destination, Near, Refusal, splice};
 
-/// A client whose CONNECT was answered with success, and its connection through the gateway.
+/// The upgrade of a client whose CONNECT succeeded, and its connection through the gateway.
 type Connected = Mutex<Option<(OnUpgrade, Carried)>>;
 
 type Answer = Response<Full<Bytes>>;
 
-/// Serves CONNECT to the clients of `listener`. Names are resolved by the far end.
+/// Serves CONNECT to the clients of `listener`. The far gateway resolves names.
 ///
 /// Other methods are answered with 405, and refusals with 403, 502, 503 or 504 and a line of text.
-/// With a `login`, a client has to give it by the Basic scheme.
+/// With a `login`, a client must authenticate by the Basic scheme.
 pub async fn serve_http_connect(
     listener: TcpListener,
     near: Near,
@@ -58,13 +58,13 @@ async fn serve(
         Ok::<_, Infallible>(answer(request, peer, near, login, &connected).await)
     });
     let mut server = http1::Builder::new();
-    // A client may have said all that it will say behind its request.
+    // A client may close its sending side right after its request.
     server.half_close(true).timer(TokioTimer::new()).header_read_timeout(GREETING);
     server.serve_connection(TokioIo::new(stream), service).with_upgrades().await?;
     let connected = connected.into_inner().unwrap_or_else(PoisonError::into_inner);
     let Some((upgrade, mut far)) = connected else { return Ok(()) };
     let Ok(client) = upgrade.await?.downcast::<TokioIo<TcpStream>>() else { return Ok(()) };
-    // What the client sent behind its request, without waiting for the answer.
+    // Data that the client sent after its request, without waiting for the answer.
     if far.write_all(&client.read_buf).await.is_ok() {
         splice(client.io.into_inner(), far).await;
     }
@@ -105,7 +105,7 @@ async fn answer(
     }
 }
 
-/// Whether the request gives the login (RFC 7617 section 2).
+/// Whether the request contains the login (RFC 7617 section 2).
 fn is_given(login: &Login, request: &Request<Incoming>) -> bool {
     let given = request.headers().get(PROXY_AUTHORIZATION).map(HeaderValue::as_bytes);
     let basic = given.and_then(|given| given.split_at_checked(6));

@@ -1,4 +1,4 @@
-//! Local and remote forwards, in the words of ssh's `-L` and `-R`.
+//! Local and remote forwards, with the syntax of ssh's `-L` and `-R`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,21 +18,22 @@ use crate::carried::lock;
 use crate::dial::dial;
 use crate::{Carried, Destination, Near, Refusal, Rules, Side, splice};
 
-/// All programs at the far side share what one address of [`Clients`] may have.
+/// The source address for [`Clients`] of all programs at the far side: they share one address's
+/// limit.
 const FAR_PROGRAMS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A port, and the destination that its connections are carried to: `[bind:]port:host:hostport`.
-/// The port is of this machine and the destination at the far side, or the other way round for a
-/// remote forward.
+/// For a local forward, the port is on this machine and the destination at the far side; for a
+/// remote forward, the other way round.
 ///
-/// As in `ssh -L`, addresses of IPv6 are in brackets, a `bind` of `*` or nothing means every
-/// address of this machine, and without one (or with `localhost`) the port is open to programs of
-/// this machine alone.
+/// As in `ssh -L`, IPv6 addresses are in brackets, and a `bind` of `*` or the empty string means
+/// every address of the machine. Without a `bind`, or with `localhost`, the port is open only to
+/// programs on the same machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forward {
     bind: Bind,
     port: u16,
-    /// Where connections go. A name is resolved by the far end.
+    /// The destination. The far gateway resolves a name.
     pub to: Destination,
 }
 
@@ -45,7 +46,7 @@ enum Bind {
 }
 
 impl Bind {
-    /// That of a remote forward.
+    /// The address of a remote forward.
     const fn address(self) -> IpAddr {
         match self {
             Self::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -55,7 +56,7 @@ impl Bind {
     }
 }
 
-/// Why a text is no [`Forward`].
+/// The reason why a text is not a [`Forward`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
     "{0}; a forward is [BIND:]PORT:HOST:HOSTPORT, for example 8080:intranet:80 or 0.0.0.0:2222:[fd00::7]:22"
@@ -105,7 +106,7 @@ impl fmt::Display for Forward {
     }
 }
 
-/// The parts between colons that are not in brackets.
+/// Splits `text` at the colons outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     let between = |c| {
@@ -120,10 +121,10 @@ fn bare(text: &str) -> &str {
 }
 
 impl Forward {
-    /// Whether two remote forwards have a port of one address.
+    /// Whether two remote forwards use the same port of a common address.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (one, two) = (self.bind.address(), other.bind.address());
-        // `::` takes IPv4, too.
+        // `::` includes IPv4.
         let covers =
             |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
         self.port == other.port && (one == two || covers(one, two) || covers(two, one))
@@ -135,16 +136,16 @@ impl Forward {
         SocketAddr::new(self.bind.address(), self.port)
     }
 
-    /// Listens on each of its addresses. Of several, such as both loopback addresses, those that
-    /// this machine lacks are left out.
+    /// Listens on each of the forward's addresses. Of several, such as both loopback addresses,
+    /// those that this machine lacks are skipped.
     ///
     /// # Errors
-    /// It cannot listen on any of them.
+    /// The forward cannot listen on any of its addresses.
     pub async fn listen(&self) -> io::Result<Vec<TcpListener>> {
         let addresses: &[IpAddr] = match &self.bind {
             Bind::Loopback => &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
-            // The second takes IPv4 too, unless a sysctl says otherwise, and then the first is
-            // alone.
+            // `::` includes IPv4 unless a sysctl says otherwise; then `0.0.0.0` fails, and one
+            // listener remains.
             Bind::All => &[Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
             Bind::One(address) => std::slice::from_ref(address),
         };
@@ -165,8 +166,8 @@ impl Forward {
 
 /// Carries the connections of `listener` to a destination.
 ///
-/// The kernel accepts before the destination is known to answer: a refusal resets the connection.
-/// As the program cannot tell why, the log has a warning for each new reason.
+/// The kernel accepts a connection before the destination is known to answer, so a refusal resets
+/// the connection. As the program cannot see why, the log has a warning for each new reason.
 pub async fn serve_forward(
     listener: TcpListener,
     near: Near,
@@ -185,7 +186,7 @@ pub async fn serve_forward(
                 }
                 Err(refusal) => {
                     let is_new = lock(&reason).replace(refusal.name()) != Some(refusal.name());
-                    // Without a far gateway the near one says so itself.
+                    // Without a far gateway, the near gateway logs that itself.
                     if is_new && !matches!(refusal, Refusal::NoGateway(_)) {
                         tracing::warn!(%peer, %to, "forward: {refusal}");
                     } else {
@@ -199,16 +200,16 @@ pub async fn serve_forward(
     clients.accept(listener, serve).await
 }
 
-/// How many connections to a remote forward are waited for at a time, and how soon what failed is
-/// tried again.
+/// The number of accept requests that wait at a time for a remote forward, and the delay before a
+/// failed request is repeated.
 const AHEAD: usize = 4;
 const AGAIN: Duration = Duration::from_secs(2);
-/// How long a dial for a remote forward may take.
+/// The time limit for dialling the destination of a remote forward.
 const DIAL: Duration = Duration::from_secs(10);
 
-/// Has the far gateway listen on the port of `forward`, and connects who comes there to its
-/// destination, which this machine dials with the firewall mark `mark`. The log has a warning for
-/// each new reason why that cannot be.
+/// Makes the far gateway listen on the port of `forward`, and connects each program that connects
+/// there to the forward's destination, which this machine dials with the firewall mark `mark`. The
+/// log has a warning for each new reason why the far gateway does not listen.
 pub async fn serve_remote(
     forward: Forward,
     near: Near,
@@ -225,7 +226,8 @@ pub async fn serve_remote(
                 let mut waiting: JoinSet<_> = (0..AHEAD).map(|_| next(near.clone(), at)).collect();
                 loop {
                     tokio::select! {
-                        // Nothing is said on it but its end.
+                        // The far gateway sends nothing here; readable means that it closed the
+                        // connection.
                         _ = port.ready(Interest::READABLE) => break,
                         Some(accepted) = waiting.join_next() => {
                             waiting.spawn(next(near.clone(), at));
@@ -239,7 +241,7 @@ pub async fn serve_remote(
                     }
                 }
             }
-            // Without a far gateway the near one says so itself.
+            // Without a far gateway, the near gateway logs that itself.
             Err(refusal) if near.status().connected && warned.as_ref() != Some(&refusal) => {
                 tracing::warn!("-R {forward}: {}", not_listening(&refusal, at));
                 warned = Some(refusal);
@@ -250,7 +252,7 @@ pub async fn serve_remote(
     }
 }
 
-/// Why the far gateway does not listen at `at`.
+/// Describes why the far gateway does not listen at `at`.
 fn not_listening(refusal: &Refusal, at: SocketAddr) -> String {
     match refusal {
         Refusal::NotAllowed => {
@@ -261,7 +263,8 @@ fn not_listening(refusal: &Refusal, at: SocketAddr) -> String {
     }
 }
 
-/// The next connection to a port of the far gateway's machine; after a pause none, if that fails.
+/// Waits for the next connection to a port of the far gateway's machine; returns `None`, after a
+/// pause, if that fails.
 async fn next(near: Near, at: SocketAddr) -> Option<Carried> {
     match near.accept(at).await {
         Ok(carried) => Some(carried),
@@ -288,7 +291,7 @@ async fn serve_program(mut carried: Carried, to: Destination, mark: Option<u32>)
     }
 }
 
-/// Why this machine could not dial: the text of a refusal is that of a far gateway.
+/// Describes why this machine could not dial: the text of a [`Refusal`] speaks of the far gateway.
 fn not_dialled(refusal: &Refusal) -> String {
     let text = match refusal {
         Refusal::HostUnreachable => "the destination is unreachable from this machine",

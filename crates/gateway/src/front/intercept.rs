@@ -1,5 +1,5 @@
-//! Interception: connections and datagrams to every destination, from a stack whose device the
-//! kernel routes them into.
+//! Interception: carries connections and datagrams to every destination, from a stack whose device
+//! the kernel routes them into.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,16 +19,16 @@ use super::Clients;
 use crate::datagram::{Answer, Association, NearDatagrams};
 use crate::{Near, Refusal, Side, splice};
 
-/// The longest datagram of UDP.
+/// The longest UDP datagram.
 const LONGEST: usize = 65_535;
 
-/// The buffers of a connection, in each direction: the device is near, and what waits is held back
-/// at the program.
+/// The buffer size of a connection in each direction. It is small because the device is local, and
+/// back-pressure holds the program back.
 const BUFFER: ByteCount = ByteCount::from_mib(1);
 
-/// How long the association of a ping, or of a socket whose first datagram went to DNS, lasts after
-/// its last answer (RFC 4787 REQ-5 b). A resolver sends each query from another port: with the
-/// usual time a few queries a second would take all associations.
+/// The idle time before the association of a ping, or of a socket whose first datagram went to
+/// DNS, ends (RFC 4787 REQ-5 b). A resolver sends each query from another port: with the usual idle
+/// time, a few queries per second would use up all associations.
 pub(super) const SHORT: Duration = Duration::from_secs(10);
 const DNS_PORT: u16 = 53;
 
@@ -36,26 +36,27 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct InterceptConfig {
-    /// The most connections whose SYN is not answered yet. Further SYNs are dropped, and repeated
-    /// by their clients.
+    /// The most connections with an unanswered SYN. Further SYNs are dropped; clients retransmit
+    /// them.
     pub backlog: usize,
-    /// Answer each SYN at once. A program can then send its first data a round trip earlier, but is
-    /// connected before its destination is, and sees a reset instead of a refusal.
+    /// Whether to answer each SYN at once. A program can then send its first data a round trip
+    /// earlier, but is connected before its destination is, and sees a reset instead of a refusal.
     pub answer_early: bool,
 }
 
 impl Default for InterceptConfig {
-    /// 1024 connections, answered when the destination is connected.
+    /// A backlog of 1024; a SYN is answered once the destination is connected.
     fn default() -> Self {
         Self { backlog: 1024, answer_early: false }
     }
 }
 
-/// The settings of a stack for [`intercept`], on a device with this MTU in bytes.
+/// Returns the settings of a stack for [`intercept`], on a device with this MTU in bytes.
 ///
-/// It has no address, and answers for all. One source may have half of the connections that are not
-/// answered yet, and what [`Quota::PEER`](airtcp_stack::host::Quota::PEER) says of the rest.
-/// Datagrams to programs that are longer than the MTU are lost.
+/// The stack has no address, and answers for all addresses. One source may have half of the
+/// half-open connections; its other limits are those of
+/// [`Quota::PEER`](airtcp_stack::host::Quota::PEER). Datagrams to programs that are longer than the
+/// MTU are lost.
 pub fn intercept_config(mtu: u16) -> HostConfig {
     let mut config = HostConfig::new([]);
     (config.mtu, config.tcp.mtu) = (ByteCount::from(usize::from(mtu)), mtu);
@@ -70,13 +71,13 @@ pub fn intercept_config(mtu: u16) -> HostConfig {
 /// until the stack ends.
 ///
 /// A SYN is answered when the far gateway has connected to its destination. A refusal is answered
-/// as the network would: a RST if the destination refused, and otherwise an ICMP error (host or
-/// network unreachable, or prohibited). A datagram that the destination refuses is answered with
-/// Port Unreachable. Without `datagrams`, all UDP is answered with Port Unreachable. Pings are not
-/// answered here: see [`without_pings`](super::without_pings).
+/// as the network would answer it: with a RST if the destination refused, otherwise with an ICMP
+/// error (host or network unreachable, or prohibited). A datagram that the destination refuses is
+/// answered with Port Unreachable. Without `datagrams`, all UDP is answered with Port Unreachable.
+/// Pings are not answered here: see [`without_pings`](super::without_pings).
 ///
-/// At most `clients` connections are carried at a time; then SYNs wait in the backlog. Those of an
-/// address that has as many as it may are refused.
+/// At most `clients` connections are carried at a time; above that, SYNs wait in the backlog. SYNs
+/// from an address that has reached its limit are refused.
 ///
 /// # Errors
 /// The stack intercepts already, or has ended.
@@ -106,7 +107,8 @@ async fn carry_connections(
 ) -> io::Result<Infallible> {
     loop {
         let pending = listener.next().await?;
-        // Not before: a slot that waits for a SYN is one that the clients of a proxy lack.
+        // The slot is taken after the SYN arrived: a slot that waits for a SYN would be missing to
+        // the clients of a proxy.
         let source = pending.source();
         let Some(slot) = clients.enter(source.ip()).await else {
             tracing::info!(%source, "refused: its address has as many connections as it may");
@@ -150,7 +152,7 @@ fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
     tracing::info!(%source, %to, %refusal, "intercepted");
 }
 
-/// Answers a SYN as the network would.
+/// Answers a SYN with the RST or ICMP error that the network would send.
 pub(crate) fn refuse(pending: PendingStream, refusal: &Refusal) {
     match refusal {
         Refusal::Refused | Refusal::Busy | Refusal::PortInUse | Refusal::CannotListen => {
@@ -186,7 +188,7 @@ async fn carry_datagrams(socket: AnyUdpSocket, near: NearDatagrams) -> io::Resul
     }
 }
 
-/// Passes on what comes back to one source, until nothing was carried for long.
+/// Passes answers on to one source, until the association is idle for too long.
 async fn carry_answers(
     socket: Arc<AnyUdpSocket>,
     association: Arc<Association>,
@@ -196,7 +198,7 @@ async fn carry_answers(
     while let Ok(Ok((answer, from))) = timeout(patience, association.answer()).await {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         let flow = FlowId { local: from, remote: source };
-        // What cannot be sent is lost; the others go on.
+        // An answer that cannot be sent is lost; the association continues.
         let _ = match answer {
             Answer::Datagram(data) => socket.send(&data, flow).await.map(drop),
             Answer::Refused => socket.refuse(flow),
@@ -208,7 +210,7 @@ async fn carry_answers(
 pub(super) struct Associations {
     near: NearDatagrams,
     open: HashMap<SocketAddr, Arc<Association>>,
-    /// What carries their answers.
+    /// The tasks that carry their answers.
     answers: JoinSet<SocketAddr>,
 }
 
@@ -217,8 +219,9 @@ impl Associations {
         Self { near, open: HashMap::new(), answers: JoinSet::new() }
     }
 
-    /// The association of a source. A new one lasts until its `answers` end. `None`: there are as
-    /// many as may be, and as in a router whose table is full the datagram is lost.
+    /// Returns the association of a source. A new association lasts until its `answers` future
+    /// completes. `None`: the limit is reached, and the datagram is lost, as in a router whose
+    /// table is full.
     ///
     /// # Errors
     /// The stack has ended.
@@ -250,7 +253,7 @@ impl Associations {
         Ok(Some(association))
     }
 
-    /// Waits until one has ended, and forgets it.
+    /// Waits until an association has ended, and removes it.
     pub(super) async fn ended(&mut self) {
         match self.answers.join_next().await {
             Some(Ok(source)) => drop(self.open.remove(&source)),

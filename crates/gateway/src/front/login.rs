@@ -1,20 +1,20 @@
-//! The name and password that clients of a proxy give.
+//! The user name and password of a proxy's clients.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A user name and a password: those of RFC 1929 for SOCKS5, and of HTTP's Basic scheme (RFC 7617).
+/// A user name and a password, for SOCKS5 (RFC 1929) and HTTP's Basic scheme (RFC 7617).
 ///
-/// It is written `user:password`, and never shown by `Debug`.
+/// The text form is `user:password`; `Debug` does not show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     user: String,
     password: String,
 }
 
-/// Why a text is no [`Login`].
+/// The reason why a text is not a [`Login`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("a login is USER:PASSWORD, each of 1 to 255 bytes; for example alice:secret")]
 pub struct InvalidLogin;
@@ -24,7 +24,7 @@ impl FromStr for Login {
 
     fn from_str(text: &str) -> Result<Self, InvalidLogin> {
         let (user, password) = text.split_once(':').ok_or(InvalidLogin)?;
-        // RFC 1929 section 2: both lengths are a byte, and not 0.
+        // RFC 1929 section 2: each length is one byte, and not 0.
         if ![user, password].iter().all(|part| (1..=255).contains(&part.len())) {
             return Err(InvalidLogin);
         }
@@ -33,7 +33,7 @@ impl FromStr for Login {
 }
 
 impl Login {
-    /// Whether a client gave just these. How long it takes does not depend on where they differ.
+    /// Compares with the login that a client gave. The time does not depend on where they differ.
     pub(super) fn is(&self, user: &[u8], password: &[u8]) -> bool {
         is_same(self.user.as_bytes(), user) & is_same(self.password.as_bytes(), password)
     }

@@ -1,10 +1,10 @@
 //! Front ends: how a program's connection reaches the near gateway.
 //!
 //! A SOCKS5 server, an HTTP CONNECT proxy and local forwards. Each accepts connections of the
-//! kernel, asks the near gateway for a connection to the destination, tells the program of a
-//! refusal in its protocol's words, and then splices the two. Interception needs no server: it
-//! takes connections, datagrams and pings to every destination from a device. [`Clients`] bounds
-//! how many are served at a time, by all front ends together.
+//! kernel, asks the near gateway for a connection to the destination, reports a refusal to the
+//! program in its protocol's terms, and then splices the two connections. Interception needs no
+//! server: it takes connections, datagrams and pings to every destination from a device.
+//! [`Clients`] limits the number served at a time, over all front ends together.
 
 mod associate;
 mod clients;

@@ -1,9 +1,9 @@
-//! Pings: echo requests to every address are taken from a device, and their replies come from the
-//! destination.
+//! Pings: echo requests to any address are taken from a device, and the destination's replies are
+//! sent back by it.
 //!
-//! The far gateway pings with sockets of the kernel for ICMP echo, which the group of its process
-//! may have to be allowed (`net.ipv4.ping_group_range`). Without an answer of the destination the
-//! program gets none. A request in fragments is refused.
+//! The far gateway pings with the kernel's ICMP echo sockets, which the group of its process must
+//! be allowed to open (`net.ipv4.ping_group_range`). If the destination does not answer, the
+//! program gets no answer. A fragmented request is refused.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,14 +22,14 @@ use super::intercept::{Associations, SHORT};
 use crate::datagram::{Association, NearDatagrams};
 use crate::waiting::Waiting;
 
-/// The pings that may wait.
+/// The most pings that may wait.
 const WAITING: usize = 256;
-/// The next header that says that an IPv6 packet is a fragment (RFC 8200 section 4.5).
+/// The next-header value of an IPv6 fragment (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
-/// The time to live of the answers: that of Linux.
+/// The hop limit of the answers: Linux's default.
 const HOP_LIMIT: u8 = 64;
 
-/// A device without the echo requests that arrive at it.
+/// A device from which arriving echo requests are removed.
 #[derive(Debug)]
 pub struct WithoutPings<D> {
     device: D,
@@ -37,7 +37,7 @@ pub struct WithoutPings<D> {
     replies: Arc<Waiting>,
 }
 
-/// The echo requests that a device was sent, for [`carry_pings`].
+/// The echo requests that arrived at a device, for [`carry_pings`].
 #[derive(Debug)]
 pub struct Pings {
     requests: mpsc::Receiver<Ping>,
@@ -47,14 +47,14 @@ pub struct Pings {
 /// An echo request.
 #[derive(PartialEq, Eq, Debug)]
 struct Ping {
-    /// The address of the program, and the identifier in place of a port.
+    /// The address of the program, with the echo identifier as the port.
     source: SocketAddr,
     to: IpAddr,
-    /// The sequence number, and what is to come back.
+    /// The sequence number, followed by the data to echo.
     data: Vec<u8>,
 }
 
-/// Takes the echo requests out of what arrives at `device`.
+/// Removes the echo requests from the packets that arrive at `device`.
 pub fn without_pings<D: Device>(device: D) -> (WithoutPings<D>, Pings) {
     let (ask, requests) = mpsc::channel(WAITING);
     let replies = Arc::<Waiting>::default();
@@ -83,7 +83,7 @@ pub async fn carry_pings(pings: Pings, near: NearDatagrams) -> io::Result<()> {
     }
 }
 
-/// Passes on what comes back to one program.
+/// Passes replies on to one program.
 async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<Waiting>) {
     while let Ok(Ok((data, from))) = timeout(SHORT, association.recv()).await {
         let echoed = [&source.port().to_be_bytes(), &data[..]].concat();
@@ -94,14 +94,14 @@ async fn answer(association: Arc<Association>, source: SocketAddr, replies: Arc<
     }
 }
 
-/// Reads a packet, if it is a fragment of ICMP.
+/// Parses a packet that is a fragment of ICMP.
 fn fragment(packet: &Packet) -> Option<Fragment<'_>> {
     let may_be = [ip::ICMP, FRAGMENT].contains(&protocol(packet)?);
     let fragment = may_be.then(|| fragment::parse(&packet.data).ok()).flatten()?;
     [ip::ICMP, ip::ICMPV6].contains(&fragment.protocol).then_some(fragment)
 }
 
-/// The error about the first fragment of an echo request.
+/// Returns the ICMP error about the first fragment of an echo request; `None` for other fragments.
 fn refuse(packet: &Packet, fragment: &Fragment<'_>) -> Option<Packet> {
     let (from, to, why) = (fragment.dst, fragment.src, Complaint::Prohibited);
     let echo = if to.is_ipv4() { 8 } else { 128 };
@@ -109,15 +109,15 @@ fn refuse(packet: &Packet, fragment: &Fragment<'_>) -> Option<Packet> {
     is_first.then(|| icmp::emit_error(from, to, HOP_LIMIT, why, &packet.data))
 }
 
-/// The number of what follows the fixed header.
+/// Returns the IPv4 protocol, or the IPv6 next header of the fixed header.
 fn protocol(packet: &Packet) -> Option<u8> {
     let at = if packet.data.first()? >> 4 == 4 { 9 } else { 6 };
     packet.data.get(at).copied()
 }
 
-/// Reads a packet, if it is a whole echo request.
+/// Parses a packet that is an unfragmented echo request.
 fn ping(packet: &Packet) -> Option<Ping> {
-    // Most packets are not looked at further.
+    // Rejects most packets after one look.
     if ![ip::ICMP, ip::ICMPV6].contains(&protocol(packet)?) || !packet.tail.is_empty() {
         return None;
     }
@@ -167,7 +167,7 @@ impl<D: Device> Device for WithoutPings<D> {
         let mut at = before;
         while let Some(packet) = into.get(at) {
             if let Some(ping) = ping(packet) {
-                // One too many is lost.
+                // With a full queue, the ping is lost.
                 let _ = self.requests.try_send(ping);
             } else if let Some(fragment) = fragment(packet) {
                 refuse(packet, &fragment).into_iter().for_each(|error| self.replies.push(error));

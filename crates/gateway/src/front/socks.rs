@@ -1,8 +1,7 @@
-//! A SOCKS5 server (RFC 1928): CONNECT and UDP ASSOCIATE, with a user name and password (RFC 1929)
-//! if there is one.
+//! A SOCKS5 server (RFC 1928): CONNECT and UDP ASSOCIATE, optionally with a user name and password
+//! (RFC 1929).
 //!
-//! Not supported: BIND, fragments of datagrams (RFC 1928 section 7 leaves them to the server), and
-//! GSSAPI.
+//! Not supported: BIND, fragmented datagrams (optional in RFC 1928 section 7), and GSSAPI.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -25,16 +24,16 @@ use super::{Clients, Login};
 use crate::datagram::NearDatagrams;
 use crate::{Destination, DestinationError, Near, Refusal, splice};
 
-/// What a reply names as the address that was bound, which the near end does not know.
+/// The bound address in a reply; the near gateway does not know the real one.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A client whose request was read and is to be replied to.
+/// A client whose request was read and not yet replied to.
 type Asked = Socks5ServerProtocol<TcpStream, states::CommandRead>;
 
-/// Serves SOCKS5 to the clients of `listener`. Names are resolved by the far end.
+/// Serves SOCKS5 to the clients of `listener`. The far gateway resolves names.
 ///
-/// With a `login`, a client has to give it; a client that offers no user name is refused. Without
-/// `datagrams`, UDP ASSOCIATE is refused.
+/// With a `login`, a client must authenticate; a client that does not offer that method is refused.
+/// Without `datagrams`, UDP ASSOCIATE is refused.
 pub async fn serve_socks5(
     listener: TcpListener,
     near: Near,
@@ -55,7 +54,7 @@ pub async fn serve_socks5(
     clients.accept(listener, serve).await
 }
 
-/// Reads what a client asks for, and does it.
+/// Reads a client's request, and serves it.
 async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -79,7 +78,7 @@ async fn serve(
     }
 }
 
-/// Settles who the client is, and reads its request.
+/// Authenticates the client, and reads its request.
 async fn greet(
     stream: TcpStream,
     login: Option<&Login>,
@@ -126,8 +125,7 @@ async fn connect(
     }
 }
 
-/// Opens a socket for the datagrams of a program, at the address of this machine that it is
-/// connected to.
+/// Opens a socket for the datagrams of a program, at the local address of its TCP connection.
 async fn associate(
     asked: Asked,
     address: SocketAddr,
@@ -149,14 +147,14 @@ async fn associate(
     Ok(())
 }
 
-/// A name that is an address in text is taken for that address.
+/// Converts a target. A name that is the text of an address becomes that address.
 fn destination(target: TargetAddr) -> Result<Destination, DestinationError> {
     let (host, port) = target.into_string_and_port();
     Destination::new(&host, port)
 }
 
-/// The reply's code for a refusal. RFC 1928 section 6 has none for names and time-outs: these are
-/// what other servers give.
+/// Returns the reply code for a refusal. RFC 1928 section 6 has no codes for unknown names and
+/// time-outs: these follow other servers.
 fn reply(refusal: &Refusal) -> ReplyError {
     match refusal {
         Refusal::Refused => ReplyError::ConnectionRefused,
@@ -172,14 +170,14 @@ fn failed(source: io::Error, context: &'static str) -> SocksServerError {
     SocksServerError::Io { source, context }
 }
 
-/// User name and password. The crate's own method writes them to its log.
+/// Authentication by user name and password. `fast_socks5`'s own method writes them to its log.
 #[derive(Clone, Copy)]
 struct Password;
 
-/// A client that has to give its password.
+/// A client that has not authenticated yet.
 struct Unproven(TcpStream);
 
-/// A client that gave the right one.
+/// A client that has authenticated.
 struct Proven(TcpStream);
 
 impl AuthMethod<TcpStream> for Password {
@@ -200,8 +198,7 @@ impl AuthMethodSuccessState<TcpStream> for Proven {
     }
 }
 
-/// Reads the user name and the password, and tells the client whether they are right (RFC 1929
-/// section 2).
+/// Reads the user name and the password, and replies whether they are right (RFC 1929 section 2).
 async fn prove(stream: &mut TcpStream, login: &Login) -> io::Result<bool> {
     let version = stream.read_u8().await?;
     let user = field(stream).await?;
@@ -211,7 +208,7 @@ async fn prove(stream: &mut TcpStream, login: &Login) -> io::Result<bool> {
     Ok(is_right)
 }
 
-/// A length of one byte, and so many bytes.
+/// Reads a length byte, and that number of bytes.
 async fn field(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; stream.read_u8().await?.into()];
     stream.read_exact(&mut bytes).await?;

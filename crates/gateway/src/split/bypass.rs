@@ -1,4 +1,4 @@
-//! Two devices: TCP goes to the stack of each, and everything else from one device to the other.
+//! A pair of devices: TCP goes to the stack of each, everything else from one device to the other.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,18 +13,18 @@ use airtcp_wire::{ParseError, fragment};
 
 use crate::waiting::Waiting;
 
-/// A device that receives only TCP, and ICMP errors about TCP. What else arrives leaves unchanged
-/// by the other device, except multicast and what is link-local.
+/// A device that receives only TCP, and ICMP errors about TCP. Other packets leave unchanged by the
+/// other device, except multicast and link-local ones.
 #[derive(Debug)]
 pub struct Bypass<D> {
     device: D,
-    /// What is to leave by this device, and by the other one.
+    /// Packets to send by this device, and by the other one.
     here: Arc<Waiting>,
     there: Arc<Waiting>,
 }
 
-/// Joins two devices for what is not TCP. At most 512 packets wait in each direction; further ones
-/// are dropped.
+/// Joins two devices for packets that are not TCP. At most 512 packets wait in each direction;
+/// further ones are dropped.
 pub fn bypass<A: Device, B: Device>(one: A, other: B) -> (Bypass<A>, Bypass<B>) {
     let (here, there) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
     (
@@ -33,7 +33,7 @@ pub fn bypass<A: Device, B: Device>(one: A, other: B) -> (Bypass<A>, Bypass<B>) 
     )
 }
 
-/// Whether a packet is a segment, a fragment of one, or an ICMP error about one.
+/// Whether a packet is a TCP segment, a fragment of one, or an ICMP error about one.
 fn is_of_tcp(packet: &Packet) -> bool {
     let bytes = &packet.data;
     let protocol = match bytes.first().map(|first| first >> 4) {
@@ -54,8 +54,8 @@ fn is_of_tcp(packet: &Packet) -> bool {
     }
 }
 
-/// Whether a router may forward a packet: the kernel sends some of its own on every device that is
-/// up.
+/// Whether a router may forward a packet. The kernel sends link-local packets of its own on every
+/// device that is up.
 fn is_routable(packet: &Packet) -> bool {
     let is_local = |address: IpAddr| match address {
         IpAddr::V4(address) => address.is_link_local(),
@@ -169,7 +169,7 @@ mod tests {
         icmp::emit_error(to, own, 64, Complaint::Host, &packet.data)
     }
 
-    /// The same as the first fragment of a longer packet.
+    /// Turns `packet` into the first fragment of a longer packet.
     fn fragment_of(mut packet: Packet) -> Packet {
         let data = &mut packet.data;
         if data[0] >> 4 == 4 {

@@ -1,8 +1,9 @@
 //! A gateway without a second one: it stands in the path, and splits each TCP connection.
 //!
-//! One side has the clients or the servers, the other side a bad link. A SYN that arrives at one
-//! side is answered when a connection from the same source to the same destination is open at the
-//! other side. So both ends see each other's addresses, and each half has a sender of its own.
+//! One side has the clients or the servers, the other side a bad link. When a SYN arrives at one
+//! side, the gateway first opens a connection at the other side, from the same source to the same
+//! destination, and then answers the SYN. So both ends see each other's addresses, and each half
+//! has its own sender.
 
 mod bypass;
 #[cfg(test)]
@@ -24,16 +25,18 @@ use crate::{Refusal, Side, splice};
 
 pub use bypass::{Bypass, bypass};
 
-/// An attempt to connect lasts 63 s, about as long as a client keeps trying.
+/// The number of SYN retransmissions: an attempt to connect lasts 63 s, about as long as a client
+/// keeps trying.
 const SYN_RETRIES: u8 = 5;
-/// What may wait unsent for the link in each connection, before its source is held back.
+/// The most bytes of a connection that wait unsent for the link, before its source is held back.
 const UNSENT: ByteCount = ByteCount::from_kib(256);
 
-/// The settings of the stack at the side of the clients or servers, on a device with this MTU in
-/// bytes.
+/// Returns the settings of the stack at the side of the clients or servers, on a device with this
+/// MTU in bytes.
 ///
-/// They are those of [`intercept_config`]: buffers of 1 MiB in each direction of a connection. An
-/// idle connection is probed after five minutes.
+/// They are those of [`intercept_config`], with its buffers of 1 MiB in each direction of a
+/// connection, except: an attempt to connect lasts 63 s, an ICMP error ends it, and an idle
+/// connection is probed after five minutes.
 pub fn local_config(mtu: u16) -> HostConfig {
     let mut config = intercept_config(mtu);
     config.tcp.syn_retries = SYN_RETRIES;
@@ -46,10 +49,10 @@ pub fn local_config(mtu: u16) -> HostConfig {
     config
 }
 
-/// The settings of the stack at the side of the link, on a device with this MTU in bytes.
+/// Returns the settings of the stack at the side of the link, on a device with this MTU in bytes.
 ///
-/// As [`local_config`], with the buffers of the defaults, which suit long links. A connection
-/// starts with what others to the same address have measured.
+/// As [`local_config`], with the default buffer sizes, which suit long links. A connection starts
+/// with the path measurements of earlier connections to the same address.
 pub fn link_config(mtu: u16) -> HostConfig {
     let mut config = local_config(mtu);
     let TcpConfig { send_buffer, receive_buffer, .. } = TcpConfig::default();
@@ -63,7 +66,7 @@ pub fn link_config(mtu: u16) -> HostConfig {
     config
 }
 
-/// Splits the connections between the two sides. Clones share it.
+/// Splits the connections between the two sides. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Split {
     local: Arc<Place>,
@@ -75,7 +78,7 @@ pub struct Split {
 #[derive(Debug)]
 struct Place {
     stack: Stack,
-    /// Those that come from this side.
+    /// The clients that connect from this side.
     clients: Clients,
 }
 
@@ -87,10 +90,10 @@ struct Counts {
     received: AtomicU64,
 }
 
-/// What a [`Split`] has done so far.
+/// The counters of a [`Split`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SplitStatus {
-    /// Connections that are open or about to be.
+    /// Connections that are open or being opened.
     pub open: u32,
     /// Connections that were opened.
     pub opened: u64,
@@ -103,22 +106,22 @@ pub struct SplitStatus {
 }
 
 impl Split {
-    /// Between these stacks, which have no address of their own ([`local_config`],
-    /// [`link_config`]), with at most `limit` connections from each side.
+    /// Creates a gateway between these stacks, which have no address of their own
+    /// ([`local_config`], [`link_config`]), with at most `limit` connections from each side.
     pub fn new(local: Stack, link: Stack, limit: u32) -> Self {
         let place = |stack| Arc::new(Place { stack, clients: Clients::new(limit) });
         Self { local: place(local), link: place(link), counts: Arc::default() }
     }
 
-    /// Carries connections from both sides until a stack ends. When the future is dropped, new ones
-    /// are refused, and others go on.
+    /// Carries connections from both sides until a stack ends. When the future is dropped, new
+    /// connections are refused, and open ones continue.
     ///
-    /// A destination that refuses is a RST to the client, and one that is unreachable, or does not
-    /// answer within 63 s, an ICMP error. An address with seven eighths of the connections of its
-    /// side is refused.
+    /// When a destination refuses, the client receives a RST; when it is unreachable, or does not
+    /// answer within 63 s, an ICMP error. An address that already has seven eighths of the
+    /// connections of its side is refused.
     ///
     /// # Errors
-    /// A stack has ended, or has a listener for every destination already.
+    /// A stack has ended, or already has a listener for every destination.
     pub async fn run(self) -> io::Result<Infallible> {
         let backlog = InterceptConfig::default().backlog;
         let listeners =
@@ -130,7 +133,7 @@ impl Split {
         .map(|(never, _)| never)
     }
 
-    /// What was done so far.
+    /// The current counters.
     pub fn status(&self) -> SplitStatus {
         let Counts { opened, refused, sent, received } = &*self.counts;
         let [opened, refused, sent, received] =
@@ -144,7 +147,7 @@ impl Split {
         tokio::join!(self.local.clients.drained(), self.link.clients.drained());
     }
 
-    /// Resets all connections, now and from now on.
+    /// Resets all connections, and each one that follows.
     pub fn reset(&self) {
         self.local.clients.reset();
         self.link.clients.reset();
@@ -171,7 +174,7 @@ impl Split {
     }
 }
 
-/// Opens the other half of a connection, and joins the two.
+/// Opens the other half of a connection, and joins the halves.
 async fn carry(pending: PendingStream, to: Arc<Place>, is_local: bool, counts: Arc<Counts>) {
     let (source, destination) = (pending.source(), pending.destination());
     let mut opened = match to.stack.connect_as(source, destination).await {

@@ -19,82 +19,83 @@ use super::parts::{Key, Parts};
 use super::window::{Arrival, Window};
 use crate::Destination;
 
-/// The most bytes that may wait to leave.
+/// The most bytes that may wait to be sent.
 const QUEUE: usize = 1 << 20;
-/// The most flows that each end may have opened. Datagrams of further ones carry their address.
+/// The most flows that each end may have opened. Datagrams of further flows carry their address.
 const MOST_FLOWS: usize = 16_384;
 /// The time between two reports.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// What a channel has done so far.
+/// The counters of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct DatagramCounters {
     /// Datagrams taken from programs or destinations.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of those datagrams.
     pub sent_bytes: u64,
     /// Datagrams given to programs or destinations.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes of those datagrams.
     pub received_bytes: u64,
-    /// Frames sent; a datagram too long for the carrier takes several.
+    /// Frames sent; a datagram too long for one frame is sent in several.
     pub frames_sent: u64,
-    /// Their bytes, without the headers of UDP and IP.
+    /// Bytes of those frames, without the headers of UDP and IP.
     pub frame_bytes_sent: u64,
-    /// Datagrams dropped because too much waited to leave.
+    /// Datagrams dropped because the send queue was full.
     pub dropped_full: u64,
     /// Frames dropped because they arrived twice.
     pub duplicates: u64,
     /// Frames dropped because they arrived too late.
     pub too_late: u64,
-    /// Frames dropped because their flow was not known; the other end then names its address again.
+    /// Frames dropped because their flow was unknown; the other end then sends its address again.
     pub unknown_flows: u64,
-    /// Frames that could not be read.
+    /// Frames that could not be parsed.
     pub malformed: u64,
-    /// Frames that the carrier lost.
+    /// Frames lost on the carrier.
     pub lost: u64,
-    /// Those of them that repair frames recovered; repair frames are lost as well, and not
-    /// recovered.
+    /// Lost frames that were recovered from repair frames. `lost` also counts repair frames, which
+    /// are never recovered.
     pub recovered: u64,
-    /// Datagrams of which a part was lost.
+    /// Datagrams dropped because one of their parts was lost.
     pub incomplete: u64,
-    /// Repair frames sent, which `frames_sent` counts as well.
+    /// Repair frames sent; included in `frames_sent`.
     pub repairs_sent: u64,
-    /// Their bytes.
+    /// Bytes of those repair frames.
     pub repair_bytes_sent: u64,
 }
 
-/// A datagram that arrived.
+/// A datagram that arrived over the channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Datagram {
-    /// The number that the near gateway gave its association.
+    /// The association's number, which the near gateway assigned.
     pub association: u32,
-    /// The destination at the far gateway, the source at the near one. Port 0 is ICMP echo.
+    /// The destination at the far gateway, the source at the near gateway. Port 0 means ICMP echo.
     pub remote: Destination,
     /// Its data, at most 65,507 bytes.
     pub data: Vec<u8>,
-    /// Whether it is none: `remote` has refused a datagram (Port Unreachable).
+    /// Whether this is not a datagram but a refusal: `remote` refused one (Port Unreachable).
     pub is_refusal: bool,
 }
 
-/// One end of the datagrams between two gateways, as a state machine. The two ends are alike, but
-/// for the direction in which the address of a datagram is meant.
+/// One end of the datagrams between two gateways, as a state machine. The two ends work alike,
+/// except that a datagram's address is its destination at the far gateway and its source at the
+/// near gateway.
 ///
-/// After each call the caller takes what [`poll_datagram`](Self::poll_datagram) and
-/// [`poll_transmit`](Self::poll_transmit) give.
+/// After each call, the caller drains [`poll_datagram`](Self::poll_datagram) and
+/// [`poll_transmit`](Self::poll_transmit).
 #[derive(Debug)]
 pub struct Channel {
     /// The most bytes of a data frame.
     max_frame: usize,
     instance: u32,
-    /// The instance of the other end.
+    /// The last known instance of the other end.
     peer: Option<u32>,
     /// The last sequence number used.
     seq: u32,
     next_flow: u32,
     /// The flows that this end has opened.
     mine: HashMap<u32, Mine>,
-    /// Those that the other end has opened: their association and address.
+    /// The flows that the other end has opened: their association and address.
     yours: HashMap<u32, (u32, Destination)>,
     associations: HashMap<u32, Association>,
     window: Window,
@@ -114,7 +115,7 @@ pub struct Channel {
 struct Mine {
     association: u32,
     remote: Destination,
-    /// Whether the other end has said that it knows it.
+    /// Whether the other end has confirmed the flow.
     known: bool,
 }
 
@@ -125,17 +126,18 @@ struct Association {
     yours: HashMap<Destination, u32>,
 }
 
-/// What a frame takes in the queue.
+/// The bytes that a frame occupies in the queue.
 const fn cost(frame: &Vec<u8>) -> usize {
     frame.capacity() + OVERHEAD
 }
 
 impl Channel {
-    /// A channel with frames of up to `max_frame` bytes, and up to `redundancy` percent more bytes
-    /// of repairs. `instance` is random, and another one each time that the gateway starts.
+    /// Creates a channel with frames of up to `max_frame` bytes, and repair frames of up to
+    /// `redundancy` percent of the bytes sent. `instance` is random, and different for each start
+    /// of the gateway.
     pub fn new(max_frame: usize, redundancy: u8, instance: u32) -> Self {
         Self {
-            // Enough for the longest name, and the longest datagram in 255 parts.
+            // 600 bytes suffice for the longest name, and for the longest datagram in 255 parts.
             max_frame: fec::room(max_frame.max(600)),
             instance,
             peer: None,
@@ -157,18 +159,19 @@ impl Channel {
         }
     }
 
-    /// Keeps what repairs need within `room` bytes, which several channels share.
+    /// Limits the memory for repairs to the permits of `room` (bytes), which several channels
+    /// share.
     pub(crate) fn share(mut self, room: Arc<Semaphore>) -> Self {
         self.decoder = Decoder::new(room);
         self
     }
 
-    /// Whether a frame of this life of the other end is the first after another life.
+    /// Whether `instance` differs from the last known instance of the other end.
     pub(crate) fn is_restarted(&self, instance: u32) -> bool {
         self.peer.is_some_and(|known| known != instance)
     }
 
-    /// What was done so far.
+    /// The current counters.
     pub fn counters(&self) -> DatagramCounters {
         DatagramCounters {
             lost: self.counters.lost + self.window.lost(),
@@ -177,8 +180,8 @@ impl Channel {
         }
     }
 
-    /// Sends a datagram of an association: to `remote` at the far gateway's side, or from there. If
-    /// too much waits to leave already, it is dropped.
+    /// Sends a datagram of an association, to `remote` (near gateway) or from `remote` (far
+    /// gateway). Drops it if the queue is full.
     pub fn send(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
         let Some(flow) = self.flow(association, remote, data.len()) else {
             self.counters.dropped_full += 1;
@@ -196,22 +199,22 @@ impl Channel {
         }
         let count = data.len().div_ceil(room - PART);
         let parts = data.chunks(data.len().div_ceil(count));
-        // Equal parts may be fewer. `send` is bounded by `MAX_DATAGRAM`, and so are these by 255.
+        // Rounding may yield fewer parts. `MAX_DATAGRAM` limits `data`, so there are at most 255.
         let count = u8::try_from(parts.len()).unwrap_or(u8::MAX);
         for (index, data) in (0..count).zip(parts) {
             self.emit_data(now, flow.clone(), Some(Part { index, count }), false, data);
         }
     }
 
-    /// Says that `remote` has refused a datagram of an association (Port Unreachable).
+    /// Sends a refusal: `remote` has refused a datagram of an association (Port Unreachable).
     pub fn refuse(&mut self, now: Instant, association: u32, remote: &Destination) {
         if let Some(flow) = self.flow(association, remote, 0) {
             self.emit_data(now, flow, None, true, &[]);
         }
     }
 
-    /// The flow of a datagram, opened if need be. `None`: the datagram is too long, or the queue is
-    /// full.
+    /// Returns the flow of a datagram, and opens it if necessary. `None`: the datagram is too long,
+    /// or the queue is full.
     fn flow(&mut self, association: u32, remote: &Destination, len: usize) -> Option<Flow> {
         if len > MAX_DATAGRAM || self.queued + len > QUEUE {
             return None;
@@ -257,14 +260,14 @@ impl Channel {
         self.emit_repairs(now, repairs);
     }
 
-    /// Sends the repairs of a group. They follow its last frame at once: their place is counted
-    /// from there.
+    /// Sends the repairs of a group, directly after its last frame: their sequence numbers imply
+    /// the group's.
     fn emit_repairs(&mut self, now: Instant, repairs: Option<Repairs>) {
         let Some(Repairs { count, shards }) = repairs else { return };
         if self.queued > QUEUE {
             return;
         }
-        // An encoder makes at most 255.
+        // The encoder produces at most 255 shards.
         let repairs = u8::try_from(shards.len()).unwrap_or(u8::MAX);
         for (index, shard) in (0..repairs).zip(&shards) {
             self.seq = self.seq.wrapping_add(1);
@@ -284,7 +287,7 @@ impl Channel {
         self.outbox.push_back(bytes);
     }
 
-    /// Ends an association; `tell` says so to the other end.
+    /// Closes an association; `tell` also closes it at the other end.
     pub fn close(&mut self, association: u32, tell: bool) {
         if let Some(flows) = self.associations.remove(&association) {
             flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));
@@ -296,7 +299,7 @@ impl Channel {
         }
     }
 
-    /// A frame has arrived. Gives the association that it closes.
+    /// Handles a frame that has arrived; returns the association that it closes.
     pub fn handle_frame(&mut self, now: Instant, bytes: &[u8]) -> Option<u32> {
         match Frame::parse(bytes) {
             Ok(Frame::Data(data)) => self.on_data(now, &data, bytes),
@@ -337,7 +340,7 @@ impl Channel {
         self.on_recovered(now, recovered);
     }
 
-    /// Whether a sequence number is new.
+    /// Records the arrival of a sequence number; returns whether it is new.
     fn arrive(&mut self, now: Instant, seq: u32) -> bool {
         let arrival = self.window.on_arrival(seq);
         match arrival {
@@ -355,7 +358,8 @@ impl Channel {
 
     fn on_recovered(&mut self, now: Instant, recovered: Vec<Vec<u8>>) {
         for bytes in recovered {
-            // Anything else has no shard. What came before the decoder kept frames is not lost.
+            // Only data frames have shards. A frame that arrived before the decoder kept frames was
+            // not lost.
             if let Ok(Frame::Data(data)) = Frame::parse(&bytes)
                 && !self.window.has_arrived(data.seq)
             {
@@ -385,7 +389,7 @@ impl Channel {
         }
     }
 
-    /// The association and the address of a frame.
+    /// Returns the association and the address of a frame.
     fn resolve(&mut self, flow: &Flow) -> Option<(u32, Destination)> {
         match flow {
             Flow::Open(flow, open) => {
@@ -407,7 +411,7 @@ impl Channel {
         }
     }
 
-    /// Keeps a flow of the other end's; gives whether there was room.
+    /// Stores a flow of the other end; returns whether there was room.
     fn remember(&mut self, flow: u32, open: &Open) -> bool {
         let known = self.yours.get(&flow);
         if known.is_some_and(|(association, remote)| {
@@ -453,8 +457,8 @@ impl Channel {
         }
     }
 
-    /// The other end is this instance. If it was another one, what it said and knew counts no
-    /// longer.
+    /// Records the instance of the other end. If it replaces another one, discards all state that
+    /// came from the earlier instance.
     fn meet(&mut self, instance: u32) {
         if self.peer.replace(instance).is_none_or(|before| before == instance) {
             return;
@@ -474,31 +478,31 @@ impl Channel {
         self.mine.values_mut().for_each(|mine| mine.known = false);
     }
 
-    /// The next datagram that arrived.
+    /// Returns the next datagram that arrived.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.inbox.pop_front()
     }
 
-    /// The next frame to send.
+    /// Returns the next frame to send.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         let frame = self.outbox.pop_front()?;
         self.queued -= cost(&frame);
         Some(frame)
     }
 
-    /// Takes back a frame that could not be sent yet.
+    /// Puts back a frame that could not be sent yet.
     pub(crate) fn untransmit(&mut self, frame: Vec<u8>) {
         self.queued += cost(&frame);
         self.outbox.push_front(frame);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let times = [self.report_at, self.encoder.due()];
         times.into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Sends a report, and closes the encoder's group, if they are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.report_at.take_if(|at| *at <= now).is_some() && self.queued < QUEUE {
             let hold = u32::try_from(now.since(self.highest_at).as_millis()).unwrap_or(u32::MAX);

@@ -1,8 +1,8 @@
-//! Repair frames: Reed-Solomon shards of the frames before them.
+//! Repair frames: Reed-Solomon shards that recover lost data frames.
 //!
-//! The sender closes a group when it is full, or after three quarters of a round trip; a lost frame
-//! is then repaired within a round trip of its sending. A shard is a frame without its sequence
-//! number, behind its length (2 bytes), filled up with zeros to the length of the longest of its
+//! The sender closes a group when it is full, or after three quarters of a round trip, so that a
+//! lost frame is repaired about a round trip after it was sent. A shard is a frame without its
+//! sequence number, preceded by its length (2 bytes), and padded with zeros to the longest of its
 //! group.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,43 +16,43 @@ use tracing::debug;
 use super::frame::{HEADER, Repair, Report};
 use super::loss::Loss;
 
-/// The most frames of a group.
+/// The most data frames in a group.
 pub(crate) const MOST_COUNT: u8 = 160;
-/// Before the round-trip time is known.
+/// The assumed round-trip time before the first sample.
 const ROUND_TRIP: Duration = Duration::from_millis(60);
-/// How long a group takes at least and at most, if it does not become full.
+/// The shortest and the longest time until a group that is not full is closed.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(200);
-/// What may be added to sparse flows above the limit, in bytes per second: little for the path, and
-/// much for a call or a game.
+/// The repair rate that is allowed in addition to the limit, in bytes per second. It is little for
+/// the path, and much for a sparse flow such as a call or a game.
 const ALLOWANCE: f64 = 8000.0;
-/// The most bytes that can be saved for later, beside what the last group has earned.
+/// The most repair bytes saved for later, unless the last group alone has earned more.
 const SAVED: f64 = 65_536.0;
-/// The send times kept for the round-trip time, and the time between two.
+/// The number of send times kept for measuring the round-trip time, and the least time between two.
 const STAMPS: usize = 512;
 const STAMP: Duration = Duration::from_millis(2);
-/// The frames kept for repair, and their bytes.
+/// The number of frames kept for recovery, and the most bytes of them.
 const KEPT: u32 = 1024;
 const KEPT_BYTES: usize = 2 << 20;
-/// The groups kept, and the repair bytes of each.
+/// The number of groups kept, and the most repair bytes of each.
 const GROUPS: usize = 16;
 const GROUP_BYTES: usize = 256 << 10;
-/// The most bytes of frames that one repair makes the decoder work on.
+/// The most bytes of frames in the group of an accepted repair.
 const DECODED_BYTES: usize = 1 << 20;
 
-/// The place that a frame leaves for its repair, of `max` bytes.
+/// The largest data frame whose repair frame has at most `max` bytes.
 pub(crate) const fn room(max: usize) -> usize {
     ((max - HEADER) & !1) + 2
 }
 
-/// The shard of a frame, as long as it has to be.
+/// Returns the shard of a frame, without padding.
 fn shard(frame: &[u8]) -> Option<Vec<u8>> {
     let (flow, rest) = (frame.get(..4)?, frame.get(HEADER..)?);
     let len = u16::try_from(flow.len() + rest.len()).ok()?;
     Some([&len.to_be_bytes(), flow, rest].concat())
 }
 
-/// The frame of a shard.
+/// Returns the frame of a shard; `None` if the shard is malformed.
 fn frame(seq: u32, shard: &[u8]) -> Option<Vec<u8>> {
     let (len, body) = shard.split_first_chunk()?;
     let (body, padding) = body.split_at_checked(u16::from_be_bytes(*len).into())?;
@@ -61,10 +61,10 @@ fn frame(seq: u32, shard: &[u8]) -> Option<Vec<u8>> {
     is_sound.then(|| [&flow[..], &seq.to_be_bytes(), rest].concat())
 }
 
-/// The sending side.
+/// The sending side: groups data frames and produces their repairs.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// The most repair bytes for a byte sent.
+    /// The most repair bytes per byte sent.
     limit: f64,
     loss: Loss,
     round_trip: Duration,
@@ -72,7 +72,7 @@ pub(crate) struct Encoder {
     /// The shards of the open group, and when it was opened.
     group: Vec<Vec<u8>>,
     opened: Instant,
-    /// Repair bytes that may be sent.
+    /// The repair bytes that may be sent now.
     saved: f64,
     saved_at: Instant,
 }
@@ -85,7 +85,8 @@ pub(crate) struct Repairs {
 }
 
 impl Encoder {
-    /// With at most `limit` percent more bytes, and a little for sparse flows; none with 0.
+    /// Creates an encoder that adds at most `limit` percent, plus [`ALLOWANCE`]; 0 disables
+    /// repairs.
     pub(crate) fn new(limit: u8) -> Self {
         Self {
             limit: f64::from(limit) / 100.0,
@@ -99,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// The receiver has reported.
+    /// Handles a report of the receiver.
     pub(crate) fn on_report(&mut self, now: Instant, report: Report) {
         if !self.loss.on_report(now, report) {
             return;
@@ -113,7 +114,7 @@ impl Encoder {
         }
     }
 
-    /// A data frame is being sent. Gives the repairs of the group that it completes.
+    /// Handles a data frame that is being sent; returns the repairs of the group that it completes.
     pub(crate) fn on_sent(&mut self, now: Instant, seq: u32, frame: &[u8]) -> Option<Repairs> {
         self.stamp(now, seq);
         if self.limit == 0.0 || (self.group.is_empty() && !self.loss.is_relevant()) {
@@ -130,7 +131,7 @@ impl Encoder {
         }
     }
 
-    /// Remembers when a frame was sent.
+    /// Records the send time of a frame.
     pub(crate) fn stamp(&mut self, now: Instant, seq: u32) {
         let is_due = self.stamps.back().is_none_or(|(_, last)| now.since(*last) >= STAMP);
         if is_due && self.stamps.len() < STAMPS {
@@ -138,13 +139,13 @@ impl Encoder {
         }
     }
 
-    /// When the open group is to be closed.
+    /// Returns when the open group must be closed.
     pub(crate) fn due(&self) -> Option<Instant> {
         let patience = (self.round_trip * 3 / 4).clamp(SHORTEST, LONGEST);
         (!self.group.is_empty()).then(|| self.opened + patience)
     }
 
-    /// Closes the open group. Its repairs are to be sent at once.
+    /// Closes the open group. The caller must send the repairs at once.
     pub(crate) fn close(&mut self, now: Instant) -> Option<Repairs> {
         self.saved += ALLOWANCE * now.since(self.saved_at).as_secs_f64();
         self.saved_at = now;
@@ -172,16 +173,16 @@ impl Encoder {
     }
 }
 
-/// The receiving side.
+/// The receiving side: keeps frames and recovers lost ones.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    /// A permit for each byte that may be kept, by this one and those it shares them with.
+    /// A permit for each byte that may be kept; several decoders may share it.
     room: Arc<Semaphore>,
-    /// The last frames, by sequence number modulo [`KEPT`]; empty as long as nobody sends repairs.
+    /// The last frames, by sequence number modulo [`KEPT`]; empty while no repairs arrive.
     kept: Vec<Option<Kept>>,
     bytes: usize,
     groups: VecDeque<Group>,
-    /// Frames since the last repair.
+    /// The number of frames since the last repair.
     idle: u32,
 }
 
@@ -215,17 +216,17 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Keeps frames and repairs for as long as there are permits for their bytes in `room`.
+    /// Creates a decoder that keeps frames and repairs while `room` has permits for their bytes.
     pub(crate) fn new(room: Arc<Semaphore>) -> Self {
         Self { room, kept: Vec::new(), bytes: 0, groups: VecDeque::new(), idle: 0 }
     }
 
-    /// Forgets everything.
+    /// Drops all state.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.room.clone());
     }
 
-    /// A data frame has arrived. Gives the lost frames that it recovers.
+    /// Handles a data frame that has arrived; returns the lost frames that it recovers.
     pub(crate) fn on_frame(&mut self, seq: u32, frame: &[u8]) -> Vec<Vec<u8>> {
         if self.kept.is_empty() {
             return Vec::new();
@@ -246,7 +247,7 @@ impl Decoder {
         }
     }
 
-    /// A repair frame has arrived. Gives the lost frames that it recovers.
+    /// Handles a repair frame that has arrived; returns the lost frames that it recovers.
     pub(crate) fn on_repair(&mut self, repair: &Repair<'_>) -> Vec<Vec<u8>> {
         if self.kept.is_empty() {
             self.kept.resize_with(KEPT as usize, || None);
@@ -278,14 +279,14 @@ impl Decoder {
         self.recover(at)
     }
 
-    /// Takes the permits for a shard, if there are enough.
+    /// Acquires the permits for a shard; `None` if there are not enough.
     fn store(&self, bytes: Vec<u8>) -> Option<Stored> {
         let permits = u32::try_from(bytes.len()).ok()?;
         let permits = self.room.clone().try_acquire_many_owned(permits).ok()?;
         Some(Stored { bytes, _permits: permits })
     }
 
-    /// Whether a frame was recovered already.
+    /// Whether a frame was already recovered.
     pub(crate) fn has_recovered(&self, seq: u32) -> bool {
         self.get(seq).is_some_and(|kept| kept.recovered)
     }
@@ -295,7 +296,7 @@ impl Decoder {
         kept.as_ref().filter(|kept| kept.seq == seq)
     }
 
-    /// Gives whether there was room.
+    /// Keeps a frame; returns whether there was room.
     fn keep(&mut self, kept: Kept) -> bool {
         let Some(place) = self.kept.get_mut((kept.seq % KEPT) as usize) else { return false };
         self.bytes -= place.take().map_or(0, |old| old.shard.bytes.len());
@@ -325,7 +326,7 @@ impl Decoder {
             });
         let repairs = group.shards.iter().map(|(index, shard)| (usize::from(*index), &shard.bytes));
         let (count, most) = (group.count.into(), group.repairs.into());
-        // A frame longer than its group's repairs is an error as well.
+        // Decoding also fails if a frame is longer than the repairs of its group.
         let decoded = match missing.is_empty() {
             true => Ok(BTreeMap::new()),
             false => reed_solomon_simd::decode(count, most, present, repairs),
@@ -342,7 +343,8 @@ impl Decoder {
             let shard = decoded.remove(&usize::from(index));
             let Some(shard) = shard.and_then(|shard| self.store(shard)) else { continue };
             let frame = frame(seq, &shard.bytes);
-            // One that is not kept could still arrive, and would be delivered twice.
+            // A recovered frame that is not kept is not delivered: the original may still arrive,
+            // and would then be delivered a second time.
             if self.keep(Kept { seq, shard, recovered: true }) {
                 recovered.extend(frame);
             }
