@@ -1,4 +1,4 @@
-//! `airtcp gateway check`: whether the far gateway can be reached, and what the link is like.
+//! `airtcp gateway check`: tests whether the far gateway can be reached, and measures the link.
 
 mod pinger;
 
@@ -18,16 +18,16 @@ use super::reach::{Endpoint, Reach};
 use super::settings::NearPlan;
 use crate::output;
 
-/// How long the first answer may take.
+/// The time limit for the first answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The least length that is tried.
+/// The smallest packet length that is tried (bytes).
 const LEAST: usize = 576;
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Found {
     endpoint: String,
-    /// What was answered first.
+    /// The kind of the first answer.
     #[serde(skip)]
     first: &'static str,
     first_answer_ms: f64,
@@ -36,14 +36,14 @@ struct Found {
     round_trip_ms: Option<[f64; 3]>,
     /// The largest packet that came back, in bytes.
     mtu: Option<usize>,
-    /// What is set.
+    /// The MTU in the settings.
     mtu_asked: usize,
 }
 
-/// Pings the far gateway through the carrier, and prints what is found.
+/// Pings the far gateway through the carrier, and prints the result.
 ///
 /// # Errors
-/// It does not answer; the text says what to look at.
+/// The far gateway does not answer; the text says what to check.
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let (own, far) = (plan.address.address(), plan.far);
     let found = match Reach::new(plan.carrier, far).await? {

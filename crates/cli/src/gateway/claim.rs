@@ -1,9 +1,9 @@
-//! Which near gateways run on this machine: two with the same key take each other's session.
+//! Detects near gateways with the same key on this machine: they would take each other's session.
 //!
-//! A gateway has a socket in the abstract namespace, where users see each other's names, and can
-//! take any name. The name is that of the key and a random part, so that no one can take it first.
-//! The process that has a name proves that it has the private key. Without a proof the name is not
-//! believed.
+//! Each gateway binds a socket in the abstract namespace. Users see each other's names there, and
+//! can bind any name. A gateway's name consists of its public key and a random part, so that no one
+//! can bind it first. The process that has bound a name must prove that it has the private key;
+//! without a proof the name is ignored.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,22 +15,22 @@ use std::time::{Duration, Instant};
 use airtcp_tunnel::{PresharedKey, PrivateKey, PublicKey};
 use sha2::{Digest, Sha256};
 
-/// How long the proofs may take.
+/// The time limit for all proofs.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the sending of one may take: the one who asks can have a full queue.
+/// The time limit for sending one proof: the queue of the asking process may be full.
 const SENDING: Duration = Duration::from_millis(10);
-/// How many names are asked.
+/// The most names that are asked.
 const MOST: usize = 256;
 
-/// A random text of this length.
+/// The length of a question, which is a random text.
 const QUESTION: usize = 44;
-/// Characters of the random part of a name, 6 bits each. A name has at most 107 in all.
+/// The number of characters in the random part of a name, 6 bits each. A name has at most 107.
 const RANDOM: usize = 16;
 
-/// Takes a name of a key until the process ends, unless a process that has the key has one.
+/// Binds a name for a key until the process ends, unless a process with the key has one.
 ///
 /// # Errors
-/// `AddrInUse`: another gateway with this key runs on this machine, or another check.
+/// `AddrInUse`: another gateway or check with this key runs on this machine.
 pub(super) fn claim(key: &PrivateKey) -> io::Result<()> {
     let prefix = prefix(&key.public_key());
     if is_running(&prefix, key)? {
@@ -51,7 +51,7 @@ fn random() -> String {
     PresharedKey::generate().to_string()
 }
 
-/// The names that begin with `prefix`, in this network namespace.
+/// Returns the names with this prefix in this network namespace.
 fn names(prefix: &str) -> io::Result<BTreeSet<String>> {
     let table = std::fs::read("/proc/thread-self/net/unix")?;
     let table = String::from_utf8_lossy(&table);
@@ -59,7 +59,7 @@ fn names(prefix: &str) -> io::Result<BTreeSet<String>> {
     Ok(names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect())
 }
 
-/// Answers those who ask, until the socket fails.
+/// Answers questions until the socket fails.
 fn prove(socket: &UnixDatagram, key: &PrivateKey) {
     let mut question = [0; QUESTION + 1];
     let _ = socket.set_write_timeout(Some(SENDING));
@@ -70,13 +70,13 @@ fn prove(socket: &UnixDatagram, key: &PrivateKey) {
     }
 }
 
-/// Whether a process that has the key has one of its names. All are asked at once.
+/// Whether a process with the key has bound a name. All names are asked in parallel.
 fn is_running(prefix: &str, key: &PrivateKey) -> io::Result<bool> {
     let names = names(prefix)?;
     let asked: Vec<_> = names.iter().take(MOST).filter_map(|name| ask(name).ok()).collect();
     let deadline = Instant::now() + PATIENCE;
     let is_proven = asked.iter().any(|(socket, question)| {
-        // An answer that came while others were waited for is there.
+        // An answer that arrived during the wait for others is read even after the deadline.
         let left = deadline.saturating_duration_since(Instant::now());
         let mut answer = [0; 33];
         socket.set_read_timeout(Some(left.max(SENDING))).is_ok()
@@ -95,7 +95,7 @@ fn is_running(prefix: &str, key: &PrivateKey) -> io::Result<bool> {
     Ok(is_proven)
 }
 
-/// Asks the process that has a name. Only that process can answer.
+/// Sends a question to the process that has bound a name. Only that process can answer.
 fn ask(name: &str) -> io::Result<(UnixDatagram, String)> {
     let question = random();
     let asker = format!("airtcp/gateway-check/{}", random());
@@ -106,7 +106,8 @@ fn ask(name: &str) -> io::Result<(UnixDatagram, String)> {
     Ok((socket, question))
 }
 
-/// Key and question have one length each, so that no other pair has the same text.
+/// Returns the proof for a question. Key and question have fixed lengths, so that no other pair
+/// gives the same text.
 fn proof(key: &PrivateKey, question: &[u8]) -> [u8; 32] {
     let hash = Sha256::new_with_prefix("airtcp gateway near: proof of the key");
     hash.chain_update(key.to_string()).chain_update(question).finalize().into()
@@ -127,7 +128,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(claim(&ours).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         }
-        // Other users have names, and answer nothing or with a proof of another key.
+        // Other users bind names, and do not answer, or answer with a proof of another key.
         let prefix = prefix(&theirs.public_key());
         let _silent = take(&format!("{prefix}a"));
         let lying = take(&format!("{prefix}b"));
@@ -135,8 +136,7 @@ mod tests {
         assert!(!is_running(&prefix, &theirs).unwrap());
     }
 
-    /// Another user may have taken names before the gateway starts, and may take others while it
-    /// runs.
+    /// Another user may bind names before the gateway starts, and others while it runs.
     #[test]
     fn names_of_others_do_not_hide_a_gateway() {
         let key = PrivateKey::generate();

@@ -34,10 +34,10 @@ use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings};
 use split::SplitArgs;
 
-/// How long connections may take to come to their end.
+/// The time limit for connections to end after a signal to stop.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How many programs a near gateway serves at a time.
+/// The default number of programs that a near gateway serves at a time.
 const CLIENTS: u32 = 4096;
 
 /// `airtcp gateway`.
@@ -93,7 +93,7 @@ struct NearArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// What failed, or a mistake in the settings.
+/// The command failed, or the settings have a mistake.
 pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
     match args.command {
         Command::Keygen(args) => keys::keygen(&args),
@@ -118,7 +118,7 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Says why a gateway still runs after a signal to stop.
+/// Prints why a gateway still runs after a signal to stop.
 fn stopping(open: usize) {
     if open > 0 {
         output::note(format_args!(
@@ -132,7 +132,7 @@ fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Re
     config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
 }
 
-/// As [`of_file`]. Names the table of a key of interception that stands outside of it.
+/// As [`of_file`]. For a key of interception outside its table, the error names the table.
 fn of_near_file(config: Option<PathBuf>) -> anyhow::Result<NearSettings> {
     of_file(config).map_err(|error| {
         let text = error.to_string();
@@ -149,7 +149,7 @@ fn of_near_file(config: Option<PathBuf>) -> anyhow::Result<NearSettings> {
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(work);
-    // A resolver that hangs keeps nobody waiting.
+    // A hanging lookup does not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     ended
 }

@@ -1,4 +1,4 @@
-//! The far end of the datagrams.
+//! The far end of the datagram service.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,44 +22,47 @@ use super::outside::{Common, Dropped, Filtering, Outgoing, Outside};
 use super::{OVERHEAD, REDUNDANCY, instance};
 use crate::Rules;
 
-/// The most datagrams that may wait in an association.
+/// The most datagrams that may wait in an association to be sent.
 const QUEUE: usize = 256;
 /// The most names that are resolved at a time.
 const RESOLVING: usize = 32;
-/// The most near gateways at one address. More are a gateway that was restarted: the oldest ends.
+/// The most near gateways at one address. Excess ones are leftovers of a gateway that was
+/// restarted: the oldest is dropped.
 const PER_ADDRESS: usize = 4;
-/// How often peers that have gone are looked for.
+/// The interval between checks for peers that have gone.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// The settings of datagrams at a far gateway.
+/// The settings of the datagram service at a far gateway.
 #[derive(Clone, Debug)]
 pub struct FarDatagramsConfig {
-    /// Which destinations are sent to.
+    /// Which destinations may be sent to.
     pub rules: Rules,
-    /// Whose datagrams an association receives.
+    /// From whom an association receives datagrams.
     pub filtering: Filtering,
-    /// How long an association lasts without a datagram (RFC 4787 REQ-5).
+    /// The time without a datagram after which an association ends (RFC 4787 REQ-5).
     pub idle: Duration,
     /// The most near gateways.
     pub peers: usize,
     /// The most associations of one near gateway. Each has up to two sockets.
     pub associations_per_peer: usize,
-    /// The most associations of all.
+    /// The most associations of all near gateways.
     pub associations: usize,
     /// The most bytes of one near gateway that may wait to be sent to destinations.
     pub peer_queue: usize,
-    /// The most bytes of all.
+    /// The most bytes of all near gateways that may wait to be sent to destinations.
     pub queue: usize,
-    /// As [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
+    /// The most repair data, in percent; as
+    /// [`NearDatagramsConfig::redundancy`](super::NearDatagramsConfig::redundancy).
     pub redundancy: u8,
-    /// The most bytes of frames and repairs that are kept to recover what is lost, for all near
-    /// gateways. Beyond them less is recovered.
+    /// The most bytes of frames and repairs kept to recover lost frames, for all near gateways.
+    /// When the limit is reached, fewer frames are recovered.
     pub repair_memory: usize,
 }
 
 impl Default for FarDatagramsConfig {
-    /// [`Rules::default`], endpoint-independent filtering, 300 s; 256 peers, 4096 associations of
-    /// one and 16,384 in all; queues of 8 MiB for one and 64 MiB for all; 64 MiB for repairs.
+    /// [`Rules::default`], endpoint-independent filtering, idle time of 300 s; 256 peers, 4096
+    /// associations of one peer and 16,384 in all; queues of 8 MiB for one peer and 64 MiB for all;
+    /// 64 MiB for repairs.
     fn default() -> Self {
         Self {
             rules: Rules::default(),
@@ -76,16 +79,16 @@ impl Default for FarDatagramsConfig {
     }
 }
 
-/// What a far gateway has done with datagrams.
+/// The status of the datagram service at a far gateway.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FarDatagramsStatus {
     /// Near gateways now.
     pub peers: usize,
     /// Associations now.
     pub associations: usize,
-    /// Datagrams dropped because there are as many peers or associations as may be.
+    /// Datagrams dropped because the limit on peers or associations is reached.
     pub refused: u64,
-    /// Datagrams dropped because too much waited to be sent.
+    /// Datagrams dropped because too much data waited to be sent.
     pub dropped: u64,
     /// Datagrams dropped because the rules do not allow their destination.
     pub not_allowed: u64,
@@ -93,9 +96,9 @@ pub struct FarDatagramsStatus {
     pub unresolved: u64,
     /// Datagrams that the kernel refused to send.
     pub unsendable: u64,
-    /// Datagrams dropped because their source may not answer.
+    /// Datagrams dropped because filtering excludes their source.
     pub filtered: u64,
-    /// What was sent and received over the carrier.
+    /// The counters of the traffic over the carrier.
     #[serde(flatten)]
     pub counters: DatagramCounters,
 }
@@ -118,7 +121,7 @@ struct Table {
     associations: usize,
     refused: u64,
     dropped: u64,
-    /// What peers that have gone did.
+    /// The counters of peers that have gone.
     past: DatagramCounters,
 }
 
@@ -131,7 +134,7 @@ struct Peer {
     heard: Instant,
 }
 
-/// A task that has ended: the driver of a peer, or an association.
+/// The result of a task: `None` for the driver of a peer, else the peer and association that ended.
 type Ended = Option<(SocketAddr, u32)>;
 
 impl FarDatagrams {
@@ -187,7 +190,7 @@ impl FarDatagrams {
         Err(ended)
     }
 
-    /// What was done so far.
+    /// The current status.
     pub fn status(&self) -> FarDatagramsStatus {
         let table = self.table();
         let mut counters = table.past;
@@ -214,8 +217,8 @@ impl FarDatagrams {
 
     fn on_frame(&self, tasks: &mut JoinSet<Ended>, from: SocketAddr, frame: &[u8]) {
         let mut table = self.table();
-        // A near gateway that was restarted has the port of the one before: nothing of that is to
-        // reach its programs.
+        // A restarted near gateway may have the port of its predecessor: answers for the
+        // predecessor must not reach its programs.
         let is_restarted =
             |peer: &Peer, instance| peer.link.with(|channel, _| channel.is_restarted(instance));
         if let (Some(peer), Some(instance)) = (table.peers.get(&from), sender(frame))
@@ -236,7 +239,7 @@ impl FarDatagrams {
         {
             *associations -= 1;
         }
-        // Nobody waits for refusals at this end.
+        // This end has no program that a refusal could be reported to.
         let datagrams = datagrams.into_iter().filter(|datagram| !datagram.is_refusal);
         for Datagram { association: id, remote: to, data, .. } in datagrams {
             let known = peer.associations.get(&id).filter(|sender| !sender.is_closed()).cloned();
@@ -278,8 +281,9 @@ impl FarDatagrams {
         }
     }
 
-    /// A frame from an unknown peer. One that opens a flow makes it known; others are answered, so
-    /// that the peer opens its flows again.
+    /// Handles a frame from an unknown peer. A frame that opens a flow adds the peer; other data
+    /// frames are answered `unknown`, so that the peer opens its flows again. Returns whether the
+    /// peer was added.
     fn admit(
         &self,
         table: &mut Table,
@@ -291,7 +295,7 @@ impl FarDatagrams {
             Ok(Frame::Data(Data { flow: Flow::Open(..), .. })) => {}
             Ok(Frame::Data(Data { flow: Flow::Mine(flow), .. })) => {
                 let answer = Answer { known: false, flow, instance: self.instance, echo: 0 };
-                // Without room the next datagram is answered.
+                // If the stack has no room, the next datagram is answered.
                 let _ = self.socket.try_send_to(&Frame::Answer(answer).to_bytes(), from);
                 return false;
             }
@@ -331,14 +335,14 @@ impl FarDatagrams {
         let mut table = self.table();
         let Table { peers, associations, .. } = &mut *table;
         let Some(peer) = peers.get_mut(&peer) else { return };
-        // Another one may have its number meanwhile.
+        // A new association may have the same number by now.
         if peer.associations.get(&association).is_some_and(mpsc::Sender::is_closed) {
             peer.associations.remove(&association);
             *associations -= 1;
         }
     }
 
-    /// Forgets the peers that have no association and have said nothing for long.
+    /// Removes the peers that have no association and were idle for too long.
     fn sweep(&self) {
         let mut table = self.table();
         let gone: Vec<_> = table
@@ -352,7 +356,7 @@ impl FarDatagrams {
     }
 }
 
-/// The instance that a frame names as its sender's.
+/// Returns the sender's instance, for frames that contain it.
 fn sender(frame: &[u8]) -> Option<u32> {
     match Frame::parse(frame) {
         Ok(Frame::Data(Data { flow: Flow::Open(_, open), .. })) => Some(open.instance),
@@ -362,7 +366,7 @@ fn sender(frame: &[u8]) -> Option<u32> {
 }
 
 impl Table {
-    /// Ends a peer; its associations end as their senders are dropped.
+    /// Removes a peer; its associations end because their senders are dropped.
     fn remove(&mut self, peer: SocketAddr) {
         let Some(peer) = self.peers.remove(&peer) else { return };
         peer.driver.abort();

@@ -14,13 +14,13 @@
 //! open     instance (4) | association (4) | family: 4, 6, or 1 for a name | address, or length and name | port (2)
 //! ```
 //!
-//! A data frame with the flag for a refusal has no bytes: the address of its flow has refused a
-//! datagram (Port Unreachable).
+//! A data frame with the refusal flag has no bytes: the address of its flow has refused a datagram
+//! (Port Unreachable).
 //!
-//! Port 0 of an address is ICMP echo: the bytes are a sequence number (2) and data, and what comes
-//! back is the same.
+//! Port 0 of an address means ICMP echo: the bytes are a sequence number (2) and data, in requests
+//! and replies alike.
 //!
-//! Each end numbers the flows that it opens, and names an association and an address in `open`
+//! Each end numbers the flows that it opens, and includes the association and address in `open`
 //! until the other end has answered `known`. Data and repair frames of one end share one sequence.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,13 +28,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::destination::is_name;
 use crate::{Destination, HostAddress};
 
-/// The header of a data frame on a known flow.
+/// The length of the header of a data frame on a known flow (bytes).
 pub(crate) const HEADER: usize = 8;
-/// What being a part of a datagram adds.
+/// The extra length of the header of a part (bytes).
 pub(crate) const PART: usize = 2;
-/// The most data of one datagram: what UDP over IPv4 can carry.
+/// The most data of one datagram: the limit of UDP over IPv4.
 pub(crate) const MAX_DATAGRAM: usize = 65_507;
-/// Flow numbers are below this. 0 is no flow: such frames are always open, and never answered.
+/// Flow numbers are below this. Number 0 means no flow: such frames always contain `open`, and are
+/// never answered.
 pub(crate) const FLOWS: u32 = 1 << 24;
 
 const OPEN: u8 = 1;
@@ -42,7 +43,7 @@ const PARTIAL: u8 = 2;
 const YOURS: u8 = 4;
 const REFUSED: u8 = 8;
 
-/// The kinds, in the high half of the first byte.
+/// The frame kinds, in the high half of the first byte.
 mod kind {
     pub(super) const DATA: u8 = 1;
     pub(super) const REPAIR: u8 = 2;
@@ -68,33 +69,33 @@ pub(crate) struct Data<'a> {
     pub(crate) flow: Flow,
     pub(crate) seq: u32,
     pub(crate) part: Option<Part>,
-    /// Then it is no part, and has no data.
+    /// Whether this is a refusal: not a part, and without data.
     pub(crate) is_refusal: bool,
     pub(crate) data: &'a [u8],
 }
 
-/// Which flow a datagram belongs to.
+/// The flow of a datagram, as the sender of the frame numbers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Flow {
-    /// A flow of the sender's that the receiver knows.
+    /// A flow opened by the sender, which the receiver knows.
     Mine(u32),
-    /// A flow of the receiver's.
+    /// A flow opened by the receiver.
     Yours(u32),
-    /// A flow of the sender's that the receiver may not know yet, or 0.
+    /// A flow opened by the sender, which the receiver may not know yet, or 0.
     Open(u32, Open),
 }
 
-/// What a flow is.
+/// The definition of a flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Open {
-    /// Which of the lives of the sender it is.
+    /// The sender's instance.
     pub(crate) instance: u32,
     pub(crate) association: u32,
-    /// The address at the far side of the far gateway: the destination, or the source of an answer.
+    /// The address beyond the far gateway: the destination, or the source of an answer.
     pub(crate) remote: Destination,
 }
 
-/// The place of a part in its datagram; the parts have consecutive sequence numbers.
+/// The position of a part in its datagram; the parts have consecutive sequence numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) index: u8,
@@ -102,7 +103,7 @@ pub(crate) struct Part {
     pub(crate) count: u8,
 }
 
-/// A recovery shard of the `count` frames that come before the first of `repairs` repair frames.
+/// A recovery shard of the `count` frames directly before the first of `repairs` repair frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Repair<'a> {
     pub(crate) seq: u32,
@@ -115,21 +116,21 @@ pub(crate) struct Repair<'a> {
 /// The answer to a data frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
-    /// Whether frames of the flow may go without `open`.
+    /// Whether frames of the flow may omit `open`.
     pub(crate) known: bool,
     pub(crate) flow: u32,
-    /// Which of the lives of its sender it is.
+    /// The instance of the answer's sender.
     pub(crate) instance: u32,
-    /// That of the end that opened the flow; 0 if it is not known.
+    /// The instance of the end that opened the flow; 0 if it is not known.
     pub(crate) echo: u32,
 }
 
-/// What has arrived so far; counts wrap.
+/// The receiver's state; counts wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Report {
-    /// The highest sequence number.
+    /// The highest sequence number that arrived.
     pub(crate) highest: u32,
-    /// How long ago that came, in milliseconds.
+    /// The time since it arrived, in milliseconds.
     pub(crate) hold: u32,
     /// Frames lost.
     pub(crate) lost: u32,
@@ -137,14 +138,14 @@ pub(crate) struct Report {
     pub(crate) runs: u32,
 }
 
-/// The program has ended an association.
+/// Closes an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Close {
     pub(crate) instance: u32,
     pub(crate) association: u32,
 }
 
-/// Why bytes are not a frame.
+/// The reason why bytes are not a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("the frame is too short")]
@@ -162,14 +163,14 @@ pub(crate) enum FrameError {
 }
 
 impl Frame<'_> {
-    /// The frame, to be sent.
+    /// Encodes the frame.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let body = match self {
             Self::Data(data) => data.data.len(),
             Self::Repair(repair) => repair.shard.len(),
             Self::Answer(_) | Self::Report(_) | Self::Close(_) => 0,
         };
-        // Enough for what is sent often.
+        // Enough for the frequent frames.
         let mut bytes = Vec::with_capacity(2 * HEADER + body);
         let out = &mut bytes;
         match self {
@@ -194,7 +195,7 @@ impl Frame<'_> {
         bytes
     }
 
-    /// Reads a frame.
+    /// Parses a frame.
     pub(crate) fn parse(frame: &[u8]) -> Result<Frame<'_>, FrameError> {
         let mut rest = frame;
         let [first, a, b, c] = take(&mut rest)?;
@@ -290,7 +291,7 @@ impl Open {
     const V6: u8 = 6;
     const NAME: u8 = 1;
 
-    /// Its length in a frame.
+    /// Returns the length of `open` in a frame, for this address (bytes).
     pub(crate) fn len(remote: &Destination) -> usize {
         let host = match &remote.host {
             HostAddress::Ip(IpAddr::V4(_)) => 4,
@@ -313,7 +314,8 @@ impl Open {
                 out.extend(ip.octets());
             }
             HostAddress::Name(name) => {
-                // A name that is too long is cut, which the other end refuses or fails to resolve.
+                // A name that is too long is truncated; the other end rejects it or fails to
+                // resolve it.
                 let len = name.len().min(255);
                 out.extend([Self::NAME, len as u8]);
                 out.extend(&name.as_bytes()[..len]);
@@ -349,21 +351,21 @@ impl Open {
     }
 }
 
-/// Appends a first byte, a number of three bytes, and further ones of four.
+/// Appends a first byte, a three-byte number, and four-byte numbers.
 fn words<const N: usize>(out: &mut Vec<u8>, first: u8, small: u32, words: [u32; N]) {
     let [_, a, b, c] = small.to_be_bytes();
     out.extend([first, a, b, c]);
     out.extend(words.into_iter().flat_map(u32::to_be_bytes));
 }
 
-/// Takes the first bytes.
+/// Takes the first `N` bytes of `rest`.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], FrameError> {
     let (taken, after) = rest.split_first_chunk().ok_or(FrameError::Short)?;
     *rest = after;
     Ok(*taken)
 }
 
-/// The number that ends a frame.
+/// Reads the number that ends a frame.
 fn last(mut rest: &[u8]) -> Result<u32, FrameError> {
     let word = u32::from_be_bytes(take(&mut rest)?);
     if rest.is_empty() { Ok(word) } else { Err(FrameError::Long) }
@@ -377,7 +379,7 @@ mod tests {
 
     fn destination() -> impl Strategy<Value = Destination> {
         let host = prop_oneof![
-            // Port 0 is a ping.
+            // Port 0 means a ping.
             (any::<IpAddr>().prop_map(HostAddress::Ip), any::<u16>()),
             ("[a-z0-9.-]{1,255}".prop_map(HostAddress::Name), 1..=u16::MAX),
         ];
@@ -431,7 +433,7 @@ mod tests {
             }
         }
 
-        /// Mostly sound frames, so that the fields behind the header are reached.
+        /// Damages valid frames, so that the fields behind the header are reached.
         #[test]
         fn damaged_frames_are_parsed_or_refused(
             flow in flow(),

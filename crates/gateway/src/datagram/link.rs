@@ -15,28 +15,29 @@ use tracing::debug;
 
 use super::channel::{Channel, Datagram};
 
-/// A channel to a peer. Several have one socket at the far gateway.
+/// A channel to a peer. At the far gateway, several links share one socket.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Arc<UdpSocket>,
     peer: SocketAddr,
     started: tokio::time::Instant,
     state: Mutex<State>,
-    /// What [`drive`](Self::drive) waits for has changed.
+    /// Notified when [`drive`](Self::drive) must look again.
     wake: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     channel: Channel,
-    /// Frames wait for room in the stack.
+    /// Whether frames wait for room in the stack.
     blocked: bool,
-    /// When the driver wakes up by itself.
+    /// When the driver wakes up without a notification.
     alarm: Instant,
 }
 
 impl Link {
-    /// With `channel` for the longest frame that the stack sends to `peer`.
+    /// Creates a link; `channel` creates the channel for the longest frame that the stack sends to
+    /// `peer`.
     pub(crate) fn new(
         socket: Arc<UdpSocket>,
         peer: SocketAddr,
@@ -56,8 +57,8 @@ impl Link {
         self.peer
     }
 
-    /// A frame has arrived. Gives the datagrams that came with it, and the association that it
-    /// closes.
+    /// Handles a frame that has arrived. Returns the datagrams that it completes, and the
+    /// association that it closes.
     pub(crate) fn on_frame(&self, frame: &[u8]) -> (Vec<Datagram>, Option<u32>) {
         self.with(|channel, now| {
             let closed = channel.handle_frame(now, frame);
@@ -65,7 +66,7 @@ impl Link {
         })
     }
 
-    /// Runs `act`, and sends what it leaves.
+    /// Runs `act`, and sends the frames that it leaves in the channel.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Channel, Instant) -> R) -> R {
         let mut state = self.lock();
         let result = act(&mut state.channel, self.now());
@@ -91,7 +92,7 @@ impl Link {
         }
     }
 
-    /// Does what is due in time, and sends what had to wait.
+    /// Runs the channel's timers, and sends frames that had to wait.
     ///
     /// # Errors
     /// The stack has ended.
@@ -130,14 +131,15 @@ impl Link {
     }
 }
 
-/// The longest datagram that the stack sends to `peer`. It says so when one is too long.
+/// Returns the longest datagram that the stack sends to `peer`, from the error for a datagram that
+/// is too long.
 fn longest(socket: &UdpSocket, peer: SocketAddr) -> usize {
     let too_long = vec![0; usize::from(u16::MAX) + 1];
     let error = socket.try_send_to(&too_long, peer).err();
     let error = error.as_ref().and_then(io::Error::get_ref).and_then(|error| error.downcast_ref());
     match error {
         Some(HostError::MessageSize { max, .. }) => *max,
-        // The stack has ended, or there is no way to the peer: nothing is going to be sent.
+        // The stack has ended or has no route to the peer: nothing will be sent.
         _ => 0,
     }
 }

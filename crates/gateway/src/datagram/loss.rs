@@ -7,23 +7,24 @@ use airtcp_types::Instant;
 use super::fec::MOST_COUNT;
 use super::frame::Report;
 
-/// The share of frames that may stay lost, and so the loss below which nothing is added.
+/// The residual loss to aim for: the share of frames that may stay lost. Below this loss rate, no
+/// repairs are sent.
 const TARGET: f64 = 3e-4;
 /// The most repair frames of a group.
 const MOST_REPAIRS: u8 = MOST_COUNT;
-/// What was lost counts half after this many frames, and half after this time.
+/// The weight of old counts halves after this number of frames, and after this time (seconds).
 const HALF_FRAMES: f64 = 1000.0;
 const HALF_TIME: f64 = 10.0;
 
-/// The loss of the path, from the reports of the receiver.
+/// An estimate of the path's loss, from the reports of the receiver.
 #[derive(Debug)]
 pub(crate) struct Loss {
     last: Option<(Instant, Report)>,
-    /// Frames, of those lost ones, of those first ones of a run; the older, the less they count.
+    /// Weighted counts of frames, lost frames, and runs of lost frames; older ones weigh less.
     frames: f64,
     lost: f64,
     runs: f64,
-    /// The repairs for each number of frames, once they were computed.
+    /// The number of repairs for each group size, once it was computed.
     repairs: Vec<Option<u8>>,
 }
 
@@ -35,7 +36,7 @@ impl Default for Loss {
 }
 
 impl Loss {
-    /// A report has arrived; gives whether it is newer than the last one.
+    /// Handles a report; returns whether it is newer than the last one.
     pub(crate) fn on_report(&mut self, now: Instant, report: Report) -> bool {
         let Some((at, last)) = self.last else {
             self.last = Some((now, report));
@@ -52,8 +53,8 @@ impl Loss {
     }
 
     fn add(&mut self, time: Duration, frames: u32, lost: u32, runs: u32) -> bool {
-        // The receiver has begun anew, or makes no sense. It judges a little behind its highest
-        // frame.
+        // The receiver has restarted, or the report is invalid. The slack is needed because the
+        // receiver judges losses with a small delay after its highest frame.
         if lost > frames.saturating_add(100) || runs > lost {
             return true;
         }
@@ -68,17 +69,17 @@ impl Loss {
         true
     }
 
-    /// The share of frames lost.
+    /// The estimated share of frames lost, at most 0.5.
     fn share(&self) -> f64 {
         if self.frames > 0.0 { (self.lost / self.frames).min(0.5) } else { 0.0 }
     }
 
-    /// Whether so much is lost that repairs are worth sending.
+    /// Whether the loss is high enough for repairs.
     pub(crate) fn is_relevant(&self) -> bool {
         self.share() > TARGET
     }
 
-    /// The repair frames that a group of `count` frames needs.
+    /// Returns the number of repair frames for a group of `count` frames.
     pub(crate) fn repairs(&mut self, count: u8) -> u8 {
         if !self.is_relevant() {
             return 0;
@@ -90,7 +91,7 @@ impl Loss {
         // One standard deviation more, because the share is an estimate.
         let share = (share + (share * (1.0 - share) / self.frames).sqrt()).min(0.5);
         let run = if self.runs > 0.0 { (self.lost / self.runs).max(1.0) } else { 1.0 };
-        // Fewest first; the last is the most.
+        // Binary search for the smallest sufficient number.
         let (mut fewest, mut most) = (0, MOST_REPAIRS);
         while fewest < most {
             let middle = fewest.midpoint(most);
@@ -106,14 +107,14 @@ impl Loss {
     }
 }
 
-/// The expected share of `count + repairs` frames that is lost in groups with more than `repairs`
-/// losses, if `share` of all frames is lost in runs of `run` frames on average (the model of
-/// Gilbert).
+/// Returns the expected share of lost frames that stay lost: those in groups of `count + repairs`
+/// frames with more than `repairs` losses. `share` of all frames is lost, in runs of `run` frames
+/// on average (Gilbert model).
 fn left_over(share: f64, run: f64, count: u8, repairs: u8) -> f64 {
     let frames = u32::from(count) + u32::from(repairs);
     let stay = 1.0 - 1.0 / run;
     let enter = (share * (1.0 - stay) / (1.0 - share)).min(1.0);
-    // The probability of that many losses with the last frame arrived, and with it lost.
+    // The probability of each number of losses, with the last frame arrived, and with it lost.
     let most = usize::from(repairs);
     let (mut arrived, mut lost) = (vec![0.0; most + 1], vec![0.0; most + 1]);
     arrived[0] = 1.0 - share;
@@ -145,10 +146,10 @@ mod tests {
 
     #[test]
     fn what_is_left_over_follows_the_binomial_distribution() {
-        // One of two: lost are both, with 0.1 * 0.1.
+        // One frame and one repair: both are lost with probability 0.1 * 0.1.
         assert!((left_over(0.1, 1.0 / 0.9, 1, 1) - 0.01).abs() < 1e-12);
         assert!((left_over(0.1, 1.0 / 0.9, 5, 0) - 0.1).abs() < 1e-12);
-        // 3 of 4 or 4 of 4, each frame with a half.
+        // 3 of 4 or 4 of 4 are lost, each frame with probability 1/2.
         let expected = (4.0 * 3.0 / 16.0 + 4.0 / 16.0) / 4.0;
         assert!((left_over(0.5, 2.0, 2, 2) - expected).abs() < 1e-12);
     }
@@ -179,7 +180,7 @@ mod tests {
         assert!(loss.is_relevant());
         loss.on_report(Instant::from_millis(100), report(12_000, 50, 48));
         assert!(!loss.is_relevant());
-        // Another life of the receiver counts from the beginning.
+        // After a restart, the receiver counts from 0.
         loss.on_report(Instant::from_millis(200), report(13_000, 0, 0));
         assert_eq!(loss.repairs(100), 0);
     }

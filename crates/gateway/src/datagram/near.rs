@@ -1,4 +1,4 @@
-//! The near end of the datagrams.
+//! The near end of the datagram service.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -20,10 +20,10 @@ use super::link::Link;
 use super::{ANY_V4, ANY_V6, OVERHEAD, REDUNDANCY, instance};
 use crate::{Destination, HostAddress};
 
-/// The settings of datagrams at a near gateway.
+/// The settings of the datagram service at a near gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NearDatagramsConfig {
-    /// How long an association lasts without a datagram (RFC 4787 REQ-5).
+    /// The time without a datagram after which an association ends (RFC 4787 REQ-5).
     pub idle: Duration,
     /// The most associations of one source address.
     pub associations_per_source: usize,
@@ -31,17 +31,17 @@ pub struct NearDatagramsConfig {
     pub associations: usize,
     /// The most bytes that may wait to be received by an association.
     pub association_queue: usize,
-    /// The most bytes that may wait to be received by all.
+    /// The most bytes that may wait to be received by all associations.
     pub queue: usize,
-    /// The most repair data, in percent of the data sent. If the path loses datagrams, repairs
-    /// follow them: as many as the loss requires, up to this limit, and up to 64 kbit/s more. 0 is
-    /// none.
+    /// The most repair data, in percent of the data sent. If the path loses datagrams, repair
+    /// frames follow them: as many as the loss requires, up to this limit plus 64 kbit/s. 0
+    /// disables repairs.
     pub redundancy: u8,
 }
 
 impl Default for NearDatagramsConfig {
-    /// 300 s; 1024 associations of one source and 4096 in all; queues of 512 KiB and of 32 MiB in
-    /// all.
+    /// Idle time of 300 s; 1024 associations of one source and 4096 in all; queues of 512 KiB for
+    /// one association and 32 MiB in all.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(300),
@@ -54,7 +54,7 @@ impl Default for NearDatagramsConfig {
     }
 }
 
-/// What a near gateway has done with datagrams.
+/// The status of the datagram service at a near gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct NearDatagramsStatus {
     /// Associations now.
@@ -63,13 +63,13 @@ pub struct NearDatagramsStatus {
     pub refused: u64,
     /// Datagrams dropped because the program did not receive them in time.
     pub dropped: u64,
-    /// What was sent and received.
+    /// The counters of the traffic over the carrier.
     #[serde(flatten)]
     pub counters: DatagramCounters,
 }
 
-/// Carries datagrams to a far gateway: a handle, cheap to clone. It ends with its last handle and
-/// association.
+/// Carries datagrams to a far gateway: a handle, cheap to clone. The service ends with its last
+/// handle and association.
 #[derive(Clone, Debug)]
 pub struct NearDatagrams(Arc<Running>);
 
@@ -109,7 +109,7 @@ struct Table {
 #[derive(Debug)]
 struct Inbox {
     waiting: Mutex<Waiting>,
-    /// A datagram has arrived, or the end has come.
+    /// Notified when a datagram has arrived, or the stack has ended.
     changed: Notify,
 }
 
@@ -122,14 +122,14 @@ struct Waiting {
 }
 
 impl NearDatagrams {
-    /// Begins to carry datagrams to the far gateway at `far`, by a task on the current tokio
+    /// Starts to carry datagrams to the far gateway at `far`, in a task on the current tokio
     /// runtime.
     ///
     /// # Errors
     /// As [`Stack::udp_bind`].
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(stack: &Stack, far: SocketAddr, config: NearDatagramsConfig) -> io::Result<Self> {
         let socket = Arc::new(stack.udp_bind(if far.is_ipv4() { ANY_V4 } else { ANY_V6 })?);
         let instance = instance()?;
@@ -149,8 +149,8 @@ impl NearDatagrams {
     /// gateway.
     ///
     /// # Errors
-    /// `QuotaExceeded`: the source has, or all have, as many as they may; `NotConnected` or
-    /// `NetworkDown` once the stack has ended.
+    /// `QuotaExceeded`: a limit on associations, for this source or in all, is reached;
+    /// `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn associate(&self, source: SocketAddr) -> io::Result<Association> {
         let shared = &self.0.shared;
         let mut table = shared.table();
@@ -188,7 +188,7 @@ impl NearDatagrams {
         Ok(Association { near: self.clone(), id, source: source.ip(), inbox })
     }
 
-    /// What was done so far.
+    /// The current status.
     pub fn status(&self) -> NearDatagramsStatus {
         let counters = self.0.shared.link.with(|channel, _| channel.counters());
         let table = self.0.shared.table();
@@ -197,12 +197,12 @@ impl NearDatagrams {
     }
 }
 
-/// What comes back to an association from an address.
+/// The answer of an address to an association.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A datagram.
     Datagram(Vec<u8>),
-    /// It has refused a datagram: no program has the port (Port Unreachable).
+    /// The address has refused a datagram: no program listens on the port (Port Unreachable).
     Refused,
 }
 
@@ -224,12 +224,12 @@ pub struct Association {
 }
 
 impl Association {
-    /// Sends a datagram to `to`; a name is resolved by the far gateway. Does not wait: as a router
-    /// does, it drops what does not fit into the queue.
+    /// Sends a datagram to `to`; the far gateway resolves a name. Does not wait: like a router, it
+    /// drops a datagram that does not fit into the queue.
     ///
     /// # Errors
-    /// `InvalidInput`: longer than 65,507 bytes, or `to` is not a destination; `NotConnected` or
-    /// `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: `data` is longer than 65,507 bytes, or `to` is not a destination;
+    /// `NotConnected` or `NetworkDown` once the stack has ended.
     pub async fn send_to(&self, data: &[u8], to: &Destination) -> io::Result<usize> {
         if data.len() > MAX_DATAGRAM {
             let why = format!("a datagram has at most {MAX_DATAGRAM} bytes, not {}", data.len());
@@ -247,7 +247,7 @@ impl Association {
     }
 
     /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data, at most 65,507
-    /// bytes together. [`recv`](Self::recv) gives what comes back, with port 0.
+    /// bytes together. [`recv`](Self::recv) returns the reply, with port 0.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to).
@@ -265,13 +265,13 @@ impl Association {
         Ok(())
     }
 
-    /// Waits for a datagram; gives it and the address that it came from.
+    /// Waits for a datagram; returns its data and its source address.
     ///
     /// Cancel-safe.
     ///
     /// # Errors
-    /// `TimedOut`: neither sent nor received anything for [`NearDatagramsConfig::idle`];
-    /// `NotConnected` or `NetworkDown`: the stack has ended.
+    /// `TimedOut`: nothing was sent or received for [`NearDatagramsConfig::idle`]; `NotConnected`
+    /// or `NetworkDown`: the stack has ended.
     pub async fn recv(&self) -> io::Result<(Vec<u8>, SocketAddr)> {
         loop {
             if let (Answer::Datagram(data), from) = self.answer().await? {
@@ -280,9 +280,9 @@ impl Association {
         }
     }
 
-    /// Waits for a datagram or a refusal; gives it and the address that it came from. Many hosts
-    /// and firewalls refuse nothing, and the far gateway hears of no more refusals than the kernels
-    /// between let pass.
+    /// Waits for a datagram or a refusal; returns it and its source address. Refusals are
+    /// best-effort: many hosts and firewalls send none, and the kernels on the way limit their
+    /// rate.
     ///
     /// Cancel-safe.
     ///
@@ -291,7 +291,7 @@ impl Association {
     pub async fn answer(&self) -> io::Result<(Answer, SocketAddr)> {
         coop::consume_budget().await;
         loop {
-            // Before the look, so that a datagram that comes in between is heard.
+            // Registered before the check, so that a datagram in between is not missed.
             let changed = self.inbox.changed.notified();
             let idle_at = {
                 let mut waiting = self.inbox.waiting();
@@ -314,8 +314,8 @@ impl Association {
         }
     }
 
-    /// As [`recv`](Self::recv), into `buf`; gives the datagram's length in bytes. What does not fit
-    /// is lost.
+    /// As [`recv`](Self::recv), into `buf`; returns the datagram's length in bytes. Truncates a
+    /// datagram that does not fit.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -374,16 +374,15 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a datagram into the queue of its association. The newest is dropped if there is no
-    /// room.
+    /// Puts a datagram into the queue of its association. Drops it if there is no room.
     fn deliver(&self, datagram: Datagram) {
         let Datagram { association, remote, data, is_refusal } = datagram;
-        // A far gateway names addresses only.
+        // A far gateway sends addresses only.
         let HostAddress::Ip(ip) = remote.host else { return };
         let mut table = self.table();
         let Some(inbox) = table.inboxes.get(&association).cloned() else {
             drop(table);
-            // The far gateway did not hear that it has ended, or not yet.
+            // The close was lost, or has not arrived yet.
             return self.link.with(|channel, _| channel.close(association, true));
         };
         let mut waiting = inbox.waiting();
@@ -396,7 +395,7 @@ impl Shared {
             table.dropped += 1;
             return;
         };
-        // RFC 4787 REQ-12: an ICMP error does not end an association. It does not keep it either.
+        // RFC 4787 REQ-12: an ICMP error does not end an association. It does not extend it either.
         if !is_refusal {
             waiting.last = Instant::now();
         }

@@ -1,4 +1,4 @@
-//! An association at the far gateway: its sockets of the kernel.
+//! An association at the far gateway: its kernel sockets.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -22,28 +22,28 @@ use super::{ANY_V4, ANY_V6, echo, refused};
 use crate::dial::look_up;
 use crate::{Destination, HostAddress, Rules};
 
-/// How long the resolver may take, and how long its answer counts.
+/// The time limit for resolving a name, and how long the result is used.
 const RESOLVER: Duration = Duration::from_secs(10);
 const NAME: Duration = Duration::from_secs(60);
-/// The most names of an association, and the most datagrams that wait for the address of one.
+/// The most names of an association, and the most datagrams that wait for one name's address.
 const NAMES: usize = 64;
 const WAITING: usize = 16;
-/// The addresses that may answer are forgotten, the oldest first, beyond about this many.
+/// The approximate number of addresses that may answer; beyond it, the oldest are forgotten.
 const ASKED: usize = 4096;
-/// The most datagrams received in one turn.
+/// The most datagrams received at a time from one socket.
 const TURN: usize = 32;
 
-/// Whose datagrams an association receives (RFC 4787 section 5).
+/// From whom an association receives datagrams (RFC 4787 section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Filtering {
-    /// Anyone's, which games and calls between peers need.
+    /// From any address; games and calls between peers need this.
     #[default]
     EndpointIndependent,
-    /// Those of addresses to which it has sent, from any port.
+    /// From addresses to which the association has sent, from any port.
     AddressDependent,
 }
 
-/// The reason why a text is no [`Filtering`].
+/// The reason why a text is not a [`Filtering`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is not a filtering: write endpoint-independent or address-dependent")]
 pub struct FilteringError(String);
@@ -60,18 +60,18 @@ impl FromStr for Filtering {
     }
 }
 
-/// What all associations have in common.
+/// The state shared by all associations.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) rules: Rules,
     pub(crate) filtering: Filtering,
     pub(crate) idle: Duration,
-    /// A permit for each name that may be resolved at a time.
+    /// Limits the number of concurrent lookups.
     pub(crate) resolver: Semaphore,
     pub(crate) dropped: Dropped,
 }
 
-/// Datagrams that the far gateway dropped.
+/// Counts of datagrams that the far gateway dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     pub(crate) not_allowed: AtomicU64,
@@ -98,7 +98,7 @@ pub(crate) struct Outside {
     common: Arc<Common>,
     link: Arc<Link>,
     id: u32,
-    /// Those for UDP over IPv4 and IPv6, and those for ICMP echo.
+    /// The sockets for UDP over IPv4 and IPv6, and for ICMP echo over IPv4 and IPv6.
     sockets: [Option<UdpSocket>; 4],
     names: HashMap<String, Name>,
     resolving: JoinSet<(String, Vec<IpAddr>)>,
@@ -112,7 +112,7 @@ enum Name {
     Known(Vec<IpAddr>, Instant),
 }
 
-/// The last addresses to which something was sent.
+/// The last addresses to which a datagram was sent.
 #[derive(Debug, Default)]
 struct Recent {
     new: HashSet<IpAddr>,
@@ -146,8 +146,8 @@ impl Outside {
         }
     }
 
-    /// Sends what comes, and returns the answers, until the other end closes the association or
-    /// nothing has happened for long.
+    /// Sends outgoing datagrams, and returns the answers, until the other end closes the
+    /// association or it is idle for too long.
     pub(crate) async fn run(mut self, mut outgoing: mpsc::Receiver<Outgoing>) {
         loop {
             tokio::select! {
@@ -207,14 +207,14 @@ impl Outside {
                 }
                 Err(_) => Vec::new(),
             };
-            // A datagram tries one address only: IPv4 has the fewer broken paths.
+            // A datagram is sent to one address only: IPv4 paths are broken less often.
             addresses.sort_by_key(IpAddr::is_ipv6);
             (name, addresses)
         });
     }
 
     async fn on_resolved(&mut self, name: String, addresses: Vec<IpAddr>) {
-        // Nothing is kept of a name without addresses: the next datagram asks again.
+        // A name without addresses is not remembered: the next datagram resolves it again.
         let waiting = match addresses.is_empty() {
             true => self.names.remove(&name),
             false => {
@@ -265,14 +265,15 @@ impl Outside {
             return socket.send_to(&echo::request(data, to.is_ipv6()), to).await;
         }
         match socket.send_to(data, to).await {
-            // Perhaps what the network reports of a datagram before, which is said once.
+            // The error may be the network's about an earlier datagram, which the kernel reports
+            // once.
             Err(_) => socket.send_to(data, to).await,
             sent => sent,
         }
     }
 
-    /// Passes on which addresses have refused a datagram. A program that sent to a name does not
-    /// know them.
+    /// Passes on refusals from addresses that have no program on a port. A program that sent to a
+    /// name cannot match them, because it does not know the address.
     fn report(&self, place: usize) {
         let Some(socket) = &self.sockets[place] else { return };
         for _ in 0..TURN {
@@ -284,22 +285,22 @@ impl Outside {
         }
     }
 
-    /// Passes on what has arrived at a socket.
+    /// Passes on datagrams that have arrived at a socket.
     fn receive(&mut self, place: usize) {
-        // One buffer for all associations of a thread: none keeps 64 KiB for itself.
+        // One buffer per thread, shared by its associations, so that none keeps 64 KiB for itself.
         thread_local! {
             static BUF: RefCell<Vec<u8>> = RefCell::new(vec![0; usize::from(u16::MAX)]);
         }
         let Some(socket) = &self.sockets[place] else { return };
         BUF.with_borrow_mut(|buf| {
             for _ in 0..TURN {
-                // An error tells of a datagram sent before, or that nothing more has arrived.
+                // The error is about an earlier datagram, or means that nothing more has arrived.
                 let Ok((len, from)) = socket.try_recv_from(buf) else { return };
                 let filtered = match self.common.filtering {
                     Filtering::EndpointIndependent => false,
                     Filtering::AddressDependent => !self.asked.contains(&from.ip()),
                 };
-                // The mapping of IPv4 is another socket.
+                // IPv4 has a socket of its own; an IPv4-mapped source is not expected here.
                 let mapped = from.ip().to_canonical() != from.ip();
                 if filtered || mapped || (place < ECHO && from.port() == 0) {
                     count(&self.common.dropped.filtered);
@@ -319,10 +320,10 @@ impl Outside {
     }
 }
 
-/// The first place of a socket for ICMP echo.
+/// The index of the first ICMP echo socket.
 const ECHO: usize = 2;
 
-/// The place of the socket that sends to `to`; port 0 is ICMP echo.
+/// Returns the index of the socket that sends to `to`; port 0 means ICMP echo.
 fn place(to: SocketAddr) -> usize {
     usize::from(to.is_ipv6()) + if to.port() == 0 { ECHO } else { 0 }
 }
@@ -337,7 +338,7 @@ async fn open(place: usize) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Waits until something has arrived at a socket, or was reported; gives its place.
+/// Waits until a datagram or an error report has arrived at a socket; returns its index.
 async fn ready(sockets: &[Option<UdpSocket>; 4]) -> usize {
     let wait = async |place: usize| match &sockets[place] {
         Some(socket) => drop(socket.ready(Interest::READABLE | Interest::ERROR).await),

@@ -1,4 +1,4 @@
-//! Joins the parts of datagrams that were too long for one frame.
+//! Reassembles datagrams that were too long for one frame.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use airtcp_types::Instant;
 
 use super::frame::{MAX_DATAGRAM, Part};
 
-/// The most datagrams that may be incomplete, and the most bytes of their parts.
+/// The most incomplete datagrams, and the most bytes of their parts.
 const INCOMPLETE: usize = 64;
 const BYTES: usize = 1 << 20;
-/// How long a datagram may be incomplete.
+/// The time limit for completing a datagram.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The datagrams of which some parts have arrived, oldest first.
+/// The incomplete datagrams, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     incomplete: VecDeque<Incomplete>,
@@ -30,16 +30,16 @@ struct Incomplete {
     bytes: usize,
 }
 
-/// Which datagram a part is of.
+/// Identifies the datagram of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
-    /// The sequence number of its first part.
+    /// The sequence number of the datagram's first part.
     pub(crate) first: u32,
     pub(crate) association: u32,
 }
 
 impl Parts {
-    /// A part has arrived; gives the datagram that it completes.
+    /// Adds a part that has arrived; returns the datagram that it completes.
     pub(crate) fn on_part(
         &mut self,
         now: Instant,
@@ -86,7 +86,7 @@ impl Parts {
         }
     }
 
-    /// Datagrams of which some parts did not come.
+    /// The number of datagrams that were dropped incomplete.
     pub(crate) const fn abandoned(&self) -> u64 {
         self.abandoned
     }

@@ -1,5 +1,5 @@
-//! What the network reports of datagrams: the error queue of a socket of the kernel (`IP_RECVERR`
-//! in ip(7)).
+//! Refusals that the network reports for datagrams: the error queue of a kernel socket
+//! (`IP_RECVERR` in ip(7)).
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -12,8 +12,8 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Has the kernel keep what the network reports. A report also fails one call that sends or
-/// receives.
+/// Makes the kernel queue the errors that the network reports. A queued error also fails one send
+/// or receive call.
 pub(crate) fn keep_reports(socket: &UdpSocket, is_ipv6: bool) -> io::Result<()> {
     let set = match is_ipv6 {
         true => setsockopt(socket, Ipv6RecvErr, &true),
@@ -22,10 +22,11 @@ pub(crate) fn keep_reports(socket: &UdpSocket, is_ipv6: bool) -> io::Result<()> 
     set.map_err(io::Error::from)
 }
 
-/// Takes the next report; gives the address that it is about, if that has refused a datagram.
+/// Takes the next error from the queue; returns the address that it is about, if that address has
+/// refused a datagram.
 ///
 /// # Errors
-/// `WouldBlock`: there is none.
+/// `WouldBlock`: the queue is empty.
 pub(crate) fn next_report(socket: &UdpSocket) -> io::Result<Option<SocketAddr>> {
     socket.try_io(Interest::ERROR, || {
         let mut space = nix::cmsg_space!(sock_extended_err, sockaddr_in6);

@@ -1,26 +1,25 @@
-//! Remembers the sequence numbers that have arrived.
+//! Tracks the sequence numbers that have arrived.
 
-/// How many of the last sequence numbers are remembered. A frame that is later than that is
-/// dropped.
+/// The number of recent sequence numbers that are tracked. Older frames are dropped.
 const REMEMBERED: u32 = 4096;
-/// A frame counts as lost once one this much further has arrived without it.
+/// A frame counts as lost once a frame this much newer has arrived without it.
 const REORDERED: u32 = 32;
 
-/// Finds duplicates, and counts losses.
+/// Detects duplicates, and counts losses.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// By sequence number modulo [`REMEMBERED`].
+    /// A bit for each sequence number, modulo [`REMEMBERED`].
     arrived: Vec<u64>,
     highest: u32,
-    /// The next number to judge.
+    /// The next sequence number to judge as arrived or lost.
     next: u32,
-    /// Whether the number before was lost.
+    /// Whether the last judged number was lost.
     in_run: bool,
     lost: u64,
     runs: u64,
 }
 
-/// What a sequence number is.
+/// The state of an arriving sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrival {
     Fresh,
@@ -29,7 +28,7 @@ pub(crate) enum Arrival {
 }
 
 impl Default for Window {
-    /// Nothing has arrived; the first number is 1.
+    /// A window in which nothing has arrived; the first sequence number is 1.
     fn default() -> Self {
         Self {
             arrived: vec![0; (REMEMBERED / u64::BITS) as usize],
@@ -43,15 +42,15 @@ impl Default for Window {
 }
 
 impl Window {
-    /// A frame has arrived.
+    /// Records the arrival of a frame.
     pub(crate) fn on_arrival(&mut self, seq: u32) -> Arrival {
         let ahead = seq.wrapping_sub(self.highest).cast_signed();
         if ahead > REMEMBERED.cast_signed() {
-            // The other end was away for long, or began before this one.
+            // The other end was silent for long, or started before this end.
             self.arrived.fill(0);
             self.highest = seq;
             self.next = seq.wrapping_sub(REORDERED);
-            // What came before is not known to be lost.
+            // Earlier numbers are not known to be lost, so they count as arrived.
             (1..=REORDERED).for_each(|back| self.set(seq.wrapping_sub(back)));
         } else if ahead > 0 {
             for _ in 0..ahead {
@@ -68,13 +67,13 @@ impl Window {
         Arrival::Fresh
     }
 
-    /// Whether a number has arrived, or is not known not to have.
+    /// Whether a number has arrived, or is too old to know.
     pub(crate) fn has_arrived(&self, seq: u32) -> bool {
         let behind = self.highest.wrapping_sub(seq);
         behind >= REMEMBERED || self.has(seq)
     }
 
-    /// Judges the numbers that are far enough behind the highest.
+    /// Judges the numbers that are at least [`REORDERED`] behind the highest.
     fn judge(&mut self) {
         while self.highest.wrapping_sub(self.next).cast_signed() >= REORDERED.cast_signed() {
             let lost = !self.has(self.next);
@@ -91,12 +90,12 @@ impl Window {
         self.highest
     }
 
-    /// Numbers lost so far.
+    /// The count of lost numbers.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Runs of consecutive lost numbers so far.
+    /// The count of runs of consecutive lost numbers.
     pub(crate) const fn runs(&self) -> u64 {
         self.runs
     }

@@ -1,5 +1,5 @@
-//! Starts the stack of a gateway on a thread of its own: in a WireGuard tunnel over UDP, or on a
-//! TUN device.
+//! Starts the stack of a gateway in its own thread: in a WireGuard tunnel over UDP, or on a TUN
+//! device.
 
 mod name;
 mod peers;
@@ -26,10 +26,10 @@ use super::keys;
 use super::peer::KeyPeer;
 use crate::output::Mistake;
 
-/// The port of the far gateway inside of the tunnel.
+/// The port of the far gateway inside the tunnel.
 pub(super) const PORT: u16 = 7077;
 
-/// What all connections of a stack may hold.
+/// The memory limit for all connections of a stack.
 const MEMORY: ByteCount = ByteCount::from_mib(256);
 
 /// A stack that reaches the other gateway.
@@ -38,22 +38,22 @@ pub(super) struct Carrier {
     pub(super) way: Way,
 }
 
-/// How packets get there.
+/// How packets get to the other gateway.
 #[derive(Clone, Debug)]
 pub(super) enum Way {
     /// Encrypted, in UDP.
     Wireguard(TunnelHandle),
-    /// As they are, through a TUN device.
+    /// Unencrypted, through a TUN device.
     Tun(PeerFigures),
 }
 
-/// The largest packet inside of a tunnel whose own packets are of 1500 bytes: IPv4 or IPv6, UDP and
-/// WireGuard need 60 or 80.
+/// The largest packet inside a tunnel whose outer packets have 1500 bytes: the headers of IPv4 or
+/// IPv6, UDP and WireGuard need 60 or 80 bytes.
 pub(super) const fn mtu(is_ipv4: bool) -> u16 {
     if is_ipv4 { 1440 } else { 1420 }
 }
 
-/// A UDP socket for both families, or for IPv4 where there is no other.
+/// Binds a UDP socket for both families, or for IPv4 if the machine has no IPv6.
 ///
 /// # Errors
 /// The port is in use.
@@ -65,11 +65,12 @@ pub(super) async fn bind(port: u16) -> io::Result<UdpSocket> {
         }
         bound => bound,
     };
-    // The runtime that it is for is not this one.
+    // The socket is for another runtime.
     socket?.into_std()
 }
 
-/// The address as a socket of that family writes it; none if the socket cannot reach it.
+/// Returns the address in the form that a socket of that family uses; `None` if the socket cannot
+/// reach it.
 pub(super) fn through(socket: SocketAddr, to: SocketAddr) -> Option<SocketAddr> {
     match (socket.is_ipv6(), to.ip()) {
         (true, IpAddr::V4(ip)) => Some((ip.to_ipv6_mapped(), to.port()).into()),
@@ -78,7 +79,7 @@ pub(super) fn through(socket: SocketAddr, to: SocketAddr) -> Option<SocketAddr> 
     }
 }
 
-/// What a tunnel knows of a peer with this address.
+/// Returns the tunnel's settings for a peer with this address.
 ///
 /// # Errors
 /// The preshared key cannot be read.
@@ -96,10 +97,10 @@ pub(super) fn peer(
 }
 
 impl Carrier {
-    /// Starts a WireGuard tunnel and its stack, which sends by these strategies.
+    /// Starts a WireGuard tunnel and its stack, which sends with these strategies.
     ///
     /// # Errors
-    /// The kernel has no thread or descriptor left; two peers have one key.
+    /// No thread or descriptor is left, or two peers have the same key.
     pub(super) fn in_tunnel(
         socket: UdpSocket,
         tunnel: TunnelConfig,
@@ -114,10 +115,10 @@ impl Carrier {
         })
     }
 
-    /// Starts a stack on a TUN device, which sends by these strategies.
+    /// Starts a stack on a TUN device, which sends with these strategies.
     ///
     /// # Errors
-    /// The kernel has no thread left, or does not let the device be used.
+    /// No thread is left, or the kernel does not permit the use of the device.
     pub(super) async fn on_tun(
         plain: Plain,
         peers: &[IpAddr],
@@ -160,7 +161,7 @@ fn host(address: Cidr, mtu: usize, peers: usize, strategies: Option<Combination>
 }
 
 impl Way {
-    /// The public key of this end.
+    /// The public key of this end; `None` without WireGuard.
     pub(super) fn key(&self) -> Option<String> {
         match self {
             Self::Wireguard(tunnel) => Some(tunnel.public_key().to_string()),
@@ -168,7 +169,7 @@ impl Way {
         }
     }
 
-    /// Its name in the settings.
+    /// The carrier's name in the settings.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Wireguard(_) => name::WIREGUARD,
@@ -176,7 +177,7 @@ impl Way {
         }
     }
 
-    /// The other ends.
+    /// The peers of the carrier.
     pub(super) fn peers(&self) -> Vec<Peer> {
         match self {
             Self::Wireguard(tunnel) => tunnel.peers().into_iter().map(Peer::from).collect(),
@@ -184,8 +185,8 @@ impl Way {
         }
     }
 
-    /// Packets that were dropped because they came from no peer; `None` where WireGuard sorts them
-    /// out.
+    /// The number of packets dropped because they did not come from a peer; `None` with WireGuard,
+    /// which authenticates its peers.
     pub(super) fn refused(&self) -> Option<u64> {
         match self {
             Self::Wireguard(_) => None,
@@ -193,10 +194,10 @@ impl Way {
         }
     }
 
-    /// Refuses strategies that need damaged packets, which WireGuard does not pass on.
+    /// Rejects strategies that need damaged packets, which WireGuard drops.
     ///
     /// # Errors
-    /// HACK in a tunnel.
+    /// The strategies include HACK, and the carrier is WireGuard.
     pub(super) fn check(&self, strategies: &Combination) -> Result<(), Mistake> {
         match self {
             Self::Wireguard(_) => check(strategies),
@@ -205,10 +206,10 @@ impl Way {
     }
 }
 
-/// Refuses strategies that no WireGuard tunnel can have.
+/// Rejects strategies that do not work in a WireGuard tunnel.
 ///
 /// # Errors
-/// They need packets with damaged payloads.
+/// The strategies need packets with damaged payloads.
 pub(super) fn check(strategies: &Combination) -> Result<(), Mistake> {
     match strategies.needs().hack {
         true => Err(Mistake::new(format!(

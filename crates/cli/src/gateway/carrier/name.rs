@@ -13,7 +13,7 @@ pub(crate) enum CarrierName {
     /// Encrypted, in UDP.
     #[default]
     Wireguard,
-    /// As they are, through this TUN device.
+    /// Unencrypted, through this TUN device.
     Tun(Option<String>),
 }
 

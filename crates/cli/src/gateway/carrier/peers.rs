@@ -1,4 +1,4 @@
-//! The other end of a carrier, as reports have it.
+//! The peer of a carrier, as shown in reports.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use airtcp_gateway::PeerFigure;
 use airtcp_tunnel::PeerStatus;
 use serde::Serialize;
 
-/// The other end. What a carrier does not know is `None`.
+/// A peer. `None` for values that the carrier does not have.
 #[derive(Debug, Serialize)]
 pub(crate) struct Peer {
     key: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The key of WireGuard, or the address of a plain carrier.
+    /// The WireGuard key, or the address on a plain carrier.
     pub(crate) fn name(&self) -> &str {
         self.key.as_deref().or(self.addresses.first().map(String::as_str)).unwrap_or("-")
     }
@@ -33,7 +33,7 @@ impl Peer {
         }
     }
 
-    /// Where it is and when it was last there.
+    /// The peer's endpoint and the time of its last sign of life, as text.
     pub(crate) fn state(&self) -> String {
         let ago = |what: &str, age: Option<f64>| {
             age.map_or(format!("no {what} yet"), |age| format!("last {what} {age:.0} s ago"))

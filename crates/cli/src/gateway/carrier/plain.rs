@@ -1,4 +1,4 @@
-//! `--carrier tun`: packets as they are, through a TUN device that the kernel routes to the link.
+//! `--carrier tun`: unencrypted packets, through a TUN device that the kernel routes to the link.
 
 use std::net::IpAddr;
 
@@ -11,10 +11,10 @@ use anyhow::Context;
 use crate::device::{self, KernelSide};
 use crate::{output, taken};
 
-/// The largest packet if none is set: what Ethernet carries.
+/// The default MTU: that of Ethernet.
 const MTU: u16 = 1500;
 
-/// A TUN device that carries, and the address of the stack behind it.
+/// The TUN device of a plain carrier, and the address of the stack behind it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Plain {
     pub(crate) device: String,
@@ -27,23 +27,23 @@ impl Plain {
         Self { device, address, mtu: mtu.unwrap_or(MTU) }
     }
 
-    /// What the kernel needs, so that it passes on to the device what is sent to the stack.
+    /// The kernel settings that route packets for the stack to the device.
     fn kernel_side(&self) -> KernelSide {
         KernelSide::with_route(self.address.address())
     }
 
-    /// The commands that do the same to the kernel, a line each.
+    /// Returns the equivalent `ip` commands, one per line.
     pub(crate) fn commands(&self) -> String {
         let Self { device, mtu, .. } = self;
         let side = self.kernel_side().commands(device).replace(" && ", "\n");
         format!("ip tuntap add dev {device} mode tun\nip link set dev {device} mtu {mtu}\n{side}")
     }
 
-    /// Opens the device. A new one is set up and gets a route to the stack. It does not offload: a
-    /// device that does hides damaged payloads, which HACK needs.
+    /// Opens the device. A new device is set up and gets a route to the stack. Offloading is off,
+    /// because it hides damaged payloads, which HACK needs.
     ///
     /// # Errors
-    /// It cannot be opened, or the stack's address is the kernel's.
+    /// The device cannot be opened, or the kernel has the stack's address.
     pub(crate) async fn open(&self) -> anyhow::Result<TunFile> {
         let name = &self.device;
         taken::check_addresses(&[self.address], &here::interfaces()?)
@@ -61,15 +61,15 @@ impl Plain {
         opened.files.into_iter().next().context("a device without a queue")
     }
 
-    /// As [`open`](Self::open), with what comes from `peers` alone.
+    /// As [`open`](Self::open), with packets from `peers` only.
     ///
     /// # Errors
-    /// As there, and there is no runtime with IO.
+    /// As [`open`](Self::open); also if there is no runtime with I/O.
     pub(crate) async fn open_for(&self, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
         device(self.open().await?, peers)
     }
 
-    /// The sysctl that keeps the kernel from forwarding.
+    /// Returns the sysctl to set if the kernel does not forward.
     fn unset_forwarding(&self) -> Option<&'static str> {
         let (family, key) = match self.address.address() {
             IpAddr::V4(_) => ("ipv4", "net.ipv4.ip_forward"),
@@ -80,10 +80,10 @@ impl Plain {
     }
 }
 
-/// The device of `file`, which passes on packets of `peers` alone.
+/// Creates a device on `file` that passes on packets from `peers` only.
 ///
 /// # Errors
-/// There is no runtime with IO, or no descriptor left.
+/// There is no runtime with I/O, or no descriptor left.
 pub(super) fn device(file: TunFile, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
     Ok(PeersOnly::new(Tun::new(file)?, peers.iter().copied()))
 }

@@ -13,17 +13,18 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Found, LEAST, PATIENCE};
 
-/// How often the first answer is asked for.
+/// The interval between pings until the first answer.
 const AGAIN: Duration = Duration::from_millis(250);
-/// The pings that loss and round trips are taken from, their distance, and their length.
+/// The number of pings for loss and round trips, the interval between them, and their length
+/// (bytes).
 const PINGS: usize = 100;
 const DISTANCE: Duration = Duration::from_millis(20);
 const LENGTH: usize = 100;
-/// How long an answer may take behind the last ping.
+/// The time limit for answers after the last ping.
 const LATE: Duration = Duration::from_secs(1);
-/// How often each length is tried.
+/// The number of tries for each length.
 const TRIES: usize = 4;
-/// Of all pings.
+/// The echo identifier of all pings.
 const IDENTIFIER: [u8; 2] = *b"at";
 
 /// Sends pings from `own` to `far` through a device.
@@ -32,7 +33,7 @@ pub(super) struct Pinger<D> {
     own: IpAddr,
     far: IpAddr,
     sequence: u16,
-    /// When those were sent that are not answered.
+    /// The send times of the unanswered pings, by sequence number.
     sent: HashMap<u16, Instant>,
 }
 
@@ -41,7 +42,7 @@ impl<D: Device> Pinger<D> {
         Self { device, own, far, sequence: 0, sent: HashMap::new() }
     }
 
-    /// How long the first answer takes; none if there is none.
+    /// Returns the time until the first answer; `None` if there is none.
     pub(super) async fn first(&mut self) -> io::Result<Option<Duration>> {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
@@ -53,14 +54,15 @@ impl<D: Device> Pinger<D> {
         Ok(None)
     }
 
-    /// Loss, round trips, and the largest packet of at most `mtu` bytes that comes back.
+    /// Measures the loss, the round trips, and the largest packet of at most `mtu` bytes that comes
+    /// back.
     pub(super) async fn look(&mut self, mtu: usize) -> io::Result<Found> {
         self.sent.clear();
         let mut trips = Vec::new();
         let began = Instant::now();
         for number in 1..=PINGS {
             self.send(LENGTH).await;
-            // More than there can be: it waits for the next ping.
+            // `PINGS + 1` answers never arrive, so this waits for the whole interval.
             trips.extend(self.answers(began + DISTANCE * number as u32, PINGS + 1).await?);
         }
         let missing = PINGS - trips.len();
@@ -125,7 +127,7 @@ impl<D: Device> Pinger<D> {
         self.device.send(&mut [ping].into()).await;
     }
 
-    /// Waits for `wanted` answers, and until `end` at most; gives their round trips.
+    /// Waits for `wanted` answers, at most until `end`; returns their round trips.
     async fn answers(&mut self, end: Instant, wanted: usize) -> io::Result<Vec<Duration>> {
         let (mut trips, mut batch) = (Vec::new(), Vec::new());
         while trips.len() < wanted {
@@ -138,7 +140,7 @@ impl<D: Device> Pinger<D> {
         Ok(trips)
     }
 
-    /// The round trip, if the packet is an answer that was waited for.
+    /// Returns the round trip if the packet answers a ping.
     fn answered(&mut self, packet: &Packet) -> Option<Duration> {
         let datagram = ip::parse(&packet.data).ok()?;
         let message = match datagram.dst.is_ipv4() {

@@ -2,17 +2,18 @@
 //!
 //! The rules and routes of one gateway, for each IP version, are:
 //!
-//! - a mark on the tunnel's own packets, and for IPv4 the address of the far gateway, which skip
-//!   all that follows;
-//! - for each network that is carried, the main table without its routes that are as short or
-//!   shorter: a more specific route of the machine goes first, such as that of the local network;
-//! - the table of the gateway: the networks that are carried, through the device; `throw` for what
-//!   is excluded; and behind each network an `unreachable`, so that nothing leaves in clear when
-//!   the device is gone.
+//! - a mark on the tunnel's own packets, and for IPv4 the address of the far gateway: such packets
+//!   skip all that follows;
+//! - for each carried network, a lookup in the main table that ignores routes with the same prefix
+//!   length or a shorter one: a more specific route of the machine, such as that of the local
+//!   network, takes precedence;
+//! - the gateway's own table: a route to each carried network through the device; `throw` routes
+//!   for excluded networks; and an `unreachable` route behind each network, so that packets do not
+//!   leave unencrypted when the device is gone.
 //!
-//! All of them have a priority in the same range, the same table and the same protocol number, by
-//! which they are found and removed, also those of a process that was killed. Nothing else is
-//! changed: no sysctl, no firewall, no route of others.
+//! All of them have priorities in one range, one table and one protocol number, by which they are
+//! found and removed, including those of a process that was killed. Nothing else is changed: no
+//! sysctl, no firewall, no route of other programs.
 
 mod kernel;
 mod message;
@@ -28,36 +29,37 @@ use rtnetlink::packet_route::route::RouteType;
 use crate::output::Mistake;
 use kernel::{Found, Kernel, explain};
 
-/// The number of the routing table, and of the mark of packets that do not use it.
+/// The number of the routing table, and the mark of packets that do not use it.
 pub(super) const TABLE: u32 = 51877;
-/// The protocol number of rules and routes, which tells them from those of others (`rt_protos`
-/// names none of this number).
+/// The protocol number of the gateway's rules and routes, which distinguishes them from others
+/// (`rt_protos` does not assign this number).
 const PROTOCOL: u8 = 177;
-/// The priority of the first rule, and of the last, where those that skip the others go.
+/// The priority of the first rule, and of the last, which is the target of the `goto` rules.
 const FIRST: u32 = 27700;
 const LAST: u32 = 27799;
-/// The most networks and addresses that there are priorities for.
+/// The most networks and addresses that the range of priorities has room for.
 const MOST: usize = 40;
-/// Metrics of the routes through the device, and of those behind them.
+/// The metric of the routes through the device, and of the `unreachable` routes behind them.
 const METRIC: u32 = 1024;
 const BEHIND: u32 = 65535;
 const MAIN: u32 = 254;
-/// No route is suppressed.
+/// The value for "suppress no route".
 const NEVER: u32 = u32::MAX;
 
-/// What is never carried: multicast and broadcast of IPv4. IPv6 has its own route for multicast.
+/// Networks that are never carried: multicast and broadcast of IPv4. IPv6 has its own multicast
+/// route.
 const LOCAL: [Cidr; 2] = [
     Cidr { address: IpAddr::V4(Ipv4Addr::new(224, 0, 0, 0)), prefix: 4 },
     Cidr { address: IpAddr::V4(Ipv4Addr::BROADCAST), prefix: 32 },
 ];
 
-/// Everything, of both versions.
+/// All addresses of both versions.
 pub(super) const EVERYTHING: [Cidr; 2] = [
     Cidr { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefix: 0 },
     Cidr { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix: 0 },
 ];
 
-/// Reads `--route` and `--exclude`: a network, or an address alone.
+/// Parses `--route` and `--exclude`: a network, or a single address.
 pub(super) fn network(text: &str) -> Result<Cidr, String> {
     let whole = match text.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => format!("{text}/32"),
@@ -81,27 +83,28 @@ pub(super) fn network(text: &str) -> Result<Cidr, String> {
     Ok(Cidr { address, ..cidr })
 }
 
-/// What IPv6 can do on a device that is made now.
+/// How a newly created device handles IPv6.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ipv6 {
-    /// It is carried.
+    /// IPv6 is carried.
     On,
-    /// New devices have none, and others may: it is only kept from going around.
+    /// New devices have no IPv6, but others may: IPv6 is blocked, so that it does not bypass the
+    /// gateway.
     Blocked,
-    /// The machine has none.
+    /// The machine has no IPv6.
     Absent,
 }
 
 impl Ipv6 {
-    /// Asks the kernel.
+    /// Reads the kernel's settings.
     pub(super) fn of_this_machine() -> Self {
         let is_disabled = |device: &str| {
             let path = format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6");
-            // A service need not see it: then IPv6 has to be taken care of.
+            // The file may be hidden from a service; then IPv6 counts as enabled.
             std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
         };
         let addresses = std::fs::read_to_string("/proc/thread-self/net/if_inet6");
-        // A device can have it although `all` says no.
+        // A device can have IPv6 although `all` disables it.
         let is_used = addresses.as_ref().is_ok_and(|addresses| !addresses.is_empty());
         if addresses.is_err() || (is_disabled("all") && !is_used) {
             Self::Absent
@@ -113,7 +116,7 @@ impl Ipv6 {
     }
 }
 
-/// Rules and routes as they are to be.
+/// The desired rules and routes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Routes {
     device: String,
@@ -127,14 +130,14 @@ struct Rule {
     priority: u32,
     mark: Option<u32>,
     to: Option<Cidr>,
-    /// The port of UDP packets.
+    /// The destination port of UDP packets.
     port: Option<u16>,
     action: Action,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Action {
-    /// Look in a table, without the default routes and others of at most so many bits, or with all.
+    /// Looks in a table; ignores routes with a prefix of at most `suppress` bits.
     Lookup {
         table: u32,
         suppress: u32,
@@ -151,11 +154,11 @@ struct Route {
 }
 
 impl Routes {
-    /// Those that carry `networks` through `device`, except `excluded`, for a far gateway at
-    /// `endpoints`.
+    /// Returns the rules and routes that carry `networks` through `device`, except `excluded`, for
+    /// a far gateway at `endpoints`.
     ///
     /// # Errors
-    /// There are too many of them.
+    /// There are too many networks.
     pub(super) fn new(
         device: &str,
         networks: &[Cidr],
@@ -177,7 +180,7 @@ impl Routes {
             let mut excluded: Vec<Cidr> = excluded.chain(local).copied().collect();
             excluded.sort_unstable();
             excluded.dedup();
-            // A socket for both versions writes them as addresses of IPv6.
+            // A dual-stack socket writes IPv4 addresses as IPv4-mapped IPv6 addresses.
             let endpoints =
                 endpoints.iter().map(|one| SocketAddr::new(one.ip().to_canonical(), one.port()));
             let endpoints: Vec<SocketAddr> =
@@ -194,8 +197,8 @@ impl Routes {
         Ok(routes)
     }
 
-    /// In the order in which they are made: a packet that skips the others needs the last one
-    /// first, and no packet is carried before all that shall not be are told.
+    /// Appends the rules in the order in which the kernel must get them: first the target of the
+    /// `goto` rules, then the rules that exempt packets, and only then those that carry packets.
     fn add_rules(&mut self, is_ipv6: bool, networks: &[Cidr], endpoints: &[SocketAddr]) {
         let blank =
             Rule { is_ipv6, priority: LAST, mark: None, to: None, port: None, action: Action::Nop };
@@ -204,7 +207,7 @@ impl Routes {
         let mut next = move || priorities.next().unwrap_or(LAST);
         self.rules.push(blank.clone());
         self.rules.push(Rule { mark: Some(TABLE), ..skip(next()) });
-        // Strict reverse path filtering of IPv4 looks up the way back without the mark.
+        // Strict reverse path filtering of IPv4 looks up the return path without the mark.
         for endpoint in endpoints {
             let to = Some(Cidr { address: endpoint.ip(), prefix: 32 });
             self.rules.push(Rule { to, port: Some(endpoint.port()), ..skip(next()) });
@@ -229,25 +232,25 @@ impl Routes {
         self.routes.extend(excluded.iter().map(throw));
     }
 
-    /// The commands that do the same, a line each.
+    /// Returns the equivalent `ip` commands, one per line.
     pub(super) fn commands(&self) -> Vec<String> {
         let device = &self.device;
         let routes = self.routes.iter().map(|route| format!("ip {}", route.words("add", device)));
         routes.chain(self.rules.iter().map(|rule| format!("ip {}", rule.words("add")))).collect()
     }
 
-    /// Makes them, and removes what another process left that is not among them.
+    /// Adds the rules and routes, and removes others that an earlier process left.
     ///
     /// # Errors
-    /// Another gateway has some, the table is another program's, or the kernel refuses. What was
-    /// made is removed again.
+    /// Another gateway intercepts already, the table has routes of another program, or the kernel
+    /// refuses. Added rules and routes are removed again.
     pub(super) async fn add(&self) -> anyhow::Result<()> {
         let kernel = Kernel::open()?;
         let left = kernel.routes().await?;
         check(&left)?;
         let added = self.add_to(&kernel, &left).await;
         if added.is_err() {
-            // The error of the first is the one to tell.
+            // The first error is the one to report.
             let _ = remove_from(&kernel).await;
         }
         added
@@ -290,10 +293,11 @@ pub(super) async fn remove() -> anyhow::Result<()> {
 }
 
 async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
-    // What looks in tables goes first: until then the tunnel's packets have to skip it.
+    // Lookup rules are removed first: while they exist, the tunnel's packets need the rules that
+    // skip them.
     let mut rules = kernel.rules().await?;
     rules.sort_by_key(|(rule, _)| !rule.as_ref().is_some_and(Rule::looks_up));
-    // One that cannot be removed keeps the others not.
+    // Continues after a failure, so that the others are still removed.
     let mut removed = Ok(());
     for (_, message) in rules {
         removed = removed.and(kernel.remove_rule(message).await);
@@ -304,7 +308,7 @@ async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
     removed
 }
 
-/// Whether the table may be used.
+/// Checks that the table has no routes of another program or of a running gateway.
 fn check(found: &[Found]) -> anyhow::Result<()> {
     for Found { route, is_ours, .. } in found {
         if !is_ours {
@@ -328,7 +332,7 @@ fn version(is_ipv6: bool) -> &'static str {
 }
 
 impl Rule {
-    /// As `ip` has it.
+    /// The arguments of the `ip` command.
     fn words(&self, verb: &str) -> String {
         use fmt::Write as _;
         let mut words = format!("{} rule {verb} priority {}", version(self.is_ipv6), self.priority);
@@ -362,7 +366,7 @@ impl Rule {
 }
 
 impl Route {
-    /// As `ip` has it.
+    /// The arguments of the `ip` command.
     fn words(&self, verb: &str, device: &str) -> String {
         let kind = match self.kind {
             RouteType::Unreachable => "unreachable ",

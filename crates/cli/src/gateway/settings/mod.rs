@@ -16,7 +16,7 @@ use crate::{settings, value};
 pub(super) use far::{FarCarrier, FarPlan, FarSettings};
 pub(super) use near::{NearCarrier, NearPlan, NearSettings, clients};
 
-/// `--socks5`, `--http-connect` and `--metrics`.
+/// Parses `--socks5`, `--http-connect` and `--metrics`.
 fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().ok().filter(|at: &SocketAddr| at.port() > 0).ok_or_else(|| {
         "expected ADDRESS:PORT with a port from 1 to 65535; for example 127.0.0.1:1080 or [::1]:1080"
@@ -28,7 +28,7 @@ fn listen_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<SocketAdd
     settings::text(file, listen)
 }
 
-/// `--mtu`.
+/// Parses `--mtu`.
 fn inner_mtu(text: &str) -> Result<u16, String> {
     value::whole(576, u16::MAX, "--mtu 1400")(text)
 }
@@ -37,7 +37,7 @@ fn mtu_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u16>, D::Err
     number(file, inner_mtu)
 }
 
-/// `--redundancy`.
+/// Parses `--redundancy`.
 fn redundancy(text: &str) -> Result<u8, String> {
     value::whole(0, 100, "--redundancy 22")(text)
 }
@@ -46,7 +46,7 @@ fn redundancy_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u8>, 
     number(file, redundancy)
 }
 
-/// A number that is judged as on the command line.
+/// Reads a number of a file, with the same checks as on the command line.
 fn number<'de, T, D: Deserializer<'de>>(
     file: D,
     read: impl FnOnce(&str) -> Result<T, String>,
@@ -54,13 +54,13 @@ fn number<'de, T, D: Deserializer<'de>>(
     read(&i64::deserialize(file)?.to_string()).map(Some).map_err(D::Error::custom)
 }
 
-/// An address of the default network inside of tunnels.
+/// An address of the default network inside tunnels.
 fn local(host: u8) -> Cidr {
     Cidr::new(Ipv4Addr::new(10, 77, 0, host).into(), 24).expect("it is a host's")
 }
 
-/// Refuses flags `of_wireguard` and `--insecure-carrier` where they have no effect, and
-/// `--carrier tun` without the latter.
+/// Rejects the flags `of_wireguard` and `--insecure-carrier` where they have no effect, and
+/// `--carrier tun` without `--insecure-carrier`.
 fn check_flags(
     carrier: &CarrierName,
     is_insecure: bool,
