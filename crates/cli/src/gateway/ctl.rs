@@ -15,7 +15,7 @@ use crate::control::{Asker, Control, NobodyThere, asked};
 use crate::ss::{self, Served};
 use crate::{output, value};
 
-/// Where the units have the sockets.
+/// The sockets of the systemd units.
 const OF_UNITS: [&str; 2] =
     ["/run/airtcp-gateway-near/ctl.sock", "/run/airtcp-gateway-far/ctl.sock"];
 
@@ -54,7 +54,7 @@ enum Setting {
     },
 }
 
-/// What a gateway can be asked. The first is what `airtcp ss` asks.
+/// A request to a gateway's control socket. The first is that of `airtcp ss`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 enum Request {
@@ -63,7 +63,7 @@ enum Request {
     SetStrategies { strategies: String },
 }
 
-/// A gateway, as it is asked.
+/// A gateway that answers on a control socket.
 #[derive(Clone, Debug)]
 pub(super) struct Controlled {
     pub(super) served: Served,
@@ -71,10 +71,10 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// Answers at `path`; without one, where `ctl` and `airtcp ss` look, if that can be had.
+    /// Listens at `path`; without one, at the default path of `ctl` and `airtcp ss` if it is free.
     ///
     /// # Errors
-    /// The socket at `path` cannot be made.
+    /// The socket at `path` cannot be created.
     pub(super) fn listen(self, path: Option<&Path>) -> anyhow::Result<()> {
         match path {
             Some(path) => self.listen_at(path),
@@ -117,7 +117,7 @@ impl Controlled {
     }
 }
 
-/// Says of each connection whether it was opened ahead and carries nothing yet.
+/// Marks each connection that was opened ahead and carries nothing yet as `spare`.
 fn mark(answer: &mut Value, spare: &[SocketAddr]) {
     let spare: BTreeSet<String> = spare.iter().map(ToString::to_string).collect();
     for connection in answer["connections"].as_array_mut().into_iter().flatten() {
@@ -129,10 +129,10 @@ fn mark(answer: &mut Value, spare: &[SocketAddr]) {
     }
 }
 
-/// Asks, and prints the answer.
+/// Sends the request, and prints the answer.
 ///
 /// # Errors
-/// No gateway answers, or what it refuses.
+/// No gateway answers, or the gateway refuses.
 pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     let mut asker = connect(args.control.as_deref())?;
     let request = match &args.command {
@@ -180,7 +180,7 @@ fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
     }
 }
 
-/// A status for people.
+/// Formats a status for people.
 fn status(status: &Value) -> String {
     let near = &status["near"];
     let end = if near.is_null() { &status["far"] } else { near };

@@ -4,11 +4,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::output;
 
-/// What a gateway opens beside its connections.
+/// The number of descriptors that a gateway uses in addition to its connections.
 const OTHERS: u64 = 64;
 
-/// Raises the limit to the most that the process may have; says if that is too little for this
-/// number of connections, which `flag` allows.
+/// Raises the limit to the most that the process may have; prints a note if that is too low for
+/// this number of connections, which `flag` allows.
 pub(super) fn raise(connections: u32, flag: &str) {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let is_raised = soft >= hard || setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();

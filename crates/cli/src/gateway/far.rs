@@ -19,10 +19,10 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{live, metrics, output};
 
-/// Serves until it is told to stop. A second signal stops at once.
+/// Serves until a signal to stop, then waits for connections to end. A second signal stops at once.
 ///
 /// # Errors
-/// The key cannot be read, the port is in use, the carrier cannot be had, or it ends.
+/// The key cannot be read, the port is in use, the carrier cannot be started, or it ends.
 pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     descriptors::raise(CLIENTS, "the --clients of one near gateway");
@@ -51,7 +51,7 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     }
     output::note("ready");
 
-    // Both end with the stack.
+    // Both tasks end with the stack.
     tokio::spawn(far.clone().run());
     tokio::spawn(async move { datagrams.run().await });
     let ended = tokio::select! {

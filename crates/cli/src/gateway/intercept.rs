@@ -1,5 +1,5 @@
-//! `--tun` and `--intercept` of `airtcp gateway near`: the traffic of programs that know of no
-//! gateway.
+//! `--tun` and `--intercept` of `airtcp gateway near`: carries the traffic of programs that do not
+//! know about the gateway.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,20 +28,20 @@ use crate::output::Mistake;
 use crate::ss::Served;
 use crate::{settings, value};
 
-/// The device if no other is named.
+/// The default device.
 const DEVICE: &str = "airtcp0";
 
-/// The addresses that programs send from. Nobody else sees them: IPv4's is of the network for
-/// benchmarks (RFC 2544), which no other network is numbered from, IPv6's of a random local network
-/// (RFC 4193).
+/// The source addresses of programs, which only this machine sees: IPv4's is from the network for
+/// benchmarks (RFC 2544), which no other network uses; IPv6's is from a random local network (RFC
+/// 4193).
 const ADDRESSES: [Cidr; 2] = [
     Cidr { address: IpAddr::V4(Ipv4Addr::new(198, 18, 77, 1)), prefix: 32 },
     Cidr { address: IpAddr::V6(Ipv6Addr::new(0xfd41, 0x6972, 0x7463, 0, 0, 0, 0, 1)), prefix: 128 },
 ];
 
-/// What the header of a datagram takes inside of the tunnel.
+/// The header of a datagram inside the tunnel (bytes).
 const HEADER: u16 = 8;
-/// The least MTU of IPv6 (RFC 8200 section 5).
+/// The minimum MTU of IPv6 (RFC 8200 section 5).
 const LEAST: u16 = 1280;
 
 /// Flags, and the keys of the table `[intercept]` in a file.
@@ -83,20 +83,20 @@ fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Cid
     networks.map(Some).map_err(D::Error::custom)
 }
 
-/// What is to be intercepted.
+/// The validated settings of interception.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Plan {
     device: String,
-    /// Of the device.
+    /// The MTU of the device.
     mtu: u16,
-    /// None where the user makes them.
+    /// `None` if the user makes the routes.
     routes: Option<Routes>,
     ipv6: Ipv6,
     answer_early: bool,
 }
 
 impl InterceptSettings {
-    /// What is said here, and what is not as there.
+    /// Merges the settings; those of `self` take precedence.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             enabled: self.enabled || other.enabled,
@@ -107,15 +107,15 @@ impl InterceptSettings {
         }
     }
 
-    /// Whether programs come in this way.
+    /// Whether a device is to be opened.
     pub(super) const fn is_wanted(&self) -> bool {
         self.enabled || self.tun.is_some()
     }
 
-    /// Refuses what has no effect.
+    /// Rejects flags without effect.
     ///
     /// # Errors
-    /// A flag that goes with another which is missing.
+    /// A flag needs another one, which is missing.
     pub(super) fn check(&self) -> Result<(), Mistake> {
         let needs = |flag: &str, other: &str| {
             Err(Mistake::new(format!(
@@ -132,12 +132,12 @@ impl InterceptSettings {
         }
     }
 
-    /// What is to be done with an MTU of the tunnel's inside in bytes, for a far gateway at
-    /// `endpoints`; `None` if nothing. Packets to `plain_far`, a far gateway without a tunnel, are
-    /// not intercepted.
+    /// Validates the settings, for an MTU of `mtu` bytes inside the tunnel and a far gateway at
+    /// `endpoints`; `None` if nothing is intercepted. Packets to `plain_far`, a far gateway without
+    /// a tunnel, are not intercepted.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), and too many networks.
+    /// As [`check`](Self::check), and too many networks.
     pub(super) fn plan(
         self,
         mtu: u16,
@@ -164,7 +164,7 @@ impl InterceptSettings {
 }
 
 impl Plan {
-    /// The commands that do the same to the kernel, a line each.
+    /// Returns the equivalent `ip` commands, one per line.
     pub(super) fn commands(&self) -> String {
         let (device, mtu) = (&self.device, self.mtu);
         let mut lines = vec![format!("ip tuntap add dev {device} mode tun")];
@@ -183,12 +183,12 @@ impl Plan {
         if self.ipv6 == Ipv6::On { &ADDRESSES } else { &ADDRESSES[..1] }
     }
 
-    /// The mark of packets that go around the device.
+    /// The mark of packets that bypass the device.
     pub(super) fn mark(&self) -> Option<u32> {
         self.routes.as_ref().map(|_| routes::TABLE)
     }
 
-    /// Marks what the tunnel's `socket` sends.
+    /// Marks the packets of the tunnel's `socket`.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -202,10 +202,11 @@ impl Plan {
         })
     }
 
-    /// Opens the device, carries what arrives at it, and then has the kernel route traffic into it.
+    /// Opens the device, carries its traffic, and then makes the kernel route traffic into it.
     ///
     /// # Errors
-    /// The device cannot be opened, or the kernel refuses a route. Nothing is left then.
+    /// The device cannot be opened, or the kernel refuses a route. Nothing is left behind in that
+    /// case.
     pub(super) async fn start(
         self,
         near: Near,
@@ -230,7 +231,7 @@ impl Plan {
             Stack::new(device, config).context("starting the stack of intercepted connections")
         })?;
         let pings = carry_pings(pings.context("a stack without a device")?, datagrams.clone());
-        // They end with the device.
+        // The task ends with the device.
         thread.spawn(async { drop(pings.await) });
         let mut config = InterceptConfig::default();
         config.answer_early = self.answer_early;
@@ -265,8 +266,8 @@ pub(super) struct Interception {
 }
 
 impl Interception {
-    /// Waits until nothing is carried any more, which happens only when the device is gone; for
-    /// ever without interception.
+    /// Waits until the device stops carrying, which happens only when it is gone; waits forever
+    /// without interception.
     pub(super) async fn ended(interception: Option<&mut Self>) -> anyhow::Error {
         let Some(Self { device, task, .. }) = interception else {
             return std::future::pending().await;
@@ -279,19 +280,19 @@ impl Interception {
         anyhow!("{device} does not carry any more: {why}")
     }
 
-    /// Refuses what comes from now on. What is carried goes on.
+    /// Refuses new connections. Open ones continue.
     pub(super) fn close(&self) {
         self.task.abort();
     }
 
-    /// Resets what is still carried, and gives the kernel its routes back.
+    /// Resets the remaining connections, and removes the rules and routes.
     ///
     /// # Errors
     /// The kernel refuses; the text says what to type.
     pub(super) async fn stop(self) -> anyhow::Result<()> {
         self.close();
-        // Before the routes go, so that nothing of these connections leaves by another one. A FIN
-        // would say that all of the data has come.
+        // Done before the routes are removed, so that no packet of these connections leaves by
+        // another route. A reset, not a FIN: a FIN would claim that all data has arrived.
         self.thread.stack().reset_connections();
         self.thread.stack().shutdown_within(Duration::ZERO).await;
         let removed = match self.has_routes {

@@ -1,4 +1,4 @@
-//! Keys of WireGuard in files: a line of base64, as `wg genkey` and `wg pubkey` write it.
+//! WireGuard keys in files: a line of base64, as `wg genkey` and `wg pubkey` write it.
 
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};
@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::{file, output};
 
-/// The longest file of a key.
+/// The largest key file (bytes).
 const LONGEST: u64 = 4096;
 
 /// `airtcp gateway keygen`.
@@ -33,7 +33,7 @@ pub(crate) struct PubkeyArgs {
     key: Option<PathBuf>,
 }
 
-/// Makes a private key.
+/// Creates a private key.
 ///
 /// # Errors
 /// The file exists, or cannot be written.
@@ -53,7 +53,7 @@ pub(super) fn keygen(args: &KeygenArgs) -> anyhow::Result<()> {
 /// Prints the public key of a private key.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// The key cannot be read, or is invalid.
 pub(super) fn pubkey(args: &PubkeyArgs) -> anyhow::Result<()> {
     let key = match &args.key {
         Some(path) => private(path)?,
@@ -62,18 +62,18 @@ pub(super) fn pubkey(args: &PubkeyArgs) -> anyhow::Result<()> {
     output::print(&key.public_key().to_string())
 }
 
-/// The private key in a file.
+/// Reads a private key from a file.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// The file cannot be read, or is not a key.
 pub(super) fn private(path: &Path) -> anyhow::Result<PrivateKey> {
     read(path, "make one with `airtcp gateway keygen --out FILE`")
 }
 
-/// The preshared key in a file.
+/// Reads a preshared key from a file.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// The file cannot be read, or is not a key.
 pub(super) fn preshared(path: &Path) -> anyhow::Result<PresharedKey> {
     read(path, "make one with `airtcp gateway keygen --out FILE`, and give both ends the same")
 }
@@ -85,7 +85,7 @@ fn read<K: FromStr<Err: Display>>(path: &Path, advice: &str) -> anyhow::Result<K
         false => anyhow!("{name} does not exist: {advice}"),
     })?;
     let others = fs::metadata(path).map_or(0, |about| about.permissions().mode() & 0o007);
-    // A pipe, as a shell's <(...), has no mode that counts.
+    // The mode of a pipe, such as a shell's <(...), does not matter.
     if others != 0 && path.is_file() {
         output::note(format_args!("warning: all users can read {name}; type: chmod 600 {name}"));
     }

@@ -1,15 +1,15 @@
-//! What a gateway does, for the live page: its carrier stack, and what it carries.
+//! The live page of a gateway: its carrier stack, and the traffic that it carries.
 
 use super::carrier::Peer;
 use super::report::{Carried, CarriedDatagrams, EndStatus, Report};
 use crate::live::{Chart, Snapshot, of_stacks};
 use crate::output;
 
-/// The most peers that are listed.
+/// The most peers shown.
 const MOST_PEERS: usize = 20;
 
 impl Report {
-    /// How it stands now.
+    /// Returns the current figures and charts.
     pub(super) fn snapshot(&self) -> Snapshot {
         let mut snapshot = of_stacks(std::slice::from_ref(&self.stack));
         let of_stack = std::mem::take(&mut snapshot.figures);
@@ -66,7 +66,7 @@ fn show_carried(snapshot: &mut Snapshot, carried: &Carried) -> Vec<Chart> {
 
 fn show_datagrams(snapshot: &mut Snapshot, carried: &CarriedDatagrams) -> Option<Chart> {
     let CarriedDatagrams { associations, counters, dropped } = carried;
-    // Most gateways carry none.
+    // Most gateways carry no datagrams.
     if counters.sent + counters.received == 0 {
         return None;
     }

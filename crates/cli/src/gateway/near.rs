@@ -27,13 +27,13 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{live, metrics, output};
 
-/// How long resetting what is left may take.
+/// The time limit for resetting the remaining connections.
 const RESETTING: Duration = Duration::from_millis(100);
 
-/// Serves until it is told to stop. A second signal stops at once.
+/// Serves until a signal to stop, then waits for connections to end. A second signal stops at once.
 ///
 /// # Errors
-/// The key cannot be read, a front end cannot listen, the carrier cannot be had, or it ends.
+/// The key cannot be read, a front end cannot listen, the carrier cannot be started, or it ends.
 pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     descriptors::raise(plan.clients, "--clients");
@@ -110,7 +110,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         error = stack.closed() => Err(anyhow!("the carrier ended: {error}")),
         error = Interception::ended(interception.as_mut()) => Err(error),
     };
-    // Programs that come now are refused.
+    // Refuses programs that connect from now on.
     tasks.shutdown().await;
     if let Some(interception) = &interception {
         interception.close();
@@ -122,14 +122,14 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         },
         _ = signals.wait() => {}
     }
-    // Before the stack shuts down, which would end their data with a FIN.
+    // Done before the stack shuts down, which would end their data with a FIN.
     clients.reset();
     let stopped = match interception {
         Some(interception) => interception.stop().await,
         None => Ok(()),
     };
     let ended = ended.and(stopped);
-    // In time or not: each has had its turn to reset.
+    // Even after a timeout, each connection has had its turn to reset.
     let _ = timeout(RESETTING, clients.drained()).await;
     report.print(plan.json)?;
     tokio::select! {
@@ -140,7 +140,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     ended
 }
 
-/// Where programs connect to.
+/// The listeners that programs connect to.
 struct Fronts {
     socks5: Option<TcpListener>,
     http_connect: Option<TcpListener>,
@@ -163,7 +163,7 @@ impl Fronts {
         })
     }
 
-    /// Serves in tasks of their own.
+    /// Serves each listener in its own task.
     fn serve(self, near: &Near, datagrams: &NearDatagrams, clients: &Clients) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let shared = || (near.clone(), clients.clone());

@@ -1,4 +1,4 @@
-//! The other gateway, as it is written on the command line and in a file.
+//! The other gateway, as written on the command line and in a file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use crate::output::Mistake;
 /// The key or the address of a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PeerSpec {
-    /// In WireGuard.
+    /// The peer of a WireGuard carrier.
     Key(KeyPeer),
-    /// Without it.
+    /// The peer of a plain carrier.
     Address(IpAddr),
 }
 
 /// `KEY[,address=IP][,preshared-key=FILE]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeyPeer {
-    /// Its public key.
+    /// The peer's public key.
     pub(super) key: PublicKey,
-    /// Its address inside of the tunnel.
+    /// The peer's address inside the tunnel.
     pub(super) address: Option<IpAddr>,
-    /// The file of the key that both ends share in addition.
+    /// The file with the preshared key of both ends.
     pub(super) preshared_key: Option<PathBuf>,
 }
 
@@ -65,10 +65,10 @@ impl FromStr for KeyPeer {
 }
 
 impl PeerSpec {
-    /// The key that WireGuard needs.
+    /// Returns the key for WireGuard.
     ///
     /// # Errors
-    /// An address.
+    /// The peer is given by its address.
     pub(super) fn with_key(self) -> Result<KeyPeer, Mistake> {
         match self {
             Self::Key(peer) => Ok(peer),
@@ -79,10 +79,10 @@ impl PeerSpec {
         }
     }
 
-    /// The address that a plain carrier needs.
+    /// Returns the address for a plain carrier.
     ///
     /// # Errors
-    /// A key.
+    /// The peer is given by its key.
     pub(super) fn without_key(self) -> Result<IpAddr, Mistake> {
         match self {
             Self::Address(address) => Ok(address),

@@ -1,5 +1,5 @@
-//! How a near gateway reaches the far one: by its carrier, and by name as long as it does not
-//! answer.
+//! How a near gateway reaches the far gateway: starts the carrier, and resolves the far gateway's
+//! name again while it does not answer.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::keys;
 use super::settings::NearCarrier;
 use crate::output;
 
-/// How long a far gateway may be silent until its name is resolved and a session is begun again,
-/// and how often.
+/// The interval between attempts to resolve the name and start a session again, while the far
+/// gateway does not answer.
 const RESOLVED: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether the far gateway answers.
+/// The interval between checks whether the far gateway answers.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A carrier that does not run yet.
+/// A carrier that is not started yet.
 pub(super) enum Reach {
     Wireguard(Box<Endpoint>),
     Tun(Plain),
 }
 
-/// The two ends of a tunnel.
+/// A WireGuard tunnel that is not started yet.
 pub(super) struct Endpoint {
     pub(super) endpoint: Destination,
-    /// Where the far gateway is. Without it, it has to be resolved later.
+    /// The address of the far gateway; on an error, it is resolved again later.
     pub(super) resolved: anyhow::Result<SocketAddr>,
     pub(super) config: TunnelConfig,
     pub(super) socket: UdpSocket,
@@ -40,10 +40,10 @@ pub(super) struct Endpoint {
 }
 
 impl Reach {
-    /// For a far gateway with the address `far` inside of the carrier.
+    /// Prepares the carrier for a far gateway with the address `far` inside it.
     ///
     /// # Errors
-    /// A key cannot be read, or there is no UDP socket.
+    /// A key cannot be read, or a UDP socket cannot be bound.
     pub(super) async fn new(carrier: NearCarrier, far: IpAddr) -> anyhow::Result<Self> {
         let (key, spec, endpoint, mtu) = match carrier {
             NearCarrier::Tun(plain) => return Ok(Self::Tun(plain)),
@@ -61,7 +61,7 @@ impl Reach {
         Ok(Self::Wireguard(Box::new(Endpoint { endpoint, resolved, config, socket, local, peer })))
     }
 
-    /// The largest packet that it carries, in bytes.
+    /// The largest packet that the carrier carries (bytes).
     pub(super) fn mtu(&self) -> u16 {
         match self {
             Self::Wireguard(tunnel) => u16::try_from(tunnel.config.mtu).unwrap_or(u16::MAX),
@@ -69,10 +69,10 @@ impl Reach {
         }
     }
 
-    /// Starts it, with a stack at `address` that sends by these strategies.
+    /// Starts the carrier, with a stack at `address` that sends with these strategies.
     ///
     /// # Errors
-    /// Those of the carrier.
+    /// As [`Carrier::in_tunnel`] and [`Carrier::on_tun`].
     pub(super) async fn start(
         self,
         address: Cidr,
@@ -107,7 +107,8 @@ impl Endpoint {
     }
 }
 
-/// An address of the far gateway that the socket reaches: of several, the one behind `last`.
+/// Resolves an address of the far gateway that the socket can reach; of several, the one after
+/// `last`.
 pub(super) async fn resolve(
     endpoint: &Destination,
     local: SocketAddr,
@@ -123,37 +124,37 @@ pub(super) async fn resolve(
     next(&reached.collect::<Vec<_>>(), last).context("it has no address that this machine reaches")
 }
 
-/// The address behind `last`, and the first behind the last one or if it is not among them.
+/// Returns the address after `last`; the first one if `last` is the final one or not in the list.
 fn next(addresses: &[SocketAddr], last: Option<SocketAddr>) -> Option<SocketAddr> {
     let place = addresses.iter().position(|address| Some(*address) == last);
     let behind = place.and_then(|place| addresses.get(place + 1));
     behind.or_else(|| addresses.first()).copied()
 }
 
-/// Reports when the far gateway answers and when it does not, and resolves its name again.
+/// Reports whether the far gateway answers, and resolves its name again while it does not.
 pub(super) struct Follow {
     name: String,
     tunnel: Option<Session>,
 }
 
-/// What is begun again with a far gateway that does not answer.
+/// What is needed to start a new session with a far gateway that does not answer.
 struct Session {
     endpoint: Destination,
     peer: PeerConfig,
-    /// Of the tunnel's socket.
+    /// The local address of the tunnel's socket.
     local: SocketAddr,
     tunnel: TunnelHandle,
 }
 
 impl Follow {
-    /// For as long as it is polled.
+    /// Runs for as long as it is polled.
     pub(super) async fn run(mut self, near: Near) {
         let mut reported = None;
         let mut resolved = tokio::time::Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
             let status = near.status();
-            // At the start it is neither.
+            // Right after the start, the state is not known.
             if reported != Some(status.connected) && (status.connected || status.reason.is_some()) {
                 reported = Some(status.connected);
                 let at = &self.name;
@@ -185,8 +186,8 @@ impl Session {
             }
             Err(error) => tracing::warn!("--endpoint {}: {error:#}", self.endpoint),
         }
-        // A far gateway that was restarted has no session: the next packet begins a new one, and
-        // does not wait until the old one counts as broken, which takes 15 s.
+        // A restarted far gateway has no session. With the peer added anew, the next packet starts
+        // a handshake at once, instead of after the 15 s until the old session counts as broken.
         self.tunnel.remove_peer(&self.peer.public_key);
         if let Err(error) = self.tunnel.add_peer(self.peer.clone()) {
             tracing::error!(%error, "the session with the far gateway");

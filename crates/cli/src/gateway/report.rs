@@ -1,4 +1,4 @@
-//! Reports what a gateway has done: status, summary at the end, metrics.
+//! Reports the activity of a gateway: status, summary at exit, metrics.
 
 mod metrics;
 
@@ -20,7 +20,7 @@ pub(crate) use metrics::exported;
 use super::carrier::{Carrier, Peer, Way};
 use crate::output;
 
-/// Where it is read from, whenever somebody asks.
+/// The source of a report, read on demand.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) stack: Stack,
@@ -28,17 +28,17 @@ pub(super) struct Report {
     pub(super) end: End,
 }
 
-/// Which gateway it is.
+/// The gateway that is reported on.
 #[derive(Clone, Debug)]
 pub(super) enum End {
     Near(Near, NearDatagrams),
     Far(Far, Arc<FarDatagrams>),
 }
 
-/// How a gateway stands.
+/// The status of a gateway.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
-    /// Its name in the settings.
+    /// The carrier's name in the settings.
     carrier: &'static str,
     /// The public key of this end, with WireGuard.
     key: Option<String>,
@@ -46,9 +46,10 @@ pub(super) struct Status {
     end: EndStatus,
     datagrams: DatagramsStatus,
     peers: Vec<Peer>,
-    /// Packets that were dropped because they came from no peer; only with the carrier `tun`.
+    /// The number of packets dropped because they did not come from a peer; only with the carrier
+    /// `tun`.
     refused_packets: Option<u64>,
-    /// By `nstat`'s names.
+    /// The stack's counters, with the names of `nstat`.
     counters: Counters,
 }
 
@@ -66,7 +67,7 @@ pub(super) enum DatagramsStatus {
     Far(FarDatagramsStatus),
 }
 
-/// Connections, at either end.
+/// The counters of connections, of either gateway.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pub(super) open: usize,
@@ -77,12 +78,12 @@ pub(super) struct Carried {
     pub(super) refused: BTreeMap<&'static str, u64>,
 }
 
-/// Datagrams, at either end.
+/// The counters of datagrams, of either gateway.
 #[derive(Debug, Default)]
 pub(super) struct CarriedDatagrams {
     pub(super) associations: usize,
     pub(super) counters: DatagramCounters,
-    /// By this gateway, for whatever reason.
+    /// Datagrams that this gateway dropped, for all reasons.
     pub(super) dropped: u64,
 }
 
@@ -91,7 +92,7 @@ impl Report {
         Self { stack: carrier.stack().clone(), way: carrier.way.clone(), end }
     }
 
-    /// How it stands now.
+    /// Returns the current status.
     pub(super) fn status(&self) -> Status {
         Status {
             carrier: self.way.name(),
@@ -104,7 +105,7 @@ impl Report {
         }
     }
 
-    /// The local addresses of connections that were opened ahead.
+    /// The local addresses of the spare connections.
     pub(super) fn spare(&self) -> Vec<SocketAddr> {
         match &self.end {
             End::Near(near, _) => near.spare(),
@@ -112,10 +113,10 @@ impl Report {
         }
     }
 
-    /// Prints it at the end: JSON on stdout, or a line for people on stderr.
+    /// Prints the summary at exit: JSON on stdout, or a line for people on stderr.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Writing failed.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         if json {
             return output::print_json(&self.status());

@@ -1,4 +1,4 @@
-//! `airtcp gateway split`: a gateway without a second one.
+//! `airtcp gateway split`: a gateway in the path that needs no far gateway.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{device, output, value};
 
-/// How long resetting what is left may take.
+/// The time limit for resetting the remaining connections.
 const RESETTING: Duration = Duration::from_millis(100);
 
 /// `airtcp gateway split`.
@@ -50,16 +50,16 @@ pub(super) struct SplitArgs {
     json: bool,
 }
 
-/// `--mtu`: IPv6 needs 1280 (RFC 8200 section 5).
+/// Parses `--mtu`: IPv6 needs 1280 (RFC 8200 section 5).
 fn mtu(text: &str) -> Result<u16, String> {
     value::whole(1280, u16::MAX, "--mtu 1500")(text)
 }
 
 impl SplitArgs {
-    /// Refuses what cannot work.
+    /// Rejects settings that cannot work.
     ///
     /// # Errors
-    /// One device for both sides, or strategies that need help of the other end.
+    /// Both sides have the same device, or strategies need help of the other end.
     pub(super) fn check(&self) -> Result<(), Mistake> {
         if self.local_tun == self.link_tun {
             return Err(Mistake::new(format!(
@@ -89,7 +89,7 @@ impl SplitArgs {
     }
 }
 
-/// Serves until it is told to stop. A second signal stops at once.
+/// Serves until a signal to stop, then waits for connections to end. A second signal stops at once.
 ///
 /// # Errors
 /// A device cannot be opened or is gone.
@@ -122,7 +122,7 @@ pub(super) async fn run(args: SplitArgs) -> anyhow::Result<()> {
             Err(error) => Err(error.into()),
         },
     };
-    // What comes now is refused.
+    // Refuses connections from now on.
     task.abort();
     stopping(split.status().open as usize);
     tokio::select! {
@@ -130,7 +130,7 @@ pub(super) async fn run(args: SplitArgs) -> anyhow::Result<()> {
         _ = signals.wait() => {}
     }
     split.reset();
-    // In time or not: each has had its turn to reset.
+    // Even after a timeout, each connection has had its turn to reset.
     let _ = timeout(RESETTING, split.drained()).await;
     let status = split.status();
     if args.json {

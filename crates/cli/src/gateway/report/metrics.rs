@@ -151,7 +151,7 @@ fn put_peers(encoder: &mut DescriptorEncoder<'_>, peers: &[Peer]) -> fmt::Result
     )
 }
 
-/// What gateways export beside the metrics of their stacks.
+/// The metrics that gateways export in addition to those of their stacks.
 #[cfg(test)]
 pub(crate) fn exported() -> String {
     #[derive(Debug)]

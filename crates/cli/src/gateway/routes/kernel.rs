@@ -1,4 +1,4 @@
-//! The rules and routes that the kernel has.
+//! Reads and removes the kernel's rules and routes.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,19 +19,20 @@ pub(super) struct Found {
     pub(super) is_ours: bool,
 }
 
-/// A connection to the kernel.
+/// An rtnetlink connection to the kernel.
 pub(super) struct Kernel(pub(super) Handle);
 
 impl Kernel {
     pub(super) fn open() -> anyhow::Result<Self> {
         let (connection, handle, _) =
             rtnetlink::new_connection().context("asking the kernel for its routes")?;
-        // It ends by itself when the handle is dropped.
+        // The task ends when the handle is dropped.
         tokio::spawn(connection);
         Ok(Self(handle))
     }
 
-    /// Our rules; `None` where another version made them, in a form that this one does not know.
+    /// Lists the gateway's rules; `None` for a rule of another version, in a form unknown to this
+    /// one.
     pub(super) async fn rules(&self) -> anyhow::Result<Vec<(Option<Rule>, RuleMessage)>> {
         let mut rules = Vec::new();
         for version in [IpVersion::V4, IpVersion::V6] {
@@ -49,7 +50,7 @@ impl Kernel {
         Ok(rules)
     }
 
-    /// The routes of the table.
+    /// Lists the routes of the table.
     pub(super) async fn routes(&self) -> anyhow::Result<Vec<Found>> {
         let mut routes = Vec::new();
         let messages = [
@@ -80,7 +81,7 @@ impl Kernel {
     }
 
     pub(super) async fn remove_route(&self, route: &Route) -> anyhow::Result<()> {
-        // Whatever its device was.
+        // Removes the route whatever its device is.
         let mut message = route.message(0);
         message.header.scope = RouteScope::NoWhere;
         message.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Oif(_)));
@@ -103,7 +104,7 @@ fn to_io(error: rtnetlink::Error) -> io::Error {
     }
 }
 
-/// Says what the kernel refused, in the words of `ip`.
+/// Converts an error into one that shows the equivalent `ip` command.
 pub(super) fn explain(
     outcome: Result<(), rtnetlink::Error>,
     words: impl FnOnce() -> String,

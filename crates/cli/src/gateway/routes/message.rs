@@ -1,4 +1,4 @@
-//! Rules and routes as messages of rtnetlink.
+//! Converts rules and routes to and from rtnetlink messages.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +23,7 @@ impl Rule {
         attributes.extend(self.mark.map(RuleAttribute::FwMark));
         if let Some(to) = self.to {
             header.dst_len = to.prefix;
-            // A network of all addresses has no attribute of its own.
+            // The network of all addresses has no destination attribute.
             attributes.extend((to.prefix > 0).then_some(RuleAttribute::Destination(to.address)));
         }
         if let Some(port) = self.port {
@@ -48,7 +48,7 @@ impl Rule {
         message
     }
 
-    /// Reads a rule; `None` if it is of none of the forms above.
+    /// Parses a rule; `None` if its form is not one of those above.
     pub(super) fn of(message: &RuleMessage) -> Option<Self> {
         let is_ipv6 = message.header.family == AddressFamily::Inet6;
         let mut rule = Self {
@@ -119,7 +119,7 @@ impl Route {
         message.attributes.push(RouteAttribute::Priority(self.metric));
         if self.kind == RouteType::Unicast {
             message.attributes.push(RouteAttribute::Oif(index));
-            // Without a router, as `ip` sets it.
+            // The scope of a route without a router, as `ip` sets it.
             if self.to.address.is_ipv4() {
                 message.header.scope = RouteScope::Link;
             }

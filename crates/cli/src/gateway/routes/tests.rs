@@ -1,4 +1,4 @@
-//! The kernel in a namespace, and `ip` as the witness.
+//! Tests against the kernel in a network namespace; `ip` shows the result.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use airtcp_testbed::{Namespace, or_skip, requirements};
 
 use super::*;
 
-/// What a namespace's kernel does before a gateway comes: a machine with a network and a way out.
+/// A namespace as it is before a gateway starts: a machine with a network and a default route.
 fn machine() -> (Namespace, TunFile) {
     let namespace = Namespace::new().unwrap();
     let uplink = namespace.run(|| TunFile::open("up0")).unwrap();
@@ -20,7 +20,7 @@ fn machine() -> (Namespace, TunFile) {
     (namespace, uplink)
 }
 
-/// The device of a gateway in it.
+/// Creates the device of a gateway in the namespace.
 fn device(namespace: &Namespace) -> TunFile {
     let tun = namespace.run(|| TunFile::open("air0")).unwrap();
     let own = ["198.18.77.1/32", "fd41:6972:7463::1/128"].map(|text| text.parse().unwrap());
@@ -42,7 +42,7 @@ fn ip(namespace: &Namespace, words: &str) -> String {
     try_ip(namespace, words).unwrap_or_else(|error| panic!("ip {words}: {error}"))
 }
 
-/// All that a gateway could have touched. Link-local addresses are random.
+/// The state that a gateway could have changed. Link-local addresses are random, so left out.
 fn state(namespace: &Namespace) -> String {
     let shown = ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all"];
     let shown = shown.map(|words| ip(namespace, words)).join("\n");
@@ -114,7 +114,7 @@ fn everything_goes_into_the_device_but_the_tunnel_what_is_excluded_and_the_machi
     for (to, device) in [
         ("1.1.1.1", "air0"),
         ("2001:db8:1::1", "air0"),
-        // Of the machine's network, and its router.
+        // On the machine's network, and its router.
         ("192.0.2.77", "up0"),
         ("2001:db8::1", "up0"),
         ("127.0.0.1", "lo"),
@@ -123,7 +123,7 @@ fn everything_goes_into_the_device_but_the_tunnel_what_is_excluded_and_the_machi
         ("198.51.100.7", "up0"),
         ("2001:db8:5::7", "up0"),
         ("239.1.2.3", "up0"),
-        // The tunnel, and what else goes to the far gateway.
+        // The tunnel, and other packets to the far gateway.
         ("1.1.1.1 mark 51877", "up0"),
         ("2001:db8:1::1 mark 51877", "up0"),
         ("203.0.113.9 ipproto udp dport 51820", "up0"),
@@ -148,7 +148,7 @@ fn only_some_networks_go_into_the_device_if_they_are_named() {
     let routes = Routes::new("air0", &named, &excluded, &[], Ipv6::On).unwrap();
     add(&namespace, &routes).unwrap();
     for (to, device) in [
-        // Named, where the machine has a route that is shorter, and one that is longer.
+        // Named, where the machine has a shorter route, and where it has a longer one.
         ("10.1.0.1", "air0"),
         ("10.2.0.1", "air0"),
         ("10.1.2.1", "up0"),
@@ -213,7 +213,7 @@ fn ipv6_that_is_switched_off_is_not_carried_and_does_not_go_around() {
     add(&namespace, &Routes::new("air0", &EVERYTHING, &[], &[], Ipv6::Absent).unwrap()).unwrap();
     assert_eq!(ip(&namespace, "-6 rule").lines().count(), 2);
     namespace.block_on(remove()).unwrap();
-    // One device has it all the same.
+    // One device has IPv6 all the same.
     namespace.set_sysctl("net.ipv6.conf.up0.disable_ipv6", "0").unwrap();
     namespace.configure("up0", &["2001:db8::2/64".parse().unwrap()], None).unwrap();
     namespace.add_route("up0", EVERYTHING[1], Some("2001:db8::1".parse().unwrap())).unwrap();
@@ -228,7 +228,7 @@ fn nothing_is_left_and_nothing_else_was_touched() {
         return;
     }
     let (namespace, _uplink) = machine();
-    // Of somebody else, at the same priority.
+    // Rules and routes of other programs, one at the same priority.
     ip(&namespace, "rule add priority 27700 to 10.9.0.0/16 lookup 77");
     ip(&namespace, "rule add priority 5000 to 10.9.0.0/16 lookup 77 protocol 177");
     ip(&namespace, "route add 10.9.0.0/16 dev up0 table 77 protocol 177");
@@ -302,7 +302,7 @@ fn what_the_kernel_refuses_is_said_in_the_words_of_ip_and_taken_back() {
     }
     let (namespace, _uplink) = machine();
     let before = state(&namespace);
-    // The device is there but down: IPv4's routes are refused.
+    // The device exists but is down: IPv4 routes are refused.
     let _tun = namespace.run(|| TunFile::open("air0")).unwrap();
     let error = add(&namespace, &everything_but(&[])).unwrap_err().to_string();
     assert!(error.contains("`ip -4 route add 0.0.0.0/0 dev air0"), "{error}");

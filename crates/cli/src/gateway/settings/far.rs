@@ -19,10 +19,10 @@ use crate::gateway::peer::{KeyPeer, PeerSpec};
 use crate::output::Mistake;
 use crate::{example, live, settings, value};
 
-/// The UDP port of a far gateway: WireGuard's usual one.
+/// The default UDP port of a far gateway: WireGuard's usual one.
 const LISTEN: u16 = 51_820;
 
-/// `--listen-port`.
+/// Parses `--listen-port`.
 fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
         "expected a port from 1 to 65535; for example --listen-port 51820".to_owned()
@@ -118,7 +118,7 @@ pub(in crate::gateway) struct FarSettings {
     json: bool,
 }
 
-/// What a far gateway is to do.
+/// The validated settings of a far gateway.
 #[derive(Debug)]
 pub(in crate::gateway) struct FarPlan {
     pub(in crate::gateway) carrier: FarCarrier,
@@ -133,12 +133,12 @@ pub(in crate::gateway) struct FarPlan {
     pub(in crate::gateway) json: bool,
 }
 
-/// How a far gateway is reached, and by which near ones.
+/// The carrier of a far gateway, with its peers.
 #[derive(Debug)]
 pub(in crate::gateway) enum FarCarrier {
     Wireguard {
         key: PathBuf,
-        /// With their addresses inside of the tunnel.
+        /// The peers, with their addresses inside the tunnel.
         peers: Vec<(KeyPeer, IpAddr)>,
         listen_port: u16,
         mtu: u16,
@@ -150,7 +150,7 @@ pub(in crate::gateway) enum FarCarrier {
 }
 
 impl FarSettings {
-    /// What is said here, and what is not as there.
+    /// Merges the settings; those of `self` take precedence.
     pub(in crate::gateway) fn or(self, other: Self) -> Self {
         Self {
             carrier: self.carrier.or(other.carrier),
@@ -173,10 +173,10 @@ impl FarSettings {
         }
     }
 
-    /// What is to be done.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// What is missing, and what contradicts the rest.
+    /// A setting is missing, or contradicts another.
     pub(in crate::gateway) fn plan(self) -> Result<FarPlan, Mistake> {
         let address = self.address.unwrap_or_else(|| local(1));
         let peers = self.peers.unwrap_or_default();
@@ -235,7 +235,8 @@ impl FarSettings {
     }
 }
 
-/// Each peer with its address: of a network as the default one, the Nth has N added to this end's.
+/// Assigns an address to each peer: its own if given, otherwise the Nth peer gets this end's plus
+/// N.
 fn addressed(peers: Vec<PeerSpec>, own: Cidr) -> Result<Vec<(KeyPeer, IpAddr)>, Mistake> {
     let mut addressed = Vec::<(KeyPeer, IpAddr)>::new();
     for (index, peer) in peers.into_iter().enumerate() {
@@ -263,7 +264,7 @@ fn addressed(peers: Vec<PeerSpec>, own: Cidr) -> Result<Vec<(KeyPeer, IpAddr)>, 
     Ok(addressed)
 }
 
-/// Refuses addresses of peers that are not of the network, or are there twice.
+/// Rejects peer addresses that are outside the network, are this end's, or are given twice.
 fn check_addresses(peers: &[IpAddr], own: Cidr) -> Result<(), Mistake> {
     for (index, address) in peers.iter().enumerate() {
         if !own.contains(*address) || own.address() == *address {
@@ -279,7 +280,7 @@ fn check_addresses(peers: &[IpAddr], own: Cidr) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The address `count` behind another one.
+/// Returns the address that is `count` after another one.
 fn after(address: IpAddr, count: usize) -> Option<IpAddr> {
     match address {
         IpAddr::V4(own) => {

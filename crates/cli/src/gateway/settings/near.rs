@@ -22,7 +22,7 @@ use crate::gateway::peer::{KeyPeer, PeerSpec};
 use crate::output::Mistake;
 use crate::{example, live, settings, value};
 
-/// `--clients`.
+/// Parses `--clients`.
 pub(in crate::gateway) fn clients(text: &str) -> Result<u32, String> {
     value::whole(1, 1_000_000, "--clients 4096")(text)
 }
@@ -137,19 +137,19 @@ pub(in crate::gateway) struct NearSettings {
     json: bool,
 }
 
-/// How a near gateway reaches the far one.
+/// The carrier of a near gateway.
 #[derive(Debug)]
 pub(in crate::gateway) enum NearCarrier {
     Wireguard { key: PathBuf, peer: KeyPeer, endpoint: Destination, mtu: Option<u16> },
     Tun(Plain),
 }
 
-/// What a near gateway is to do.
+/// The validated settings of a near gateway.
 #[derive(Debug)]
 pub(in crate::gateway) struct NearPlan {
     pub(in crate::gateway) carrier: NearCarrier,
     pub(in crate::gateway) address: Cidr,
-    /// The far gateway's address inside of the tunnel.
+    /// The far gateway's address inside the tunnel.
     pub(in crate::gateway) far: IpAddr,
     pub(in crate::gateway) socks5: Option<SocketAddr>,
     pub(in crate::gateway) http_connect: Option<SocketAddr>,
@@ -169,7 +169,7 @@ pub(in crate::gateway) struct NearPlan {
 }
 
 impl NearSettings {
-    /// What is said here, and what is not as there.
+    /// Merges the settings; those of `self` take precedence.
     pub(in crate::gateway) fn or(self, other: Self) -> Self {
         Self {
             carrier: self.carrier.or(other.carrier),
@@ -197,10 +197,10 @@ impl NearSettings {
         }
     }
 
-    /// What is to be done.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// What is missing, and what contradicts the rest.
+    /// A setting is missing, or contradicts another.
     pub(in crate::gateway) fn plan(self) -> Result<NearPlan, Mistake> {
         let is_some = |forwards: &Option<Vec<Forward>>| {
             forwards.as_ref().is_some_and(|forwards| !forwards.is_empty())
@@ -228,7 +228,8 @@ impl NearSettings {
         Ok(plan)
     }
 
-    /// What is to be done, also if programs have no way in. `example` is a line of the command.
+    /// Validates the settings without requiring a front end for programs. `example` is a command
+    /// line to show in errors.
     ///
     /// # Errors
     /// As [`plan`](Self::plan).

@@ -315,8 +315,7 @@ fn what_is_wrong_in_a_value_is_told_with_its_place() {
     assert!(port.contains("a port from 1 to 65535; for example --listen-port 51820"), "{port}");
 }
 
-/// What a service manager is given in the project's own units is understood, once the keys are
-/// there.
+/// The command lines and files of the project's own units are valid, once the keys are filled in.
 #[test]
 fn the_units_commands_and_their_files_are_understood() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/");
