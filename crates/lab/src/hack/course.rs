@@ -1,4 +1,4 @@
-//! A file sent over a link that corrupts data (HACK 4 and 5).
+//! A file transfer over a link that corrupts data (HACK 4 and 5).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::trail::Trail;
 use crate::{Findings, LabError, Run, feed, simulate};
 
-/// As the paper calls a sender, and what it is made of.
+/// A sender: the paper's name and our combination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     pub(super) name: &'static str,
@@ -24,38 +24,38 @@ pub(super) const NEWRENO: Sender =
 pub(super) const SACK: Sender = Sender { name: "SACK", combination: "sack/reno", sack: true };
 pub(super) const HACK: Sender =
     Sender { name: "HACK", combination: "newreno/reno/hack", sack: false };
-/// SACK whose detection finds lost repairs too.
+/// SACK with a detection that also finds lost retransmissions.
 pub(super) const RACK: Sender = Sender { name: "RACK", combination: "rack/reno", sack: true };
 /// SACK with one segment in flight.
 pub(super) const ONE: Sender =
     Sender { name: "one segment at a time", combination: "sack/fixed:1", sack: true };
 pub(super) const HACK_SACK: Sender =
     Sender { name: "HACK + SACK", combination: "sack/reno/hack", sack: true };
-/// All four, in the order of tables.
+/// The paper's four senders, in the order of tables.
 pub(super) const SENDERS: [Sender; 4] = [NEWRENO, SACK, HACK, HACK_SACK];
 
-/// Per cent of corrupted packets whose header is hit: HACK 5's two ends.
+/// The per cent of corrupted packets whose header is corrupted: the two extremes of HACK 5.
 pub(super) const HEADERS: [u32; 2] = [0, 95];
-/// A small form sends so much.
+/// The file size of a small run.
 const SMALL: ByteCount = ByteCount(50_000);
-/// The run ends when all has arrived, however many time-outs that takes; this is when it is given
-/// up.
+/// The maximum duration of a run. Otherwise a run ends when all data has arrived, after any number
+/// of time-outs.
 const PATIENCE: Duration = Duration::from_secs(900_000);
 
-/// One transfer's set-up.
+/// The set-up of one transfer.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Course {
-    /// One way, ms.
+    /// The one-way delay, in ms.
     pub(super) delay: u32,
-    /// How much is sent.
+    /// The file size.
     pub(super) size: ByteCount,
-    /// Per cent of packets of data that are corrupted, or at which a burst starts.
+    /// The per cent of data packets that are corrupted, or at which a burst starts.
     pub(super) share: f64,
-    /// Packets of a burst; one is no burst.
+    /// The number of packets in a burst; 1 means no bursts.
     pub(super) burst: u32,
-    /// Per cent of corrupted packets whose header is hit.
+    /// The per cent of corrupted packets whose header is corrupted.
     pub(super) header: u32,
-    /// The receiver's window, if it is to limit.
+    /// The receiver's window, if it limits the transfer.
     pub(super) window: Option<ByteCount>,
 }
 
@@ -67,52 +67,52 @@ struct Record<'a> {
     profile: &'a str,
     #[serde(flatten)]
     course: Course,
-    /// Until all had arrived; `None` if it was given up.
+    /// The time until all data had arrived; `None` if the transfer did not finish.
     seconds: Option<f64>,
     goodput: f64,
     timeouts: u64,
-    /// Of these, those that waited for data that had been sent again already.
+    /// Time-outs while waiting for data that had been retransmitted already.
     #[serde(rename = "timeouts_of_repairs")]
     of_repairs: u64,
-    /// Those in a recovery that waited for data that had not been sent again.
+    /// Time-outs in a recovery while waiting for data that had not been retransmitted.
     #[serde(rename = "timeouts_of_holes")]
     of_holes: u64,
     reductions: u64,
     retransmissions: u64,
     corrupted: u64,
     corrupted_header: u64,
-    /// Corrupted, and no checksum tells.
+    /// Corrupted packets that no checksum detects.
     unnoticed: u64,
     queue_dropped: u64,
 }
 
-/// What the runs of one sender came to.
+/// The results of one sender's runs.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// bit/s of each seed, from the begin to the end of the file.
+    /// The goodput of the file transfer with each seed, in bit/s.
     pub(super) goodputs: Vec<f64>,
     pub(super) goodput: Interval,
     pub(super) seconds: Interval,
     pub(super) timeouts: Interval,
-    /// Of each seed.
+    /// The time-outs with each seed.
     pub(super) timeouts_each: Vec<f64>,
-    /// Time-outs of a transfer that waited for data that had been sent again already.
+    /// Time-outs per transfer while waiting for data that had been retransmitted already.
     pub(super) of_repairs: f64,
-    /// Those in a recovery that waited for data that had not been sent again.
+    /// Time-outs per transfer in a recovery while waiting for data that had not been retransmitted.
     pub(super) of_holes: f64,
     pub(super) reductions: u64,
     pub(super) corrupted: u64,
-    /// Transfers that were given up.
+    /// The number of transfers that did not finish.
     pub(super) unfinished: u64,
 }
 
-/// The reductions of the window in all transfers.
+/// Returns the number of window reductions in all transfers.
 pub(super) fn reductions(of: &[Outcome]) -> u64 {
     of.iter().map(|outcome| outcome.reductions).sum()
 }
 
 impl Course {
-    /// HACK 5.1's short path, without errors.
+    /// The short path of HACK 5.1, without errors.
     pub(super) const SHORT: Self = Self {
         delay: 10,
         size: ByteCount(2_000_000),
@@ -121,16 +121,16 @@ impl Course {
         header: 0,
         window: None,
     };
-    /// HACK 5's long path, without errors.
+    /// The long path of HACK 5, without errors.
     pub(super) const LONG: Self =
         Self { delay: 300, size: ByteCount::from_kib(256), ..Self::SHORT };
 
-    /// The same path and file.
+    /// Returns the same path and file without errors.
     pub(super) const fn without_errors(&self) -> Self {
         Self { share: 0.0, burst: 1, header: 0, ..*self }
     }
 
-    /// Runs a sender with every seed, and keeps the records.
+    /// Runs a sender with every seed, and adds the records to `findings`.
     pub(super) fn measure(
         &self,
         run: &Run,
@@ -141,7 +141,7 @@ impl Course {
         Ok(self.watch(run, sender, profile, findings)?.0)
     }
 
-    /// The same, with what each run was like.
+    /// Runs a sender like [`measure`](Self::measure), and also returns the trail of each run.
     pub(super) fn watch(
         &self,
         run: &Run,
@@ -178,12 +178,13 @@ impl Course {
         Ok((outcome, runs.into_iter().map(|(_, trail)| trail).collect()))
     }
 
-    /// The payload of a finished file in bit/s; of one that was given up, over all that time.
+    /// Returns the goodput of the file transfer in bit/s; if the transfer did not finish, over
+    /// [`PATIENCE`].
     pub(super) fn goodput(&self, run: &Run, flow: &FlowResult) -> f64 {
         self.size(run).0 as f64 * 8.0 / flow.finished.unwrap_or(PATIENCE.as_secs_f64())
     }
 
-    /// What is to be sent, and arrive.
+    /// Returns the file size.
     pub(super) const fn size(&self, run: &Run) -> ByteCount {
         if run.is_small { SMALL } else { self.size }
     }
@@ -217,7 +218,7 @@ impl Course {
         }
     }
 
-    /// Errors befall packets of data alone, and only on the way forth (HACK 4).
+    /// Returns the links forth and back. Only data packets on the way forth are corrupted (HACK 4).
     pub(super) fn links(&self) -> [String; 2] {
         let Self { delay, share, burst, header, .. } = self;
         let back = format!("rate 10mbit delay {delay}ms limit 1000");
@@ -234,7 +235,7 @@ impl Course {
         self.over(&self.links(), run, sender, profile)
     }
 
-    /// The same file over other links, forth and back.
+    /// Returns the scenario of the same file over other links, forth and back.
     pub(super) fn over(
         &self,
         [forth, back]: &[String; 2],

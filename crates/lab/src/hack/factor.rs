@@ -1,30 +1,29 @@
-//! Computes how many times faster one sender is than another.
+//! Ratios of two senders' goodputs.
 
 use airtcp_sim::Interval;
 
 use super::course::Outcome;
 use crate::{Findings, Verdict, theory};
 
-/// The reason of a claim whose failure no run explains.
+/// The reason of a failed claim whose cause no run isolates.
 pub(super) const NOT_ISOLATED: &str = "the cause was not determined";
 
-/// The goodput of one sender over another's, at several points.
+/// The ratio of two senders' goodputs at several points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factor {
     /// The geometric mean over the points, with its interval over the seeds.
     pub(super) mean: Interval,
-    /// At the point where it is least, and where it is most.
+    /// The minimum and the maximum over the points.
     pub(super) least: f64,
     pub(super) most: f64,
-    /// Points at which it is above one; at which all of its interval is below; and how many there
-    /// are.
+    /// The number of points with a ratio above one, with a whole interval below one, and in total.
     above: usize,
     surely_below: usize,
     points: usize,
 }
 
 impl Factor {
-    /// Both have the same points and seeds.
+    /// Compares two senders at the same points and with the same seeds.
     pub(super) fn of(above: &[Outcome], below: &[Outcome]) -> Self {
         let is_surely_below =
             |ratio: &&Interval| theory::below(ratio, 1.0, String::new) == Verdict::Holds;
@@ -40,13 +39,13 @@ impl Factor {
         }
     }
 
-    /// As tables have it.
+    /// Formats the ratio for tables.
     pub(super) fn show(&self) -> String {
         let mean = theory::show(&self.mean, 1.0, 2);
         format!("{mean} ({:.2} to {:.2})", self.least, self.most)
     }
 
-    /// Whether one is above the other: on the whole, and at no point surely below.
+    /// Claims that the first sender is faster: on average, and at no point significantly slower.
     pub(super) fn claim_above(&self, findings: &mut Findings, what: String, why: &str) {
         let Self { above, surely_below, points, mean, .. } = self;
         let reason = || {
@@ -62,8 +61,8 @@ impl Factor {
         findings.claim(what, "above 1 time", measured, verdict);
     }
 
-    /// Whether the mean is between two figures, give or take the tenth that all printed figures are
-    /// given.
+    /// Claims that the mean is between two figures, with the same tolerance of a tenth as for
+    /// printed figures.
     pub(super) fn claim_within(
         &self,
         findings: &mut Findings,
@@ -77,8 +76,8 @@ impl Factor {
     }
 }
 
-/// The geometric mean over the points of the ratio of means. Points have the same seeds, and their
-/// links' errors in common, so that the interval is a jackknife's over the seeds, in logarithms.
+/// Returns the geometric mean over the points of the ratio of means. The points share seeds and
+/// link errors, so the interval is calculated with the jackknife over the seeds, in logarithms.
 fn geometric(above: &[Outcome], below: &[Outcome]) -> Interval {
     let without = |left_out: Option<usize>| {
         let sum = |outcome: &Outcome| {

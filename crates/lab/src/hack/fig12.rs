@@ -15,10 +15,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Packets in a burst.
+/// The number of packets in a burst.
 const BURSTS: [u32; 9] = [2, 3, 4, 5, 6, 7, 8, 9, 10];
-/// Per cent of packets at which a burst starts, and the paper's figures by their captions, which
-/// say the opposite of its text: the first is for headers that are never hit.
+/// The per cent of packets at which a burst starts, and the paper's figures according to their
+/// captions, which contradict its text: the first figure is for intact headers.
 const SHARES: [(f64, [&str; 2]); 4] = [
     (2.0, ["fig16", "fig12"]),
     (5.0, ["fig17", "fig13"]),
@@ -26,7 +26,7 @@ const SHARES: [(f64, [&str; 2]); 4] = [
     (15.0, ["fig19", "fig15"]),
 ];
 
-/// Bursts over the long path.
+/// Returns the courses with bursts over the long path.
 pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Course>)> {
     let bursts = if run.is_small { &BURSTS[3..4] } else { &BURSTS[..] };
     let shares = if run.is_small { &SHARES[1..2] } else { &SHARES[..] };

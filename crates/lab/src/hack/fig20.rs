@@ -1,4 +1,4 @@
-//! Figures 20 to 25: one transfer in bursts of corruption, as time goes on.
+//! Figures 20 to 25: one transfer with bursts of corruption, over time.
 
 use airtcp_trace::figure::Axis;
 
@@ -17,17 +17,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Of all these figures. HACK 5.2 does not say the size again.
+/// The course of all these figures. HACK 5.2 does not repeat the file size.
 pub(super) const COURSE: Course = Course { share: 5.0, burst: 5, header: 95, ..Course::LONG };
-/// With the paper's time-sequence graph of each.
+/// The senders with the paper's time-sequence graph of each.
 const SENDERS: [(Sender, &str); 3] = [(SACK, "fig21"), (HACK, "fig20"), (HACK_SACK, "fig22")];
-/// HACK 5.2, Fig. 24: until the file is there.
+/// HACK 5.2, Fig. 24: the duration of the transfer.
 const SECONDS: [Printed; 3] = [
     Printed { what: "seconds of SACK", figure: 2600.0, decimals: 0 },
     Printed { what: "seconds of HACK", figure: 430.0, decimals: 0 },
     Printed { what: "seconds of HACK + SACK", figure: 140.0, decimals: 0 },
 ];
-/// Seconds over which a point of Fig. 23 is the mean.
+/// The bin width of Fig. 23, in seconds.
 const BIN: f64 = 2.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -62,12 +62,12 @@ const NOTE: &str = "Time-outs of repairs waited for data that had been retransmi
                     again. Fig. 20 to 23 show the first seed. All headers corrupted, a file of 2 MB and one segment at a \
                     time are not in the paper: they explain the differences.";
 
-/// What one sender did.
+/// The results of one sender.
 struct Row {
     outcome: Outcome,
-    /// The longest without an ACK of each seed, in seconds.
+    /// The longest time without an ACK with each seed, in seconds.
     stretches: Vec<f64>,
-    /// The first seed's.
+    /// The trail with the first seed.
     trail: Trail,
 }
 
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// Measures rows of one profile.
+/// Measures the rows of one profile.
 struct Bench<'a> {
     run: &'a Run,
     profile: &'a Profile,
@@ -106,7 +106,7 @@ impl Bench<'_> {
         Ok([self.row(course, sack)?, self.row(course, hack)?, self.row(course, both)?])
     }
 
-    /// Fig. 24 and 25: SACK takes longest, and both together the least.
+    /// Figs. 24 and 25: SACK takes longest, HACK + SACK takes least.
     fn claim_order(&mut self, place: &str, [sack, hack, both]: &[Row; 3], why: &str) {
         for (name, [above, below], why) in [
             ("HACK over SACK", [hack, sack], why),
@@ -117,7 +117,7 @@ impl Bench<'_> {
         }
     }
 
-    /// HACK 5.2 of Fig. 20 to 22: with HACK there are no long horizontal lines.
+    /// HACK 5.2 about Figs. 20 to 22: with HACK there are no long horizontal lines.
     fn claim_stretches(&mut self, [sack, hack, both]: &[Row; 3], why: &str) {
         for (name, row) in [("HACK", hack), ("HACK + SACK", both)] {
             let [own, other] = [row, sack].map(|row| &row.stretches);
@@ -132,14 +132,14 @@ impl Bench<'_> {
         }
     }
 
-    /// HACK 5.2 of Fig. 25: HACK is much better where all headers can be read.
+    /// HACK 5.2 about Fig. 25: HACK is much better if all headers are intact.
     fn claim_readable(&mut self, hit: &Row, read: &Row) {
         let what = format!("HACK, header hit 0 % over 95 %, {}", self.profile.name);
         let factor = Factor::of(read.outcomes(), hit.outcomes());
         factor.claim_above(self.findings, what, NOT_ISOLATED);
     }
 
-    /// The bars of Fig. 24, which the text reads out.
+    /// The bars of Fig. 24, whose values the text gives.
     fn claim_printed(&mut self, rows: &[Row; 3]) -> Result<(), LabError> {
         let one = self.row(&COURSE, &ONE)?.outcome.seconds.mean;
         let large = self.all(&Course { size: ByteCount(2_000_000), ..COURSE })?;

@@ -1,4 +1,4 @@
-//! Figures 26 to 31: windows that limit.
+//! Figures 26 to 31: transfers that the receiver's window limits.
 
 use super::course::{Course, HACK, HACK_SACK, Outcome, SACK};
 use super::factor::{Factor, NOT_ISOLATED};
@@ -14,12 +14,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// KiB, and the paper's figures at each share.
+/// The window in KiB, and the paper's figure for each share.
 const WINDOWS: [(u64, [&str; 3]); 2] =
     [(16, ["fig26", "fig27", "fig28"]), (64, ["fig29", "fig30", "fig31"])];
-/// Per cent of packets at which a burst starts.
+/// The per cent of packets at which a burst starts.
 const SHARES: [f64; 3] = [2.0, 5.0, 10.0];
-/// Packets in a burst.
+/// The number of packets in a burst.
 const BURSTS: [u32; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
 fn courses(run: &Run) -> impl Iterator<Item = (u64, &'static str, Vec<Course>)> {
@@ -38,7 +38,7 @@ fn courses(run: &Run) -> impl Iterator<Item = (u64, &'static str, Vec<Course>)> 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = figure::findings("window, KB | bursts, % | packets in a burst");
     for profile in [Profile::paper(), Profile::modern()] {
-        // Of each window all points.
+        // For each window, the outcomes at all points.
         let mut wholes: Vec<(u64, [Vec<Outcome>; 2])> = Vec::new();
         for (kib, name, courses) in courses(run) {
             let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;

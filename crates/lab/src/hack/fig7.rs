@@ -15,16 +15,16 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent of packets.
+/// The per cent of corrupted packets.
 pub(super) const SHARES: [f64; 7] = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0];
-/// The picture with whose set-up the paper counts slow starts.
+/// The picture whose set-up the paper uses to count slow starts.
 const SLOW_STARTS_OF: &str = "fig9";
 const X: &str = "corrupted packets, %";
-/// The paper's figures of each path, of which the first is for headers that are never hit.
+/// The paper's figures for each path; the first is for intact headers.
 const PATHS: [(Course, [&str; 2]); 2] =
     [(Course::SHORT, ["fig8", "fig7"]), (Course::LONG, ["fig10", "fig9"])];
 
-/// Corruption of single packets on both paths.
+/// Returns the courses with corruption of single packets on both paths.
 pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Course>)> {
     let shares = if run.is_small { &SHARES[2..3] } else { &SHARES[..] };
     PATHS.into_iter().flat_map(move |(path, names)| {
@@ -75,7 +75,7 @@ fn slow_starts(sweep: &Sweep<'_>, findings: &mut Findings) -> Result<(), LabErro
     }
     let rack = sweep.beside(&RACK, sweep.profile, findings, Clone::clone)?;
     let points = rack.len() as f64;
-    // Of a transfer, over all points.
+    // Per transfer, over all points.
     let sum = |of: &[Outcome], value: fn(&Outcome) -> f64| of.iter().map(value).sum::<f64>();
     let each = |of: &[Outcome]| -> Vec<f64> {
         let seed = |seed: usize| of.iter().map(|o| o.timeouts_each[seed]).sum::<f64>() / points;

@@ -1,4 +1,4 @@
-//! Every sender's outcomes, and pictures of them.
+//! The outcomes of all senders at several points, and their pictures.
 
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
@@ -9,13 +9,14 @@ use super::factor::Factor;
 use super::unread::Unread;
 use crate::{Findings, LabError, Run, draw, theory};
 
-/// A table for [`Sweep::rows`], whose three columns of the course are these.
+/// Creates the findings with a table for [`Sweep::rows`]. `course` names its three columns for the
+/// course.
 pub(super) fn findings(course: &str) -> Findings {
     let senders = "NewReno, kbit/s | SACK | HACK | HACK + SACK | time-outs of each";
     Findings::new(&format!("profile | {course} | {senders}"))
 }
 
-/// What all four senders came to at several points.
+/// The outcomes of all four senders at several points.
 pub(super) struct Sweep<'a> {
     run: &'a Run,
     pub(super) courses: Vec<Course>,
@@ -42,8 +43,8 @@ impl<'a> Sweep<'a> {
         Ok(sweep)
     }
 
-    /// What a sender comes to at the same points, after a change of each course. Courses that are
-    /// the same then run once.
+    /// Runs a sender at the same points after `change` of each course. Courses that become equal
+    /// run once.
     pub(super) fn beside(
         &self,
         sender: &Sender,
@@ -62,7 +63,7 @@ impl<'a> Sweep<'a> {
         Ok(known.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
-    /// HACK at the same points with every header hit, beside what is here.
+    /// Compares HACK at the same points with every header corrupted with the outcomes here.
     pub(super) fn unread(&self, findings: &mut Findings) -> Result<Unread, LabError> {
         let all_hit = |course: &Course| Course { header: 100, ..*course };
         let unread = self.beside(&HACK, self.profile, findings, all_hit)?;
@@ -73,7 +74,7 @@ impl<'a> Sweep<'a> {
         self.profile.name == Profile::paper().name
     }
 
-    /// In the order of [`SENDERS`].
+    /// Returns the outcomes in the order of [`SENDERS`].
     pub(super) const fn all(&self) -> [&Vec<Outcome>; 4] {
         [&self.newreno, &self.sack, &self.hack, &self.both]
     }
@@ -83,7 +84,7 @@ impl<'a> Sweep<'a> {
         self.all()[place.expect("one of the senders")]
     }
 
-    /// Claims that a sender is faster than another.
+    /// Claims that the first sender is faster than the second.
     pub(super) fn claim_above(
         &self,
         findings: &mut Findings,
@@ -95,8 +96,8 @@ impl<'a> Sweep<'a> {
         Factor::of(self.of(own), self.of(other)).claim_above(findings, what, why);
     }
 
-    /// A row of the table for each course: the profile, what `point` has of the course, each
-    /// sender's kbit/s, and all their time-outs.
+    /// Adds a row to the table for each course: the profile, the values that `point` returns for
+    /// the course, the goodput of each sender in kbit/s, and their time-outs.
     pub(super) fn rows(&self, findings: &mut Findings, point: impl Fn(&Course) -> [String; 3]) {
         for (index, course) in self.courses.iter().enumerate() {
             let of = self.all().map(|outcomes| &outcomes[index]);
@@ -107,7 +108,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// One value of every outcome, with its unit, over one of the courses.
+    /// Draws one value of every outcome, multiplied by its unit, over a value of the courses.
     pub(super) fn draw(
         &self,
         title: String,
@@ -125,7 +126,7 @@ impl<'a> Sweep<'a> {
         draw::figure(title, draw::linear(x), draw::linear(y), series)
     }
 
-    /// The throughput in kbit/s.
+    /// Draws the throughput in kbit/s.
     pub(super) fn throughput(&self, title: String, x: &str, at: impl Fn(&Course) -> f64) -> Figure {
         self.draw(title, [x, "throughput, kbit/s"], at, (|outcome| &outcome.goodput, 1e-3))
     }

@@ -1,5 +1,5 @@
-//! The long path where no header is hit: every corruption is notified, so that no time-out should
-//! be left.
+//! The long path without corrupted headers: every corruption is notified, so no time-out should
+//! occur.
 
 use super::course::{Course, HACK, HACK_SACK, SACK};
 use crate::prelude::*;
@@ -16,8 +16,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 /// SACK over the path without errors, which no sender exceeds.
 const BOUND: &str = "no errors";
-/// Packets in a run of corrupted ones; what the paper's Table 1 claims there, and what is meant by
-/// it.
+/// The number of packets in a burst of corruption, the factor in the paper's Table 1, and its
+/// range.
 const BURSTS: [(u32, &str, (f64, f64)); 2] =
     [(1, "5 to 10", (5.0, 10.0)), (5, "100", (100.0, 100.0))];
 
@@ -70,7 +70,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The goodput of a sender over that of SACK, paired by seed.
+/// Returns the goodput of a sender divided by that of SACK, paired by seed.
 fn over_sack(at: &Slice<'_>, sender: &str) -> Interval {
     let goodput = |sender| at.at("sender", sender).values("goodput");
     theory::paired(&goodput(sender), &goodput(SACK.name))

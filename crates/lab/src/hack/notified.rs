@@ -1,4 +1,4 @@
-//! Reductions of the window where no header is hit, so that every corruption is notified.
+//! Window reductions when all headers are intact, so that every corruption is notified.
 
 use airtcp_recovery::Profile;
 
@@ -6,19 +6,19 @@ use super::course::{self, HACK_SACK};
 use super::figure::Sweep;
 use crate::{Findings, LabError, Verdict};
 
-/// Reductions by HACK + SACK, over several sweeps.
+/// The window reductions of HACK + SACK, over several sweeps.
 #[derive(Debug, Default)]
 pub(super) struct Notified {
     reductions: u64,
     corrupted: u64,
-    /// Of these, in each of the profiles; and what is left of them in each variant of the profile.
+    /// The reductions in each profile, and those that remain in each variant of the profile.
     of_profiles: Vec<(&'static str, u64)>,
     of_variants: Vec<(&'static str, u64)>,
 }
 
 impl Notified {
-    /// Adds what came of a sweep. Where there were reductions they are run again without what only
-    /// some profiles have.
+    /// Adds the outcomes of a sweep. If there were reductions, repeats the runs with variants of
+    /// the profile, without probes and without undo.
     pub(super) fn add(
         &mut self,
         sweep: &Sweep<'_>,
@@ -42,7 +42,7 @@ impl Notified {
         Ok(())
     }
 
-    /// HACK 3.3: no loss is congestion then.
+    /// HACK 3.3: if every corruption is notified, no loss counts as congestion.
     pub(super) fn claim(&self, findings: &mut Findings) {
         let Self { reductions, corrupted, .. } = self;
         let show = |of: &[(&str, u64)]| -> String {

@@ -1,5 +1,4 @@
-//! Section 7, what the authors look at next: ACKs that are corrupted too, and congestion beside
-//! corruption.
+//! Section 7, the authors' future work: corrupted ACKs, and congestion together with corruption.
 
 use super::course::{Course, HEADERS, SENDERS};
 use crate::prelude::*;
@@ -14,8 +13,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Packets in a run of corrupted ones; per cent of ACKs that are corrupted; packets that the queue
-/// holds, of which the file fills the last.
+/// The number of packets in a burst of corruption, the per cent of corrupted ACKs, and the queue
+/// limits in packets, of which the file fills the last.
 const BURSTS: [u32; 2] = [1, 5];
 const ACKS: [u32; 3] = [0, 5, 15];
 const QUEUES: [u32; 2] = [1_000, 10];
@@ -72,8 +71,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// HACK 7: HACK performs substantially better than SACK where bursts are, and does no worse
-/// elsewhere.
+/// HACK 7: HACK performs substantially better than SACK with bursts, and no worse without.
 fn judge(findings: &mut Findings, part: &Slice<'_>) {
     let [free, short] = QUEUES;
     let most = ACKS[ACKS.len() - 1];
@@ -90,7 +88,7 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
             let what = format!("{sender} over SACK, {what}, {place}");
             findings.mean(what, "above 1", (&ratio, 2), Bound::Above(1.0), theory::unknown);
         }
-        // Where headers are hit, corruption is not told from congestion.
+        // If headers are corrupted, corruption is not distinguished from congestion.
         if queue == short && part.number("header") == 0.0 {
             let cuts = at.at("sender", "HACK + SACK").mean("cuts");
             let why = || "time-outs, which are not counted, replaced them".to_owned();

@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Errors, and the headers hit in %; what the paper's cell has, and what is meant by it.
+/// The errors, the per cent of corrupted headers, the factor in the paper's cell, and its range.
 type Cell = (&'static str, u32, &'static str, (f64, f64));
 const CELLS: [Cell; 4] = [
     ("random", 0, "5 to 10", (5.0, 10.0)),
@@ -60,8 +60,8 @@ fn courses(run: &Run, errors: &str, header: u32) -> Vec<Course> {
     all.filter(|course| course.header == header).collect()
 }
 
-/// Judges a cell, and gives HACK over SACK at each point, by the share of packets that are
-/// corrupted.
+/// Judges a cell, and returns the ratio of HACK to SACK at each point, by the share of corrupted
+/// packets.
 fn measure(
     run: &Run,
     (errors, header, claimed, between): Cell,
@@ -91,7 +91,7 @@ fn measure(
     };
     let what = format!("HACK over SACK, {errors}, header hit {header} %, {}", profile.name);
     alone.claim_within(findings, what, claimed, between, &why);
-    // Bursts start outside of others.
+    // A burst starts only outside of another burst.
     let share = |c: &Course| {
         let hit = c.share / 100.0 * f64::from(c.burst);
         hit / (hit + 1.0 - c.share / 100.0) * 100.0

@@ -1,4 +1,4 @@
-//! One transfer as time goes on.
+//! The events of one transfer over time.
 
 use airtcp_trace::figure::{Figure, Point, Style};
 use airtcp_types::{
@@ -7,27 +7,28 @@ use airtcp_types::{
 
 use crate::draw;
 
-/// Who sends the file.
+/// The sender of the file.
 const SENDER: NodeId = NodeId(0);
 
-/// What the sender sent and was told, and what its time-outs waited for.
+/// The sender's transmissions and received ACKs, and the causes of its time-outs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trail {
-    /// Where the file begins.
+    /// The start of the file.
     begin: Option<ExtSeq>,
-    /// When a transmission left, in seconds; where it ends; whether it had left before.
+    /// For each transmission: the time in seconds, the end of its range, and whether it is a
+    /// retransmission.
     sent: Vec<(f64, ExtSeq, bool)>,
-    /// When the cumulative acknowledgement rose, and to what.
+    /// The time and the value of each increase of the cumulative acknowledgement.
     acked: Vec<(f64, ExtSeq)>,
     una: ExtSeq,
-    /// The end of what had been sent, and of that when the window was last reduced.
+    /// SND.NXT, and its value at the last window reduction.
     highest: ExtSeq,
     recover: ExtSeq,
-    /// Sent again, and not acknowledged.
+    /// Data that was retransmitted and is not acknowledged.
     repaired: RangeSet,
-    /// Time-outs that waited for data that had been sent again already.
+    /// Time-outs while waiting for data that had been retransmitted already.
     pub(super) timeouts_of_repairs: u64,
-    /// Those in a recovery that waited for data that had not been sent again.
+    /// Time-outs in a recovery while waiting for data that had not been retransmitted.
     pub(super) timeouts_of_holes: u64,
 }
 
@@ -66,12 +67,13 @@ impl Observer for Trail {
 }
 
 impl Trail {
-    /// The longest time in which the acknowledgement did not rise, in seconds.
+    /// Returns the longest time in which the cumulative acknowledgement did not advance, in
+    /// seconds.
     pub(super) fn longest_stretch(&self) -> f64 {
         self.acked.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max)
     }
 
-    /// The time-sequence graph.
+    /// Draws the time-sequence graph.
     pub(super) fn graph(&self, title: String) -> Figure {
         let begin = self.begin.unwrap_or_default();
         let kb = |seq: ExtSeq| seq.since(begin).0 as f64 / 1e3;
@@ -92,7 +94,7 @@ impl Trail {
         }
     }
 
-    /// What was acknowledged in each of so many seconds, in kbit/s.
+    /// Returns the acknowledged data in each bin of this many seconds, in kbit/s.
     pub(super) fn throughput(&self, seconds: f64) -> Vec<Point> {
         let mut bins = Vec::new();
         let mut before = self.begin.unwrap_or_default();

@@ -1,20 +1,21 @@
-//! HACK where every header is hit: what is left of it is NewReno.
+//! HACK with every header corrupted, which leaves NewReno's behaviour.
 
 use super::course::Outcome;
 use super::factor::Factor;
 
-/// How HACK compares where every header is hit. It isolates why one whole in twenty is not enough
-/// to be above SACK. A few are read even so: a flip in the TCP checksum leaves the header's good.
+/// Compares HACK with every header corrupted. The comparison isolates why one intact header in
+/// twenty does not put HACK above SACK. Even then a few headers are readable: a flipped bit in the
+/// TCP checksum leaves the header intact.
 pub(super) struct Unread {
     over_sack: f64,
     newreno_over_sack: f64,
-    /// What the headers that the courses leave whole gain.
+    /// The ratio that the intact headers of the courses gain.
     gain: f64,
 }
 
 impl Unread {
-    /// Of HACK over the same courses with every header hit, the same packets corrupted, and of the
-    /// others.
+    /// Compares `unread`, HACK over the same courses and corrupted packets with every header
+    /// corrupted, with the other senders.
     pub(super) fn of(unread: &[Outcome], [newreno, sack, hack]: [&[Outcome]; 3]) -> Self {
         Self {
             over_sack: Factor::of(unread, sack).mean.mean,
@@ -23,7 +24,7 @@ impl Unread {
         }
     }
 
-    /// In a line.
+    /// Formats the comparison in a line.
     pub(super) fn why(&self) -> String {
         let Self { over_sack, newreno_over_sack, gain } = self;
         format!(

@@ -1,4 +1,4 @@
-//! Two points over real packets, beside the simulator.
+//! Two points with real packets, compared with the simulator.
 
 use airtcp_link::{Link, Way};
 use airtcp_stack::HostConfig;
@@ -29,11 +29,11 @@ const POINTS: [(&str, Course); 2] = [
     ("bursts of five at 5 %, 300 ms, header hit 95 %", fig20::COURSE),
 ];
 const SENDERS: [Sender; 3] = [SACK, HACK, HACK_SACK];
-/// How often a transfer is made at most until its link kept its times.
+/// The maximum number of runs of a transfer until its link is on time.
 const TRIES: u32 = 3;
-/// A transfer with several long time-outs ends within this.
+/// The maximum duration of a transfer, enough for several long time-outs.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What real over simulated seconds are within.
+/// The range of real over simulated durations.
 const RATIO: (f64, f64) = (0.9, 1.1);
 
 #[derive(Serialize)]
@@ -49,22 +49,22 @@ struct Record<'a> {
     timeouts: f64,
     #[serde(flatten)]
     counted: Option<Counted>,
-    /// Seconds that 99 % of the packets were not exceeding, where time is real.
+    /// The 99th percentile of the link's packet lateness, in seconds; only in real runs.
     lateness: Option<f64>,
 }
 
-/// What the link did, and the receiver made of it.
+/// The counters of the link and of the receiver.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Counted {
     corrupted: u64,
     corrupted_header: u64,
-    /// Corrupted, and no checksum tells.
+    /// Corrupted packets that no checksum detects.
     unnoticed: u64,
-    /// What the receiver found corrupted: the link carries the kernels' ICMP too, and they drop
-    /// what has a bad IP header.
+    /// Corrupted packets that the receiver counted. The link also carries the kernels' ICMP, and
+    /// the kernels drop packets with a bad IP header.
     arrived: u64,
     special_acks: u64,
-    /// Corrupted segments whose data had come by another copy.
+    /// Corrupted segments whose data had already arrived in another copy.
     unanswered: u64,
 }
 
@@ -83,7 +83,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          header hit | special ACKs",
     );
     let mut series = Vec::new();
-    // A small form has the first, which is short.
+    // A small run has only the first point, which is short.
     for (point, course) in &POINTS[..if run.is_small { 1 } else { POINTS.len() }] {
         let (mut packets, mut simulator) = (Vec::new(), Vec::new());
         let mut total = Counted::default();
@@ -108,7 +108,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// All runs of one sender at one point, in both worlds.
+/// All runs of one sender at one point, simulated and real.
 struct Pair {
     simulator: Interval,
     simulator_timeouts: f64,
@@ -141,7 +141,7 @@ impl Pair {
             counted: None,
             lateness: None,
         };
-        // Its own records have more in them than is asked for here.
+        // The records of `measure` contain more fields than needed here.
         let simulated = course.measure(run, sender, &profile, &mut Findings::new(""))?;
         let each = simulated.goodputs.iter().zip(&simulated.timeouts_each);
         for (seed, (goodput, timeouts)) in (1..).zip(each) {
@@ -224,8 +224,9 @@ impl Counted {
         self.unanswered += unanswered;
     }
 
-    /// HACK 3.2. A hit header may still prove good, if it is the TCP checksum itself that was hit,
-    /// and may not: where headers are hit, how many can be answered is known within bounds.
+    /// HACK 3.2. A corrupted header may still prove intact if the corruption is in the TCP checksum
+    /// itself. So if headers are corrupted, only bounds of the number of answerable segments are
+    /// known.
     fn claim(&self, point: &str, findings: &mut Findings) {
         let Self { arrived, corrupted_header, special_acks, unanswered, .. } = self;
         let answerable = arrived.saturating_sub(*corrupted_header)..=*arrived;
@@ -244,7 +245,7 @@ impl Counted {
     }
 }
 
-/// Builds the network, sends the file and takes the network down. Both ends are ours, since the
+/// Builds the network, sends the file and removes the network. Both ends are our stack, because the
 /// kernel has no HACK.
 fn transfer(
     run: &Run,
@@ -272,7 +273,7 @@ fn transfer(
     let time = sent.map_err(LabError::Transfer)?.time;
     let stacks = [dumbbell.left(), dumbbell.right()].map(End::stack);
     let [Some(left), Some(right)] = stacks else { unreachable!("both are the plan's") };
-    // Each answers the other's end.
+    // Each end answers the other's FIN.
     runtime.block_on(async { tokio::join!(left.shutdown(), right.shutdown()) });
     let [left, right] = [left.counters(), right.counters()];
     let link = dumbbell.counters(Way::Forth);

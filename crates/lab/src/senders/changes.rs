@@ -1,5 +1,5 @@
-//! Senders on a link that changes, on one that holds less than a packet, and with late ACKs and
-//! hosts.
+//! Measures senders on a link that changes, on one that holds less than a packet, and with late
+//! ACKs and late hosts.
 
 use airtcp_sim::jain;
 use airtcp_trace::figure::{Axis, Point};
@@ -30,22 +30,22 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 
 /// The senders that the candidate is compared with.
 const BESIDE: [&str; 2] = ["rack/bbr3", "rack/cubic"];
-/// Of the better of them.
+/// The minimum goodput as a fraction of the better one's.
 const FLOOR: f64 = 0.95;
-/// Of the goodput over the plain link.
+/// The minimum goodput as a fraction of the goodput over the plain link.
 const PLAIN_FLOOR: f64 = 0.9;
-/// How often the rate changes: down to a tenth and up again, in twelfths of a run.
+/// The number of rate changes, down to a tenth and up again; a twelfth of a run passes between two.
 const CHANGES: u32 = 10;
-/// Flows that share a BDP of 625 bytes.
+/// The number of flows that share a BDP of 625 bytes.
 const FLOWS: usize = 4;
-/// How long ACKs wait for others.
+/// The time by which ACKs are aggregated.
 const BURST: Duration = Duration::from_millis(10);
-/// The link that others are held against.
+/// The name of the link that other cases are compared with.
 const PLAIN: &str = "plain";
-/// How late hosts wake.
+/// The wake-up delay of late hosts.
 const LATE: Duration = Duration::from_millis(2);
 
-/// A case, the names and the title of its pictures, and what it is held against.
+/// A case with the names and the title of its pictures, and the standard of its claim.
 struct Situation {
     name: &'static str,
     pictures: [&'static str; 2],
@@ -58,11 +58,11 @@ type MakeCourse = fn(&Tcp, u64, (Duration, Duration)) -> Result<Course, LabError
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Floor {
-    /// The better of the senders beside the candidate.
+    /// The better of the senders that the candidate is compared with.
     Best,
-    /// The candidate over the plain link.
+    /// The candidate's own goodput over the plain link.
     Plain,
-    /// Nothing: it is the plain link.
+    /// No claim: this is the plain link.
     None,
 }
 
@@ -95,7 +95,7 @@ const SITUATIONS: [Situation; 5] = [
         floor: Floor::Best,
         course: |tcp, seed, times| {
             let flows = staggered(vec![Flow::new(tcp.clone()); FLOWS], seed);
-            // As in `links`: a product is less than a burst of any sender's.
+            // As in `links`: the BDP is less than a burst of any sender.
             let limit = packets(1.0, 5.0, 1.0).max(20);
             let forth = format!("rate 1mbit delay 2500us limit {limit} seed {seed}");
             let mut course = course(flows, &forth, times)?;
@@ -126,12 +126,12 @@ const SITUATIONS: [Situation; 5] = [
     },
 ];
 
-/// One flow over 100 Mbit/s, 20 ms and a queue of one BDP.
+/// Returns the course of one flow over 100 Mbit/s, 20 ms and a queue of one BDP.
 fn plain(flow: Flow, seed: u64, times: (Duration, Duration)) -> Result<Course, LabError> {
     course(staggered(vec![flow], seed), &format!("{} seed {seed}", words(100.0, 20.0, 1.0)), times)
 }
 
-/// The words of a rate that changes during a run of this length.
+/// Returns the link description of a rate that changes during a run of this length.
 fn changes(end: Duration) -> String {
     let change = |number: u32| {
         let rate = if number % 2 == 1 { 10 } else { 100 };
@@ -145,7 +145,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         Findings::new("case | sender | Mbit/s | RTT, ms | RTT p95, ms | dropped, % | Jain");
     let times = window(run, 10);
     let situations = match ground {
-        // The kernel has no setting that makes a host wake late.
+        // The kernel has no setting that delays a host's wake-up.
         Ground::Real => &SITUATIONS[..SITUATIONS.len() - 1],
         Ground::Simulated => &SITUATIONS[..],
     };
@@ -180,7 +180,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Adds a row to the table; RTTs count from a time on.
+/// Adds a row to the table; RTTs count from `from` on.
 fn row(findings: &mut Findings, measured: &Measured, case: usize, sender: usize, from: Duration) {
     let show = |value: &dyn Fn(&Done) -> f64, unit, decimals| {
         theory::show(&measured.mean(sender, case, value), unit, decimals)
@@ -246,12 +246,12 @@ fn claim(findings: &mut Findings, measured: &Measured, case: usize, floor: Floor
     measured.claim(findings, &[(0, case), other], what, claimed, (&ratio, 3), bound);
 }
 
-/// Of all flows, in bit/s.
+/// Returns the goodput of all flows together, in bit/s.
 fn goodput(done: &Done) -> f64 {
     done.flows.iter().map(|flow| flow.goodput).sum()
 }
 
-/// Over the flows.
+/// Returns the mean of a figure over the flows.
 fn mean(done: &Done, of: impl Fn(&FlowDone) -> f64) -> f64 {
     done.flows.iter().map(of).sum::<f64>() / done.flows.len().max(1) as f64
 }

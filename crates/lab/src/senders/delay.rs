@@ -1,4 +1,4 @@
-//! Queueing delay and loss that a sender causes itself.
+//! Measures the queueing delay and the loss that a sender causes itself.
 
 use super::measured::first;
 use super::{Case, Measured, REAL, Shown, course, note, senders, simulated, why, window, words};
@@ -22,17 +22,17 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     ..simulated(EXPERIMENT)
 };
 
-/// Of both ways together, in seconds.
+/// The round-trip time without queueing, in seconds.
 const BASE: f64 = 0.02;
-/// The p95 of the RTT over the base.
+/// The 95th percentile of the RTT divided by [`BASE`].
 const DELAY: &str = "RTT p95 / base, 4 BDP";
 const MOST_DELAY: f64 = 1.5;
-/// Per cent of data packets dropped by the queue, and by a policer.
+/// The maximum per cent of data packets that the queue drops, and that a policer drops.
 const MOST_LOST: [f64; 2] = [2.0, 5.0];
-/// Why the default has more delay.
+/// The reason why the default candidate has more delay.
 const PROBES: &str = "the length of bandwidth probes: if two round trips without growth end them, not three, 1.27 in the simulator";
 
-/// A case with its figure and the most that it may be.
+/// A case with its figure and the figure's maximum.
 type Judged = (Case, fn(&Done) -> f64, f64);
 
 fn cases(times: (Duration, Duration)) -> [Judged; 4] {
@@ -55,7 +55,7 @@ fn cases(times: (Duration, Duration)) -> [Judged; 4] {
     ]
 }
 
-/// Per cent of the packets that came to the link after the warm-up.
+/// Returns the per cent of the packets offered to the link after the warm-up that were dropped.
 pub(super) fn lost(done: &Done) -> f64 {
     let Done { link, at_warm_up, .. } = done;
     let dropped =

@@ -1,4 +1,4 @@
-//! Fairness: flows of one sender share a bottleneck.
+//! Measures fairness between flows of one sender that share a bottleneck.
 
 use airtcp_sim::jain;
 
@@ -44,7 +44,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     cases.push(Case::new("100 ms / 10 ms", 3.0, move |tcp, seed| {
         let long = Flow { delay: Duration::from_millis(90), ..Flow::new(tcp.clone()) };
         let flows = staggered(vec![Flow::new(tcp.clone()), long], seed);
-        // A queue of one product of the longer path.
+        // The queue holds one BDP of the longer path.
         let link = format!("rate 100mbit delay 5ms limit {}", super::packets(100.0, 100.0, 1.0));
         let mut course = course(flows, &format!("{link} seed {seed}"), times)?;
         course.back.delay.base = Duration::from_millis(5);
@@ -84,6 +84,6 @@ fn index(done: &Done) -> f64 {
 
 fn ratio(done: &Done) -> f64 {
     let long = done.flows.get(1).map_or(0.0, |flow| flow.goodput);
-    // A flow of zero goodput has no ratio.
+    // Avoids a division by zero.
     long / done.goodput().max(1.0)
 }

@@ -1,4 +1,4 @@
-//! Goodput over random loss.
+//! Measures goodput over random loss.
 
 use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
 use crate::prelude::*;
@@ -21,7 +21,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     ..simulated(EXPERIMENT)
 };
 
-/// Per cent of data packets, and the floor.
+/// The per cent of data packets lost, and the floor of the goodput.
 const LOSSES: [(f64, Floor); 6] = [
     (0.0, Floor::OfBbr(0.97)),
     (0.1, Floor::OfBbr(0.97)),
@@ -35,16 +35,16 @@ const LIMIT: f64 = 100e6 * 1448.0 / 1500.0;
 
 #[derive(Clone, Copy)]
 enum Floor {
-    /// Of the goodput of Linux' bbr.
+    /// A fraction of the goodput of Linux' bbr.
     OfBbr(f64),
-    /// Of the payload that the link delivers.
+    /// A fraction of the payload that the link delivers.
     OfLimit(f64),
 }
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 10);
-    // A small form has one of each floor.
+    // A small run has one case of each kind of floor.
     let losses = if run.is_small { vec![LOSSES[0], LOSSES[4]] } else { LOSSES.to_vec() };
     let cases = losses.iter().map(|(loss, _)| {
         let loss = *loss;

@@ -1,4 +1,4 @@
-//! The goodput of a kernel's flow beside each sender.
+//! Measures the goodput of a kernel flow beside each sender.
 
 use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
 use crate::prelude::*;
@@ -22,13 +22,14 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 };
 
 const VICTIMS: [&str; 2] = ["cubic", "reno"];
-/// In bandwidth-delay products.
+/// The queues, in bandwidth-delay products.
 const QUEUES: [f64; 3] = [0.5, 1.0, 4.0];
-/// Per cent of data packets.
+/// The per cent of data packets lost.
 const LOSSES: [f64; 2] = [0.0, 1.0];
-/// Of the goodput beside a flow of its own kind.
+/// The minimum goodput of the kernel flow, as a fraction of its goodput beside a flow of its own
+/// kind.
 const FLOOR: f64 = 0.4;
-/// At this queue the floor is the goodput beside Linux' bbr.
+/// The queue at which the floor is the goodput beside Linux' bbr.
 const SHALLOW: f64 = 0.5;
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
@@ -40,7 +41,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
             points.extend(QUEUES.map(|queue| (victim, loss, queue)));
         }
     }
-    // A small form has two queues.
+    // A small run has two queues.
     points.truncate(if run.is_small { 2 } else { points.len() });
     let cases = points.iter().zip(1u32..).map(|(&(victim, loss, queue), number)| {
         let name = format!("{victim}, {loss} %, {queue} BDP");
@@ -89,7 +90,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The goodput of the flow beside the sender.
+/// Returns the goodput of the kernel flow.
 fn left(done: &Done) -> f64 {
     done.flows.get(1).map_or(0.0, |flow| flow.goodput)
 }

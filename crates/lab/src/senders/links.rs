@@ -1,4 +1,4 @@
-//! Goodput over bursts, named links, RTTs, queues and jitter.
+//! Measures goodput over bursts, named links, RTTs, queues and jitter.
 
 use airtcp_link::named;
 use airtcp_types::Instant;
@@ -27,16 +27,16 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     ..simulated(EXPERIMENT)
 };
 
-/// Of the better of Linux' bbr and our best before.
+/// The minimum goodput as a fraction of the better of Linux' bbr and [`BEST_BEFORE`].
 const FLOOR: f64 = 0.95;
-/// Of the goodput over a link of constant delay.
+/// The minimum goodput as a fraction of the goodput over a link of constant delay.
 const JITTER_FLOOR: f64 = 0.9;
-/// Random loss of data alone.
+/// Random loss of data packets only.
 const RANDOM: &str = "loss 1% only payload";
-/// Packets that measure the mean delay of a jittered link.
+/// The number of packets that measure the mean delay of a jittered link.
 const PROBES: u64 = 20_000;
 
-/// A link in words: a name, the direction of the data, and the other.
+/// A name, the link description of the data direction, and that of the ACK direction.
 struct Path {
     name: String,
     forth: String,
@@ -49,16 +49,17 @@ impl Path {
     }
 }
 
-/// A name and the words of a jittered delay of 50 ms; 20 Mbit/s.
+/// The name and the description of a jittered delay of 50 ms, on a link of 20 Mbit/s.
 const JITTER: [(&str, &str); 2] = [
     ("jitter in order", "50ms 20ms distribution normal inorder"),
     ("reordering", "50ms 5ms distribution normal"),
 ];
 const JITTER_RATE: f64 = 20.0;
-/// A link whose jitter hides from the default that the queue is empty.
+/// A link on which jitter prevents the default candidate from seeing that the queue is empty, with
+/// that cause.
 const JITTERY: (&str, &str) = ("congested-wifi", "jitter: without it 0.97 in the simulator");
 
-/// All but the jittered ones.
+/// Returns all paths except the jittered ones.
 fn paths() -> Vec<Path> {
     let bursts = [("bursts 1 %", "0.2% 20%"), ("bursts 5 %", "1% 20%")].map(|(name, chain)| {
         let forth = format!("{} loss gemodel {chain} only payload", words(100.0, 20.0, 1.0));
@@ -70,7 +71,7 @@ fn paths() -> Vec<Path> {
         back: link.up.to_owned(),
     });
     let rtts = [1.0, 10.0, 50.0, 100.0, 300.0, 600.0].map(|rtt| {
-        // Of a short path a product is less than a burst of any sender's.
+        // On a short path, a BDP is less than a burst of any sender.
         let limit = packets(20.0, rtt, 1.0).max(20);
         let forth = format!("rate 20mbit delay {}ms limit {limit} {RANDOM}", rtt / 2.0);
         Path::new(format!("{rtt} ms"), forth, rtt)
@@ -82,7 +83,7 @@ fn paths() -> Vec<Path> {
     bursts.into_iter().chain(named).chain(rtts).chain(queues).collect()
 }
 
-/// A jittered link, and one of the mean of its delays.
+/// Returns a jittered link, and one with the mean of its delays.
 fn jittered(name: &str, delay: &str) -> Result<[Path; 2], LabError> {
     let words = format!("rate {JITTER_RATE}mbit limit {}", packets(JITTER_RATE, 100.0, 1.0));
     let mean = mean_delay(delay)?;
@@ -93,7 +94,7 @@ fn jittered(name: &str, delay: &str) -> Result<[Path; 2], LabError> {
     ])
 }
 
-/// The mean delay of packets that come at the rate of the jittered links.
+/// Returns the mean delay of packets that are sent at the rate of the jittered links.
 fn mean_delay(delay: &str) -> Result<Duration, LabError> {
     let mut link = feed::link(&format!("delay {delay}"))?;
     let gap = Duration::from_secs_f64(12_000.0 / (JITTER_RATE * 1e6));
@@ -107,7 +108,7 @@ fn mean_delay(delay: &str) -> Result<Duration, LabError> {
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let mut findings = Findings::new("case");
     let times = window(run, 10);
-    // A small form has one link.
+    // A small run has one link.
     let mut paths = paths();
     paths.truncate(if run.is_small { 1 } else { paths.len() });
     let common = paths.len();

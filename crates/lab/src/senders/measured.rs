@@ -12,13 +12,13 @@ use crate::real::{self, Course, Done, FlowDone, Rtt, Tcp};
 use crate::theory::{self, Bound};
 use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, simulate};
 
-/// Makes the course of a sender, with losses by a seed.
+/// Creates the course of a sender; the seed determines the losses.
 type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
 
-/// One situation that every sender is measured in.
+/// One situation in which every sender is measured.
 pub(super) struct Case {
     pub(super) name: String,
-    /// Where its points stand on the x axis.
+    /// The position on the x axis.
     pub(super) x: f64,
     pub(super) course: MakeCourse,
 }
@@ -39,9 +39,9 @@ pub(super) struct Shown {
     pub(super) title: &'static str,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    /// Digits behind the point.
+    /// The number of decimals.
     pub(super) decimals: usize,
-    /// Whether the table has a row for each case, and not for each sender.
+    /// Whether the table has a row for each case instead of for each sender.
     pub(super) is_by_case: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Shown {
 pub(super) struct Measured {
     senders: Vec<Sender>,
     cases: Vec<(String, f64)>,
-    /// By sender, case and run, each with whether its link kept its times.
+    /// By sender, case and run, each with whether its link was on time.
     runs: Vec<Vec<Vec<(Done, bool)>>>,
     ground: Ground,
 }
@@ -59,11 +59,11 @@ struct Record<'a> {
     seed: u64,
     case: &'a str,
     sender: &'a str,
-    /// Of the first flow, bit/s.
+    /// The first flow's goodput, in bit/s.
     goodput: f64,
-    /// The same during the warm-up.
+    /// The first flow's goodput during the warm-up.
     start_up: f64,
-    /// Of the other flows.
+    /// The goodputs of the other flows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     beside: Vec<f64>,
     segments: u64,
@@ -73,20 +73,20 @@ struct Record<'a> {
     finished: Option<f64>,
     link: Counters,
     at_warm_up: Counters,
-    /// Seconds that 99 % of the packets were not exceeding, where time is real.
+    /// The 99th percentile of the link's packet lateness, in seconds; only in real runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     lateness: Option<f64>,
 }
 
 impl Measured {
-    /// Runs every sender in every case with every seed, the senders in turn.
+    /// Runs every sender in every case with every seed, alternating the senders.
     ///
-    /// Simulated courses take all cores, real ones run one by one, unless `run` has a number of
-    /// threads.
+    /// By default, simulated courses run on all cores and real ones run one by one; `run.threads`
+    /// overrides both.
     ///
     /// # Errors
     ///
-    /// That of the first run that fails.
+    /// The error of the first run that failed.
     pub(super) fn new(
         findings: &mut Findings,
         run: &Run,
@@ -136,12 +136,12 @@ impl Measured {
         Ok(Self { senders, cases, runs, ground })
     }
 
-    /// The index of a sender.
+    /// Returns the index of a sender.
     pub(super) fn sender(&self, name: &str) -> Option<usize> {
         self.senders.iter().position(|sender| sender.name == name)
     }
 
-    /// The index of a sender of the kernel's, or of its stand-in in virtual time.
+    /// Returns the index of a kernel sender, or of its replacement in virtual time.
     pub(super) fn kernel(&self, congestion: &'static str) -> Option<usize> {
         self.sender(&Sender::kernel(congestion, self.ground).name)
     }
@@ -150,7 +150,7 @@ impl Measured {
         &self.senders[sender].name
     }
 
-    /// The index of a case.
+    /// Returns the index of a case.
     pub(super) fn case(&self, name: &str) -> Option<usize> {
         self.cases.iter().position(|(case, _)| case == name)
     }
@@ -163,7 +163,7 @@ impl Measured {
         self.cases.iter().map(|(name, _)| name.as_str()).enumerate()
     }
 
-    /// A value of every run.
+    /// Returns a value of every run.
     pub(super) fn values(
         &self,
         sender: usize,
@@ -173,7 +173,7 @@ impl Measured {
         self.runs[sender][case].iter().map(|(done, _)| value(done)).collect()
     }
 
-    /// The mean of a value over the runs.
+    /// Returns the mean of a value over the runs.
     pub(super) fn mean(
         &self,
         sender: usize,
@@ -183,13 +183,13 @@ impl Measured {
         Interval::of(&self.values(sender, case, value))
     }
 
-    /// What came of the first seed.
+    /// Returns the outcome with the first seed.
     pub(super) fn first_run(&self, sender: usize, case: usize) -> Option<&Done> {
         self.runs[sender][case].first().map(|(done, _)| done)
     }
 
-    /// Adds a claim of a mean over the runs of these senders and cases, with the number of its
-    /// decimals.
+    /// Adds a claim about a mean over the runs of these senders and cases, shown with this number
+    /// of decimals. Late runs make it not comparable.
     pub(super) fn claim(
         &self,
         findings: &mut Findings,
@@ -204,8 +204,8 @@ impl Measured {
         findings.claim(what, claimed, shown, verdict);
     }
 
-    /// Gives `verdict`; not comparable if the link of one of the runs of these senders and cases
-    /// was late.
+    /// Returns `verdict`, or not comparable if the link was late in a run of these senders and
+    /// cases.
     pub(super) fn unless_late(
         &self,
         of: &[(usize, usize)],
@@ -260,7 +260,7 @@ impl Measured {
     }
 }
 
-/// The first flow.
+/// Returns the outcome of the first flow.
 pub(super) fn first(done: &Done) -> FlowDone {
     done.flows.first().copied().unwrap_or_default()
 }

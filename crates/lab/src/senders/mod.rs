@@ -1,10 +1,10 @@
-//! Judge one of our combinations by floors, beside the kernel's senders and others of ours.
+//! Compares one of our combinations, the candidate, with the kernel's senders and other senders of
+//! ours, and judges it by floors.
 //!
-//! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
+//! Each experiment has two forms with the same cases, table and claims. One sends real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
-//! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
-//! nothing takes the place of the kernel's receiver. `senders/changes` has a case more in virtual
-//! time.
+//! `rack/reno` replace the kernel's senders. `senders/receiver` has only the real form, because
+//! nothing replaces the kernel's receiver. `senders/changes` has one more case in virtual time.
 
 pub(crate) mod changes;
 pub(crate) mod delay;
@@ -25,23 +25,23 @@ use crate::real::{self, BACK, Course, Flow, Tcp};
 use crate::{Experiment, Ground, Kind, LabError, Run, feed, theory};
 use measured::{Case, Measured, Shown};
 
-/// The candidate, unless the plan names another.
+/// The default candidate.
 const CANDIDATE: &str = "rack/bbr3/spike";
-/// Ours beside the candidate, BBRv3 without a judge first: experiments that look for the best
-/// sender run them all, the others the first.
+/// Our senders beside the candidate; the first is BBRv3 without a judge. Experiments that look for
+/// the best sender run all of them, the others run the first.
 const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
-/// Our best on lossy links before BBRv3.
+/// Our best senders on lossy links before BBRv3.
 const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
-/// The kernel's.
+/// The kernel's senders.
 const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
-/// How long a run of [`Kind::Candidate`](crate::Kind::Candidate) lasts, unless the plan says
-/// otherwise.
+/// The default length of a run of [`Kind::Candidate`](crate::Kind::Candidate).
 pub const LENGTH: Duration = Duration::from_secs(60);
-/// What the forms with real packets have in common.
+/// The common settings of the forms with real packets.
 const REAL: Experiment =
     Experiment { kind: Kind::Candidate, ground: Ground::Real, seeds: 5, ..Experiment::STUDY };
 
-/// The form of `real` in virtual time. Its name, description, duration and body are to be set.
+/// Returns the form of `real` in virtual time. The caller sets its name, description, duration and
+/// body.
 const fn simulated(real: Experiment) -> Experiment {
     Experiment { ground: Ground::Simulated, seeds: 3, ..real }
 }
@@ -63,28 +63,28 @@ impl Sender {
     }
 }
 
-/// The combination under judgement.
+/// Returns the candidate.
 fn candidate(run: &Run) -> Result<Combination, LabError> {
     Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
 }
 
-/// A combination of ours, with today's settings.
+/// Returns a sender of ours with the modern profile.
 fn modern(combination: Combination, ground: Ground) -> Sender {
     Sender::new(Tcp::Ours(combination, Profile::modern()), ground)
 }
 
-/// The candidate, BBRv3 without a judge and the kernel's. A small form has the candidate, bbr and
-/// cubic.
+/// Returns the candidate, BBRv3 without a judge, and the kernel's senders. A small run has the
+/// candidate, bbr and cubic.
 fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     list(run, ground, &OURS[..1])
 }
 
-/// Those of [`senders`], and all others of ours.
+/// Returns [`senders`] and all other senders of ours.
 fn all_senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     list(run, ground, &OURS)
 }
 
-/// Every sender once, the candidate first.
+/// Returns every sender once, the candidate first.
 fn list(run: &Run, ground: Ground, beside: &[&str]) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
     if !run.is_small {
@@ -103,7 +103,8 @@ fn list(run: &Run, ground: Ground, beside: &[&str]) -> Result<Vec<Sender>, LabEr
     Ok(senders)
 }
 
-/// When counting begins and ends. The warm-up, in seconds, is at most a third of a run.
+/// Returns the start and the end of the measurement. The warm-up is at most `warm_up` seconds and
+/// at most a third of a run.
 fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
     if run.is_small {
         return real::SMALL;
@@ -112,27 +113,30 @@ fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
     (Duration::from_secs(warm_up).min(end / 3), end)
 }
 
-/// A link of `rate` Mbit/s and `rtt` ms, with a queue of `queue` bandwidth-delay products.
+/// Returns the description of a link of `rate` Mbit/s and `rtt` ms, with a queue of `queue`
+/// bandwidth-delay products.
 fn words(rate: f64, rtt: f64, queue: f64) -> String {
     format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
 }
 
-/// A link of 100 Mbit/s and 20 ms that loses `loss` per cent of the data packets.
+/// Returns the description of a link of 100 Mbit/s and 20 ms that loses `loss` per cent of the data
+/// packets.
 fn lossy(queue: f64, loss: f64, seed: u64) -> String {
     format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, queue))
 }
 
-/// The number of packets of 1500 bytes in `products` bandwidth-delay products, at least one.
+/// Returns the number of packets of 1500 bytes in `products` bandwidth-delay products, at least
+/// one.
 fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
     (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
 }
 
-/// The direction of ACKs, which drops nothing.
+/// Returns the description of the ACK direction, which drops nothing.
 fn back(rtt: f64) -> String {
     format!("rate 100mbit delay {}ms limit 1000", rtt / 2.0)
 }
 
-/// A course to Linux; ACKs come back over 100 Mbit/s and 10 ms.
+/// Returns a course to Linux. ACKs return over 100 Mbit/s and 10 ms.
 fn course(
     flows: Vec<Flow>,
     forth: &str,
@@ -142,7 +146,7 @@ fn course(
     Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
 }
 
-/// The note below every table that has the kernel's senders.
+/// Returns the note for every table that has the kernel's senders.
 fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     let taken = match ground {
         Ground::Real => "Runs of the senders alternate; all use the same seeds for losses.",
@@ -151,7 +155,7 @@ fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     format!("{} {taken}", counted(run, times))
 }
 
-/// The candidate, and the time that counts.
+/// Describes the candidate and the time of the measurement.
 fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
     format!(
@@ -161,14 +165,14 @@ fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     )
 }
 
-/// Why a claim does not hold: `shown` is the cause where the default was run with one thing
-/// changed. Of other candidates none is known.
+/// Returns the reason of a claim that does not hold. `shown` is the known cause for the default
+/// candidate; the causes for other candidates are unknown.
 fn why(run: &Run, shown: Option<&str>) -> String {
     let is_default = candidate(run).is_ok_and(|candidate| candidate.to_string() == CANDIDATE);
     shown.filter(|_| is_default).map_or_else(theory::unknown, str::to_owned)
 }
 
-/// Has every flow begin at a time of its own within the first second.
+/// Starts every flow at a random time within the first second.
 fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {
     let mut random = Stream::new(seed, 0);
     for flow in &mut flows {

@@ -1,4 +1,4 @@
-//! Our stack as receiver beside the kernel's, with the kernel's senders.
+//! Compares our stack as receiver with the kernel's, with the kernel's senders.
 
 use super::{Case, Measured, REAL, Sender, candidate, course, lossy, note, window};
 use crate::Table;
@@ -15,15 +15,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const SENDERS: [&str; 2] = ["bbr", "cubic"];
-/// Per cent of data packets.
+/// The per cent of data packets lost.
 const LOSSES: [f64; 6] = [0.0, 0.1, 1.0, 2.0, 5.0, 10.0];
-/// Of the goodput into Linux.
+/// The minimum goodput as a fraction of the goodput into Linux.
 const FLOOR: f64 = 0.95;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let times = window(run, 10);
-    // A small form has one of them.
+    // A small run has one loss rate.
     let losses = if run.is_small { &LOSSES[..1] } else { &LOSSES[..] };
     let receivers =
         [("Linux", Tcp::Kernel(None)), ("ours", Tcp::Ours(candidate(run)?, Profile::modern()))];
@@ -56,7 +56,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Of our receiver over Linux', whose case stands before ours.
+/// Returns the goodput into our receiver divided by that into Linux. The case of Linux is directly
+/// before ours.
 fn ratio(measured: &Measured, sender: usize, case: usize) -> Interval {
     let goodput = |case| measured.values(sender, case, Done::goodput);
     theory::paired(&goodput(case + 1), &goodput(case))

@@ -1,4 +1,4 @@
-//! Short transfers over slow links.
+//! Measures short transfers over slow links.
 
 use airtcp_link::named;
 
@@ -28,13 +28,13 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 
 const LINKS: [&str; 4] = ["slow-4g", "weak-4g", "edge", "geo-satellite"];
 const SIZE: ByteCount = ByteCount(100_000);
-/// Where pacing costs the default more than half of what it is behind.
+/// The link on which pacing causes more than half of the default candidate's deficit.
 const FAR: &str = LINKS[3];
 const PACED: &str =
     "pacing, above all: with --pacing the fastest is behind by half as much, in the simulator";
-/// Of the time of the quickest.
+/// The maximum time as a multiple of the fastest sender's.
 const MOST: f64 = 1.05;
-/// A transfer that has not ended by then counts as this long.
+/// The time that counts for a transfer that did not finish.
 const END: Duration = Duration::from_secs(60);
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
