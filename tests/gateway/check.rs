@@ -51,7 +51,7 @@ fn a_near_gateway_that_runs_keeps_its_session() -> Outcome {
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
     let ways = [&["--socks5", "127.0.0.1:1080"], &control[..]].concat();
     let near = network.start_near(endpoint, &ways)?;
-    // Without its socket, as another user.
+    // Without the control socket, as if run by another user.
     let output = check(&network, "near.key", &[])?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");

@@ -1,4 +1,4 @@
-//! `--intercept`: programs without any setting, and what is left of it on the machine.
+//! `--intercept`: programs without any proxy setting, and the state left behind on the machine.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ pub(super) fn ip(namespace: &Namespace, words: &str) -> Outcome<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// All that a gateway could have touched.
+/// The state that a gateway could have changed.
 fn state(namespace: &Namespace) -> Outcome<String> {
     let shown =
         ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all", "-o address"];
@@ -45,8 +45,8 @@ pub(super) fn has_ip() -> bool {
     has_ip && is_possible()
 }
 
-/// The near machine reaches all by a default route, the far gateway too, and checks where packets
-/// come from.
+/// A network in which the near machine reaches everything, including the far gateway, by a default
+/// route, and filters by reverse path.
 pub(super) fn network() -> Outcome<Network> {
     let network = Network::new()?;
     let near = network.near();
@@ -76,7 +76,7 @@ fn get(network: &Network, server: SocketAddr) -> Outcome {
     network.fetch(&["--noproxy", "*", &format!("http://{server}/")])
 }
 
-/// Whether a program of the kernel cannot connect, and why.
+/// Checks that a kernel program cannot connect, with the error `why`.
 fn refused(network: &Network, server: &str, why: ErrorKind) -> Outcome {
     let at: SocketAddr = server.parse()?;
     let connected = network.near().block_on(async move { peer::connect(at, None).await });
@@ -103,7 +103,7 @@ fn programs_without_any_setting_are_carried_and_nothing_is_left_behind() -> Outc
         get(&network, web6)?;
         refused(&network, "192.0.2.2:9", ErrorKind::ConnectionRefused)?;
         refused(&network, "[2001:db8::2]:9", ErrorKind::ConnectionRefused)?;
-        // The kernel's words for a filter differ between IPv4 and IPv6.
+        // The kernel's error for a filter differs between IPv4 and IPv6.
         refused(&network, "192.0.2.9:80", ErrorKind::HostUnreachable)?;
         refused(&network, "[2001:db8::9]:80", ErrorKind::PermissionDenied)?;
         let (stdout, _) = near.stop()?;
@@ -117,7 +117,7 @@ fn programs_without_any_setting_are_carried_and_nothing_is_left_behind() -> Outc
     Ok(())
 }
 
-/// Sends a datagram until there is an answer or an error, as resolvers do: the link loses some.
+/// Sends a datagram until there is an answer or an error, as resolvers do: the link loses packets.
 pub(super) async fn exchange(
     at: SocketAddr,
     datagram: &[u8],
@@ -150,7 +150,7 @@ fn a_name_is_asked_for_over_udp() -> Outcome {
         network.servers.spawn(async move {
             let mut query = [0; 512];
             while let Ok((length, from)) = server.recv_from(&mut query).await {
-                // The header says that it is an answer (RFC 1035 section 4.1.1).
+                // The QR bit of the header marks an answer (RFC 1035 section 4.1.1).
                 query[2] |= 0x80;
                 let _ = server.send_to(&query[..length], from).await;
             }
@@ -172,7 +172,7 @@ fn a_closed_port_of_udp_is_closed_for_the_program() -> Outcome {
     let _near = network.start_near(endpoint(), &["--intercept"])?;
     for address in ["192.0.2.2", "2001:db8::2"] {
         let at = SocketAddr::new(address.parse()?, 9);
-        // The kernels limit their ICMP errors, too.
+        // `exchange` retries, because the kernels limit the rate of ICMP errors.
         let refused = network.near().block_on(exchange(at, b"x"))?.map_err(|error| error.kind());
         assert_eq!(refused, Err(ErrorKind::ConnectionRefused), "{at}");
     }
@@ -205,7 +205,7 @@ fn after_a_kill_nothing_leaves_in_clear_and_the_next_start_cleans_up() -> Outcom
     Ok(())
 }
 
-/// Starts a near gateway that fails; gives what it says.
+/// Starts a near gateway that fails; returns its error output.
 fn failure(network: &Network, more: &[&str]) -> Outcome<String> {
     let mut command = airtcp(&["gateway", "near", "--key", &network.path("near.key")]);
     command.args(["--peer", &network.public[1], "--endpoint", &format!("{}:51820", endpoint())]);
@@ -306,8 +306,8 @@ fn a_dry_run_shows_the_commands_and_changes_nothing() -> Outcome {
     Ok(())
 }
 
-/// Without the numbers of interfaces, and what the kernel adds to a device only while somebody
-/// holds it: link-local addresses, and routes to IPv6 addresses.
+/// Removes the numbers of interfaces, and entries that the kernel adds to a device only while a
+/// process holds it: link-local addresses, and routes to IPv6 addresses.
 fn without_numbers(state: &str) -> String {
     let added = ["fe80", "ff00::/8", "fd41"];
     let lines = state.lines().filter(|line| !added.iter().any(|word| line.contains(word)));

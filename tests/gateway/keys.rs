@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 
 use super::{Outcome, airtcp};
 
-/// Makes a private key in a file, and gives its public key.
+/// Creates a private key in a file; returns its public key.
 pub(super) fn generate(path: &Path) -> Outcome<String> {
     let output = airtcp(&["gateway", "keygen", "--out", path.to_str().ok_or("a path in UTF-8")?])
         .output()?;

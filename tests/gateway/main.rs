@@ -1,5 +1,5 @@
-//! `airtcp gateway` with programs of the kernel at both ends: two namespaces with a link between
-//! them that loses packets, and servers in a third one behind the far gateway.
+//! `airtcp gateway` with kernel programs at both ends: two namespaces with a lossy link between
+//! them, and servers in a third namespace behind the far gateway.
 
 mod check;
 mod intercept;
@@ -37,7 +37,7 @@ fn body() -> Vec<u8> {
     (0..BYTES).map(|n| (n % 251) as u8).collect()
 }
 
-/// A gateway that runs.
+/// A running gateway.
 struct Running {
     child: Child,
     stderr: Lines<BufReader<ChildStderr>>,
@@ -57,7 +57,7 @@ impl Running {
         Ok(Self { child, stderr })
     }
 
-    /// Waits for a line with these words.
+    /// Waits for a line that contains `words`.
     fn wait_for(&mut self, words: &str) -> Outcome {
         let mut before = Vec::new();
         for line in self.stderr.by_ref() {
@@ -76,7 +76,7 @@ impl Running {
         Ok(())
     }
 
-    /// Ends it by SIGTERM; gives what it printed on stdout and stderr.
+    /// Stops the gateway with SIGTERM; returns its stdout and stderr.
     fn stop(mut self) -> Outcome<(String, String)> {
         self.terminate()?;
         let mut stdout = String::new();
@@ -94,7 +94,7 @@ impl Drop for Running {
     }
 }
 
-/// Two machines with keys, a link between them, and servers behind the far one.
+/// Two machines with keys, a link between them, and servers behind the far machine.
 struct Network {
     dumbbell: Dumbbell,
     servers: Namespace,
@@ -140,7 +140,7 @@ impl Network {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// The far gateway, which may dial what is behind it and its own loopback address.
+    /// Starts the far gateway, which may dial the servers behind it and its own loopback address.
     fn start_far(&self, more: &[&str]) -> Outcome<Running> {
         let (key, [near, _]) = (self.path("far.key"), &self.public);
         self.start_far_with(&["--key", &key, "--peer", near], more)
@@ -160,7 +160,7 @@ impl Network {
         Running::start(self.far(), &[&["gateway", "far"], carrier, &own[..], more].concat())
     }
 
-    /// A near gateway that the far one answers.
+    /// Starts a near gateway, and waits until the far gateway answers.
     fn start_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
         let mut near = self.launch_near(endpoint, more)?;
         near.wait_for("ready")?;
@@ -175,7 +175,7 @@ impl Network {
         Running::of(self.near(), airtcp(&[&line, more].concat()))
     }
 
-    /// A server of HTTP with one body.
+    /// Starts an HTTP server with one body.
     fn serve(namespace: &Namespace, at: &str) -> Outcome<SocketAddr> {
         let at = at.to_owned();
         let listener = namespace.block_on(async move { TcpListener::bind(at).await })?;
@@ -198,7 +198,7 @@ impl Network {
         Ok(address)
     }
 
-    /// curl at the near side.
+    /// Runs curl at the near side.
     fn curl(&self, arguments: &[&str]) -> Outcome<Output> {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--max-time", "60"]).args(arguments);
@@ -222,7 +222,7 @@ impl Network {
     }
 }
 
-/// Namespaces and curl, or a word that the test is skipped.
+/// Whether namespaces and curl are available; prints a message if the test is skipped.
 fn is_possible() -> bool {
     let has_curl = Command::new("curl").arg("--version").output().is_ok();
     if !has_curl {
@@ -314,7 +314,7 @@ fn datagrams_of_a_program_reach_a_server_and_come_back() -> Outcome {
             client.send(&[0, 0, 0, 1, 192, 0, 2, 2, 0, 53, number]).await?;
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        // The link loses some.
+        // The link loses some of the datagrams.
         let mut data = [0; 2000];
         let patience = std::time::Duration::from_secs(2);
         while let Ok(length) = tokio::time::timeout(patience, client.recv(&mut data)).await {
@@ -359,7 +359,7 @@ fn a_program_is_told_why_it_is_refused() -> Outcome {
     Ok(())
 }
 
-/// Who does not have a peer's key is nobody to a far gateway.
+/// A far gateway ignores hosts that have no peer's key.
 #[test]
 fn a_stranger_is_not_answered() -> Outcome {
     if !is_possible() {

@@ -1,4 +1,4 @@
-//! `--carrier tun`: packets between the gateways as they are, routed by the kernels to the link.
+//! `--carrier tun`: unencrypted packets between the gateways, routed by the kernels to the link.
 
 use std::process::{Command, Output, Stdio};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{BYTES, LINK, Network, Outcome, Running, airtcp, is_possible};
 
 const TUN: [&str; 3] = ["--carrier", "tun", "--insecure-carrier"];
-/// Addresses and networks of the near gateway, the far one, and a stranger.
+/// Addresses of the near gateway, the far gateway, and a stranger, for each IP version.
 const ADDRESSES: [[&str; 3]; 2] =
     [["10.77.0.2", "10.77.0.1", "10.77.0.3"], ["fd77::2", "fd77::1", "fd77::3"]];
 const WAYS: [&str; 3] = ["--socks5", "127.0.0.1:1080", "--json"];
@@ -106,7 +106,7 @@ fn a_source_that_is_no_peer_is_not_served() -> Outcome {
     Ok(())
 }
 
-/// A network card or WireGuard would drop what is damaged; a TUN device does not.
+/// A network card or WireGuard would drop damaged packets; a TUN device does not.
 #[test]
 fn hack_repairs_what_the_link_has_damaged() -> Outcome {
     if !is_possible() {
@@ -127,7 +127,7 @@ fn hack_repairs_what_the_link_has_damaged() -> Outcome {
     let (near, far) = (counters(&near.stop()?.0)?, counters(&running.stop()?.0)?);
     let of = |counters: &Value, name: &str| counters[name].as_u64().unwrap_or(0);
     assert!(network.dumbbell.counters(Way::Back).corrupted > 10);
-    // The far gateway sends the body, and the near one reports what is damaged.
+    // The far gateway sends the body, and the near gateway reports the damaged packets.
     assert!(of(&near, "TcpExtHackAcksSent") > 5, "{near}");
     let believed = of(&far, "TcpExtHackAcksRecv") - of(&far, "TcpExtHackAcksIgnored");
     assert!(believed > 5, "{far}");

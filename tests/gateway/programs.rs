@@ -18,12 +18,12 @@ use super::intercept::network;
 use super::{Network, Outcome, is_possible};
 
 const PROXY: &str = "127.0.0.1:1080";
-/// Of the server, in both versions of IP.
+/// The addresses of the server, in both IP versions.
 const ADDRESSES: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
-/// The pause before something is tried again.
+/// The pause before a retry.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Namespaces and these programs, or a word that the test is skipped.
+/// Whether namespaces and these programs are available; prints a message if the test is skipped.
 fn has(programs: &[&str]) -> bool {
     let directories = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let is_there =
@@ -36,11 +36,11 @@ fn has(programs: &[&str]) -> bool {
     missing.is_none() && is_possible()
 }
 
-/// A server that ends with the test.
+/// A server process that ends with the test.
 struct Server(Child);
 
 impl Server {
-    /// Starts it, and waits until it listens for TCP at `at`.
+    /// Starts a server, and waits until it listens for TCP at `at`.
     fn start(namespace: &Namespace, command: &str, at: SocketAddr) -> Outcome<Self> {
         let mut words = command.split_whitespace();
         let mut started = Command::new(words.next().ok_or("a program")?);
@@ -73,29 +73,29 @@ fn run(network: &Network, program: &str, arguments: &[&str], input: &[u8]) -> Ou
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = network.near().spawn_child(command)?;
     let (mut stdin, input) = (child.stdin.take().ok_or("it is piped")?, input.to_vec());
-    // Beside the reading: neither end holds all of it.
+    // Written in a thread while the output is read: no pipe holds all of the data.
     let writing = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output()?;
-    // A program that has failed reads no further.
+    // A program that has failed stops reading.
     let _ = writing.join();
     Ok(output)
 }
 
-/// A question for the addresses of `example.test` (RFC 1035 section 4.1): A, or AAAA.
+/// Encodes a DNS query for the addresses of `example.test` (RFC 1035 section 4.1): A or AAAA.
 fn question(number: u8, is_ipv6: bool) -> Vec<u8> {
     let header = [0, number, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     let kind = if is_ipv6 { 28 } else { 1 };
     [&header[..], b"\x07example\x04test\x00", &[0, kind, 0, 1]].concat()
 }
 
-/// How datagrams and connections of a resolver go.
+/// The path of a resolver's datagrams and connections.
 #[derive(Clone, Copy)]
 enum Way {
     Intercepted,
     Proxy,
 }
 
-/// The header of a datagram in SOCKS5 (RFC 1928 section 7), and the end of a request.
+/// Encodes an address as in the SOCKS5 header of a datagram (RFC 1928 section 7) and in a request.
 fn target(to: SocketAddr) -> Vec<u8> {
     let address = match to.ip() {
         std::net::IpAddr::V4(ip) => [&[1][..], &ip.octets()].concat(),
@@ -104,7 +104,7 @@ fn target(to: SocketAddr) -> Vec<u8> {
     [&address[..], &to.port().to_be_bytes()].concat()
 }
 
-/// Asks SOCKS5 for `command`; gives the connection and the port that it names.
+/// Sends a SOCKS5 request with `command`; returns the connection and the port of the reply.
 async fn socks(command: u8, to: &[u8]) -> io::Result<(TcpStream, u16)> {
     let mut control = TcpStream::connect(PROXY).await?;
     control.write_all(&[&[5, 1, 0, 5, command, 0], to].concat()).await?;
@@ -126,7 +126,7 @@ async fn ask_by_udp(way: Way, to: SocketAddr, question: &[u8]) -> io::Result<Vec
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let client = UdpSocket::bind(any).await?;
     client.connect(server).await?;
-    // As resolvers do: the link loses some.
+    // Retries as resolvers do: the link loses packets.
     for _ in 0..20 {
         client.send(&[&header, question].concat()).await?;
         let mut answer = vec![0; 2000];
@@ -208,7 +208,7 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     for silent in ["192.0.2.9", "192.0.2.1"] {
         assert_eq!(ping(silent)?.status.code(), Some(1), "{silent}");
     }
-    // As long as the device's MTU, which is more than fits into one frame; and longer.
+    // A ping of the device's MTU, which does not fit into one frame, and one that exceeds the MTU.
     let long = |size| {
         let line = ["-M", "do", "-c", "5", "-i", "0.2", "-W", "2", "-s", size, ADDRESSES[0]];
         run(&network, "ping", &line, b"")
@@ -230,7 +230,7 @@ fn a_ping_is_answered_by_its_destination() -> Outcome {
     Ok(())
 }
 
-/// A server of iperf3. It serves one client at a time, and says when it listens for the next.
+/// An iperf3 server. It serves one client at a time, and prints when it listens for the next.
 struct Iperf3 {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
@@ -246,7 +246,7 @@ impl Iperf3 {
         Ok(Self { child, stdout })
     }
 
-    /// Runs a client for two seconds; gives the sums of its report.
+    /// Runs a client for two seconds; returns the sums of its report.
     fn measure(&mut self, network: &Network, arguments: &[&str]) -> Outcome<Value> {
         let mut said = self.stdout.by_ref().map_while(Result::ok);
         said.find(|line| line.contains("Server listening")).ok_or("the server has ended")?;
@@ -290,7 +290,7 @@ fn iperf3_measures_tcp_in_both_directions_and_udp() -> Outcome {
             let line = ["--client", server, "--udp", "--bitrate", "2M", "--length", "1200"];
             let end = iperf3.measure(&network, &[&line, more].concat())?;
             let (lost, packets) = (&end["sum"]["lost_packets"], &end["sum"]["packets"]);
-            // The link loses 2 %, and repairs begin after its first report.
+            // The link loses 2 %, and repairs start after the first report.
             assert!(packets.as_u64() > Some(200), "{server} {more:?}: {end}");
             assert!(lost.as_f64() < packets.as_f64().map(|all| all * 0.1), "{server}: {end}");
         }
@@ -315,7 +315,7 @@ fn ssh_is_carried() -> Outcome {
         let line = ["-q", "-t", "ed25519", "-N", "", "-f", key];
         assert!(Command::new("ssh-keygen").args(line).status()?.success());
     }
-    // sshd insists on it.
+    // sshd requires this directory.
     std::fs::create_dir_all("/run/sshd")?;
     let command = format!(
         "/usr/sbin/sshd -D -f /dev/null -h {host} -o Port=2222 -o PidFile=none -o UsePAM=no -o StrictModes=no \
@@ -353,14 +353,14 @@ fn ssh_is_carried() -> Outcome {
     Ok(())
 }
 
-/// Whether this process may become every user.
+/// Whether this process may switch to any user.
 fn is_root_everywhere() -> Outcome<bool> {
     let map = std::fs::read_to_string("/proc/self/uid_map")?;
     let all = map.split_whitespace().last() == Some("4294967295");
     Ok(all && std::fs::metadata("/proc/self")?.uid() == 0)
 }
 
-/// What comes back over a connection is what was sent.
+/// Sends data, and checks that the same data comes back.
 async fn echoes(stream: &mut TcpStream, count: usize) -> io::Result<()> {
     let sent: Vec<u8> = (0..count).map(|n| (n % 251) as u8).collect();
     let mut heard = vec![0; count];
@@ -380,7 +380,7 @@ fn a_far_gateway_that_is_told_to_stop_lets_connections_come_to_their_end() -> Ou
     let echo = network.servers.serve("192.0.2.2:0".parse()?, Service::Echo, None)?;
     let forward = format!("2222:{}", echo.address());
     let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
-    // A reset that is lost is made up for after the hold.
+    // If a reset is lost, the end of the hold resets the connection.
     let _near = network.start_near(endpoint, &["-L", &forward, "--hold", "5"])?;
     let open = || {
         network.near().block_on(async {
@@ -426,7 +426,7 @@ fn a_port_of_the_far_machine_leads_to_the_near_one() -> Outcome {
     near.wait_for("another program or near gateway listens on this port")
 }
 
-/// Connects to a port that is about to be opened, and is echoed.
+/// Connects to a port, retries until it is open, and checks the echo.
 async fn echoes_at(to: &str) -> io::Result<()> {
     let mut stream = loop {
         match TcpStream::connect(to).await {
@@ -443,11 +443,11 @@ fn what_a_remote_forward_dials_goes_around_interception() -> Outcome {
         return Ok(());
     }
     let network = network()?;
-    // Strict, it looks up the way back without the mark.
+    // Strict filtering would look up the return path without the mark.
     network.near().set_sysctl("net.ipv4.conf.all.rp_filter", "2")?;
     let ports = "192.0.2.1:8000-8001";
     let _far = network.start_far(&["--permit-listen", ports])?;
-    // The near machine reaches them by its default route. The far gateway may not dial them.
+    // The near machine reaches the servers by its default route. The far gateway may not dial them.
     let beyond = |is_ipv6| {
         let at = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, is_ipv6), 0);
         network.far().serve(at, Service::Echo, None)

@@ -1,5 +1,5 @@
-//! `airtcp gateway split`: a client of the kernel, the gateway on its router, a link that loses
-//! packets, a server of the kernel.
+//! `airtcp gateway split`: a kernel client, the gateway on its router, a lossy link, and a kernel
+//! server.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -17,15 +17,15 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use super::intercept::{exchange, has_ip, ip};
 use super::{BYTES, LINK, Network, Outcome, Running, body};
 
-/// Of the client, and of its router.
+/// The addresses of the client and of its router, in both IP versions.
 const CLIENT: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
 const ROUTER: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
 
-/// A link without loss: a RST that is lost does not come again.
+/// A link without loss: a lost RST is not sent again.
 const CLEAN: &str = "rate 50mbit delay 10ms limit 200";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The commands of the manual, for a router whose devices are `lan0` and `link0`.
+/// The commands of the manual, for a router with the devices `lan0` and `link0`.
 const ROUTES: [&str; 8] = [
     "-4 route add default dev split0 table 101",
     "-6 route add default dev split0 table 101",
@@ -79,7 +79,7 @@ impl Path {
         self.dumbbell.right().namespace()
     }
 
-    /// The gateway, with routes into its devices.
+    /// Starts the gateway, and adds routes into its devices.
     fn start(&self, more: &[&str]) -> Outcome<Running> {
         let running = Running::start(self.router(), &[&["gateway", "split"][..], more].concat())?;
         for words in ROUTES {
@@ -97,7 +97,7 @@ impl Path {
         Ok(())
     }
 
-    /// Has the client connect.
+    /// Connects from the client.
     fn connect(&self, at: SocketAddr) -> io::Result<TcpStream> {
         self.client.block_on(async move { peer::connect(at, None).await })
     }
@@ -117,11 +117,11 @@ fn client_at(is_ipv6: bool) -> Outcome<IpAddr> {
     Ok(CLIENT[usize::from(is_ipv6)].parse()?)
 }
 
-/// What a server sees of a connection: its peer, and what was read of it.
+/// A connection as a server sees it: its peer, and the data that was read.
 type Seen = (IpAddr, io::Result<Vec<u8>>);
 
-/// A server that reads all that its client sends, and then answers with as many bytes as there
-/// were. A client that sends `r` is reset.
+/// Starts a server that reads all that its client sends, and then answers with the same number of
+/// bytes. A client that sends `r` is reset.
 fn serve(namespace: &Namespace, at: SocketAddr) -> Outcome<(SocketAddr, Receiver<Seen>)> {
     let listener = namespace.block_on(async move { TcpListener::bind(at).await })?;
     let address = listener.local_addr()?;
@@ -154,7 +154,7 @@ fn connections_are_split_and_both_ends_see_each_other() -> Outcome {
     let gateway = path.start(&["--json"])?;
     for is_ipv6 in [false, true] {
         path.curl(Network::serve(path.server(), &server_at(is_ipv6).to_string())?)?;
-        // Both ways, opened from either side.
+        // Echoes in both directions, opened from either side.
         let inside = SocketAddr::new(client_at(is_ipv6)?, 0);
         for (from, to, at) in [
             (&path.client, path.server(), server_at(is_ipv6)),
@@ -188,7 +188,7 @@ fn connections_are_split_and_both_ends_see_each_other() -> Outcome {
     for way in Way::BOTH {
         assert!(path.dumbbell.counters(way).channel_lost > 0);
     }
-    // The routes are gone with the devices, and packets go directly.
+    // The routes are gone with the devices, so packets go directly.
     path.curl(Network::serve(path.server(), &server_at(false).to_string())?)
 }
 
@@ -243,7 +243,7 @@ fn what_is_not_tcp_passes_unchanged() -> Outcome {
     let path = Path::new(CLEAN)?;
     let _gateway = path.start(&[])?;
     for is_ipv6 in [false, true] {
-        // Its answer is where it came from.
+        // The server answers with the source address that it sees.
         let at = SocketAddr::new(server_at(is_ipv6).ip(), 53);
         let server = path.server().block_on(UdpSocket::bind(at))?;
         path.server().spawn(async move {
@@ -256,7 +256,7 @@ fn what_is_not_tcp_passes_unchanged() -> Outcome {
         let closed = SocketAddr::new(at.ip(), 9);
         let refused = path.client.block_on(exchange(closed, b"x"))?;
         assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::ConnectionRefused));
-        // The second is of several fragments, both ways. One answer is enough.
+        // The second ping has several fragments in each direction. One answer suffices.
         for size in ["56", "3000"] {
             let at = at.ip().to_string();
             let words = ["-c", "10", "-i", "0.05", "-W", "2", "-s", size, &at];

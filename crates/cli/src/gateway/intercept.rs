@@ -107,7 +107,7 @@ impl InterceptSettings {
         }
     }
 
-    /// Whether a device is to be opened.
+    /// Whether the settings ask for a device.
     pub(super) const fn is_wanted(&self) -> bool {
         self.enabled || self.tun.is_some()
     }

@@ -137,7 +137,7 @@ pub(super) struct Follow {
     tunnel: Option<Session>,
 }
 
-/// What is needed to start a new session with a far gateway that does not answer.
+/// The state for starting a new session with a far gateway that does not answer.
 struct Session {
     endpoint: Destination,
     peer: PeerConfig,

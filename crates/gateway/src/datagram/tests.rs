@@ -1,4 +1,4 @@
-//! Both ends, on stacks that a cable in memory joins, and sockets of the kernel.
+//! Both ends, on stacks joined by a cable in memory, with kernel sockets as servers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const MTU: usize = 1420;
 const PATIENCE: Duration = Duration::from_secs(20);
 const PROGRAM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 1, 1, 1)), 4444);
 
-/// The handles keep both ends alive.
+/// Two running ends; the handles keep them alive.
 struct Ends {
     near: NearDatagrams,
     far: Arc<FarDatagrams>,
@@ -61,7 +61,7 @@ fn ends(far: FarDatagramsConfig) -> Ends {
     ends_at("10.77.0.1:7077", NearDatagramsConfig::default(), far)
 }
 
-/// A socket that sends back what it receives, and from where.
+/// Starts a socket that returns each datagram to its sender.
 async fn echo(at: &str) -> SocketAddr {
     let socket = UdpSocket::bind(at).await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -83,7 +83,7 @@ async fn receive(association: &Association) -> (Vec<u8>, SocketAddr) {
     (buf, from)
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
@@ -150,7 +150,7 @@ async fn all_destinations_see_one_port_and_strangers_may_answer() {
         stranger.send_to(&[n], ("127.0.0.1", port)).await.unwrap();
         let from = stranger.local_addr().unwrap();
         assert_eq!(receive(&association).await, (vec![n], from));
-        // And is answered.
+        // The answer to it reaches the stranger.
         association.send_to(b"y", &from.into()).await.unwrap();
         let mut buf = [0; 9];
         let answered = timeout(PATIENCE, stranger.recv_from(&mut buf)).await.unwrap().unwrap();
@@ -178,7 +178,7 @@ async fn a_refusal_is_passed_on_and_loses_no_datagram() {
             let expected = [(Answer::Datagram(vec![n]), server), (Answer::Refused, closed)];
             assert_eq!(answers, expected, "{n}");
         }
-        // A program behind a proxy hears of none.
+        // `recv` skips refusals, as SOCKS5 has none.
         association.send_to(b"x", &closed.into()).await.unwrap();
         association.send_to(b"y", &server.into()).await.unwrap();
         assert_eq!(receive(&association).await, (b"y".to_vec(), server));
@@ -266,7 +266,8 @@ async fn an_idle_association_ends_at_both_ends() {
     let ended = timeout(PATIENCE, association.recv_from(&mut [0; 9])).await.expect("no end");
     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
     until("the far end's is closed", || ends.far.status().associations == 0).await;
-    // One that is used after all goes on with the next datagram but one.
+    // An ended association can be used again: its next datagram is dropped, because the far end no
+    // longer knows the flow, and the one after it opens the flow again.
     association.send_to(b"x", &server).await.unwrap();
     until("its flow is not known", || ends.far.status().counters.unknown_flows == 1).await;
     let answered = async {
@@ -309,7 +310,7 @@ async fn associations_outlive_a_restart_of_the_far_end() {
     assert_eq!(timeout(PATIENCE, answered).await.expect("no answer"), (5, server));
 }
 
-/// The number of an association, its name and its port are those of the life before.
+/// The second instance uses the association number, the destination and the port of the first.
 #[tokio::test]
 async fn a_near_end_that_was_restarted_gets_sockets_of_its_own() {
     let (near_stack, far_stack) = stacks();

@@ -30,7 +30,7 @@ pub struct Clients {
     limit: u32,
     /// For each source, the number of clients that are served or wait.
     pub(super) sources: Arc<Mutex<HashMap<IpAddr, u32>>>,
-    /// Set when all clients are to be reset.
+    /// Set by [`reset`](Self::reset).
     over: Arc<watch::Sender<bool>>,
 }
 

@@ -1,5 +1,5 @@
-//! The front ends on a near and a far gateway with stacks on a pair in memory, and servers of the
-//! kernel on loopback.
+//! The front ends on a near and a far gateway, whose stacks are joined in memory, with kernel
+//! servers on loopback.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::datagram::{
 };
 use crate::{Destination, Far, FarConfig, Near, NearConfig, Refusal, Rules};
 
-/// A near gateway with its far one, and tasks that end with it.
+/// A near and a far gateway, with tasks that end with them.
 struct Gateway {
     near: Near,
     datagrams: NearDatagrams,
@@ -36,7 +36,7 @@ enum Front {
 }
 
 impl Gateway {
-    /// Whose far end may dial loopback.
+    /// Gateways whose far end may dial loopback.
     fn new() -> Self {
         let allow = ["127.0.0.1", "::1"].map(|rule| rule.parse().unwrap());
         Self::with(Rules { allow: allow.into(), ..Rules::default() })
@@ -62,7 +62,7 @@ impl Gateway {
         Self { near, datagrams, clients: Clients::new(64), tasks }
     }
 
-    /// A client of a front end.
+    /// Starts a front end, and connects a client to it.
     async fn client(&mut self, front: Front, login: Option<&str>) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -95,7 +95,7 @@ impl Gateway {
     }
 }
 
-/// A server that reads to the end, and then sends back what it read.
+/// Starts a server that reads to the end, and then sends back all that it read.
 async fn server(at: &str) -> SocketAddr {
     let listener = TcpListener::bind(at).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -111,7 +111,7 @@ async fn server(at: &str) -> SocketAddr {
     address
 }
 
-/// An address of loopback where nobody listens.
+/// Returns an address on loopback without a listener.
 async fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
@@ -122,7 +122,7 @@ async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether what is sent comes back behind a half-close, and then the end.
+/// Whether the data comes back after a half-close, followed by the end of the stream.
 async fn echoes(mut stream: TcpStream) -> bool {
     let sent: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
     stream.write_all(&sent).await.unwrap();
@@ -132,7 +132,7 @@ async fn echoes(mut stream: TcpStream) -> bool {
     heard == sent
 }
 
-/// The rest of a SOCKS5 request: the type of an address, the address and the port.
+/// Encodes the rest of a SOCKS5 request: address type, address and port.
 fn target(host: &str, port: u16) -> Vec<u8> {
     let mut bytes = match host.parse() {
         Ok(std::net::IpAddr::V4(address)) => [&[1][..], &address.octets()].concat(),
@@ -203,8 +203,8 @@ async fn socks_relays_datagrams_of_the_program_alone_until_it_hangs_up() {
         let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let header = [&[0, 0, 0][..], &target(host, server_at.port())].concat();
         let mut buffer = [0; 2000];
-        // What is no request is dropped: too short, reserved bytes, a fragment, an unknown type,
-        // nothing at port 0.
+        // Invalid requests are dropped: too short, reserved bytes set, an unknown type, a fragment,
+        // port 0.
         for wrong in [&[][..], &[0, 0], &[1, 0, 0, 1], &[0, 0, 0, 9, 1, 2, 3, 4, 0, 7, 1]] {
             client.send_to(wrong, relay).await.unwrap();
         }
@@ -217,7 +217,7 @@ async fn socks_relays_datagrams_of_the_program_alone_until_it_hangs_up() {
         client.send_to(&[&header[..], b"ping"].concat(), relay).await.unwrap();
         let (length, from) = server.recv_from(&mut buffer).await.unwrap();
         assert_eq!(&buffer[..length], b"ping");
-        // Another program of this machine has no part in it.
+        // Datagrams of another program on this machine are ignored.
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         other.send_to(&[&header[..], b"other"].concat(), relay).await.unwrap();
         server.send_to(b"pong", from).await.unwrap();
@@ -382,7 +382,7 @@ async fn a_forward_to_loopback_listens_on_both_of_its_addresses() {
     let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().unwrap().ip()).collect();
     assert!(addresses.iter().all(|ip| ip.is_loopback()) && !addresses.is_empty(), "{addresses:?}");
     let everywhere = format!("*:{port}:a:80").parse::<Forward>().unwrap();
-    // The kernel refuses an address that is in use in part.
+    // The kernel refuses an address that is partly in use.
     drop(listeners);
     let listeners = everywhere.listen().await.unwrap();
     assert!(listeners.iter().all(|one| one.local_addr().unwrap().ip().is_unspecified()));
@@ -428,7 +428,7 @@ async fn clients_above_the_limit_wait_until_another_has_ended() {
         tokio::task::yield_now().await;
         assert!(gateway.clients.count() <= 1);
     }
-    // The first is open, and so the second has no answer.
+    // The first connection is open, so the second one gets no answer.
     tokio::select! {
         biased;
         _ = &mut served => panic!("it was served beside the first"),
@@ -468,7 +468,7 @@ async fn an_eighth_of_the_places_is_kept_from_each_address() {
     assert!(clients.sources.lock().unwrap().is_empty());
 }
 
-/// A stack whose connections and datagrams are intercepted.
+/// Creates a stack whose connections and datagrams are intercepted.
 fn intercepted(gateway: &mut Gateway) -> Stack {
     let (left, right) = memory::pair(1420, 256);
     let programs = Stack::new(left, HostConfig::new(["10.1.1.1/24".parse().unwrap()])).unwrap();
@@ -486,7 +486,7 @@ async fn interception_without_connections_takes_no_place_of_other_clients() {
     let mut gateway = Gateway::new();
     gateway.clients = Clients::new(1);
     let programs = intercepted(&mut gateway);
-    // One came, and was refused by the far gateway's rules: now it waits for the next.
+    // The far gateway's rules refuse this connection; the interception then waits for the next one.
     programs.connect("192.0.2.1:80".parse().unwrap()).await.unwrap_err();
     let to = server("127.0.0.1:0").await;
     let mut client = gateway.socks().await;
@@ -507,7 +507,7 @@ async fn an_intercepted_address_that_has_as_many_connections_as_it_may_is_refuse
     let refused = programs.connect(to).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     others.pop();
-    // The far gateway's rules do not allow it.
+    // There is a free place, but the far gateway's rules refuse the destination.
     let refused = programs.connect(to).await.unwrap_err();
     assert_ne!(refused.kind(), ErrorKind::ConnectionRefused);
 }
@@ -520,7 +520,7 @@ async fn an_intercepted_datagram_is_refused_by_its_destination() {
     };
     let (carrier, far) = (stack(left, "10.77.0.2/24"), stack(right, "10.77.0.1/24"));
     let at = "10.77.0.1:7077".parse().unwrap();
-    // A far gateway that refuses every datagram.
+    // A far gateway that refuses each datagram.
     let socket = far.udp_bind(at).unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -545,7 +545,7 @@ async fn an_intercepted_datagram_is_refused_by_its_destination() {
         program.recv(&mut [0; 9]).await
     };
     for _ in 0..3 {
-        // The first are lost, if the interception has not begun.
+        // Datagrams are lost until the interception has started.
         let refused = loop {
             let answer = tokio::time::timeout(std::time::Duration::from_millis(100), ask());
             if let Ok(answer) = answer.await {
@@ -556,7 +556,7 @@ async fn an_intercepted_datagram_is_refused_by_its_destination() {
     }
 }
 
-/// Connects to a port that somebody is about to open.
+/// Connects to a port, and retries until it is open.
 async fn connected(to: SocketAddr) -> TcpStream {
     loop {
         match TcpStream::connect(to).await {
@@ -575,7 +575,7 @@ async fn a_remote_forward_carries_from_the_far_machine_and_resets_what_is_refuse
         let forward: Forward = format!("{}:{to}", port.port()).parse().unwrap();
         let (near, clients) = (gateway.near.clone(), gateway.clients.clone());
         gateway.tasks.spawn(async { match serve_remote(forward, near, clients, None).await {} });
-        // More than are waited for at a time.
+        // More programs than accept requests that wait at a time.
         let mut programs = Vec::new();
         for _ in 0..12 {
             programs.push(connected(port).await);
@@ -605,14 +605,14 @@ async fn the_far_gateway_listens_where_it_is_permitted_and_for_as_long_as_it_is_
     let program = connected(at).await;
     let carried = gateway.near.accept(at).await.unwrap();
     drop((port, carried, program));
-    // The port is free again.
+    // Waits until the port is free again.
     while TcpListener::bind(at).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 
-/// A far gateway of a version that opens no ports: it answers heartbeats, and cannot read a request
-/// to listen. `asked` is told of each.
+/// A far gateway of a version without remote ports: it answers heartbeats, and cannot decode a
+/// listen request. Sends a message to `asked` for each one.
 async fn old_far(stack: Stack, at: SocketAddr, asked: mpsc::UnboundedSender<()>) {
     let listener = stack.listen(at, 16).unwrap();
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -636,7 +636,7 @@ async fn old_far(stack: Stack, at: SocketAddr, asked: mpsc::UnboundedSender<()>)
     }
 }
 
-/// What is logged.
+/// A writer that collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -24,7 +24,7 @@ fn host(device: Memory, address: &str) -> Stack {
     Stack::new(device, HostConfig::new([format!("{address}/24").parse().unwrap()])).unwrap()
 }
 
-/// A client, the gateway, a server.
+/// Starts a client, the gateway and a server.
 fn network(limit: u32) -> Network {
     let (client, one) = memory::pair(1500, 256);
     let (server, other) = memory::pair(1500, 256);
@@ -42,7 +42,7 @@ fn at(text: &str) -> SocketAddr {
 }
 
 impl Network {
-    /// A connection from the client, and its other end.
+    /// Opens a connection from the client; returns both ends and the peer's address.
     async fn connect(&self) -> (TcpStream, TcpStream, SocketAddr) {
         let listener = self.server.listen(at(SERVER), 8).unwrap();
         let (client, accepted) = tokio::join!(self.client.connect(at(SERVER)), listener.accept());

@@ -1,4 +1,4 @@
-//! A carried connection behaves as a direct one.
+//! A carried connection behaves like a direct one.
 
 use std::io::ErrorKind;
 
@@ -15,7 +15,7 @@ enum Action {
     Reset,
 }
 
-/// What an end sees of what the other one did.
+/// The effect of one end's action that the other end sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
     Data(usize),
@@ -24,7 +24,7 @@ enum Seen {
     Nothing,
 }
 
-/// Has the ends act one after the other; gives what the other end saw of each action.
+/// Performs the actions in order; returns what the other end saw of each.
 async fn run(actions: &[(bool, Action)], ends: (TcpStream, TcpStream)) -> Vec<Seen> {
     let mut ends = [ends.0, ends.1];
     let mut closed = [false; 2];
@@ -64,7 +64,7 @@ async fn run(actions: &[(bool, Action)], ends: (TcpStream, TcpStream)) -> Vec<Se
     seen
 }
 
-/// What `stream` shows of a reset.
+/// Returns how `stream` shows a reset.
 async fn reset(stream: &mut TcpStream, was_ended: bool) -> Seen {
     if was_ended {
         stream.ready(Interest::ERROR).await.unwrap();

@@ -1,4 +1,4 @@
-//! Gateways that are restarted, and links that are gone.
+//! Gateways that are restarted, and links that fail.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ fn replaceable() -> (Network, mpsc::UnboundedSender<memory::Memory>, Arc<AtomicB
     let (fars, next) = mpsc::unbounded_channel();
     fars.send(far_end).unwrap();
     let on = Arc::new(AtomicBool::new(true));
-    // Not a task of the network's: it survives the far gateway.
+    // Not a task of the network: it outlives the far gateway.
     tokio::spawn(relay(near_end, next, on.clone()));
     let network = Network::between(stack(left, 2), stack(right, 1), permit_listen, JoinSet::new());
     (network, fars, on)
@@ -96,7 +96,7 @@ async fn a_link_that_is_gone_for_six_seconds_is_noticed_and_connections_resume()
     .await;
 }
 
-/// Connects to a port that is about to be opened.
+/// Connects to a port, and retries until it is open.
 async fn connected(to: SocketAddr) -> TcpStream {
     loop {
         match TcpStream::connect(to).await {
@@ -127,7 +127,8 @@ async fn programs_at_a_remote_forward_are_carried_after_a_link_was_gone_for_six_
         let gone = tokio::time::sleep(Duration::from_secs(6));
         network.until(|near, _| !near.connected).await;
         gone.await;
-        // More than are waited for at a time. One comes while the link is gone.
+        // More programs than accept requests that wait at a time. One connects while the link is
+        // down.
         let mut programs = vec![connected(at).await];
         on.store(true, Relaxed);
         network.until(|near, _| near.connected).await;
@@ -153,7 +154,7 @@ async fn what_waited_at_a_port_before_the_hold_ended_takes_no_program_after_it()
         {
             let before = network.near.accept(at);
             let outage = async {
-                // The request has arrived.
+                // The request has arrived by then.
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 on.store(false, Relaxed);
                 std::future::pending::<()>().await;

@@ -16,7 +16,7 @@ use crate::network::{FAR, Network, addr, config, pattern, read_all, server, with
 #[tokio::test]
 async fn beyond_the_limit_connections_are_refused_as_busy() {
     within(async {
-        // The control connection, eight spare ones, and three.
+        // The control connection, eight spare ones, and three carried ones.
         let limits = Limits { connections_per_near: 12, ..Limits::default() };
         let network = Network::with(|far| far.limits = limits);
         let (_listener, to) = server().await;
@@ -74,7 +74,7 @@ async fn a_program_that_does_not_read_holds_the_server_back() {
         let (listener, to) = server().await;
         let mut program = network.program(to).await;
         let (served, _) = listener.accept().await.unwrap();
-        // A period that no buffer has.
+        // The period of the data differs from the size of every buffer.
         let data = pattern(1, 65_521);
         let mut written = 0;
         loop {
@@ -89,10 +89,11 @@ async fn a_program_that_does_not_read_holds_the_server_back() {
                     }
                 }
             }
-            // The kernel's buffers on loopback, of four sockets at most 6 MiB each, and ours.
+            // The kernel's buffers on loopback, four sockets of at most 6 MiB each, and the stacks'
+            // buffers.
             assert!(written < 32 << 20);
         }
-        // A window each, and what it takes to keep it.
+        // Each stack holds one window, and the overhead of storing it.
         for stack in [&network.near_stack, &network.far_stack] {
             assert!(stack.held().0 < 2 * BUFFER, "{}", stack.held());
         }
@@ -104,7 +105,7 @@ async fn a_program_that_does_not_read_holds_the_server_back() {
     .await;
 }
 
-/// Joins a far end with two near ones, 10.77.0.2 and 10.77.0.3.
+/// Joins a far end with two near ends, 10.77.0.2 and 10.77.0.3.
 async fn switch(mut far: Memory, mut nears: [Memory; 2]) {
     let [second, third] = &mut nears;
     loop {
@@ -139,20 +140,21 @@ async fn a_near_gateway_that_does_not_read_leaves_memory_of_the_far_one_to_other
             nears.map(|(device, last)| Stack::new(device, config(last)).unwrap());
         let network = Network::between(near_stack, far_stack, |_| {}, tasks);
         let (listener, to) = server().await;
-        // Each connection would keep more than a sixteenth of it.
+        // Each connection could hold more than a sixteenth of the memory.
         let (mut greedy, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..32 {
             greedy.push(network.near.connect(&to.into()).await.unwrap());
             servers.push(listener.accept().await.unwrap().0);
         }
-        // Only now: a peer that holds its share already gets no more connections.
+        // Writing starts after all connections are open: a peer that already holds its share gets
+        // no more.
         for mut served in servers {
             tokio::spawn(async move {
                 let data = pattern(1, 1 << 20);
                 while served.write_all(&data).await.is_ok() {}
             });
         }
-        // Until it grows no more.
+        // Waits until the held memory stops growing.
         let mut before = ByteCount::ZERO;
         while network.far_stack.held() > before || before < ByteCount(MEMORY.0 / 4) {
             before = before.max(network.far_stack.held());

@@ -1,4 +1,4 @@
-//! Connections of the kernel, carried over stacks in memory to servers of the kernel on loopback.
+//! Kernel connections, carried over stacks in memory to kernel servers on loopback.
 
 mod alike;
 mod broken;
@@ -17,7 +17,7 @@ use network::{Network, addr, pattern, read_all, reset_of, server, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// 2 % loss each way.
+/// 2 % loss in each direction.
 const LOSSY: &str = "rate 50mbit delay 5ms loss 2% limit 500 seed 7";
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn data_goes_both_ways_over_a_link_that_loses_packets() {
         network.until(|near, far| near.open == 0 && far.open == 0).await;
         let (near, far) = (network.near.status(), network.far.status());
         assert_eq!((near.opened, near.sent, near.received), (1, 1_000_000, 1_000_000));
-        // With the reply, and what control connections say.
+        // The far gateway also counts the reply and the heartbeats.
         assert!(far.opened == 1 && far.received >= 1_000_000 && far.sent > 1_000_000);
         assert!(near.connected && near.rtt.is_some_and(|rtt| rtt >= Duration::from_millis(10)));
     })
@@ -136,7 +136,7 @@ async fn either_end_may_close_its_half_first() {
             first.write_all(b"a question").await.unwrap();
             first.shutdown().await.unwrap();
             assert_eq!(read_all(&mut second).await.unwrap(), b"a question");
-            // The other direction is open, for as long as it takes.
+            // The other direction stays open.
             let answer = pattern(3, 300_000);
             let writing = async {
                 second.write_all(&answer).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_reset_is_passed_on_to_an_end_that_does_not_read() {
         let (listener, to) = server().await;
         let program = network.program(to).await;
         let (_served, _) = listener.accept().await.unwrap();
-        // Until nothing moves any more.
+        // Writes until back-pressure stops the data.
         let data = pattern(1, 1 << 20);
         let patience = Duration::from_secs(1);
         while tokio::time::timeout(patience, program.writable()).await.is_ok() {
@@ -226,7 +226,7 @@ async fn a_name_is_resolved_by_the_far_gateway() {
     .await;
 }
 
-/// A listener whose queue is full, so that the kernel answers no SYN.
+/// A listener whose queue is full, so that the kernel does not answer SYNs.
 async fn silent() -> (TcpListener, Vec<TcpStream>, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(addr("127.0.0.1:0")).unwrap();
@@ -262,7 +262,7 @@ async fn a_dial_that_is_given_up_is_given_up_by_the_far_gateway() {
             let dialling = network.near.connect(&to);
             tokio::select! {
                 _ = dialling => panic!("nobody answers there"),
-                // With the spare connection that took its place.
+                // Ten with the spare connection that replaced the one in use.
                 () = network.until(|near, far| near.spare == 8 && far.pending == 10) => {}
             }
         }

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Where the far gateway listens.
+/// The address that the far gateway listens on.
 pub(crate) const FAR: &str = "10.77.0.1:7077";
 
 pub(crate) struct Network {
@@ -28,23 +28,23 @@ pub(crate) struct Network {
     pub(crate) far: Far,
     pub(crate) near_stack: Stack,
     pub(crate) far_stack: Stack,
-    /// They end with it.
+    /// The tasks of the network; they end with it.
     tasks: JoinSet<()>,
 }
 
 impl Network {
-    /// A cable.
+    /// Two gateways joined by a cable.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// A cable, and a far gateway with other settings.
+    /// As [`new`](Self::new), with other settings of the far gateway.
     pub(crate) fn with(change: impl FnOnce(&mut FarConfig)) -> Self {
         let (left, right) = memory::pair(1420, 256);
         Self::between(stack(left, 2), stack(right, 1), change, JoinSet::new())
     }
 
-    /// A link of this description each way.
+    /// Two gateways joined by a link of this description in each direction.
     pub(crate) fn over(link: &str) -> Self {
         let spec = link.parse().unwrap();
         let ((left, a), (b, right)) = (memory::pair(1420, 4096), memory::pair(1420, 4096));
@@ -68,13 +68,13 @@ impl Network {
         Self { near, far, near_stack, far_stack, tasks }
     }
 
-    /// A program that the near gateway has connected to `to`.
+    /// Returns the connection of a program that the near gateway has connected to `to`.
     pub(crate) async fn program(&self, to: SocketAddr) -> TcpStream {
         let carried = self.near.connect(&to.into()).await.unwrap();
         self.joined(carried).await
     }
 
-    /// A program that is spliced to `carried`.
+    /// Returns the connection of a program that is spliced to `carried`.
     pub(crate) async fn joined(&self, carried: impl Side + 'static) -> TcpStream {
         let (listener, front) = server().await;
         let (program, accepted) = tokio::join!(TcpStream::connect(front), listener.accept());
@@ -83,20 +83,20 @@ impl Network {
         program.unwrap()
     }
 
-    /// Waits until both gateways are so.
+    /// Waits until `so` returns true for the status of both gateways.
     pub(crate) async fn until(&self, so: impl Fn(&NearStatus, &FarStatus) -> bool) {
         while !so(&self.near.status(), &self.far.status()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Ends the far gateway and what carries, all at once.
+    /// Ends the far gateway and the network's other tasks at once.
     pub(crate) fn kill(&mut self) {
         self.tasks.abort_all();
     }
 }
 
-/// A stack with the carrier address `last` of a small network.
+/// A stack with `last` as the last byte of its carrier address.
 pub(crate) fn stack(device: Memory, last: u8) -> Stack {
     Stack::new(device, config(last)).unwrap()
 }
@@ -115,7 +115,7 @@ pub(crate) fn far(stack: &Stack, change: impl FnOnce(&mut FarConfig)) -> Far {
     Far::new(stack.clone(), config).unwrap()
 }
 
-/// Carries packets between a near end and one far end after another, while `on`.
+/// Carries packets between a near end and one far end after another, while `on` is set.
 pub(crate) async fn relay(
     mut near: Memory,
     mut fars: mpsc::UnboundedReceiver<Memory>,
@@ -125,7 +125,7 @@ pub(crate) async fn relay(
     loop {
         let (mut forth, mut back) = (Vec::new(), Vec::new());
         tokio::select! {
-            // The one before is gone with its device.
+            // The previous far end is gone with its device.
             next = fars.recv() => match next {
                 Some(next) => far = next,
                 None => return,
@@ -140,7 +140,7 @@ pub(crate) async fn relay(
     }
 }
 
-/// A listener of the kernel on loopback.
+/// A kernel listener on loopback.
 pub(crate) async fn server() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -151,7 +151,7 @@ pub(crate) fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// Bytes that depend on their seed and their place.
+/// Returns bytes that depend on the seed and their position.
 pub(crate) fn pattern(seed: u64, length: usize) -> Vec<u8> {
     (0..length as u64)
         .map(|at| ((at + 1).wrapping_mul(seed.wrapping_mul(2) + 0x9e37_79b9_7f4a_7c15) >> 56) as u8)
@@ -164,12 +164,12 @@ pub(crate) async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> io::Resul
     Ok(heard)
 }
 
-/// Reads to the error that ends the stream.
+/// Reads until the stream fails; returns the kind of the error.
 pub(crate) async fn reset_of(stream: &mut (impl AsyncRead + Unpin)) -> io::ErrorKind {
     read_all(stream).await.expect_err("a reset").kind()
 }
 
-/// Waits for all of them.
+/// Waits for all futures.
 pub(crate) async fn all(futures: impl Iterator<Item = impl Future<Output = ()>>) {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     std::future::poll_fn(|context| {
@@ -179,7 +179,7 @@ pub(crate) async fn all(futures: impl Iterator<Item = impl Future<Output = ()>>)
     .await;
 }
 
-/// Fails instead of waiting for ever.
+/// Fails after a time limit.
 pub(crate) async fn within<T>(test: impl Future<Output = T>) -> T {
     let limit = Duration::from_secs(300);
     tokio::time::timeout(limit, test).await.expect("the test ends in time")

@@ -19,7 +19,7 @@ fn frames(channel: &mut Channel) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| channel.poll_transmit()).collect()
 }
 
-/// Everything that one end has to send arrives at the other.
+/// Delivers all frames of one end to the other; returns the datagrams.
 fn carry(from: &mut Channel, to: &mut Channel) -> Vec<Datagram> {
     for frame in frames(from) {
         to.handle_frame(Instant::ZERO, &frame);
@@ -39,7 +39,7 @@ fn a_flow_is_named_until_the_other_end_knows_it() {
     near.send(Instant::ZERO, 7, &dns, b"two");
     let sent = frames(&mut near);
     assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [8 + 15 + 3; 2]);
-    // The first is lost.
+    // The first frame is lost.
     far.handle_frame(Instant::ZERO, &sent[1]);
     assert_eq!(far.poll_datagram(), Some(datagram(7, "192.0.2.1:53", b"two")));
     assert_eq!(carry(&mut far, &mut near), []);
@@ -48,7 +48,7 @@ fn a_flow_is_named_until_the_other_end_knows_it() {
     assert_eq!(sent[0].len(), 8 + 5, "nothing but the header");
     far.handle_frame(Instant::ZERO, &sent[0]);
     assert_eq!(far.poll_datagram(), Some(datagram(7, "192.0.2.1:53", b"three")));
-    // The answer comes on the same flow.
+    // The answer uses the same flow.
     far.send(Instant::ZERO, 7, &dns, b"answer");
     let sent = frames(&mut far);
     assert_eq!(sent[0].len(), 8 + 6);
@@ -138,7 +138,7 @@ fn a_refusal_is_that_of_an_address_and_no_datagram() {
     let (mut near, mut far) = ends();
     near.send(Instant::ZERO, 7, &to("192.0.2.1:9"), b"x");
     carry(&mut near, &mut far);
-    // Of an address that the near end sent to, and of one that its name has.
+    // An address that the near end sent to, and another one that the name may have resolved to.
     for remote in ["192.0.2.1:9", "192.0.2.2:9"] {
         far.refuse(Instant::ZERO, 7, &to(remote));
         let refusal = Datagram { is_refusal: true, ..datagram(7, remote, b"") };
@@ -147,13 +147,13 @@ fn a_refusal_is_that_of_an_address_and_no_datagram() {
     assert_eq!((far.counters().sent, near.counters().received), (0, 0));
 }
 
-/// Parts that never become a datagram: nobody is told of their associations, and so nobody closes
-/// them.
+/// Parts that never become a datagram: their associations are not reported to the caller, so the
+/// caller cannot close them.
 #[test]
 fn associations_without_a_flow_are_forgotten() {
     let (_, mut far) = ends();
     for n in 1..2000 {
-        // At first of one life of the near end, then of another one each time.
+        // At first all from one instance of the near end, then each from another one.
         let instance = if n < 1000 { 1 } else { n };
         let open = Open { instance, association: n, remote: to("192.0.2.1:53") };
         let part = Some(Part { index: 0, count: 2 });
@@ -257,7 +257,7 @@ fn the_first_repairs_repeat_nothing_that_has_arrived() {
     assert_eq!(far.counters().recovered, 0);
 }
 
-/// What a link does with each frame.
+/// The effect of a link on a frame.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Lose,
@@ -276,8 +276,8 @@ fn fate() -> impl Strategy<Value = Fate> {
 }
 
 proptest! {
-    /// Over a link that loses, duplicates and reorders, each datagram arrives once, whole, at its
-    /// place, or not at all.
+    /// Over a link that loses, duplicates and reorders, each datagram arrives once, whole and in
+    /// its place, or not at all.
     #[test]
     fn datagrams_arrive_whole_and_once(
         fates in prop::collection::vec(fate(), 1..200),
@@ -347,7 +347,7 @@ proptest! {
             while far.poll_datagram().is_some() {}
             frames(&mut far);
         }
-        // The next life of the near end does not suffer from what this one said.
+        // These frames do not affect the next instance of the near end.
         let mut near = Channel::new(FRAME, 25, 77);
         near.send(Instant::ZERO, 1, &to("192.0.2.1:53"), b"x");
         prop_assert_eq!(carry(&mut near, &mut far), [datagram(1, "192.0.2.1:53", b"x")]);

@@ -33,7 +33,7 @@ impl Lossy {
 
 /// A constant stream of datagrams over a lossy path, in virtual time.
 struct Run {
-    /// Datagrams per second, and their sizes in bytes, in turn.
+    /// Datagrams per second, and their sizes in bytes, used in rotation.
     rate: u64,
     sizes: &'static [usize],
     round_trip: Duration,
@@ -43,16 +43,16 @@ struct Run {
     seconds: u64,
 }
 
-/// What became of the datagrams sent after the first second.
+/// The result for the datagrams sent after the first second.
 #[derive(Debug)]
 struct Outcome {
-    /// The share of frames that the link lost, and of datagrams that did not arrive.
+    /// The share of frames lost by the link, and the share of datagrams that did not arrive.
     lost: f64,
     left: f64,
-    /// Bytes on the wire beyond those of the datagrams, with the headers of all frames in both
+    /// The share of extra bytes on the wire, including the headers of all frames in both
     /// directions.
     extra: f64,
-    /// The largest delay beyond that of the path.
+    /// The largest delay in addition to that of the path.
     delay: Duration,
 }
 
@@ -154,7 +154,7 @@ fn of_five_percent_lost_less_than_a_thousandth_is_left_with_a_quarter_more_bytes
 fn without_loss_there_is_nothing_but_the_header_and_reports() {
     let outcome = Run { share: 0.0, ..DENSE }.outcome(1);
     assert_eq!((outcome.lost, outcome.left, outcome.delay), (0.0, 0.0, Duration::ZERO));
-    // Ten reports of 16 bytes a second.
+    // Ten reports of 16 bytes per second.
     let expected = 8.0 / 1200.0 + 160.0 / (2000.0 * 1200.0);
     assert!((outcome.extra - expected).abs() < 1e-5, "{outcome:?}");
     let off = Run { redundancy: 0, ..DENSE }.outcome(1);
@@ -168,7 +168,7 @@ fn bursts_and_sparse_flows_are_repaired_as_far_as_the_limit_allows() {
     let sparse = Run { rate: 50, sizes: &[160], seconds: 120, ..DENSE }.outcome(1);
     assert!(sparse.left < 0.005, "{sparse:?}");
     assert!(sparse.delay <= DENSE.round_trip, "{sparse:?}");
-    // 64 kbit/s and 22 % of 64 kbit/s, and headers.
+    // 64 kbit/s, 22 % of 64 kbit/s, and headers.
     assert!(sparse.extra < 1.5, "{sparse:?}");
 }
 
@@ -184,7 +184,7 @@ fn the_limit_has_an_effect_on_busy_flows_up_to_its_end() {
     assert!(left[3] < 1e-3, "{left:?}");
 }
 
-/// `cargo test -p airtcp-gateway --lib -- --ignored --nocapture residual_loss`
+/// Prints a table: `cargo test -p airtcp-gateway --lib -- --ignored --nocapture residual_loss`
 #[test]
 #[ignore = "prints a table"]
 fn residual_loss_by_redundancy() {
@@ -222,13 +222,13 @@ fn data_frame(seq: u32, len: usize) -> Vec<u8> {
     [&[0x10, 0, 0, 1][..], &seq.to_be_bytes(), &data].concat()
 }
 
-/// Repair frames, as they are sent.
+/// Numbers the repair frames as the sender does: sequence number, index, shard.
 fn repair_frames(last: u32, repairs: &Repairs) -> Vec<(u32, u8, Vec<u8>)> {
     let shards = (1_u32..).zip(&repairs.shards);
     shards.map(|(n, shard)| (last + n, n as u8 - 1, shard.clone())).collect()
 }
 
-/// An encoder for a path that loses a tenth.
+/// An encoder for a path with a loss of 10 %.
 fn encoder() -> Encoder {
     let mut encoder = Encoder::new(100);
     encoder.on_report(Instant::ZERO, Report { highest: 1000, hold: 0, lost: 100, runs: 90 });
@@ -236,8 +236,7 @@ fn encoder() -> Encoder {
 }
 
 proptest! {
-    /// Any losses up to the number of repairs are recovered, whatever the sizes and the order of
-    /// arrival.
+    /// Any losses up to the number of repairs are recovered, for all sizes and orders of arrival.
     #[test]
     fn as_many_frames_are_recovered_as_repairs_arrived(
         sizes in prop::collection::vec(0_usize..1380, 1..100),
@@ -246,7 +245,7 @@ proptest! {
     ) {
         let mut encoder = encoder();
         let mut decoder = Decoder::default();
-        // The first repair turns the decoder on.
+        // The first repair enables the decoder.
         decoder.on_repair(&Repair { seq: 0, count: 1, repairs: 1, index: 0, shard: &[0, 0] });
         let frames: Vec<_> = (1..).zip(&sizes).map(|(seq, len)| data_frame(seq, *len)).collect();
         for (seq, frame) in (1..).zip(&frames) {
@@ -258,7 +257,7 @@ proptest! {
         let mut random = Stream::new(seed, 0);
         let mut arrivals: Vec<_> = (1_u32..).zip(frames.iter().cloned()).map(Ok).collect();
         arrivals.extend(repair_frames(sizes.len() as u32, &repairs).into_iter().map(Err));
-        // As many are lost as there are repairs, and the rest arrives in any order.
+        // Drops as many frames as there are repairs, and shuffles the rest.
         for _ in 0..count {
             drop(arrivals.swap_remove(random.below(arrivals.len() as u64) as usize));
         }
@@ -293,7 +292,7 @@ proptest! {
         prop_assert!(have.iter().all(|have| *have));
     }
 
-    /// Damaged frames, which a checksum would have dropped, cost what they damage, and no panic.
+    /// Damaged frames, which a checksum would normally drop, never cause a panic.
     #[test]
     fn damaged_shards_are_decoded_to_something_or_nothing(
         frames in prop::collection::vec((0_u32..64, prop::collection::vec(any::<u8>(), 0..40)), 0..60),
@@ -362,7 +361,7 @@ fn without_room_nothing_is_recovered_that_could_arrive_twice() {
     let (seq, index, shard) = repair_frames(2, &repairs).remove(0);
     let count = repairs.shards.len() as u8;
     let repair = Repair { seq, count: 2, repairs: count, index, shard: &shard };
-    // For the first frame and a repair, and for the second frame as well.
+    // Room for the first frame, a repair, and the recovered second frame.
     let enough = 3 * shard.len();
     for (room, recovered) in [(enough, vec![second.clone()]), (enough - 1 - shard.len(), vec![])] {
         let mut decoder = Decoder::new(Arc::new(Semaphore::new(room)));
