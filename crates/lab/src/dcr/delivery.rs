@@ -10,14 +10,14 @@ use airtcp_wire::tcp::View;
 
 use crate::draw;
 
-/// The hosts of one side of a dumbbell, and the place of each one's flow in the results.
+/// Returns the hosts of one side of a dumbbell, with the index of each one's flow in the results.
 fn hosts(dumbbell: &Simulation<'_>, side: &str) -> BTreeMap<NodeId, usize> {
     let number = |name: &str| name.strip_prefix(side)?.parse::<usize>().ok()?.checked_sub(1);
     let host = |(id, (name, _)): (u32, &(String, _))| Some((NodeId(id), number(name)?));
     (0..).zip(dumbbell.nodes()).filter_map(host).collect()
 }
 
-/// How long every segment takes from its first transmission until it arrives.
+/// Measures the time from the first transmission of every segment until it arrives.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
     senders: BTreeMap<NodeId, usize>,
@@ -30,19 +30,19 @@ pub(super) struct Delivery {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segments {
     highest: ExtSeq,
-    /// When each first left, and whether it left again.
+    /// The time of the first transmission, and whether the segment was retransmitted.
     under_way: BTreeMap<ExtSeq, (Instant, bool)>,
-    /// In the order of their arrival.
+    /// In the order of arrival.
     pub(super) delivered: Vec<Delivered>,
 }
 
 /// A segment that arrived.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Delivered {
-    /// Seconds.
+    /// In seconds.
     pub(super) at: f64,
     pub(super) took: f64,
-    /// Whether it was sent again before it arrived.
+    /// Whether it was retransmitted before it arrived.
     pub(super) is_again: bool,
 }
 
@@ -83,13 +83,13 @@ impl Observer for Delivery {
     }
 }
 
-/// Payload that arrives in each stretch of time: that of the first flows, and that of all others.
+/// The payload that arrives in each interval: of the first flows, and of all others.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     receivers: BTreeMap<NodeId, usize>,
     first: usize,
     stretch: Duration,
-    /// Bytes, of the first flows and of the others.
+    /// The bytes of the first flows and of the others.
     stretches: Vec<[u64; 2]>,
 }
 
@@ -99,8 +99,8 @@ impl Arrivals {
         Self { receivers, first, stretch, stretches: Vec::new() }
     }
 
-    /// The end of each stretch in seconds, and the mean rates in bit/s over the `count` stretches
-    /// before it.
+    /// Returns the end of each interval in seconds, with the mean rates in bit/s over the last
+    /// `count` intervals.
     pub(super) fn rates(&self, count: usize) -> impl Iterator<Item = (f64, [f64; 2])> {
         let stretch = self.stretch.as_secs_f64();
         self.stretches.windows(count).zip(count..).map(move |(of, end)| {
@@ -110,7 +110,7 @@ impl Arrivals {
         })
     }
 
-    /// The same of each side in Mbit/s, as lines with these names.
+    /// Returns the rates of each side in Mbit/s, as lines with these names.
     pub(super) fn lines(&self, count: usize, names: [String; 2]) -> [Series; 2] {
         let line = |side: usize, name| {
             let point = |(end, rates): (f64, [f64; 2])| draw::point(end, rates[side] * 1e-6);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::simulate;
 
-    /// The last two seconds of five, of two flows at the same time.
+    /// Two flows at the same time, for five seconds.
     fn scenario() -> Scenario {
         let scenario = network(&["sack/reno"], &Profile::paper(), Setup::RandomWait).unwrap();
         let flows = scenario.flows[..2].to_vec();
@@ -157,11 +157,11 @@ mod tests {
             let again = segments.delivered.iter().filter(|segment| segment.is_again);
             let missing = flow.retransmissions - flow.spurious;
             assert!(missing > 0 && again.clone().count() as u64 <= missing);
-            // 12 ms of delay of which 0.8 ms may be less, and three links at which 1040 bytes take
-            // 0.8 ms.
+            // The delay is 12 ms, of which jitter can remove 0.8 ms; three links each take 0.8 ms
+            // for 1040 bytes.
             let least = segments.delivered.iter().map(|s| s.took).fold(1.0, f64::min);
             assert!((0.0136..0.016).contains(&least), "{least}");
-            // One that was lost waits for a round trip at least.
+            // A lost segment is delayed by at least a round trip.
             assert!(again.clone().all(|segment| segment.took > 3.0 * 0.0136));
             assert_eq!(segments.delivered.len() as u64 * 1_000, flow.bytes / 1_000 * 1_000);
         }
@@ -177,7 +177,7 @@ mod tests {
         let [(end, whole)] = rates[..] else { panic!("{rates:?}") };
         assert_eq!(end, 5.0);
         for (flow, rate) in result.flows.iter().zip(whole) {
-            // What arrived twice is counted twice, and nothing is counted that did not arrive.
+            // Duplicate arrivals are counted twice, and only arrivals are counted.
             let least = flow.goodput;
             let most = least + (flow.spurious * 1_000 * 8) as f64 / 5.0;
             assert!((least..=most).contains(&rate), "{least} {rate} {most}");

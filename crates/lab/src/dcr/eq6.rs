@@ -1,4 +1,4 @@
-//! Equation (6): the throughput that the paper's analysis gives.
+//! Equation (6): the throughput according to the paper's analysis.
 
 use super::{flow, timed};
 use crate::prelude::*;
@@ -15,11 +15,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const SACK: &str = "sack/reno";
 const SENDERS: [&str; 3] = ["sack/reno/dcr:timer", "sack/reno/dcr:count", SACK];
-/// Per cent of data packets.
+/// The per cent of data packets lost.
 const LOSSES: [f64; 5] = [0.1, 0.25, 0.5, 1.0, 2.0];
 const LINK: &str = "rate 100mbit delay 25ms limit 1000";
 const SIMILAR: Bound = Bound::Within(0.9, 1.1);
-/// Of a packet's payload.
+/// The payload of a packet, in bits.
 const BITS: f64 = 8_000.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -31,7 +31,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let result = simulate::once(scenario(point, run.is_small)?, seed)?;
         let flow = &result.flows[0];
         let share = point.number("loss") / 100.0;
-        // The RTT is the measured one: DCR waits for one more than SRTT before it cuts.
+        // Uses the measured RTT. DCR waits another SRTT before it reduces the window.
         let law = BITS * (1.5 / share).sqrt() / flow.rtt.mean;
         Ok(Fields::default()
             .with("goodput", flow.goodput)

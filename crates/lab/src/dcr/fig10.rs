@@ -15,9 +15,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// %.
+/// The error rate, in per cent.
 const ERROR: u32 = 5;
-/// ms. DCR 4.1: from few in a LAN to several hundred of a satellite.
+/// The delays, in ms. DCR 4.1: from a few ms in a LAN to several hundred of a satellite.
 const DELAYS: [u32; 6] = [5, 20, 50, 100, 200, 400];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -60,12 +60,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Goodput at the longest delay over that at the shortest.
+/// Returns the goodput at the longest delay divided by that at the shortest.
 fn kept(outcomes: &[Outcome]) -> Option<Interval> {
     Some(theory::ratio(&outcomes.last()?.goodput, &outcomes.first()?.goodput))
 }
 
-/// DCR 4.1: more robust in the face of large delays.
+/// DCR 4.1: DCR is more robust in the face of large delays.
 fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], share: &Interval) {
     let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
     findings.claim(

@@ -1,5 +1,4 @@
-//! Fig. 11: flows that wait and flows that do not, to mobiles with a radio each, behind one
-//! bottleneck.
+//! Fig. 11: flows with and without DCR to mobiles with a radio each, behind one bottleneck.
 
 use airtcp_basestation::StationConfig;
 use airtcp_link::Arq;
@@ -20,16 +19,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Of either kind.
+/// The number of flows of each kind.
 const FLOWS: u32 = 12;
-/// %. The paper's text has no figures.
+/// The error rates, in per cent. The paper's text has no figures.
 const ERRORS: [u32; 3] = [0, 5, 20];
 const BACK: &str = "rate 10mbit delay 5ms limit 1000";
-/// What a level of congestion is sought among, packets.
+/// The queues to choose from for a level of congestion, in packets.
 const QUEUES: [u32; 22] =
     [5, 8, 12, 16, 20, 25, 30, 36, 43, 52, 62, 75, 90, 108, 130, 156, 187, 225, 270, 324, 390, 470];
 
-/// How much the bottleneck's queue drops, %: what is sought, and what the paper calls so.
+/// A level of congestion, by the per cent that the bottleneck's queue drops: the target, and the
+/// range that the paper gives the level.
 #[derive(Clone, Copy)]
 struct Level {
     name: &'static str,
@@ -43,14 +43,14 @@ const LEVELS: [Level; 3] = [
     Level { name: "high", sought: 5.0, band: (3.5, 100.0) },
 ];
 
-/// What one pair achieved at one level and error rate.
+/// The results of one pair at one level and error rate.
 struct Outcome {
     error: u32,
-    /// Mean goodput of one that waits over that of one that does not.
+    /// The mean goodput of a flow with DCR divided by that of one without.
     ratio: Interval,
-    /// Their difference over the mean of all.
+    /// The difference of these two divided by the mean of all flows.
     difference: Interval,
-    /// At the bottleneck, %.
+    /// Drops at the bottleneck, in per cent.
     dropped: Interval,
 }
 
@@ -62,22 +62,22 @@ struct Record<'a> {
     profile: &'a str,
     level: &'a str,
     error: u32,
-    /// Of the bottleneck, packets.
+    /// The bottleneck's queue, in packets.
     queue: u32,
-    /// bit/s, of those that wait first.
+    /// In bit/s, the flows with DCR first.
     goodputs: Vec<f64>,
     means: [f64; 2],
     timeouts: [u64; 2],
-    /// At the bottleneck, %.
+    /// Drops at the bottleneck, in per cent.
     dropped: f64,
-    /// By the radios' queues, %.
+    /// Drops in the radios' queues, in per cent.
     radio_dropped: f64,
-    /// On the radios, after all tries, %.
+    /// Losses on the radios after all tries, in per cent.
     lost: f64,
     reordered: f64,
 }
 
-/// Who shares the bottleneck.
+/// The two kinds of flows that share the bottleneck.
 struct Pair {
     names: [&'static str; 2],
     profile: Profile,
@@ -102,7 +102,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 }
                 outcomes.push(outcome);
             }
-            // As many series as the paper has; the others are in the table.
+            // As many series as the paper has; the others are only in the table.
             if series.len() < 2 * LEVELS.len() {
                 for (name, points) in pair.names.iter().zip(drawn) {
                     let name = format!("{name}, {} congestion", level.name);
@@ -138,7 +138,7 @@ impl Pair {
         format!("{} beside {}, {}", self.names[0], self.names[1], self.profile.name)
     }
 
-    /// And the mean goodput of either kind.
+    /// Returns the outcome, and the mean goodput of each kind.
     fn outcome(
         &self,
         run: &Run,
@@ -206,8 +206,8 @@ impl Pair {
         Ok((outcome, means))
     }
 
-    /// That whose share of drops is nearest to what is sought, in one run: the longer a queue, the
-    /// less it drops.
+    /// Returns the queue whose share of drops is nearest to the target in one run. A bisection
+    /// works because a longer queue drops less.
     fn queue(&self, run: &Run, level: &Level, error: u32) -> Result<u32, LabError> {
         let queues = run.points(&QUEUES);
         let mut nearest = (f64::INFINITY, queues[0]);
@@ -254,8 +254,8 @@ impl Pair {
     }
 }
 
-/// DCR 4.1, at the highest error rate: far above SACK where congestion is low, and nearer the more
-/// there is.
+/// DCR 4.1, at the highest error rate: far above SACK at low congestion, and nearer to SACK with
+/// more congestion.
 fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]) {
     let name = pair.name();
     let Some((low, first)) = levels.first().and_then(|(low, of)| Some((low, of.last()?))) else {
@@ -287,7 +287,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     }
 }
 
-/// That a level was not reached.
+/// Returns the verdict for a level that was not reached.
 fn outside(level: &Level, outcome: &Outcome) -> Option<Verdict> {
     let (from, to) = level.band;
     let dropped = outcome.dropped.mean;

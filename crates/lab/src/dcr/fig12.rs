@@ -12,15 +12,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// ms.
+/// The delays, in ms.
 const DELAYS: [u32; 4] = [5, 20, 100, 400];
-/// %. The paper's text has no figures.
+/// The error rates, in per cent. The paper's text has no figures.
 const ERRORS: [u32; 3] = [1, 5, 20];
-/// What low and high are is ours, as the paper's text has no figures: low error and delay up to
-/// these, high from those on.
+/// Our limits of low and high, because the paper's text has no figures: low is up to this error and
+/// delay, high is from these on.
 const LOW: (u32, u32) = (1, 20);
 const HIGH: (u32, u32) = (5, 100);
-/// The paper's `WestwoodNR`, which has no SACK to go by.
+/// The paper's `WestwoodNR`, which has no SACK.
 const WESTWOOD: &str = "newreno/westwood";
 const PICTURES: [&str; 3] = ["fig12-low-error", "fig12-middle-error", "fig12-high-error"];
 
@@ -66,7 +66,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// DCR 4.2: alike at low error rates and low delays, and DCR is better at high ones.
+/// DCR 4.2: alike at low error rates and low delays; DCR is better at high ones.
 fn claim(findings: &mut Findings, sender: &Sender, own: &Outcome, theirs: &Outcome) {
     let Place { error, delay, .. } = own.place;
     let ratio = theory::ratio(&own.goodput, &theirs.goodput);

@@ -1,4 +1,4 @@
-//! Fig. 13: fairness where nothing but congestion happens.
+//! Fig. 13: fairness with congestion as the only event.
 
 use super::mixed::{Case, Queue, Sweep};
 use crate::prelude::*;

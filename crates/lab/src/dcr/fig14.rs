@@ -1,4 +1,4 @@
-//! Figs. 14 and 15: how long packets take, and RTT samples, where nothing but congestion happens.
+//! Figs. 14 and 15: delivery times of packets, and RTT samples, with congestion as the only event.
 
 use airtcp_sim::RunResult;
 
@@ -18,13 +18,13 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const DCR: &str = "sack/reno/dcr:count";
 const SACK: &str = "sack/reno";
-/// The paper's number of a scenario, and its senders, each with the mean delivery time that is
-/// printed for packets sent again, in ms.
+/// The paper's number of a scenario and its senders, each with the printed mean delivery time of
+/// retransmitted packets, in ms.
 const SCENARIOS: [(u32, &[(&str, f64)]); 3] =
     [(1, &[(DCR, 207.0)]), (2, &[(SACK, 178.0)]), (3, &[(DCR, 201.0), (SACK, 182.0)])];
 
-/// A packet's time on the bottleneck, and on the whole path without queues: 12 ms, and three times
-/// that; ms.
+/// The time of a packet on the bottleneck, and the time on the whole path without queues: 12 ms and
+/// three times the former. In ms.
 const PACKET: f64 = 0.832;
 const EMPTY: f64 = 12.0 + 3.0 * PACKET;
 
@@ -128,7 +128,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
     }
 }
 
-/// The first 20 s of a flow of each kind, of seed 1.
+/// Draws the first 20 s of a flow of each kind, with seed 1.
 fn draw_one(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     let [mut times, mut samples] = [const { Vec::new() }; 2];
     for (number, senders) in SCENARIOS {

@@ -1,4 +1,4 @@
-//! Fig. 17: six flows are joined by six more.
+//! Fig. 17: six flows run, and six more join them.
 
 use airtcp_sim::Simulation;
 
@@ -19,10 +19,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const SACK: &str = "sack/reno";
 const DCR: &str = "sack/reno/dcr:count";
-/// What is there first, and the time that the paper prints, s.
+/// The kind of the first flows, and the time that the paper prints, in seconds.
 const FIRST: [(&str, Option<f64>); 3] =
     [(SACK, Some(3.1)), (DCR, Some(3.67)), ("sack/reno/dcr:timer", None)];
-/// A rate is the mean over so many stretches of so long.
+/// A rate is the mean over this many intervals of this length.
 const STRETCHES: usize = 5;
 const STRETCH: Duration = Duration::from_millis(100);
 
@@ -67,7 +67,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// When the others join.
+/// Returns the time when the other flows join.
 fn joined(run: &Run) -> Duration {
     Duration::from_secs(if run.is_small { 2 } else { 50 })
 }

@@ -16,13 +16,13 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const SACK: &str = "sack/reno";
 const DCR: &str = "sack/reno/dcr:count";
-/// The long transfers, and what the paper prints of them and of the web beside them, Mbit/s.
+/// The long transfers, and the printed rates of these and of the web traffic, in Mbit/s.
 const PRINTED: [(&str, [f64; 2]); 2] = [(SACK, [4.76, 4.84]), (DCR, [4.73, 4.82])];
 const SIDES: [(&str, &str); 2] = [("ftp", "ftp, Mbit/s"), ("web", "web, Mbit/s")];
 const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 50";
 const LONG: u32 = 8;
 const USERS: u32 = 500;
-/// Packets of a transfer, of 1000 bytes, and the mean pause.
+/// The range of the transfer sizes in packets of 1000 bytes, and the mean pause.
 const PACKETS: (u64, u64) = (10, 20);
 const PAUSE: Duration = Duration::from_secs(15);
 

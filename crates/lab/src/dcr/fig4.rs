@@ -1,4 +1,4 @@
-//! Fig. 4: one flow, and a share of its packets is late.
+//! Fig. 4: one flow with a share of late packets.
 
 use super::SHORTER;
 use super::single::{Curve, Sweep};
@@ -21,7 +21,7 @@ const SWEEP: Sweep = Sweep {
     forth: |late| format!("rate 8mbit delay 50ms limit 50 delayed {late}% 25ms 8ms"),
 };
 
-/// Why it keeps less, by what the same sender keeps without timestamps, where it was run so.
+/// Returns the reason why goodput falls, from the same sender without timestamps if it was run.
 fn why(curve: &Curve, bare: Option<&Curve>) -> String {
     let described = curve.describe(|_| true);
     let repairs = "hypothesis: recoveries, in which nothing is delayed, and slow start retransmit late packets";

@@ -1,4 +1,4 @@
-//! Fig. 5: packets take two paths in turn.
+//! Fig. 5: packets alternate between two paths.
 
 use super::single::{Curve, Sweep};
 use super::{MTU_WITH_TIMESTAMPS, SHORTER, flow};
@@ -20,14 +20,15 @@ const SWEEP: Sweep = Sweep {
     points: &[0, 20, 50, 100, 150, 200],
     forth: |more| format!("rate 8mbit limit 50 paths 50ms {}ms", 50 + more),
 };
-/// Its ends.
+/// The ends of the sweep.
 const FARTHEST: Sweep = Sweep { points: &[0, 200], ..SWEEP };
-/// The same with a queue that only slow start can fill: DCR 3.1 has no congestion there.
+/// The same with a queue that only slow start can fill: DCR 3.1 has no congestion in this
+/// experiment.
 const UNCROWDED: Sweep =
     Sweep { forth: |more| format!("rate 8mbit limit 3000 paths 50ms {}ms", 50 + more), ..FARTHEST };
 const SACK: &str = "sack/reno/dcr:timer";
 const RACK: &str = "rack/reno/dcr:timer";
-/// The round trip of the shorter path, in ms, beyond which the paper sees a degradation.
+/// The round-trip time of the shorter path, in ms. The paper sees a degradation beyond it.
 const SHORTER_RTT: u32 = 104;
 const OVER: &str = "over its own on one path";
 
@@ -46,9 +47,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The farthest apart, in the paper's profile, without what may be in the way: a queue that
-/// overflows, as one recovery after it repairs every packet that is late; and Karn's rule, by which
-/// those then tell no round-trip time.
+/// Runs the largest difference in the paper's profile without two possible obstacles: a queue that
+/// overflows, because one recovery after an overflow retransmits every late packet; and Karn's
+/// rule, which excludes these packets from RTT samples.
 fn isolated(run: &Run, findings: &mut Findings) -> Result<Vec<Curve>, LabError> {
     let paper = Profile::paper();
     let (sack, rack) = (flow(SACK, &paper), flow(RACK, &paper));

@@ -1,4 +1,4 @@
-//! Fig. 7: a mixed workload, and more and more late packets.
+//! Fig. 7: a mixed workload with an increasing share of late packets.
 
 use super::mixed::{Case, Curve, Queue, Sweep};
 use crate::prelude::*;
@@ -44,7 +44,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What undo has to do with it: a pair at the last case, and the same without undo.
+/// Describes the effect of undo: compares a pair at the last case with the same pair without undo.
 fn undo(with: &Curve, without: &Curve) -> String {
     let last = |curve: &Curve| curve.outcomes.last().map(|outcome| outcome.ratio);
     let [with, without] = [with, without].map(|curve| last(curve).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Fig. 8: a mixed workload of more and more flows.
+//! Fig. 8: a mixed workload with an increasing number of flows.
 
 use super::mixed::{Case, Queue, Sweep};
 use crate::prelude::*;

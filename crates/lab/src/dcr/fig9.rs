@@ -1,4 +1,4 @@
-//! Fig. 9: one flow, no congestion, and more and more frames of the radio are hit.
+//! Fig. 9: one flow without congestion, with an increasing frame error rate of the radio.
 
 use super::radio::{
     Air, COLUMNS, Curve, Outcome, Place, Sender, all_senders, claim_over, notes, picture, sweep,
@@ -15,11 +15,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// DCR 4.1.
+/// The radio's one-way delay in ms, from DCR 4.1.
 const DELAY: u32 = 20;
-/// %. The paper's text has no figures.
+/// The error rates, in per cent. The paper's text has no figures.
 const ERRORS: [u32; 6] = [0, 1, 2, 5, 10, 20];
-/// What is run over 802.11 as well, in the paper's profile.
+/// The number of senders that also run over 802.11, in the paper's profile.
 const CONTENDING: usize = 2;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -32,8 +32,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let (sender, outcomes) = curve;
         claim_close(&mut findings, sender, outcomes);
         if let (Some(own), Some(beside)) = (outcomes.last(), without(&plain, sender)) {
-            // DCR 4.1: significantly better than SACK. Where no frame is hit it has nothing to be
-            // better at.
+            // DCR 4.1: significantly better than SACK. Without frame errors there is nothing to
+            // improve.
             let place = format!("with {} % hit", own.place.error);
             claim_over(&mut findings, &place, "significantly better (above 1.1)", curve, beside);
         }
@@ -53,7 +53,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// DCR 4.1: even at high channel error rates close to what it has without.
+/// DCR 4.1: even at high channel error rates, goodput is close to that without errors.
 fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
     let (Some(first), Some(last)) = (outcomes.first(), outcomes.last()) else { return };
     let (name, error) = (sender.name(), last.place.error);
@@ -71,7 +71,7 @@ fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
     });
 }
 
-/// DCR 4.1: SACK cannot use the radio's rate, least of all at high error rates.
+/// DCR 4.1: SACK cannot use the radio's rate, especially at high error rates.
 fn claim_falls(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
     let Some(last) = outcomes.last() else { return };
     let (share, name, error) = (last.of_bound(), sender.name(), last.place.error);

@@ -1,4 +1,4 @@
-//! Flows that wait and flows that do not, on one bottleneck.
+//! Flows with and without DCR on one bottleneck.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
-/// What a share of drops is sought among, packets.
+/// The queues to choose from for a share of drops, in packets.
 const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
 const NO_UNDO: &str = "modern, no undo";
 
-/// A flow that waits, and one that does not.
+/// Returns the pairs: a flow with DCR and one without, and their profile.
 pub(super) fn pairs() -> [([&'static str; 2], Profile); 4] {
     [
         (["sack/reno/dcr:timer", "sack/reno"], Profile::paper()),
@@ -29,18 +29,18 @@ pub(super) fn pairs() -> [([&'static str; 2], Profile); 4] {
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) x: u32,
-    /// Of either kind.
+    /// The number of flows of each kind.
     pub(super) flows: u32,
-    /// Late packets, %.
+    /// The late packets, in per cent.
     pub(super) late: u32,
     pub(super) queue: Queue,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Queue {
-    /// So many packets.
+    /// This many packets.
     Packets(u32),
-    /// That whose share of drops, in %, is nearest in one run.
+    /// The queue whose share of drops, in per cent, is nearest to this value in one run.
     ForDrops(f64),
 }
 
@@ -49,20 +49,20 @@ pub(super) struct Sweep {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) cases: Vec<Case>,
-    /// Whether the picture is over the share of dropped packets, and not over `x`.
+    /// Whether the picture is over the share of dropped packets instead of `x`.
     pub(super) is_over_drops: bool,
-    /// Whether the pairs of the modern profile are run once more at the last case, without undo.
+    /// Whether the pairs of the modern profile run once more at the last case, without undo.
     pub(super) isolates_undo: bool,
 }
 
-/// What one pair achieved at one case.
+/// The results of one pair in one case.
 pub(super) struct Outcome {
     pub(super) case: Case,
-    /// Mean goodput of one that waits over that of one that does not.
+    /// The mean goodput of a flow with DCR divided by that of one without.
     pub(super) ratio: Interval,
-    /// Their difference over the mean of all.
+    /// The difference of these two divided by the mean of all flows.
     pub(super) difference: Interval,
-    /// At the bottleneck, %.
+    /// Drops at the bottleneck, in per cent.
     pub(super) dropped: Interval,
 }
 
@@ -78,12 +78,12 @@ impl Curve {
         self.profile == Profile::modern()
     }
 
-    /// Whether it is there to show what undo does.
+    /// Returns whether the curve exists to isolate the effect of undo.
     pub(super) fn is_isolating(&self) -> bool {
         self.profile.name == NO_UNDO
     }
 
-    /// Whether `other` is the same pair without undo, which tells what that does.
+    /// Returns whether `other` is the same pair without undo, which isolates the effect of undo.
     pub(super) fn is_isolated_by(&self, other: &Self) -> bool {
         self.is_modern() && other.is_isolating() && self.pair == other.pair
     }
@@ -97,11 +97,11 @@ struct Record<'a> {
     profile: &'a str,
     x: u32,
     queue: u32,
-    /// bit/s, of those that wait first.
+    /// In bit/s, the flows with DCR first.
     goodputs: Vec<f64>,
     means: [f64; 2],
     timeouts: [u64; 2],
-    /// %.
+    /// In per cent.
     dropped: f64,
 }
 
@@ -193,7 +193,7 @@ impl Sweep {
         Ok((findings, curves))
     }
 
-    /// Every pair, its profile, and where it is run.
+    /// Returns every pair with its profile and its cases.
     fn courses<'a>(&self, cases: &'a [Case]) -> Vec<([&'static str; 2], Profile, &'a [Case])> {
         let mut courses: Vec<_> =
             pairs().into_iter().map(|(pair, profile)| (pair, profile, cases)).collect();
@@ -258,7 +258,7 @@ impl Sweep {
     }
 }
 
-/// The mean goodput and the time-outs of either kind.
+/// Returns the mean goodput and the time-outs of each kind.
 pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
     let (waits, beside) = result.flows.split_at(of_a_kind.min(result.flows.len()));
     let kinds = [waits, beside];
@@ -268,7 +268,7 @@ pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]
     (means, kinds.map(|flows| flows.iter().map(|flow| flow.timeouts.unwrap_or(0)).sum()))
 }
 
-/// The share of packets that the bottleneck's queue drops, %.
+/// Returns the per cent of packets that the bottleneck's queue drops.
 pub(super) fn dropped(result: &RunResult) -> f64 {
     let link = result.links.iter().find(|link| link.name == "bottleneck" && link.way == "forth");
     link.map_or(0.0, |link| {

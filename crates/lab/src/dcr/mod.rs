@@ -32,23 +32,24 @@ use airtcp_types::ByteCount;
 
 /// DCR 3.1: the links of the hosts.
 const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
-/// Packets wait at random before they leave, up to the bottleneck's time for one of them (Floyd and
-/// Jacobson 1992): without it flows keep in step with the queue and are locked out, as table16
-/// shows.
+/// Packets wait for a random time of up to the bottleneck's transmission time of one packet before
+/// they leave (Floyd and Jacobson 1992). Otherwise flows synchronise with the queue and are locked
+/// out, as table16 shows.
 const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
-/// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
+/// 1000 bytes of payload and a header of 40 bytes: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
-/// Timestamps are a modern default, and undo wants them: as much payload beside them.
+/// The same payload with timestamps, a modern default that undo needs.
 const MTU_WITH_TIMESTAMPS: u16 = 1_052;
 /// Ten runs of a tenth of the paper's time.
 const SHORTER: &str = "each of ten runs is measured for 100 s after a warm-up of 30 s; the paper measures one run for 1000 s \
                        after 100 s";
 
-/// One flow alone; the paper's first.
+/// The combinations of the experiments with one flow; the paper's come first.
 const COMBINATIONS: [&str; 5] =
     ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
 
-/// DCR 3.1: the receiver's window is never the limit. Ten times what any of the paths holds.
+/// DCR 3.1: the receiver's window never limits the sender. Ten times the capacity of any of the
+/// paths.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
 
 fn flow(combination: &str, profile: &Profile) -> FlowSpec {

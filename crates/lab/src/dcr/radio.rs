@@ -1,4 +1,4 @@
-//! One flow to a mobile, whose base station sends again what its radio lost.
+//! One flow to a mobile whose base station retransmits frames that the radio loses.
 
 use airtcp_basestation::StationConfig;
 use airtcp_link::{Arq, RadioSpec};
@@ -12,55 +12,55 @@ use super::room::Room;
 use super::{COMBINATIONS, flow, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
-/// Bytes of a segment's payload.
+/// The payload of a segment, in bytes.
 const PAYLOAD: usize = 1_000;
-/// DCR 3.1: what waits in any queue.
+/// DCR 3.1: the limit of every queue, in packets.
 const QUEUE: u32 = 50;
-/// The least window, in round trips' worth of the radio's rate: room for what waits behind a hole
-/// while one frame is lost three times, so that it is not the limit.
+/// The minimum window, in round trips at the radio's rate. It has room for the data behind a hole
+/// while one frame is lost three times, so that it does not limit the sender.
 const ROUND_TRIPS: f64 = 4.0;
 
 /// A point of a sweep.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Place {
     pub(super) radio: Air,
-    /// Frames that are hit, %.
+    /// Frames with errors, in per cent.
     pub(super) error: u32,
-    /// Of the radio, one way, ms.
+    /// The radio's one-way delay, in ms.
     pub(super) delay: u32,
 }
 
-/// How the radio gives its rate away.
+/// The model of the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Air {
-    /// DCR 4.1, as far as it says: a link each way.
+    /// DCR 4.1, as far as described: a link in each direction.
     Plain,
-    /// 802.11 with all its air times, which is ours.
+    /// 802.11 with all its air times, which is our addition.
     Wifi,
 }
 
-/// Who sends.
+/// A sender.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sender {
     pub(super) combination: &'static str,
     pub(super) profile: Profile,
 }
 
-/// What one sender made of a place, over the seeds.
+/// The results of one sender at one place, over the seeds.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) place: Place,
-    /// bit/s.
+    /// In bit/s.
     pub(super) goodput: Interval,
-    /// The most that the radio carries there, bit/s.
+    /// The maximum goodput that the radio carries, in bit/s.
     pub(super) bound: f64,
     reductions: Interval,
-    /// The share of its time in which the receiver's window held it up, %.
+    /// The per cent of the time in which the receiver's window limited the sender.
     held: Interval,
 }
 
-/// What a sender made of each place of a sweep.
+/// The results of a sender at each place of a sweep.
 pub(super) type Curve = (Sender, Vec<Outcome>);
 
 #[derive(Serialize)]
@@ -70,25 +70,25 @@ struct Record<'a> {
     profile: &'a str,
     #[serde(flatten)]
     place: Place,
-    /// Packets: the receiver's, and that of every queue.
+    /// The receiver's window and the limit of every queue, in packets.
     window: u32,
-    /// bit/s.
+    /// In bit/s.
     goodput: f64,
     bound: f64,
     retransmissions: u64,
     spurious: u64,
     reductions: u64,
     timeouts: u64,
-    /// Dropped by any queue.
+    /// Packets that any queue dropped.
     dropped: u64,
-    /// On the radio towards the mobile, after all tries, %.
+    /// Losses on the radio towards the mobile after all tries, in per cent.
     lost: f64,
     reordered: f64,
-    /// The share of its time in which the receiver's window held it up, %.
+    /// The per cent of the time in which the receiver's window limited the sender.
     held: f64,
 }
 
-/// What every report has to say beside.
+/// Adds the notes of every report.
 pub(super) fn notes(findings: &mut Findings) {
     findings.note(super::SHORTER);
     findings.note(
@@ -117,9 +117,9 @@ impl Place {
         Self { radio: Air::Plain, error, delay }
     }
 
-    /// In packets; of the receiver, and of every queue.
+    /// Returns the receiver's window and the limit of every queue, in packets.
     fn window(&self) -> u32 {
-        // 1 Mbit/s, and 6 ms of wire each way.
+        // 1 Mbit/s, and 6 ms of wire in each direction.
         let frame = 8.32;
         let round_trip = 2.0 * (6.0 + f64::from(self.delay)) + frame;
         QUEUE.max((ROUND_TRIPS * round_trip / frame).ceil() as u32)
@@ -256,7 +256,7 @@ impl Outcome {
         theory::scaled(&self.goodput, 1.0 / self.bound)
     }
 
-    /// What is known of why it has so little.
+    /// Describes the known causes of a low goodput.
     pub(super) fn describe(&self) -> String {
         let [reductions, held] = [&self.reductions, &self.held].map(|of| theory::show(of, 1.0, 1));
         format!(
@@ -267,7 +267,7 @@ impl Outcome {
     }
 }
 
-/// All combinations, in the paper's profile and in the modern one.
+/// Returns all combinations, in the paper's profile and in the modern one.
 pub(super) fn all_senders() -> impl Iterator<Item = Sender> {
     let profiles = [Profile::paper(), Profile::modern()].into_iter();
     profiles.flat_map(|p| COMBINATIONS.map(|combination| Sender::new(combination, p.clone())))
@@ -288,7 +288,7 @@ pub(super) fn sweep(
     senders.into_iter().map(curve).collect()
 }
 
-/// The same sender without DCR.
+/// Returns the curve of the same sender without DCR.
 pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Curve> {
     curves.iter().find(|(other, _)| {
         other.profile == sender.profile
@@ -297,7 +297,7 @@ pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Cu
     })
 }
 
-/// DCR 4.1: it has more than another at the last place of a sweep.
+/// DCR 4.1: claims that a sender is faster than another at the last place of a sweep.
 pub(super) fn claim_over(
     findings: &mut Findings,
     place: &str,
@@ -317,7 +317,7 @@ pub(super) fn claim_over(
     );
 }
 
-/// The radio, or the sum of all, towards the mobiles.
+/// Returns the radio towards the mobiles, or the sum of all radios.
 pub(super) fn towards(result: &RunResult) -> Option<&RadioResult> {
     Some(&result.station.as_ref()?.radio[0])
 }
@@ -328,7 +328,8 @@ fn dropped(result: &RunResult) -> u64 {
     wires.chain(radio.map(|way| way.counters.queue_dropped)).sum()
 }
 
-/// Goodput over what is swept, and what the radio carries, at the places that `is_shown` picks.
+/// Draws goodput over the swept parameter, and the radio's capacity, at the places that `is_shown`
+/// picks.
 pub(super) fn picture(
     title: impl Into<String>,
     x: &str,

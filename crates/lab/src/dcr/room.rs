@@ -1,22 +1,22 @@
-//! Measures how long a sender waits for the receiver's window.
+//! Measures how long the receiver's window limits a sender.
 
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, NodeId, Observer};
 
-/// Watches the only sender of a scenario: it is held while the receiver's window has no room for a
-/// segment and the congestion window has.
+/// Watches the only sender of a scenario. The sender is limited while the receiver's window has no
+/// room for a segment and the congestion window has.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
-    /// What comes before does not count.
+    /// The start of the measurement.
     from: Instant,
     sender: Option<NodeId>,
-    /// Where the receiver's window ends.
+    /// The right edge of the receiver's window.
     edge: ExtSeq,
     sent: ExtSeq,
     cwnd: ByteCount,
     pipe: ByteCount,
-    /// The longest that was sent.
+    /// The longest segment sent.
     segment: ByteCount,
     is_held: bool,
     last: Instant,
@@ -39,7 +39,8 @@ impl Room {
         }
     }
 
-    /// Of the time that counts, up to the last event.
+    /// Returns the share of the measured time, up to the last event, in which the sender was
+    /// limited.
     pub(super) fn share(&self) -> f64 {
         if self.last <= self.from {
             return 0.0;
@@ -50,7 +51,7 @@ impl Room {
 
 impl Observer for Room {
     fn on_event(&mut self, node: NodeId, event: &Event) {
-        // The receiver has nothing to send.
+        // The receiver does not send data.
         if self.sender.is_none() && matches!(event.kind, EventKind::Sent { .. }) {
             self.sender = Some(node);
         }
@@ -113,9 +114,9 @@ mod tests {
         tell(sender, 0, acked(0));
         tell(sender, 100, sent(1_000, 1_000, 3_000));
         tell(receiver, 250, acked(0));
-        // Held since 100 ms, of which the time from 200 ms on counts.
+        // Limited since 100 ms; the measurement starts at 200 ms.
         tell(sender, 300, acked(1_000));
-        // Both windows are full: it is not held.
+        // Both windows are full, so the receiver's window is not the limit.
         tell(sender, 300, sent(2_000, 1_000, 2_000));
         tell(sender, 600, acked(3_000));
         assert_eq!(room.share(), 0.25);

@@ -1,4 +1,4 @@
-//! One flow alone, over a path that disturbs the order of packets more and more.
+//! One flow alone over a path with increasing reordering.
 
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
@@ -9,11 +9,11 @@ use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
 use crate::study::{Axis, Fields, Grid};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
-/// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5)
-/// does to late packets.
+/// The combinations that also run in the modern profile without timestamps, to show the effect of
+/// PAWS (RFC 7323 section 5) on late packets.
 pub(super) const WITHOUT_TIMESTAMPS: [&str; 2] = ["sack/reno/dcr:timer", "rack/reno/dcr:timer"];
 const NO_TIMESTAMPS: &str = "modern, no timestamps";
-/// DCR 3.1; only data is disturbed.
+/// DCR 3.1; only data is reordered.
 const BACK: &str = "rate 8mbit delay 50ms limit 50";
 
 pub(super) struct Sweep {
@@ -21,21 +21,21 @@ pub(super) struct Sweep {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) points: &'static [u32],
-    /// The bottleneck's way forth at a point.
+    /// Returns the bottleneck's description in the data direction at a point.
     pub(super) forth: fn(u32) -> String,
 }
 
-/// What one sender achieved at each point, bit/s.
+/// The results of one sender at each point; goodput in bit/s.
 pub(super) struct Curve {
     pub(super) combination: &'static str,
     pub(super) profile: &'static str,
-    /// Where it was measured.
+    /// The measured points.
     points: Vec<u32>,
     pub(super) goodputs: Vec<Interval>,
-    /// The same over its own goodput at the first point.
+    /// Goodput divided by the sender's own goodput at the first point.
     pub(super) shares: Vec<Interval>,
     reductions: Vec<Interval>,
-    /// The share of its time in which the receiver's window held it up, %.
+    /// The per cent of the time in which the receiver's window limited the sender.
     held: Vec<Interval>,
 }
 
@@ -56,20 +56,21 @@ impl Curve {
         format!("{}, {}", self.combination, self.profile)
     }
 
-    /// The same sender without DCR.
+    /// Returns the curve of the same sender without DCR.
     pub(super) fn without<'a>(&self, curves: &'a [Self]) -> Option<&'a Self> {
         let is_plain = |plain: &&Self| !plain.waits() && plain.profile == self.profile;
         let mut plain = curves.iter().filter(is_plain);
         plain.find(|plain| self.combination.starts_with(plain.combination))
     }
 
-    /// The least of its shares of its own goodput at the first point, of the points that `counts`
-    /// picks.
+    /// Returns the lowest share of the sender's own goodput at the first point, over the points
+    /// that `counts` picks.
     pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
         self.worst(counts).map(|at| self.shares[at]).unwrap_or_default()
     }
 
-    /// How often it was reduced there, and how long the receiver's window held it up.
+    /// Describes the point of the lowest share: the reductions, and the time in which the
+    /// receiver's window limited the sender.
     pub(super) fn describe(&self, counts: impl Fn(u32) -> bool) -> String {
         let Some(at) = self.worst(counts) else { return "nothing was run".to_owned() };
         let [reductions, held] =
@@ -80,7 +81,7 @@ impl Curve {
         )
     }
 
-    /// Whether for most of the time there it is the receiver's window that it waits for.
+    /// Returns whether the receiver's window limited the sender for most of the time at that point.
     pub(super) fn is_held(&self, counts: impl Fn(u32) -> bool) -> bool {
         self.worst(counts).is_some_and(|at| self.held[at].mean > 50.0)
     }
@@ -152,7 +153,7 @@ impl Sweep {
                 .with("reductions", flow.reductions.unwrap_or(0))
                 .with("timeouts", flow.timeouts.unwrap_or(0))
                 .with("dropped", dropped)
-                // The share of its time in which the receiver's window held it up, %.
+                // The per cent of the time in which the receiver's window limited the sender.
                 .with("held", room.share() * 100.0))
         })?;
         grid.record(findings, &[])?;

@@ -1,5 +1,5 @@
-//! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its
-//! own.
+//! Table 16: the effect of flows with and without DCR on a network in which only queues drop
+//! packets.
 
 use airtcp_sim::{FlowResult, RunResult};
 use airtcp_trace::figure::Point;
@@ -19,17 +19,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const FLOWS: u32 = 12;
-// DCR 3.1 and 5.2: the queue at the bottleneck is 60 packets long, all others are 50.
+// DCR 3.1 and 5.2: the queue at the bottleneck holds 60 packets, all others 50.
 const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 60";
 
-/// What the paper prints of each scenario's kinds of flows: those with DCR, and those without.
+/// The printed figures for each scenario's kinds of flows: with DCR (`true`) and without.
 const PRINTED: [(u32, bool, [f64; 4]); 4] = [
     (1, true, [0.801, 2.72, 0.0, 44.0]),
     (2, false, [0.801, 2.27, 0.009, 44.0]),
     (3, true, [0.748, 2.77, 0.0, 45.0]),
     (3, false, [0.852, 2.13, 0.02, 45.0]),
 ];
-/// Of what, and with how many decimals.
+/// The quantities of the printed figures, and their decimals.
 const COLUMNS: [(&str, usize); 4] = [
     ("goodput of a flow, Mbit/s", 3),
     ("dropped packets, %", 2),
@@ -37,20 +37,20 @@ const COLUMNS: [(&str, usize); 4] = [
     ("mean queue, packets", 0),
 ];
 
-/// In ns-2 a queue is full when a packet more would be its limit.
+/// In ns-2 a queue is full when one more packet would reach its limit.
 const BOTTLENECK_OF_NS2: &str = "rate 10mbit delay 10ms limit 59";
 /// The paper's version of ns-2, and one of 2011.
 const NS2: [&str; 2] = ["ns-2.26", "ns-2.35"];
 
-/// What is between and within the hosts beside what the paper says.
+/// The additions to the set-up that the paper describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Setup {
-    /// Nothing.
+    /// None.
     AsDescribed,
-    /// Packets wait at random on their way to the bottleneck.
+    /// Packets wait for a random time on their way to the bottleneck.
     RandomWait,
-    /// And what ns-2 does unless it is told.
+    /// The random wait, and the defaults of ns-2.
     Ns2,
 }
 
@@ -63,7 +63,7 @@ impl Setup {
         }
     }
 
-    /// Why its figures differ from the paper's where they do, as far as is known.
+    /// Returns the known reason why the figures differ from the paper's.
     const fn why(self) -> &'static str {
         match self {
             Self::AsDescribed => "the paper does not say how it staggers flows",
@@ -75,9 +75,9 @@ impl Setup {
     }
 }
 
-/// One row of the table, or two where there are two kinds of flows.
+/// One row of the table, or two if there are two kinds of flows.
 struct Case {
-    /// The paper's number.
+    /// The paper's number of the scenario.
     scenario: u32,
     kinds: &'static [&'static str],
     profile: Profile,
@@ -120,23 +120,22 @@ struct Record<'a> {
     combination: &'a str,
     profile: &'a str,
     setup: Setup,
-    /// bit/s, each flow's of this combination.
+    /// The goodput of each flow with this combination, in bit/s.
     goodputs: Vec<f64>,
-    /// Of all flows.
+    /// Over all flows.
     jain: f64,
     segments: u64,
-    /// Segments sent again that were missing: as nothing but queues loses any, those that were
-    /// dropped.
+    /// Necessary retransmissions, which are the dropped segments, because only queues drop any.
     dropped: u64,
     timeouts: u64,
     /// At the bottleneck.
     queue: f64,
-    /// Seconds.
+    /// In seconds.
     rtt: f64,
 }
 
 impl Record<'_> {
-    /// In the order and units of the table.
+    /// Returns the figures in the order and the units of the table.
     fn columns(&self) -> [f64; 4] {
         let share = |part: u64| part as f64 / self.segments.max(1) as f64 * 100.0;
         [
@@ -168,8 +167,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for case in &cases {
         let scenario = network(case.kinds, &case.profile, case.setup)?;
         let scenario = timed(scenario, run.is_small);
-        // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not
-        // say how.
+        // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. The paper
+        // does not say how.
         let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
         for combination in case.kinds {
             let records: Vec<_> =
@@ -242,8 +241,8 @@ impl<'a> Row<'a> {
         ]);
     }
 
-    /// Whether `other` is the same but for the random wait, or for ns-2's sender and queue, and so
-    /// shows what that does.
+    /// Returns whether `other` differs only by the random wait, or by ns-2's sender and queue, and
+    /// so isolates that effect.
     fn is_isolated_by(&self, other: &Self) -> bool {
         let same = |row: &Self| (row.case.scenario, row.case.kinds);
         let [own, others] = [self, other].map(|row| row.case.profile.name);
@@ -258,7 +257,7 @@ impl<'a> Row<'a> {
             }
     }
 
-    /// Its figures beside the paper's.
+    /// Adds claims that compare the row's figures with the paper's.
     fn judge(&self, findings: &mut Findings, random: Option<&Self>) {
         let Self { case, combination, columns, .. } = self;
         let waits = combination.contains("dcr");
@@ -298,7 +297,7 @@ impl<'a> Row<'a> {
                 random.show(column)
             );
         }
-        // What was found of the difference, was found where no flow waits.
+        // The cause of a difference was only isolated without DCR.
         match self.case.scenario {
             2 => known.to_owned(),
             _ => "the cause was not determined for flows with DCR; for flows without DCR, see scenario 2"
@@ -307,7 +306,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Every flow's goodput in Mbit/s, from the least to the most, as means over the runs.
+/// Returns every flow's goodput in Mbit/s in ascending order, as means over the runs.
 fn sorted(records: &[Record<'_>]) -> Vec<Point> {
     let mut sums: Vec<f64> = Vec::new();
     for record in records {
@@ -340,7 +339,7 @@ fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Recor
     }
 }
 
-/// Twelve flows of these kinds, as many of each, in their order.
+/// Returns twelve flows of these kinds, the same number of each, in their order.
 pub(super) fn network(
     kinds: &[&str],
     profile: &Profile,

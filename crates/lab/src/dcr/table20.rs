@@ -48,8 +48,8 @@ fn sender(part: &Slice<'_>) -> Sender {
     Sender { name, combination, outcomes: part.each("deviation").map(outcome).collect() }
 }
 
-/// Goodput in bit/s, and the share of packets that the link delivered behind later ones in per
-/// cent.
+/// Returns the goodput in bit/s, and the per cent of packets that the link delivered after later
+/// ones.
 fn one(run: &Run, point: &Point, seed: u64) -> Result<Fields, LabError> {
     let forth = transfer::forth(point.number("deviation") as u32);
     let flow = simulate::flow(&point.text("combination"), point.profile());

@@ -1,4 +1,4 @@
-//! Table 20 with real packets, to Linux' receiver, and Linux' sender beside ours.
+//! Table 20 with real packets to Linux' receiver, with Linux' sender beside ours.
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
 use crate::prelude::*;
@@ -15,8 +15,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Who sends, and at which deviations: all of the paper's for what is as the paper's sender, and
-/// for what it is compared with the ends, as every run takes half a minute.
+/// Returns the senders with their deviations: all of the paper's for the combination that resembles
+/// the paper's sender, and the extremes for the others, because every run takes half a minute.
 fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
     let ours = |text| Tcp::ours(text, Profile::paper());
     [
@@ -29,7 +29,7 @@ fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let senders = senders();
     let mut runs = Vec::new();
-    // A small form only has the first.
+    // A small run has only the first.
     for (deviation, ..) in POINTS.into_iter().take(if run.is_small { 1 } else { POINTS.len() }) {
         for seed in 1..=run.seeds {
             for (sender, tcp, _) in senders.iter().filter(|(.., at)| at.contains(&deviation)) {
@@ -60,7 +60,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Of those runs that were in time, or of all if none was.
+/// Returns the outcome of the runs that were on time, or of all runs if none was.
 fn outcome(deviation: u32, mut runs: Vec<&Fields>) -> Option<Outcome> {
     let all = runs.len();
     let is_in_time = |run: &&Fields| run.is("is_in_time", true);
@@ -75,8 +75,8 @@ fn outcome(deviation: u32, mut runs: Vec<&Fields>) -> Option<Outcome> {
     (all > 0).then_some(Outcome { deviation, goodput, disordered, unfit })
 }
 
-/// Goodput in bit/s, packets out of order in per cent, and lateness in seconds that 99 % of the
-/// packets were not exceeding.
+/// Returns the goodput in bit/s, the per cent of reordered packets, and the 99th percentile of the
+/// link's packet lateness in seconds.
 fn transfer(
     run: &Run,
     sender: &str,

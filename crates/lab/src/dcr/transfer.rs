@@ -1,5 +1,5 @@
-//! The common parts of both forms of Table 20: a file over a link whose delay varies from packet to
-//! packet.
+//! The common parts of both forms of Table 20: a file transfer over a link whose delay varies from
+//! packet to packet.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use airtcp_trace::figure::Style;
 use crate::paper::Printed;
 use crate::{Findings, LabError, Run, Verdict, draw, theory};
 
-/// The standard deviation of the delay in ms, and what the paper measured there: packets out of
-/// order in %, and goodput in Mbit/s. It prints "Kbps"; a link of 10 Mbit/s makes kilobytes of
-/// them.
+/// The standard deviation of the delay in ms, and the paper's measurements: reordered packets in
+/// per cent, and goodput in Mbit/s. The paper prints "Kbps", which must be kilobytes on a link of
+/// 10 Mbit/s.
 pub(super) const POINTS: [(u32, f64, f64); 4] = [
     (0, 0.0, 1127.29 * 0.008),
     (1, 13.90, 1106.52 * 0.008),
     (2, 30.38, 1087.45 * 0.008),
     (3, 39.87, 1093.90 * 0.008),
 ];
-/// What 33 MB take at 1127 kB/s: a sender that is slow ends too.
+/// The duration of 33 MB at 1127 kB/s; slow senders stop at the same time.
 const TIME: Duration = Duration::from_millis(29_300);
-/// The way back. The paper's round trip without variance is 16.3 ms, of which the emulator's delay
-/// is 10 ms.
+/// The ACK direction. The paper's round-trip time without variance is 16.3 ms, of which the
+/// emulator's delay is 10 ms.
 pub(super) const BACK: &str = "rate 10mbit delay 6ms limit 100";
-/// As the paper's sender: "modified to the current window size, upon the receipt of the first
-/// dupack".
+/// The combination that resembles the paper's sender: "modified to the current window size, upon
+/// the receipt of the first dupack".
 pub(super) const AS_THE_PAPER: &str = "sack/reno/dcr:count";
 
 /// DCR 6: NICs of 10 Mbit/s, a queue of 100 packets, and 10 ms in the emulator.
@@ -39,19 +39,19 @@ pub(super) const fn time(run: &Run) -> Duration {
     if run.is_small { Duration::from_secs(1) } else { TIME }
 }
 
-/// What one sender did at one point.
+/// The results of one sender at one point.
 pub(super) struct Outcome {
-    /// Which: the standard deviation, ms.
+    /// The standard deviation of the delay, in ms.
     pub(super) deviation: u32,
-    /// bit/s.
+    /// In bit/s.
     pub(super) goodput: Interval,
-    /// The share of packets that the link delivered behind later ones, %.
+    /// The per cent of packets that the link delivered after later ones.
     pub(super) disordered: Interval,
-    /// Why it is no measurement.
+    /// The reason why the outcome is not a measurement.
     pub(super) unfit: Option<String>,
 }
 
-/// What one sender did at all points, or at some, of which the first is that without variance.
+/// The results of one sender at all or some points; the first is the one without variance.
 pub(super) struct Sender {
     pub(super) name: String,
     pub(super) combination: String,
@@ -64,7 +64,7 @@ impl Sender {
     }
 }
 
-/// All that both forms find.
+/// Returns the findings of both forms.
 pub(super) fn findings(
     senders: Vec<Sender>,
     records: impl FnOnce(&mut Findings) -> Result<(), LabError>,
@@ -119,7 +119,7 @@ pub(super) fn findings(
     Ok(findings)
 }
 
-/// Goodputs over that without variance.
+/// Returns the goodputs divided by that without variance.
 fn shares(sender: &Sender) -> Vec<Interval> {
     let Some(first) = sender.outcomes.first() else { return Vec::new() };
     sender.outcomes.iter().map(|o| theory::ratio(&o.goodput, &first.goodput)).collect()

@@ -1,4 +1,4 @@
-//! Fixed hosts, the wired Internet, a base station, and mobiles.
+//! A network of fixed hosts, the wired Internet, a base station, and mobiles.
 
 use std::time::Duration;
 
@@ -10,40 +10,41 @@ use super::progress::Progress;
 use super::senders::Sender;
 use crate::{Findings, LabError, Run, feed, simulate, theory};
 
-/// TCP-ECN 7.2, what does not change: 802.11 at 11 Mbit/s, whose queue is ns-2's of 50 packets, and
-/// 100 Mbit/s on the wired side with a queue that is never full.
+/// TCP-ECN 7.2, the constant part: 802.11 at 11 Mbit/s with ns-2's queue of 50 packets, and 100
+/// Mbit/s on the wired side with a queue that is never full.
 const RADIO: &str = "rate 11mbit queue 50";
 const WIRED: &str = "rate 100mbit limit 10000";
-/// TCP-ECN 7.3.1: metres between the two base stations less the 250 m that each reaches.
+/// TCP-ECN 7.3.1: the distance between the two base stations, in metres, without the 250 m that
+/// each reaches.
 const GAP: f64 = 382.5;
-/// The mobile leaves this station's reach so many seconds after the begin. The paper does not say
-/// when.
+/// The time when the mobile leaves this station's reach, in seconds. The paper does not state the
+/// time.
 const LEAVES_AT: f64 = 40.0;
-/// Metres from the station at which the mobile begins to walk, and its reach.
+/// The mobile's initial distance from the station, and the station's reach, in metres.
 const NEAR: f64 = 100.0;
 const REACH: f64 = 250.0;
 
 /// A point of a sweep.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Course {
-    /// Fixed hosts, each with a mobile of its own.
+    /// The number of fixed hosts, each with its own mobile.
     pub(super) pairs: u32,
-    /// The MAC's, and how often the link layer passes a frame to it.
+    /// The number of tries of the MAC, and how often the link layer passes a frame to the MAC.
     pub(super) tries: u32,
     pub(super) passes: u32,
-    /// Of data frames, %.
+    /// The per cent of data frames with errors.
     pub(super) error: u32,
-    /// Of the wired side, one way, ms.
+    /// The one-way delay of the wired side, in ms.
     pub(super) delay: u32,
-    /// Of data on the wired side, %.
+    /// The loss of data packets on the wired side, in per cent.
     pub(super) loss: f64,
-    /// How long the mobile is out of reach, s.
+    /// The time for which the mobile is out of reach, in seconds.
     pub(super) gone: Option<f64>,
     pub(super) seconds: u64,
 }
 
 impl Course {
-    /// TCP-ECN 7.2: Fig. 10.
+    /// The set-up of TCP-ECN 7.2, Fig. 10.
     pub(super) const PAPER: Self = Self {
         pairs: 1,
         tries: 7,
@@ -55,33 +56,33 @@ impl Course {
         seconds: 250,
     };
 
-    /// With fewer tries, which is ours.
+    /// Returns the course with fewer tries, which is our addition.
     pub(super) const fn with_tries(self, (tries, passes): (u32, u32)) -> Self {
         Self { tries, passes, ..self }
     }
 
-    /// As tables show the radio.
+    /// Formats the radio's tries and passes for tables.
     pub(super) fn radio(&self) -> String {
         format!("{} x {}", self.tries, self.passes)
     }
 }
 
-/// What one policy made of a course, over the seeds.
+/// The results of a course with one policy, over the seeds.
 pub(super) struct Outcome {
-    /// Of a pair, bit/s.
+    /// The goodput per pair, in bit/s.
     pub(super) goodput: Interval,
-    /// The same of each seed.
+    /// The goodput per pair with each seed.
     pub(super) goodputs: Vec<f64>,
-    /// After all tries, %, towards the mobiles.
+    /// The loss towards the mobiles after all tries, in per cent.
     pub(super) lost: Interval,
     pub(super) reordered: Interval,
     pub(super) again: Interval,
     pub(super) spurious: Interval,
     pub(super) timeouts: Interval,
-    /// From the station's cache.
+    /// Segments retransmitted from the station's cache.
     pub(super) sent_again: Interval,
-    /// At most, bytes: the state of flows, copies, what waits for the air, what is held, and all at
-    /// one time.
+    /// The maxima of memory in bytes: flow state, copies, the radio's queue, held segments, and the
+    /// total at one time.
     pub(super) memory: [Interval; 5],
 }
 
@@ -92,9 +93,9 @@ struct Record<'a> {
     policy: &'a str,
     #[serde(flatten)]
     course: Course,
-    /// bit/s.
+    /// In bit/s.
     goodputs: Vec<f64>,
-    /// %.
+    /// In per cent.
     lost: f64,
     reordered: f64,
     retransmissions: u64,
@@ -109,7 +110,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Of a pair.
+    /// Returns the goodput per pair.
     fn goodput(&self) -> f64 {
         self.goodputs.iter().sum::<f64>() / self.goodputs.len().max(1) as f64
     }
@@ -128,7 +129,8 @@ impl Course {
         self.outcome(&results, sender, policy, findings)
     }
 
-    /// The same, and how the mobiles' streams went on, for each seed.
+    /// Runs the course like [`run`](Self::run), and also returns the progress of the mobiles'
+    /// streams with each seed.
     pub(super) fn watch(
         &self,
         run: &Run,
@@ -209,14 +211,14 @@ impl Course {
         })
     }
 
-    /// When the mobile leaves and when it is back, s.
+    /// Returns the times when the mobile leaves and when it returns, in seconds.
     pub(super) fn away(&self, run: &Run) -> Option<(f64, f64)> {
         let (leaves, at_most) = if run.is_small { (2.0, 2.0) } else { (LEAVES_AT, f64::INFINITY) };
         self.gone.map(|gone| (leaves, leaves + gone.min(at_most)))
     }
 
-    /// The mobile's way: out of reach, and back again at the speed at which it would cross the
-    /// paper's gap in that time.
+    /// Returns the mobile's path out of reach and back, at the speed that crosses the paper's gap
+    /// in the time out of reach.
     fn path(&self, run: &Run) -> String {
         let Some((leaves, back)) = self.away(run) else { return String::new() };
         let speed = GAP / (back - leaves);
@@ -262,7 +264,7 @@ impl Course {
 }
 
 impl Outcome {
-    /// A row of the common columns.
+    /// Formats the common columns of a row.
     pub(super) fn cells(&self) -> [String; 6] {
         [
             theory::show(&self.goodput, 1e-6, 3),

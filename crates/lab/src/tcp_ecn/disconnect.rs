@@ -1,4 +1,4 @@
-//! A mobile that is gone for a while in the midst of a transfer from Linux, with real packets.
+//! A mobile that is out of reach for a while during a transfer from Linux, with real packets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,33 +26,34 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// 802.11b without errors: nothing but the outage disturbs.
+/// 802.11b without errors: only the outage disturbs the transfer.
 const RADIO: &str = "error 0%";
 const CONGESTION: &str = "cubic";
 const WARM_UP: Duration = Duration::from_secs(3);
-/// What the former rate is taken from.
+/// The time over which the rate before the outage is measured.
 const BEFORE: Duration = Duration::from_secs(4);
-/// Seconds that the mobile is gone.
+/// The times for which the mobile is out of reach, in seconds.
 const AWAY: [u64; 2] = [10, 30];
-/// RTOs between stopping the sender and the mobile's leaving.
+/// The times between stopping the sender and the mobile's departure, in RTOs.
 const LEADS: [f64; 5] = [0.0, 0.25, 0.5, 1.0, 2.0];
-/// A sender that is not back after so long is not back.
+/// The maximum time to wait until the sender has recovered.
 const PATIENCE: Duration = Duration::from_secs(45);
-/// An application that paused goes on so long after the mobile has gone.
+/// The time for which an application pauses before the mobile leaves.
 const PAUSED: Duration = Duration::from_secs(1);
-/// Who has so many per cent of the former rate is back.
+/// The per cent of the rate before the outage at which the transfer has recovered.
 const BACK: u64 = 90;
-/// The sender is looked at so long before the mobile comes back.
+/// The time before the mobile's return at which the sender's state is read.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What is done about the outage.
+/// The way to handle the outage.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Stop {
-    /// Nothing.
+    /// Nothing is done.
     Never,
-    /// So many RTOs ahead.
+    /// The sender is stopped this many RTOs ahead.
     Ahead(f64),
-    /// The application paused before, and nothing is in flight; the policy may freeze.
+    /// The application pauses before the outage, so nothing is in flight; the policy may freeze the
+    /// sender.
     Idle(Policy),
 }
 
@@ -85,40 +86,40 @@ struct Case {
 struct Record {
     seed: u64,
     stop: String,
-    /// Seconds.
+    /// In seconds.
     away: u64,
-    /// Before the stop, in bit/s.
+    /// The goodput before the stop, in bit/s.
     goodput: u64,
-    /// Seconds.
+    /// In seconds.
     lead: f64,
-    /// From the mobile's return to nine tenths of the former rate, in seconds.
+    /// The time from the mobile's return to nine tenths of the former rate, in seconds.
     back_after: Option<f64>,
-    /// The same of the new data that leaves the sender: without what the station held.
+    /// The same for new data that leaves the sender, which excludes the data that the station held.
     sender_back_after: Option<f64>,
-    /// In segments, from the stop on.
+    /// The number of retransmitted segments from the stop on.
     retransmissions: u64,
     timeouts: u64,
     loss_probes: u64,
-    /// Of the sender, before, while the mobile is gone, and once the rate is back.
+    /// The sender's state before the outage, during it, and after the rate has recovered.
     before: SsFields,
     gone: SsFields,
     after: SsFields,
-    /// Segments that left the sender while the mobile was gone: new ones, repeated ones, and
-    /// probes.
+    /// The segments that left the sender during the outage: new ones, retransmissions, and probes.
     sent_new: u64,
     sent_again: u64,
     probes: u64,
-    /// When the first repeated ones and probes left, in seconds after the mobile had gone.
+    /// The times when the first retransmissions and probes left, in seconds after the mobile's
+    /// departure.
     sent_at: Vec<f64>,
     lost: u64,
-    /// Found the radio's queue full, from the stop on.
+    /// Packets dropped because the radio's queue was full, from the stop on.
     queue_dropped: u64,
-    /// Segments that the mobile refused for their time stamps.
+    /// Segments that the mobile rejected because of their timestamps.
     refused: u64,
     held: u64,
     frozen: u64,
     made: u64,
-    /// Seconds.
+    /// In seconds.
     lateness: f64,
 }
 
@@ -129,7 +130,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let stops: Vec<Stop> =
         if run.is_small { vec![Stop::Never, Stop::Ahead(1.0)] } else { stops.collect() };
     let away: &[u64] = if run.is_small { &[1] } else { &AWAY };
-    // Those that take long first, so that the lanes end together.
+    // The longest cases run first, so that the lanes finish at about the same time.
     let mut cases = Vec::new();
     for away in away.iter().rev() {
         for stop in &stops {
@@ -146,8 +147,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for record in &records {
         findings.record(record)?;
     }
-    // What the machine made of a path that is late is another path; the small form claims nothing
-    // of it.
+    // A late path differs from its description, so late runs do not count. A small run makes no
+    // claims and keeps them.
     let (records, late): (Vec<_>, Vec<_>) =
         records.into_iter().partition(|one| run.is_small || is_in_time(one.lateness));
     let late = late.len();
@@ -205,10 +206,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Where a logarithmic axis has no zero.
+/// The position of zero on a logarithmic axis.
 const FLOOR: f64 = 0.02;
 
-/// Of some runs.
+/// The range and the median of several runs.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     low: f64,
@@ -217,8 +218,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// `None` if there are none; one that did not come back counts as having taken all the
-    /// patience.
+    /// Returns `None` if there are no runs. A run that did not recover counts with [`PATIENCE`].
     fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
         let mut values: Vec<f64> =
             values.map(|value| value.unwrap_or(PATIENCE.as_secs_f64())).collect();
@@ -342,7 +342,7 @@ impl Case {
         Ok(record)
     }
 
-    /// What came of it, and when the mobile went and came back.
+    /// Runs the transfer. Returns its record, and the times when the mobile left and returned.
     async fn send(
         &self,
         run: &Run,
@@ -366,7 +366,7 @@ impl Case {
         let rto = Duration::from_secs_f64(ss_before.number("rto").unwrap_or(0.0) / 1e3);
         if let Stop::Idle(_) = self.stop {
             stream.set_going(false);
-            // The send buffer is emptied at the radio's rate.
+            // Wait until the send buffer is empty; the radio's rate limits this.
             while stream.written() > stream.arrived() {
                 follow(&mut stream, &mut arrivals, Duration::from_millis(100)).await?;
             }

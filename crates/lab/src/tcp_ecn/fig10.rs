@@ -1,4 +1,5 @@
-//! Fig. 10, 15 and 16: how streams go on at an error rate of 0.2, with one pair and with two.
+//! Figs. 10, 15 and 16: the progress of streams at an error rate of 0.2, with one pair and with
+//! two.
 
 use airtcp_basestation::Policy;
 
@@ -17,7 +18,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Of the second sender, Reno with a window that is not the limit: pairs, tries, mobile.
+/// The pictures, of the second sender, Reno with an unlimited window: name, pairs, tries, mobile.
 const PICTURES: [(&str, u32, (u32, u32), usize); 4] = [
     ("fig10", 1, PAPER, 0),
     ("fig15", 2, PAPER, 0),

@@ -16,10 +16,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Tries, and frames hit, %.
+/// The tries, and the per cent of frames with errors.
 const SWEEPS: [((u32, u32), &[u32]); 3] =
     [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[20, 30]), (LOSING, &[20])];
-/// From here on the paper calls an error rate high.
+/// The lowest error rate that the paper calls high, in per cent.
 const HIGH: u32 = 30;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -32,8 +32,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let course = Course { error, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let place = format!("{error} % hit");
-                // TCP-ECN 7.2.1.2: both above Reno at all error rates, and Snoop falls off at high
-                // ones.
+                // TCP-ECN 7.2.1.2: both policies are above Reno at all error rates, and Snoop falls
+                // off at high ones.
                 for above in [Policy::TcpEcn, Policy::Snoop].into_iter().filter(|_| error > 0) {
                     point.claim(bench.findings, &place, above, Order::Above, Policy::Plain);
                 }

@@ -16,7 +16,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Tries, and one way, ms. The paper's points are in its picture alone.
+/// The tries, and the one-way delays in ms. The paper has the points only in its picture.
 const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[100, 200, 500]), (REORDERING, &[100, 500])];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -52,7 +52,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// TCP-ECN 7.2.1.2: a proportional decrease with all three.
+/// TCP-ECN 7.2.1.2: goodput decreases in proportion to the delay with all three policies.
 fn claim_proportion(findings: &mut Findings, points: &[Point], sender: &str) {
     let [first, .., last] = points else { return };
     for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn] {

@@ -16,9 +16,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Of data, %. The paper's points are in its picture alone.
+/// The loss of data packets, in per cent. The paper has the points only in its picture.
 const LOSSES: [f64; 3] = [0.1, 1.0, 5.0];
-/// From here on it is high.
+/// The lowest loss that counts as high, in per cent.
 const HIGH: f64 = 5.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {

@@ -18,7 +18,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const MOBILES: [&str; 2] = ["mobile 1", "mobile 2"];
-/// Of data frames, %; the last is what the paper calls high.
+/// The per cent of data frames with errors; the paper calls the last one high.
 const ERRORS: [u32; 4] = [0, 10, 20, 30];
 const HIGH: u32 = 30;
 /// The paper's tries, and fewer.
@@ -69,7 +69,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// TCP-ECN 7.2.1.2: both are above Reno at all error rates, and Snoop falls off at high ones.
+/// TCP-ECN 7.2.1.2: both policies are above Reno at all error rates, and Snoop falls off at high
+/// ones.
 fn judge(findings: &mut Findings, row: &Slice<'_>, mobile: &str) {
     let error = row.number("error") as u32;
     let [plain, snoop, ecn] = POLICIES;

@@ -1,4 +1,4 @@
-//! Fig. 20 and 21: the mobile is gone for a while, and the radio loses nothing else.
+//! Figs. 20 and 21: the mobile is out of reach for a while, and the radio has no other losses.
 
 use airtcp_basestation::Policy;
 
@@ -17,10 +17,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// How long, s; that of Fig. 20 among them.
+/// The times out of reach, in seconds, including that of Fig. 20.
 const GONE: [f64; 5] = [5.0, 10.0, 20.0, FIG20, 40.0];
 const FIG20: f64 = 31.4;
-/// What the mobile gets in so many seconds before and after.
+/// The length of the intervals before and after the outage in which the received data is compared,
+/// in seconds.
 const BESIDE: f64 = 20.0;
 const DRAWN: usize = 1;
 
@@ -64,7 +65,7 @@ pub(super) fn gone(course: &Course) -> String {
     course.gone.unwrap_or_default().to_string()
 }
 
-/// TCP-ECN 7.3.2: the sender resumes where it left off, and without TCP-ECN its window has fallen.
+/// TCP-ECN 7.3.2: the sender resumes with its former window; without TCP-ECN the window has shrunk.
 fn claim_resumed(
     bench: &mut Bench<'_>,
     point: &Point,

@@ -1,4 +1,4 @@
-//! Fig. 22 and 23: errors on the radio, and the mobile is gone for a while.
+//! Figs. 22 and 23: errors on the radio, and the mobile is out of reach for a while.
 
 use airtcp_basestation::Policy;
 
@@ -18,7 +18,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Of Fig. 23: tries, and frames hit, %.
+/// Fig. 23: the tries, and the per cent of frames with errors.
 const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[0, 30])];
 const DRAWN: usize = 1;
 
@@ -62,7 +62,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// TCP-ECN 7.4.2: above the others.
+/// TCP-ECN 7.4.2: TCP-ECN is above the others.
 fn claims(findings: &mut Findings, point: &Point) {
     let Course { error, gone, .. } = point.course;
     let place = format!("{error} % hit, gone for {} s", gone.unwrap_or_default());
@@ -71,7 +71,7 @@ fn claims(findings: &mut Findings, point: &Point) {
     }
 }
 
-/// TCP-ECN 7.4.2: almost uniform throughput in spite of varying error rate.
+/// TCP-ECN 7.4.2: almost uniform throughput in spite of the varying error rate.
 fn claim_flat(findings: &mut Findings, points: &[Point], sender: &str) {
     let [first, .., last] = points else { return };
     let [none, most] = [first, last].map(|point| &point.of(Policy::TcpEcn).goodput);

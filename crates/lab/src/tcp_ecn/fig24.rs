@@ -1,4 +1,4 @@
-//! Fig. 24: the most memory that a base station takes.
+//! Fig. 24: the maximum memory of a base station.
 
 use airtcp_basestation::Policy;
 
@@ -17,13 +17,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const POLICIES: [Policy; 2] = [Policy::Snoop, Policy::TcpEcn];
-/// Tries, and frames hit, %.
+/// The tries, and the per cent of frames with errors.
 const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[30])];
-/// Of Snoop's cache, KiB; the last is never full.
+/// The sizes of Snoop's cache in KiB; the last is never full.
 const CACHES: [u64; 5] = [4, 16, 64, 256, 4_096];
-/// Per cent of frames that are hit then: the paper blames the cache where they are many.
+/// The per cent of frames with errors for the comparison of caches: the paper blames the cache at
+/// high error rates.
 const MANY: u32 = 30;
-/// KiB of bytes.
+/// KiB per byte.
 const KIB: f64 = 1.0 / 1024.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -127,7 +128,7 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     Ok(())
 }
 
-/// TCP-ECN 7.5: Snoop's is large, TCP-ECN's very small.
+/// TCP-ECN 7.5: Snoop's memory is large, TCP-ECN's is very small.
 fn claim(findings: &mut Findings, course: &Course, sender: &str, snoop: &Outcome, ecn: &Outcome) {
     let all = |outcome: &Outcome| -> Interval { outcome.memory[4] };
     let ratio = theory::ratio(&all(snoop), &all(ecn));

@@ -1,5 +1,5 @@
-//! Fig. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and time stamps,
-//! in low and in high wireless error.
+//! Figs. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and timestamps,
+//! with low and high wireless error.
 
 use airtcp_basestation::Policy;
 use airtcp_link::Arq;
@@ -19,20 +19,20 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// As long as the paper's runs, from the first byte on.
+/// The measurement: as long as the paper's runs, from the first byte on.
 const TIMES: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(10));
 const SENDER: &str = "cubic";
-/// TCP-ECN's throughput over that of plain TCP in high error.
+/// TCP-ECN's throughput divided by that of plain TCP at high error.
 const PAPER: f64 = 2.19;
-/// Very little difference.
+/// The range of the paper's "very little difference".
 const ALIKE: (f64, f64) = (0.9, 1.1);
-/// Of the bound: where plain has less, tcp-ecn has most of it.
+/// The share of the bound below which plain TCP has little of it.
 const LITTLE: f64 = 0.7;
-/// See [`LITTLE`].
+/// The share of the bound that TCP-ECN has if plain TCP has at most [`LITTLE`].
 const MOST: f64 = 0.9;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    // The paper says low and high, and no more.
+    // The paper only says low and high.
     let radios = std::iter::once(("error 0%", Arq::MacLink)).chain(ROUGH);
     let radios: Vec<_> = radios.take(if run.is_small { 1 } else { 1 + ROUGH.len() }).collect();
     let mut findings = Findings::new(
@@ -41,7 +41,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     );
     let begin = if run.is_small { SMALL } else { TIMES };
     let records = records(run, &radios, begin)?;
-    // The same once slow start is over.
+    // The same measurement after slow start.
     let later = if run.is_small { &[][..] } else { &ROUGH };
     let later = self::records(run, later, (BARE_WARM_UP, TIMES.1))?;
     for record in records.iter().chain(&later) {
@@ -150,7 +150,7 @@ fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record
     claim_most(findings, "first 10 s", plain, ours);
 }
 
-/// Where plain has little of the bound, tcp-ecn has most of it.
+/// If plain TCP has little of the bound, TCP-ECN has most of it.
 fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Record]) {
     let Some(Record { radio, arq, .. }) = plain.first() else { return };
     let (plain, share) = (share(plain), share(ours));

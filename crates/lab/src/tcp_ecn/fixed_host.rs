@@ -1,4 +1,4 @@
-//! Observes Linux as the fixed host: `ss` on its connection, and the packets that leave it.
+//! Observes Linux as the fixed host: its connection in `ss`, and the packets that it sends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// What is kept of what `ss` prints; the names are its own.
+/// The fields of the output of `ss` that are kept, by their names there.
 const NAMES: [&str; 10] =
     ["timer", "rto", "backoff", "rtt", "cwnd", "ssthresh", "unacked", "retrans", "lost", "snd_wnd"];
 
-/// Some of what `ss -tino` prints about a connection.
+/// Some fields of the output of `ss -tino` about a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct SsFields(BTreeMap<String, String>);
 
 impl SsFields {
-    /// Of the connection of a namespace that has one.
+    /// Reads the fields of the only connection of a namespace.
     ///
     /// # Errors
     ///
-    /// [`LabError::Transfer`]: there is no `ss`.
+    /// [`LabError::Transfer`]: `ss` cannot be run.
     pub(super) fn of(namespace: &Namespace) -> Result<Self, LabError> {
         namespace.ss().map(|text| Self::read(&text)).map_err(LabError::Transfer)
     }
@@ -35,34 +35,36 @@ impl SsFields {
         Self(kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// A value as it is written; `-` where `ss` says nothing, as of what is zero.
+    /// Returns a value as `ss` prints it, or `-` if `ss` omits the field, as it does if the value
+    /// is zero.
     pub(super) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("-", String::as_str)
     }
 
-    /// A value that is a number.
+    /// Returns a numeric value.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.parse().ok()
     }
 }
 
-/// A segment that left the fixed host.
+/// A segment that the fixed host sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Left {
     pub(super) at: Instant,
-    /// Payload in bytes.
+    /// The payload in bytes.
     pub(super) length: u32,
-    /// It has data that had not left before.
+    /// Whether it contains data that had not been sent before.
     pub(super) is_new: bool,
-    /// It begins below all that had left before.
+    /// Whether it is a probe: at most one byte of payload and no new data, at a sequence number
+    /// other than the next new one.
     pub(super) is_probe: bool,
 }
 
-/// Sees what leaves the fixed host, of one connection over IPv4.
+/// Observes the segments that the fixed host sends on one connection over IPv4.
 #[derive(Clone, Debug)]
 pub(super) struct Watcher {
     host: NodeId,
-    /// The end of what has left.
+    /// The highest sequence number sent, plus one.
     highest: Option<u32>,
     pub(super) left: Vec<Left>,
 }
@@ -72,8 +74,8 @@ impl Watcher {
         Self { host, highest: None, left: Vec::new() }
     }
 
-    /// How long after `from` new data left at `rate` over half a second. `None` if it had not by
-    /// `now`.
+    /// Returns the time after `from` until new data is sent at `rate` over half a second; `None` if
+    /// the rate was not reached by `now`.
     pub(super) fn has_rate_after(
         &self,
         from: Instant,
@@ -97,7 +99,7 @@ impl Watcher {
         let (seq, length) = (segment.fields().seq().0, segment.data_len() as u32);
         let end = seq.wrapping_add(length);
         let Some(highest) = self.highest else {
-            // The SYN takes one.
+            // The SYN takes one sequence number.
             self.highest = Some(end.wrapping_add(1));
             return Some(());
         };

@@ -1,5 +1,5 @@
-//! Krishnan, *Enhancing TCP performance in wired-cum-wireless networks*, San Jose State University
-//! 2006 (TCP-ECN).
+//! TCP-ECN: Krishnan, *Enhancing TCP performance in wired-cum-wireless networks*, San Jose State
+//! University 2006.
 
 mod course;
 pub(crate) mod disconnect;

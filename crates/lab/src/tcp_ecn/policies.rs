@@ -1,4 +1,4 @@
-//! The three policies at one point, and what the paper says of their order.
+//! Compares the three policies at one point, and judges the paper's order of them.
 
 use airtcp_basestation::Policy;
 use airtcp_sim::Interval;
@@ -9,38 +9,38 @@ use super::progress::Progress;
 use super::senders::{SENDERS, Sender};
 use crate::{Findings, LabError, Run, draw, theory};
 
-/// In the order of the table.
+/// The policies in the order of the table.
 pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
-/// The paper's tries and passes, and fewer, which is ours: frames that overtake one another, and
-/// frames that are lost.
+/// The paper's tries and passes; then two settings of ours with fewer: frames overtake each other,
+/// and frames are lost.
 pub(super) const PAPER: (u32, u32) = (7, 3);
 pub(super) const REORDERING: (u32, u32) = (2, 3);
 pub(super) const LOSING: (u32, u32) = (1, 2);
-/// Under so much, in %, the radio loses and reorders nothing to speak of.
+/// The per cent of loss and of reordering below which the radio has practically none.
 const NOTHING: f64 = 0.01;
 
-/// A policy that has so little more or less than another has nothing to mend.
+/// The relative difference below which two goodputs count as the same.
 const ALIKE: f64 = 0.05;
-/// A law explains a goodput that is so near.
+/// The relative difference up to which a law explains a goodput.
 const NEAR: f64 = 0.25;
 
-/// The policy of that name.
+/// Returns the policy of that name.
 ///
 /// # Panics
 ///
-/// There is none.
+/// Panics if there is none.
 pub(super) fn named(name: &str) -> Policy {
     POLICIES.into_iter().find(|policy| policy.name() == name).expect("one of the policies")
 }
 
-/// What each policy made of a course.
+/// The outcomes of a course with each policy.
 pub(super) struct Point {
     sender: Sender,
     pub(super) course: Course,
     outcomes: [Outcome; 3],
 }
 
-/// How the goodput of one policy is to that of another.
+/// The order of two policies' goodputs.
 #[derive(Clone, Copy)]
 pub(super) enum Order {
     MarkedlyAbove,
@@ -49,15 +49,15 @@ pub(super) enum Order {
     Below,
 }
 
-/// Measures points of one experiment, whose sweep is over something.
+/// Measures the points of an experiment.
 pub(super) struct Bench<'a> {
     pub(super) run: &'a Run,
     pub(super) findings: &'a mut Findings,
-    /// The value of what is swept.
+    /// Returns the value of the swept parameter.
     pub(super) x: fn(&Course) -> String,
 }
 
-/// A table for these columns, of which one is `x`.
+/// Creates the findings with a table; `x` names the column of the swept parameter.
 pub(super) fn findings(x: &str) -> Findings {
     Findings::new(&format!(
         "sender | pairs | tries x passes | {x} | policy | goodput of a pair, Mbit/s | lost after all tries, % | \
@@ -65,7 +65,7 @@ pub(super) fn findings(x: &str) -> Findings {
     ))
 }
 
-/// What every report has to say beside.
+/// The notes of every report.
 pub(super) const NOTES: [&str; 2] = [
     "All policies have the same link retransmission (mac+link). The paper has 7 tries x 3 passes; we add fewer, to \
      show the policies with reordered (2 x 3) and lost frames (1 x 2). The paper does not say whether its Reno and Snoop \
@@ -96,7 +96,8 @@ impl Bench<'_> {
         Ok(outcome)
     }
 
-    /// The same, with the progress of every seed, in the order of the policies.
+    /// Measures a point like [`point`](Self::point), and also returns the progress with every seed,
+    /// in the order of the policies.
     pub(super) fn watched(
         &mut self,
         sender: &Sender,
@@ -137,13 +138,13 @@ impl Point {
         &self.outcomes[at.unwrap_or_default()]
     }
 
-    /// The goodput of one policy over that of another. A seed loses the same on the wired side
-    /// under each.
+    /// Returns the ratio of two policies' goodputs. With the same seed, both lose the same packets
+    /// on the wired side.
     fn ratio(&self, above: Policy, below: Policy) -> Interval {
         theory::paired(&self.of(above).goodputs, &self.of(below).goodputs)
     }
 
-    /// The paper has their goodputs in this order.
+    /// Claims that the goodputs have this order, as in the paper.
     pub(super) fn claim(
         &self,
         findings: &mut Findings,
@@ -171,7 +172,7 @@ impl Point {
         findings.claim(what, claimed, theory::show(&ratio, 1.0, 2), verdict);
     }
 
-    /// What is known of why their order is another.
+    /// Returns the known reasons why the order differs.
     fn why(&self, one: Policy, other: Policy) -> String {
         let plain = self.of(Policy::Plain);
         let shown = |of: fn(&Outcome) -> Interval, decimals| {
@@ -221,10 +222,10 @@ impl Point {
     }
 }
 
-/// What a sender's timer has to do with a closed window.
+/// The effect of a closed window on the sender's timer.
 pub(super) const FREEZE_BIT: &str = "A closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before";
 
-/// Goodput over what is swept, a curve for each sender and policy.
+/// Draws goodput over the swept parameter, with a curve for each sender and policy.
 pub(super) fn picture(
     title: String,
     x: &str,

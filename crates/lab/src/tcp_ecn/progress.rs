@@ -9,10 +9,10 @@ use airtcp_types::{Event, EventKind, ExtSeq, Instant, NodeId, Observer};
 use super::course::Course;
 use crate::draw;
 
-/// Seconds between two points.
+/// The time between two points, in seconds.
 const STEP: f64 = 0.5;
 
-/// The highest number that each mobile has received, at every step.
+/// The highest sequence number that each mobile has received, at every step.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     mobiles: BTreeMap<u32, Stream>,
@@ -22,12 +22,12 @@ pub(super) struct Progress {
 struct Stream {
     begin: Option<ExtSeq>,
     highest: ExtSeq,
-    /// Bytes at the end of each step.
+    /// The bytes received by the end of each step.
     steps: Vec<u64>,
 }
 
 impl Progress {
-    /// Of these nodes the mobiles are those hosts whose name says so.
+    /// Selects the mobiles: the hosts of `nodes` whose name starts with `mobile`.
     pub(super) fn new(nodes: &[(String, NodeKind)]) -> Self {
         let is_mobile = |(name, kind): &(String, NodeKind)| {
             *kind == NodeKind::Host && name.starts_with("mobile")
@@ -36,7 +36,7 @@ impl Progress {
         Self { mobiles: mobiles.map(|(id, _)| (id, Stream::default())).collect() }
     }
 
-    /// MB over seconds, of the mobile of that number.
+    /// Returns the received MB of this mobile over seconds.
     pub(super) fn points(&self, mobile: usize) -> Vec<Point> {
         let Some(stream) = self.mobiles.values().nth(mobile) else { return Vec::new() };
         let point = |(step, bytes): (u32, &u64)| {
@@ -45,7 +45,7 @@ impl Progress {
         (0..).zip(&stream.steps).map(point).collect()
     }
 
-    /// Bytes by which the first mobile's stream grew between two times.
+    /// Returns the bytes that the first mobile received between two times.
     pub(super) fn grown(&self, from: f64, to: f64) -> f64 {
         let Some(stream) = self.mobiles.values().next() else { return 0.0 };
         let at = |time: f64| {
@@ -78,7 +78,7 @@ impl Observer for Progress {
     }
 }
 
-/// The stream of one mobile with each policy, of the first seed.
+/// Draws the stream of one mobile with each policy, with the first seed.
 pub(super) fn picture(course: &Course, progress: &[Vec<Progress>; 3], mobile: usize) -> Figure {
     let policies = ["plain", "snoop", "tcp-ecn"];
     let series = policies.iter().zip(progress).filter_map(|(name, seeds)| {

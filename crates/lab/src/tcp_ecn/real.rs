@@ -1,4 +1,4 @@
-//! Linux over a base station's radio, with real packets: what the policies make of it.
+//! Linux over a base station's radio with each policy, with real packets.
 
 use airtcp_basestation::Policy;
 use airtcp_basestation::station::Status;
@@ -20,9 +20,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Slow start fills the radio's queue, and the sender gets over that.
+/// The warm-up: slow start overflows the radio's queue, and the sender needs time to recover.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// Without SACK it repairs one segment a round trip, of which the queue makes 0.15 s.
+/// The warm-up without SACK: the sender repairs one segment per round trip, which the queue extends
+/// to 0.15 s.
 pub(super) const BARE_WARM_UP: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(5);
 pub(super) const SMALL: (Duration, Duration) =
@@ -30,9 +31,9 @@ pub(super) const SMALL: (Duration, Duration) =
 
 const SENDERS: [&str; 3] = ["cubic", "reno", "bbr"];
 pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
-/// Per cent of the data frames that are hit.
+/// The per cent of data frames with errors.
 const ERRORS: [u32; 4] = [0, 5, 10, 20];
-/// Radios on which frames overtake one another, or are lost after all tries.
+/// Radios on which frames overtake each other, or are lost after all tries.
 pub(super) const ROUGH: [(&str, Arq); 6] = [
     ("error 40% tries 4", Arq::MacLink),
     ("error 20% tries 2", Arq::MacLink),
@@ -42,12 +43,12 @@ pub(super) const ROUGH: [(&str, Arq); 6] = [
     ("error 10% delay 20ms", Arq::Head),
 ];
 
-/// What is sent over.
+/// A radio and its ARQ.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Point {
     pub(super) radio: String,
     pub(super) arq: Arq,
-    /// Without SACK and time stamps.
+    /// Whether SACK and timestamps are off.
     pub(super) is_bare: bool,
 }
 
@@ -65,12 +66,12 @@ pub(super) struct Record {
     pub(super) seed: u64,
     pub(super) radio: String,
     pub(super) arq: &'static str,
-    /// No SACK, no time stamps.
+    /// Whether SACK and timestamps are off.
     pub(super) bare: bool,
     pub(super) sender: &'static str,
     pub(super) mobile: &'static str,
     pub(super) policy: &'static str,
-    /// bit/s.
+    /// In bit/s.
     pub(super) goodput: f64,
     pub(super) bound: f64,
     pub(super) retransmissions: u64,
@@ -78,14 +79,14 @@ pub(super) struct Record {
     /// TCPLossProbes.
     pub(super) loss_probes: u64,
     pub(super) received: u64,
-    /// After all tries.
+    /// Packets lost after all tries.
     pub(super) lost: u64,
-    /// Overtaken on the radio.
+    /// Packets overtaken on the radio.
     pub(super) reordered: u64,
     pub(super) queue_dropped: u64,
     pub(super) marked: u64,
     pub(super) hidden: u64,
-    /// Seconds.
+    /// In seconds.
     pub(super) lateness: f64,
 }
 
@@ -109,7 +110,7 @@ fn cases(run: &Run, points: &[Point]) -> Vec<Case> {
     for point in points {
         for sender in senders {
             for mobile in [Mobile::Linux, Mobile::Ours] {
-                // Nobody would repair what it hides.
+                // Without ARQ, the duplicate ACKs that TCP-ECN suppresses would never be repaired.
                 let policies =
                     POLICIES.into_iter().filter(|p| *p != Policy::TcpEcn || point.arq != Arq::Off);
                 for policy in policies {
@@ -142,8 +143,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for record in &records {
         findings.record(record)?;
     }
-    // What the machine made of a path that is late is another path; the small form claims nothing
-    // of it.
+    // A late path differs from its description, so late runs do not count. A small run makes no
+    // claims and keeps them.
     let runs = cases.into_iter().zip(records);
     let (in_time, late): (Vec<_>, Vec<_>) =
         runs.partition(|(_, record)| run.is_small || is_in_time(record.lateness));
@@ -175,7 +176,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// All runs with what they were of.
+/// All runs with their cases.
 struct Runs<'a> {
     cases: &'a [Case],
     records: &'a [Record],
@@ -198,7 +199,7 @@ impl Runs<'_> {
         self.cases.iter().zip(self.records).filter(move |(case, _)| is(case)).map(|(_, r)| r)
     }
 
-    /// Goodput over the bound.
+    /// Returns the goodput as a fraction of the bound.
     fn share(&self, point: &Point, sender: &str, mobile: Mobile, policy: Policy) -> Interval {
         let of = self.of(point, sender, mobile, policy);
         Interval::of(&of.map(|r| r.goodput / r.bound).collect::<Vec<_>>())
@@ -245,7 +246,7 @@ impl Runs<'_> {
         ]);
     }
 
-    /// Goodput on the rough radios.
+    /// Draws the goodput on the rough radios.
     fn figure(&self) -> Figure {
         let series = POLICIES.map(|policy| {
             let points = ROUGH.into_iter().zip(1u32..).map(|((radio, arq), number)| {
@@ -264,7 +265,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Where the ARQ does the whole job.
+    /// Claims for radios on which the ARQ repairs all losses.
     fn claim_grid(&self, findings: &mut Findings) {
         for (radio, arq) in [("error 0%", Arq::MacLink), ("error 20%", Arq::MacLink)] {
             let point = Point { radio: radio.to_owned(), arq, is_bare: false };
@@ -274,7 +275,7 @@ impl Runs<'_> {
         }
     }
 
-    /// What frames that overtake one another cost, and what tcp-ecn leaves of that.
+    /// Claims for radios on which frames overtake each other: the cost, and the cost with TCP-ECN.
     fn claim_rough(&self, findings: &mut Findings) {
         for (is_bare, (radio, arq)) in
             [false, true].into_iter().flat_map(|is| ROUGH.map(|r| (is, r)))
@@ -307,10 +308,10 @@ impl Runs<'_> {
 }
 
 impl Case {
-    /// Makes the transfer.
+    /// Runs the transfer.
     ///
     /// # Errors
-    /// Those of the testbed and of the transfer.
+    /// The testbed or the transfer fails.
     pub(super) fn run(&self, (warm_up, time): (Duration, Duration)) -> Result<Record, LabError> {
         let Self { point, sender, mobile, policy, seed } = self.clone();
         let path = Path {

@@ -1,4 +1,4 @@
-//! Linux, a wire, a base station with its radio, and a mobile, with real packets.
+//! A path of Linux, a wire, a base station with its radio, and a mobile, with real packets.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,24 +11,24 @@ use airtcp_types::{Chain, Observer};
 
 use crate::{LabError, Run, feed, simulate};
 
-/// Between the fixed host and the base station, in each direction.
+/// The wire between the fixed host and the base station, in each direction.
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
-/// A tenth of the round trip. A path that was later with more than one packet in a hundred is not
-/// the one described.
+/// The maximum lateness, in seconds: a tenth of the round-trip time. If more than one packet in a
+/// hundred is later, the path differs from its description.
 const LATE: f64 = 0.004;
-/// How often a run is made at most until its path kept its times.
+/// The maximum number of runs until the path is on time.
 const TRIES: u32 = 3;
-/// Paths at a time. A radio carries a few hundred packets a second.
+/// The number of simultaneous paths. A radio carries a few hundred packets per second.
 const LANES: usize = 16;
 
-/// What is between the hosts.
+/// The nodes between the hosts.
 pub(super) type Middle = Chain<Link, Station>;
 
-/// Whose TCP the mobile runs.
+/// The TCP implementation of the mobile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mobile {
     Linux,
-    /// Ours, which withholds duplicate ACKs where the base station marks.
+    /// Our stack, which withholds duplicate ACKs if the base station marks packets.
     Ours,
 }
 
@@ -41,23 +41,23 @@ impl Mobile {
     }
 }
 
-/// What a kernel sends over.
+/// The path that a kernel sends over.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) radio: RadioSpec,
     pub(super) arq: Arq,
     pub(super) policy: Policy,
     pub(super) mobile: Mobile,
-    /// Without SACK and time stamps.
+    /// Whether SACK and timestamps are off.
     pub(super) is_bare: bool,
 }
 
 impl Path {
-    /// Makes all of it, for `observer` to see the hosts' packets.
+    /// Builds the path; `observer` sees the hosts' packets.
     ///
     /// # Errors
     ///
-    /// [`LabError::Station`] of a policy that the ARQ does not suit; [`LabError::Testbed`].
+    /// [`LabError::Station`] if the policy does not suit the ARQ; [`LabError::Testbed`].
     pub(super) fn build(
         &self,
         observer: Option<Arc<Mutex<dyn Observer + Send>>>,
@@ -76,7 +76,7 @@ impl Path {
                 Host::Stack(Box::new(config))
             }
         };
-        // Packets are all that is looked at.
+        // Only packets are observed.
         let mut plan = Plan::over(Host::Kernel, middle, mobile, |_, _| {});
         plan.observer = observer;
         let dumbbell = Dumbbell::build(plan)?;
@@ -90,24 +90,25 @@ impl Path {
         Ok(dumbbell)
     }
 
-    /// The most that the air time has room for, with an ACK for every second segment, in bit/s of
-    /// payload.
+    /// Returns the maximum payload that fits in the air time, with an ACK for every second segment,
+    /// in bit/s.
     pub(super) fn bound(&self) -> f64 {
         let (payload, ack) = if self.is_bare { (1_460, 40) } else { (1_448, 52) };
         self.radio.bound_with(self.arq, payload, 1_500, ack, 2).bits_per_sec() as f64
     }
 }
 
-/// Whether a path kept its times, of which 99 in 100 were late by no more than `lateness` seconds.
+/// Returns whether a path was on time. `lateness` is the 99th percentile, in seconds.
 pub(super) fn is_in_time(lateness: f64) -> bool {
     lateness <= LATE
 }
 
-/// A run, and again where the machine did not keep the path's times; the one that was least late.
+/// Repeats `run`, up to three times, until the path is on time. Returns the result of the run that
+/// was least late.
 ///
 /// # Errors
 ///
-/// One that `run` has.
+/// An error of `run`.
 pub(super) fn in_time<R>(
     run: impl Fn() -> Result<R, LabError>,
     lateness: impl Fn(&R) -> f64,
@@ -125,20 +126,21 @@ pub(super) fn in_time<R>(
     Ok(best)
 }
 
-/// Reads a radio's description.
+/// Parses a radio's description.
 ///
 /// # Errors
 ///
-/// [`LabError::Spec`].
+/// [`LabError::Spec`] if the description is invalid.
 pub(super) fn radio(text: &str) -> Result<RadioSpec, LabError> {
     text.parse().map_err(|source| LabError::Spec { text: text.to_owned(), source })
 }
 
-/// Does each, some at a time, and counts it as a run; what comes of them is in their order.
+/// Calls `work` for each item, several at a time, and counts each as a run. The results are in the
+/// order of the items.
 ///
 /// # Errors
 ///
-/// That of the first that failed.
+/// The error of the first item that failed.
 pub(super) fn side_by_side<T: Sync, R: Send>(
     run: &Run,
     items: &[T],

@@ -1,18 +1,18 @@
-//! The senders of all these experiments.
+//! The senders of the TCP-ECN experiments.
 
 use airtcp_basestation::Policy;
 use airtcp_recovery::Profile;
 use airtcp_sim::FlowSpec;
 use airtcp_types::ByteCount;
 
-/// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
+/// 1000 bytes of payload and a header of 40 bytes: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
-/// ns-2's window where a script does not say another: so many packets.
+/// The default window of ns-2, in packets.
 const PACKETS: u64 = 20;
-/// Never the limit: several times what the path holds.
+/// A window that never limits the sender: several times the capacity of the path.
 const LARGE: ByteCount = ByteCount::from_mib(4);
 
-/// A sender, with what its connection offers.
+/// A sender and the options of its connection.
 #[derive(Clone, Copy)]
 pub(super) struct Sender {
     pub(super) name: &'static str,
@@ -22,8 +22,8 @@ pub(super) struct Sender {
     window: ByteCount,
 }
 
-/// The paper's sender is ns-2's Reno. It does not say how large the window is, and what it shows
-/// may depend on that.
+/// The paper's sender is ns-2's Reno. The paper does not state the window, which may affect its
+/// results.
 pub(super) static SENDERS: [Sender; 3] = [
     Sender {
         name: "reno/reno, paper, window 20",
@@ -45,26 +45,26 @@ pub(super) static SENDERS: [Sender; 3] = [
     },
 ];
 
-/// The sender of that name.
+/// Returns the sender of that name.
 ///
 /// # Panics
 ///
-/// There is none.
+/// Panics if there is none.
 pub(super) fn named(name: &str) -> &'static Sender {
     SENDERS.iter().find(|sender| sender.name == name).expect("one of the senders")
 }
 
 impl Sender {
-    /// What Mathis' law allows it at a share of lost packets, in bit/s, where that law is its own;
-    /// `rtt` in seconds.
+    /// Returns the goodput that Mathis' law allows at a share of lost packets, in bit/s, for
+    /// senders that follow the law. `rtt` is in seconds.
     pub(super) fn law(&self, lost: f64, rtt: f64) -> Option<f64> {
         let is_its = self.combination == "reno/reno" && self.window == LARGE && lost > 0.0;
         let segment = f64::from(MTU - 40) * 8.0;
         is_its.then(|| segment / rtt * (1.5 / lost).sqrt())
     }
 
-    /// Its flow to a mobile behind a station of this policy, which knows of that policy what there
-    /// is to know.
+    /// Returns the sender's flow to a mobile behind a station with this policy. The mobile heeds
+    /// marks if the policy sets them.
     pub(super) fn flow(&self, policy: Policy) -> FlowSpec {
         let profile = (self.profile)();
         let usual = FlowSpec::new(self.combination.parse().expect("a name of the registry"));
