@@ -74,7 +74,7 @@ pub(super) struct Carried {
     pub(super) opened: u64,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// By reason.
+    /// The refused connections, by reason.
     pub(super) refused: BTreeMap<&'static str, u64>,
 }
 

@@ -107,9 +107,9 @@ impl Loss {
     }
 }
 
-/// Returns the expected share of lost frames that stay lost: those in groups of `count + repairs`
-/// frames with more than `repairs` losses. `share` of all frames is lost, in runs of `run` frames
-/// on average (Gilbert model).
+/// Returns the expected share of all frames that are lost and not recovered: those lost in groups
+/// of `count + repairs` frames with more than `repairs` losses. `share` of all frames is lost, in
+/// runs of `run` frames on average (Gilbert model).
 fn left_over(share: f64, run: f64, count: u8, repairs: u8) -> f64 {
     let frames = u32::from(count) + u32::from(repairs);
     let stay = 1.0 - 1.0 / run;

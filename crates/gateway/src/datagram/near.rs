@@ -246,11 +246,11 @@ impl Association {
         Ok(data.len())
     }
 
-    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data, at most 65,507
-    /// bytes together. [`recv`](Self::recv) returns the reply, with port 0.
+    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data. Drops a request
+    /// of more than 65,507 bytes. [`recv`](Self::recv) returns the reply, with port 0.
     ///
     /// # Errors
-    /// As [`send_to`](Self::send_to).
+    /// `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn ping(&self, data: &[u8], to: IpAddr) -> io::Result<()> {
         self.send(data, &Destination { host: HostAddress::Ip(to), port: 0 })
     }

@@ -53,7 +53,8 @@ impl Clients {
         let _ = self.slots.acquire_many(self.limit).await;
     }
 
-    /// Resets the connections of the clients of proxies and forwards, and each one that follows.
+    /// Resets the connections of the clients, and each one that follows; not those of interception,
+    /// which its stack resets.
     pub fn reset(&self) {
         self.over.send_replace(true);
     }

@@ -1,4 +1,4 @@
-//! A gateway without a second one: it stands in the path, and splits each TCP connection.
+//! A gateway in the path that needs no far gateway: it splits each TCP connection.
 //!
 //! One side has the clients or the servers, the other side a bad link. When a SYN arrives at one
 //! side, the gateway first opens a connection at the other side, from the same source to the same

@@ -2,8 +2,8 @@
 //!
 //! The rules and routes of one gateway, for each IP version, are:
 //!
-//! - a mark on the tunnel's own packets, and for IPv4 the address of the far gateway: such packets
-//!   skip all that follows;
+//! - a mark on the tunnel's own packets, and for IPv4 the address and UDP port of the far gateway:
+//!   such packets skip all that follows;
 //! - for each carried network, a lookup in the main table that ignores routes with the same prefix
 //!   length or a shorter one: a more specific route of the machine, such as that of the local
 //!   network, takes precedence;

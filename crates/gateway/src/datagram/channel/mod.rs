@@ -41,7 +41,7 @@ pub struct DatagramCounters {
     pub frames_sent: u64,
     /// Bytes of those frames, without the headers of UDP and IP.
     pub frame_bytes_sent: u64,
-    /// Datagrams dropped because the send queue was full.
+    /// Datagrams dropped because the send queue was full, or they were too long.
     pub dropped_full: u64,
     /// Frames dropped because they arrived twice.
     pub duplicates: u64,
@@ -181,7 +181,7 @@ impl Channel {
     }
 
     /// Sends a datagram of an association, to `remote` (near gateway) or from `remote` (far
-    /// gateway). Drops it if the queue is full.
+    /// gateway). Drops it if it is longer than 65,507 bytes or the queue is full.
     pub fn send(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
         let Some(flow) = self.flow(association, remote, data.len()) else {
             self.counters.dropped_full += 1;
