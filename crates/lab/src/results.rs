@@ -106,6 +106,7 @@ impl Summary {
 }
 
 /// The summaries of many experiments, one per experiment.
+///
 /// ```
 /// use airtcp_lab::{Plan, Results};
 ///

@@ -1,4 +1,4 @@
-//! Bits that a link flips.
+//! Checks the bit errors of a link.
 
 use airtcp_link::Way;
 use airtcp_types::{Instant, Packet};
@@ -75,8 +75,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// How many bits were flipped, how many packets arrived with one, and how many the link says it
-/// corrupted.
+/// Returns the number of flipped bits, of packets that arrived with a flipped bit, and of packets
+/// that the link counts as corrupted.
 fn one(seed: u64, ber: f64, packets: u64) -> Result<Fields, LabError> {
     let mut link = feed::link(&format!("biterror {ber} seed {seed}"))?;
     let zeros = Packet::new(vec![0; BYTES]);

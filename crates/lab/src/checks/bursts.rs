@@ -15,11 +15,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const PACKETS: u64 = 200_000;
 const BINS: usize = 40;
 
-/// Runs of a loss model that are geometrically distributed, in steps of so many packets.
+/// Runs of a loss model whose lengths are geometrically distributed, in steps of `step` packets.
 struct Law {
     link: &'static str,
     what: &'static str,
-    /// Runs of lost packets, or of those that come through.
+    /// Whether the runs are of lost packets or of delivered ones.
     are_lost: bool,
     step: usize,
     /// The probability that a run ends after a step.
@@ -29,10 +29,11 @@ struct Law {
 const LAWS: [Law; 6] = [
     Law { link: "loss 20%", what: "lost", are_lost: true, step: 1, stop: 0.8 },
     Law { link: "loss 20%", what: "between", are_lost: false, step: 1, stop: 0.2 },
-    // In the bad state all are lost, in the good one none: runs are the states'.
+    // In the bad state all packets are lost, in the good state none, so runs are equal to the
+    // states' durations.
     Law { link: "loss gemodel 2% 20%", what: "lost", are_lost: true, step: 1, stop: 0.2 },
     Law { link: "loss gemodel 2% 20%", what: "between", are_lost: false, step: 1, stop: 0.02 },
-    // After a burst the next packet may start another, which touches it.
+    // The packet after a burst can start another burst, which extends the run.
     Law { link: "burst 2% 5", what: "lost", are_lost: true, step: 5, stop: 0.98 },
     Law { link: "burst 10% 3", what: "lost", are_lost: true, step: 3, stop: 0.9 },
 ];
@@ -45,8 +46,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let grid = Grid::run(run, vec![Axis::new("law", 0..LAWS.len())], |point, seed| {
         let Law { link, what, are_lost, step, .. } = LAWS[point.number("law") as usize];
         let lost = feed::losses(&format!("{link} seed {seed}"), packets)?;
-        // Runs of 1, 2, ... steps, the last for it and all longer ones; and of no whole number of
-        // steps.
+        // The counts of runs of 1, 2, ... steps, with all longer ones in the last bin; and the
+        // count of runs that are not a whole number of steps.
         let (mut runs, mut odd) = (vec![0u64; BINS], 0);
         for length in lengths(&lost, are_lost) {
             runs[(length.div_ceil(step) - 1).min(BINS - 1)] += 1;
@@ -63,7 +64,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let test = ChiSquare::test(&runs, &shares)?;
         let total: u64 = runs.iter().sum();
         let steps: u64 = runs.iter().zip(1..).map(|(count, length)| count * length).sum();
-        // The last bin counts as its shortest, in theory too.
+        // The last bin counts with its shortest length, in theory too.
         let mean = |steps: f64| format!("{:.3}", steps * law.step as f64);
         let theory: f64 = shares.iter().zip(1..).map(|(share, n)| share * f64::from(n)).sum();
         let lengths = [mean(steps as f64 / total as f64), mean(theory)];
@@ -91,7 +92,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The lengths of the runs of `wanted`. What runs into the end is left out.
+/// Returns the lengths of the runs of `wanted`, without the run at the end.
 fn lengths(lost: &[bool], wanted: bool) -> Vec<usize> {
     let mut runs: Vec<_> = lost.chunk_by(|one, next| one == next).collect();
     runs.pop();

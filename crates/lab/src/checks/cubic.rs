@@ -1,4 +1,4 @@
-//! Our cubic beside the kernel's, over links that each ask something else of it.
+//! Compares our CUBIC with the kernel's, over links that exercise different parts of the algorithm.
 
 use serde::Serialize;
 
@@ -16,16 +16,16 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// A link, and what goodput over it depends on.
+/// A link, and the property that decides the goodput over it.
 struct Case {
     name: &'static str,
-    /// Both directions.
+    /// The description of both directions.
     path: &'static str,
-    /// In the direction of the data.
+    /// The additional description of the data direction.
     forth: &'static str,
-    /// Goodput is counted up to here: for longer where few losses decide a run.
+    /// The end of the measurement, which is later if few losses decide a run.
     end: Duration,
-    /// What is seen in it.
+    /// The property that the case shows.
     why: &'static str,
 }
 
@@ -67,11 +67,11 @@ const CASES: [Case; 5] = [
     },
 ];
 const WARM_UP: Duration = Duration::from_secs(2);
-/// What follows the RFC where Linux does not.
+/// The combination that follows the RFC where Linux differs.
 const RFC: &str = "rack/cubic:rfc";
-/// Of means, ours over the kernel's.
+/// The range of the ratio of the means, ours over the kernel's.
 const RATIO: (f64, f64) = (0.85, 1.15);
-/// ACKs find a queue that is never full.
+/// The queue of ACKs is never full.
 const BACK: &str = "limit 1000";
 
 #[derive(Serialize)]
@@ -83,12 +83,12 @@ struct Record<'a> {
     retransmissions: u64,
     lost: u64,
     queue_dropped: u64,
-    /// Seconds that 99 % of the packets were not exceeding.
+    /// The 99th percentile of the link's packet lateness, in seconds.
     lateness: f64,
 }
 
-/// The first is what the others are held against; the last is not to be as it, and shows what an
-/// alpha of 1 is worth.
+/// Returns the senders. The others are compared with the first. The last is not expected to be
+/// equal: it shows the effect of an alpha of 1.
 fn senders() -> [(&'static str, Tcp); 4] {
     let ours = |text| Tcp::ours(text, Profile::modern());
     [
@@ -163,7 +163,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What every run of every sender got, and how many were late.
+/// Returns the goodput of every run of every sender, and the number of late runs.
 fn measure(
     findings: &mut Findings,
     run: &Run,
@@ -197,7 +197,8 @@ fn measure(
 }
 
 fn verdict(ratio: &Interval, late: u64, seeds: u64) -> Verdict {
-    // Of all four senders; a quarter of them is as many as one has.
+    // `late` counts runs of all four senders; a quarter of them is the number of runs of one
+    // sender.
     if late >= seeds {
         return real::late(late, 4 * seeds);
     }

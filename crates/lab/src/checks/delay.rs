@@ -1,4 +1,4 @@
-//! The time packets take over the delay line.
+//! Checks the delay of packets on the delay line.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -18,8 +18,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const PACKETS: u64 = 50_000;
 const BINS: usize = 20;
 
-/// A description, and what of its delay is drawn: in milliseconds, and its inverse distribution
-/// function.
+/// A link description, and the distribution of its delay: mean and deviation in milliseconds, and
+/// the quantile function.
 struct Law {
     link: &'static str,
     mean: f64,
@@ -44,12 +44,12 @@ const LAWS: [Law; 3] = [
         link: "delay 20ms 4ms distribution pareto",
         mean: 20.0,
         deviation: 4.0,
-        // Shape 3: mean 3/2 and variance 3/4, moved and scaled.
+        // Pareto with shape 3: mean 3/2 and variance 3/4, shifted and scaled.
         quantile: |q| 20.0 + 4.0 * (libm::pow(1.0 - q, -1.0 / 3.0) - 1.5) / 0.75f64.sqrt(),
     },
 ];
 
-/// A share of packets is delayed by a normal time more.
+/// A share of the packets has an additional normally distributed delay.
 const DELAYED: &str = "delay 50ms delayed 10% 25ms 8ms";
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ struct Record<'a> {
     mean: f64,
     min: f64,
     max: f64,
-    /// Packets between the quantiles in theory: as many in each.
+    /// The number of packets between the theoretical quantiles, which contain equal shares.
     bins: Vec<u64>,
 }
 
@@ -100,7 +100,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Packets that are held back: how many, and for how long.
+/// Checks the packets with additional delay: their number, and the delay.
 fn delayed(run: &Run, packets: u64, findings: &mut Findings) -> Result<(), LabError> {
     let later = |q| 25.0 + 8.0 * Normal::standard().inverse_cdf(q);
     let (mut all, mut bins) = (Vec::new(), vec![0; BINS]);
@@ -136,7 +136,7 @@ fn record<'a>(seed: u64, link: &'a str, delays: &[f64], bins: Vec<u64>) -> Recor
     }
 }
 
-/// Delays of so many packets, in milliseconds.
+/// Returns the delays of `packets` packets, in milliseconds.
 fn delays(text: &str, packets: u64) -> Result<Vec<f64>, LabError> {
     let mut delays = Vec::with_capacity(packets as usize);
     feed::send(&mut feed::link(text)?, feed::stream(packets), |at, packet| {
@@ -153,7 +153,7 @@ fn histogram(delays: &[f64], quantile: impl Fn(f64) -> f64) -> Vec<u64> {
     bins
 }
 
-/// The distribution function, as measured and in theory.
+/// Returns the distribution function, measured and theoretical.
 fn curves(law: &Law, mut delays: Vec<f64>) -> [airtcp_trace::figure::Series; 2] {
     delays.sort_by(f64::total_cmp);
     let shares = (1..100).map(|n| f64::from(n) / 100.0);

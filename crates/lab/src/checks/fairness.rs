@@ -1,4 +1,4 @@
-//! Flows that are alike.
+//! Checks the fairness between identical flows.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One flow and a link that loses nothing.
+//! Checks the goodput of one flow over a link without loss.
 
 use crate::prelude::*;
 
@@ -13,14 +13,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const COMBINATIONS: [&str; 2] = ["sack/reno", "sack/cubic"];
-/// Mbit/s of the bottleneck.
+/// The rates of the bottleneck, in Mbit/s.
 const RATES: [u64; 2] = [10, 50];
-/// 18 ms of the bottleneck and 1 ms of each access wire, both ways.
+/// 18 ms of the bottleneck and 1 ms of each access wire, in both directions.
 const RTT: f64 = 0.040;
 const MTU: u64 = 1_500;
-/// Of these, payload: less IP and TCP headers and timestamps.
+/// The payload of a packet, without IP and TCP headers and timestamps.
 const MSS: u64 = 1_448;
-/// Of the payload limit.
+/// The minimum share of the payload limit.
 const AT_LEAST: f64 = 0.98;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -65,7 +65,7 @@ fn scenario(
     queue: u64,
     is_small: bool,
 ) -> Result<Scenario, LabError> {
-    // A sawtooth of Reno at the higher rate is 9 s long.
+    // A cycle of Reno's sawtooth takes 9 s at the higher rate.
     let (warm_up, end) = if is_small { (5, 15) } else { (20, 120) };
     let access = Wire::both(feed::spec("rate 1gbit delay 1ms limit 10000")?);
     let bottleneck = Wire {

@@ -1,4 +1,4 @@
-//! Two directions on one medium.
+//! Checks two directions that share one medium.
 
 use airtcp_link::Way;
 use airtcp_types::{Instant, Node, PortId};
@@ -16,11 +16,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::CHECK
 };
 
-/// 1 ms on a link of 10 Mbit/s.
+/// A frame that takes 1 ms on a link of 10 Mbit/s.
 const BYTES: usize = 1_250;
 const SECONDS: u64 = 10;
 
-/// A description, the ports that have always something to send, and frames a second in theory.
+/// A link description, the ports that always have frames to send, and the theoretical frames per
+/// second.
 const CASES: [(&str, &[u16], [u64; 2]); 5] = [
     ("rate 10mbit half 250us", &[0, 1], [400, 400]),
     ("rate 10mbit half 250us", &[0], [800, 0]),

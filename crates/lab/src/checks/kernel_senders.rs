@@ -1,4 +1,4 @@
-//! The kernel's senders beside ours, over the same emulated link.
+//! Compares the kernel's senders with ours, over the same emulated link.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent, of data alone.
+/// The loss of data packets, in per cent.
 const LOSSES: [f64; 7] = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
 const WARM_UP: Duration = Duration::from_secs(2);
 const END: Duration = Duration::from_secs(8);
@@ -36,18 +36,18 @@ fn senders() -> [(&'static str, Tcp); 5] {
 struct Record<'a> {
     seed: u64,
     sender: &'a str,
-    /// Per cent.
+    /// In per cent.
     loss: f64,
     goodput: f64,
     lost: u64,
     queue_dropped: u64,
-    /// Seconds that 99 % of the packets were not exceeding.
+    /// The 99th percentile of the link's packet lateness, in seconds.
     lateness: f64,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender | 0 % | 0.1 % | 0.5 % | 1 % | 2 % | 5 % | 10 %");
-    // A small form only has the first.
+    // A small run has only the first.
     let losses = if run.is_small { &LOSSES[..1] } else { &LOSSES[..] };
     let (mut series, mut late) = (Vec::new(), 0);
     for (name, tcp) in senders() {

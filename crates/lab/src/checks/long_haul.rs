@@ -1,4 +1,4 @@
-//! A long transfer of each new strategy over random loss, every byte compared.
+//! A long transfer with each new strategy over random loss; every byte is compared.
 
 use airtcp_link::{Link, Way};
 use airtcp_recovery::Combination;
@@ -19,35 +19,35 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::CHECK
 };
 
-/// `le:echo` is to fall back on `le`: Linux echoes no transmission numbers.
+/// `le:echo` falls back to `le`, because Linux does not echo transmission numbers.
 const SENDERS: [&str; 5] =
     ["le/cubic", "le:echo/cubic", "sack/reno/dcr:timer", "sack/westwood", "rack/cubic"];
-/// A short path, so that windows that random loss keeps small still carry much.
+/// The path is short, so that the small windows under random loss still carry much data.
 const LINK: &str = "rate 100mbit delay 1ms limit 100 loss 1% only payload";
 const BACK: &str = "rate 100mbit delay 1ms limit 1000";
 const SIZE: ByteCount = ByteCount(256 << 20);
-/// Bytes sent again, of bytes lost.
+/// The maximum ratio of retransmitted bytes to lost bytes.
 const MOST: f64 = 1.5;
-/// Ten times what is usual.
+/// Ten times the usual duration.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
     sender: &'a str,
-    /// What was left of it after the negotiation.
+    /// The combination after the negotiation.
     combination: &'a str,
     bytes: u64,
     seconds: f64,
     goodput: f64,
-    /// Packets that the channel lost, and that its queue dropped.
+    /// The packets that were lost at random, and those that the queue dropped.
     lost: u64,
     queue_dropped: u64,
-    /// Payload of a full segment.
+    /// The payload of a full segment.
     smss: u64,
     retransmitted_bytes: u64,
     timeouts: u64,
-    /// Seconds that 99 % of the packets were not exceeding.
+    /// The 99th percentile of the link's packet lateness, in seconds.
     lateness: f64,
 }
 
@@ -77,7 +77,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 "under 1.5",
                 format!("{ratio:.3}"),
                 if ratio >= MOST && !hauled.is_in_time {
-                    // What is late may be sent again for that.
+                    // Lateness can cause additional retransmissions.
                     real::late(1, 1)
                 } else {
                     Verdict::of(ratio < MOST, theory::unknown)
@@ -99,7 +99,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What came of one transfer.
+/// The results of one transfer.
 struct Hauled {
     combination: String,
     time: Duration,

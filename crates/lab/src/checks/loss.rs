@@ -1,4 +1,4 @@
-//! The share of packets that a link loses.
+//! Checks the share of packets that a link loses.
 
 use crate::prelude::*;
 use crate::theory::Trials;
@@ -14,7 +14,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const PACKETS: u64 = 200_000;
 
-/// What a loss model says of one packet, and how much its neighbours agree with it.
+/// A loss model: its share of lost packets, and its variance per packet including the correlation
+/// with neighbours.
 struct Law {
     spec: String,
     share: f64,
@@ -27,13 +28,14 @@ impl Law {
         Self { spec: format!("loss {percent}%"), share, variance: share * (1.0 - share) }
     }
 
-    /// Parameters in netem's order, in per cent.
+    /// The parameters are in netem's order, in per cent.
     fn gilbert_elliott([p, r, loss_bad, loss_good]: [f64; 4]) -> Self {
         let spec = format!("loss gemodel {p}% {r}% {loss_bad}% {loss_good}%");
         let [p, r, loss_bad, loss_good] = [p, r, loss_bad, loss_good].map(|x| x / 100.0);
         let bad = p / (p + r);
         let share = bad * loss_bad + (1.0 - bad) * loss_good;
-        // The state's autocorrelation falls by this factor with each packet: a geometric series.
+        // The state's autocorrelation decreases by this factor with each packet: a geometric
+        // series.
         let memory = 1.0 - p - r;
         let together = (loss_bad - loss_good).powi(2) * bad * (1.0 - bad);
         let variance = share * (1.0 - share) + 2.0 * together * memory / (1.0 - memory);

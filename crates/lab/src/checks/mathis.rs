@@ -1,4 +1,4 @@
-//! One flow over random loss.
+//! Compares one flow over random loss with the square-root law.
 
 use airtcp_trace::figure::Series;
 use airtcp_types::NodeId;
@@ -16,14 +16,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::CHECK
 };
 
-/// Per cent of packets.
+/// The per cent of packets lost.
 const LOSSES: [f64; 5] = [0.25, 0.5, 1.0, 1.5, 2.0];
 const LINK: &str = "rate 100mbit delay 25ms limit 1000";
 const SECONDS: u64 = 300;
 const WARM_UP: u64 = 20;
-/// A packet of 1500 bytes less its IP and TCP headers and timestamps.
+/// The payload of a packet of 1500 bytes, without IP and TCP headers and timestamps.
 const MSS: f64 = 1_448.0;
-/// How far from a law the mean may be.
+/// The maximum relative difference of the mean from a law.
 const WITHIN: f64 = 0.1;
 /// The left end of a chain.
 const SENDER: NodeId = NodeId(0);
@@ -47,8 +47,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let flow = &result.flows[0];
         let (rtt, share) = (flow.rtt.mean, point.number("loss") / 100.0);
         let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());
-        // `held` is the share of the time that time-outs held the sender up; `free` and `cycle` are
-        // of the rest of it.
+        // `held` is the share of the time in which time-outs stopped the sender; `free` and `cycle`
+        // are for the rest of the time.
         Ok(Fields::default()
             .with("goodput", flow.goodput)
             .with("rtt", rtt)
@@ -88,8 +88,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         })
     };
     let mut series: Vec<_> = grid.all().each("profile").map(measured).collect();
-    // Of the paper's profile: the laws differ by the round-trip time, which delayed ACKs make a few
-    // per cent longer.
+    // Only for the paper's profile: the laws differ by the round-trip time, which delayed ACKs
+    // increase by a few per cent.
     let paper = grid.all().at("profile", "paper");
     for (name, field) in [("Mathis' law", "law"), ("with a round of recovery", "cycle")] {
         let at = |cell: Slice<'_>| draw::point(cell.number("loss"), cell.mean(field).mean / 1e6);
@@ -127,15 +127,16 @@ fn judge(findings: &mut Findings, row: &Slice<'_>) {
     findings.claim(what, range, row.show("free_ratio", 1.0, 3), cycle);
 }
 
-/// Payload in bit/s. The RTT is the measured one, so that serialisation and queues are in it.
+/// Returns the goodput of Mathis' law in bit/s. `rtt` is the measured one, which includes
+/// serialisation and queues.
 fn mathis(rtt: f64, loss: f64) -> f64 {
     MSS * 8.0 / rtt * (1.5 / loss).sqrt()
 }
 
-/// The same by the same argument, with the round trip that passes until a repair is acknowledged.
+/// Returns the goodput of the law with the round trip until a retransmission is acknowledged.
 ///
-/// From w segments on, the window grows for w rounds by one each; then it is halved, and for a
-/// round it stays. That is 1.5 w^2 + w segments in w + 1 rounds, one of which is lost.
+/// From w segments on, the window grows by one in each of w rounds; then it is halved, and does not
+/// grow for a round. The cycle is 1.5 w^2 + w segments in w + 1 rounds, and one segment is lost.
 fn cycle(rtt: f64, loss: f64) -> f64 {
     let window = ((1.0 + 6.0 / loss).sqrt() - 1.0) / 3.0;
     MSS * 8.0 / rtt / (loss * (window + 1.0))

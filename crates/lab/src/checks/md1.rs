@@ -1,4 +1,4 @@
-//! Checks the number of packets that wait before a link.
+//! Checks the number of packets that wait in a link's queue.
 
 use airtcp_link::Way;
 use airtcp_types::rng::Stream;
@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const PACKETS: u64 = 100_000;
 const LOADS: [f64; 3] = [0.3, 0.6, 0.9];
-/// 1 ms on a link of 8 Mbit/s.
+/// A packet that takes 1 ms on a link of 8 Mbit/s.
 const BYTES: usize = 1_000;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct Record {
     seed: u64,
     load: f64,
     packets: u64,
-    /// Packets that an arriving one found waiting, on average.
+    /// The mean number of waiting packets at an arrival.
     waiting: f64,
 }
 
@@ -63,7 +63,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What packets of a Poisson process find waiting: they see the average over time.
+/// Returns the mean number of packets that arrivals of a Poisson process find waiting, which is
+/// equal to the mean over time.
 fn waiting(seed: u64, load: f64, packets: u64) -> Result<f64, LabError> {
     let mut link = feed::link("rate 8mbit limit 1000000")?;
     let mut random = Stream::new(seed, 0);

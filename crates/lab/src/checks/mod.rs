@@ -1,5 +1,4 @@
-//! The checks of our own tools: the link emulator and the simulator against theory and against real
-//! packets.
+//! Checks of our own tools: the link emulator and the simulator against theory and real packets.
 
 pub(crate) mod bit_errors;
 pub(crate) mod bursts;

@@ -1,4 +1,4 @@
-//! The simulator against real packets.
+//! Compares the simulator with real packets.
 
 use airtcp_link::Counters;
 use serde::Serialize;
@@ -18,11 +18,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const COMBINATION: &str = "sack/reno";
-/// One bandwidth-delay product waits before the link.
+/// The link, with a queue of one bandwidth-delay product.
 const LINK: &str = "rate 20mbit delay 10ms limit 34";
 const BACK: &str = "rate 20mbit delay 10ms limit 1000";
 
-/// A name, and what is done to data besides.
+/// The name of a case, and the additional description of the data direction.
 const CASES: [(&str, &str); 5] = [
     ("no loss", ""),
     ("loss 0.5 %", "loss 0.5%"),
@@ -32,24 +32,23 @@ const CASES: [(&str, &str); 5] = [
 ];
 const WARM_UP: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(6);
-/// What the interval of the ratio lies within.
+/// The range for the interval of the ratio.
 const RATIO: (f64, f64) = (0.9, 1.1);
-/// A run whose link was later than this with more than one packet in a hundred measured another
-/// link than the one described: a tenth of its round-trip time, and as much as the ratio may be
-/// off. In seconds.
+/// The maximum lateness of 99 % of a run's packets, in seconds: a tenth of the round-trip time, and
+/// the tolerance of the ratio. A later link does not match its description.
 const LATE: f64 = 0.002;
 
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
     case: &'a str,
-    /// `simulator`, or who received.
+    /// `simulator`, or the receiver.
     ground: &'a str,
     goodput: f64,
     lost: u64,
     queue_dropped: u64,
     reordered: u64,
-    /// Seconds that 99 % of the packets were not exceeding, where time is real.
+    /// The 99th percentile of the link's packet lateness, in seconds; only in real runs.
     lateness: Option<f64>,
 }
 
@@ -66,7 +65,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let mut points = Vec::new();
         for (number, ((case, words), simulator)) in (1u32..).zip(CASES.iter().zip(&simulated)) {
             let runs = transfer(&mut findings, run, case, words, receiver, &tcp)?;
-            // Chosen by the link's clock, and not by what they got.
+            // Runs are chosen by the link's lateness, not by their goodput.
             let is_in_time = |done: &&Done| done.lateness <= LATE;
             let in_time = runs.iter().filter(is_in_time).count();
             let is_measured = in_time * 2 > runs.len();
@@ -126,7 +125,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What the simulator gives a case, in bit/s.
+/// Returns the simulator's goodput in a case, in bit/s.
 fn simulate(
     findings: &mut Findings,
     run: &Run,
@@ -156,7 +155,7 @@ fn simulate(
     Ok(Interval::of(&goodputs))
 }
 
-/// All runs of a case with real packets.
+/// Runs a case with real packets.
 fn transfer(
     findings: &mut Findings,
     run: &Run,

@@ -1,4 +1,4 @@
-//! The rate of a link that has more to send than it can.
+//! Checks the rate of a saturated link.
 
 use airtcp_types::{Instant, Rate};
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const PACKETS: u64 = 2_000;
 
-/// A description, its rate, and the bytes that a packet counts beyond its own.
+/// A link description, its rate, and the overhead of a packet in bytes.
 const LINKS: [(&str, u64, usize); 5] = [
     ("rate 64kbit", 64_000, 0),
     ("rate 1mbit", 1_000_000, 0),
@@ -32,7 +32,7 @@ struct Record<'a> {
     link: &'a str,
     bytes: usize,
     packets: u64,
-    /// From the first packet that arrived to the last, in nanoseconds.
+    /// The time from the first arrival to the last, in nanoseconds.
     nanoseconds: u64,
     bits_per_second: u64,
 }
@@ -71,7 +71,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 ]);
                 let count = (packets - 1) as f64;
                 let exact = count * (bytes + overhead) as f64 * 8e9 / described as f64;
-                // Each packet takes whole nanoseconds.
+                // Each packet takes a whole number of nanoseconds.
                 let verdict = Verdict::of((nanoseconds as f64 - exact).abs() <= count, || {
                     format!("{packets} packets take {nanoseconds} ns and not {exact:.0}")
                 });
@@ -88,7 +88,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// When the first and the last of so many packets arrive that are all there at once.
+/// Returns the arrival times of the first and the last of `packets` packets that are sent at once.
 fn times(text: &str, packets: u64, bytes: usize) -> Result<(Instant, Instant), LabError> {
     let mut times: Option<(Instant, Instant)> = None;
     let all = (0..packets).map(|number| (Instant::ZERO, feed::numbered(number, bytes)));

@@ -1,4 +1,4 @@
-//! A packet-delivery trace, replayed.
+//! Checks the replay of a packet-delivery trace.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const STAMPS: u64 = 5_000;
-/// The trace begins anew, and once more.
+/// The number of times that the trace is replayed.
 const ROUNDS: u64 = 3;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Record {
     stamps: u64,
     period_ms: u64,
     packets: u64,
-    /// Packets that arrived at another millisecond than their stamp.
+    /// Packets that arrived at another millisecond than their timestamp.
     late_or_early: u64,
 }
 
@@ -68,7 +68,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Stamps with gaps of 0 to 7 ms: some opportunities share a millisecond.
+/// Returns timestamps with gaps of 0 to 7 ms: some opportunities share a millisecond.
 fn stamps(seed: u64, count: u64) -> Vec<u64> {
     let mut random = Stream::new(seed, 0);
     let mut at = 1;
@@ -79,7 +79,7 @@ fn stamps(seed: u64, count: u64) -> Vec<u64> {
     (0..count).map(next).collect()
 }
 
-/// When packets that are all there at once arrive over a link of these stamps.
+/// Returns the arrival times of packets that are sent at once over a link with these timestamps.
 fn replay(stamps: &[u64], packets: u64) -> Result<Vec<Instant>, LabError> {
     let text = stamps.iter().fold(String::new(), |mut text, stamp| {
         let _ = writeln!(text, "{stamp}");

@@ -1,4 +1,4 @@
-//! Every combination over random loss with real packets, beside Linux' bbr and cubic.
+//! Runs every combination over random loss with real packets, beside Linux' bbr and cubic.
 
 use airtcp_recovery::Combination;
 use airtcp_recovery::registry::WireNeeds;
@@ -18,25 +18,26 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent, of data alone.
+/// The loss of data packets, in per cent.
 const LOSSES: [f64; 5] = [0.1, 1.0, 2.0, 5.0, 10.0];
 const WARM_UP: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(5);
-/// Beside another flow it takes longer until neither has more of the link than it will have.
+/// The times beside another flow, which are longer because the shares of the link take longer to
+/// settle.
 const SHARED: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
-/// Runs of these at least.
+/// The minimum number of runs beside another flow.
 const SHARED_RUNS: u64 = 10;
-/// Of the link that two flows fill.
+/// The maximum share of a link that two flows fill.
 const SHARE: f64 = 0.6;
-/// What a Linux receiver grants.
+/// The options that a Linux receiver grants.
 const LINUX: WireNeeds = WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE };
 const KERNEL: [&str; 2] = ["bbr", "cubic"];
 
-/// A sender, and what it got.
+/// A sender and its results.
 struct Row {
     name: String,
     tcp: Tcp,
-    /// In bit/s, every run of each loss.
+    /// The goodput in bit/s of every run, for each loss rate.
     goodputs: [Vec<f64>; LOSSES.len()],
 }
 
@@ -45,16 +46,16 @@ impl Row {
         Self { name, tcp, goodputs: [const { Vec::new() }; LOSSES.len()] }
     }
 
-    /// The geometric mean over the losses: twice as much at one of them counts as twice as much at
-    /// another.
+    /// Returns the geometric mean over the loss rates: a factor of two counts the same at each
+    /// rate.
     fn mean(&self) -> f64 {
         let run: Vec<_> = self.goodputs.iter().filter(|of| !of.is_empty()).collect();
         let logs: f64 = run.iter().map(|of| Interval::of(of).mean.max(1.0).ln()).sum();
         (logs / run.len().max(1) as f64).exp()
     }
 
-    /// Whether its window follows the network, and what it takes for congestion is left to no judge
-    /// that never sees any.
+    /// Returns whether the sender adapts to congestion: its window is not fixed, and its judge is
+    /// not `rr`, which never judges a loss to be congestion.
     fn is_adaptive(&self) -> bool {
         let Tcp::Ours(combination, _) = &self.tcp else { return false };
         let text = combination.to_string();
@@ -68,14 +69,14 @@ impl Row {
     }
 }
 
-/// Everything that is itself when the receiver is Linux.
+/// Returns all senders that keep their combination when the receiver is Linux.
 fn rows(run: &Run) -> Vec<Row> {
     let all = Combination::all().into_iter().chain(Combination::all_judged());
     let all = std::iter::once(Combination::default()).chain(all);
     let ours = all.filter(|combination| combination.granted(LINUX) == *combination);
     let ours = ours.map(|c| Row::new(c.to_string(), Tcp::Ours(c, Profile::modern())));
     let kernel = KERNEL.map(|name| Row::new(format!("Linux {name}"), Tcp::Kernel(Some(name))));
-    // A small form has a few.
+    // A small run has a few of them.
     let step = if run.is_small { 16 } else { 1 };
     ours.step_by(step).chain(kernel).collect()
 }
@@ -84,15 +85,15 @@ fn rows(run: &Run) -> Vec<Row> {
 struct Record<'a> {
     seed: u64,
     sender: &'a str,
-    /// Per cent.
+    /// In per cent.
     loss: f64,
-    /// Alone, or beside a cubic flow of Linux'.
+    /// The goodput of the cubic flow of Linux beside the sender, if there is one.
     beside: Option<f64>,
     goodput: f64,
     retransmissions: u64,
     lost: u64,
     queue_dropped: u64,
-    /// Seconds that 99 % of the packets were not exceeding.
+    /// The 99th percentile of the link's packet lateness, in seconds.
     lateness: f64,
 }
 
@@ -148,7 +149,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Runs every sender at every loss, and gives how many runs were late.
+/// Runs every sender at every loss rate; returns the number of late runs.
 fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, LabError> {
     let (warm_up, end) = times(run, WARM_UP, END);
     let cases = if run.is_small { 1 } else { LOSSES.len() };
@@ -168,7 +169,7 @@ fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, 
     Ok(late)
 }
 
-/// A sender beside a cubic flow of Linux' on a link that loses nothing but by its queue.
+/// Runs a sender beside a cubic flow of Linux on a link that drops packets only at its queue.
 fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> {
     let (warm_up, end) = times(run, SHARED.0, SHARED.1);
     let runs = if run.is_small { 1 } else { run.seeds.max(SHARED_RUNS) };
@@ -198,8 +199,8 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
     Ok(())
 }
 
-/// The controls and judges with one detection, and the detections with one control, beside the
-/// kernel's.
+/// Draws the controls and judges with one detection, and the detections with one control, beside
+/// the kernel's senders.
 fn pictures(findings: &mut Findings, rows: &[Row]) {
     let mut picture = |name, title: &str, is_shown: &dyn Fn(&str) -> bool| {
         let shown = rows.iter().filter(|row| is_shown(&row.name));

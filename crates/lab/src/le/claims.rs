@@ -23,12 +23,12 @@ pub(super) const NOTES: [&str; 7] = [
     "rack (RFC 8985) and le:echo are not in the paper. The claims are for the paper profile.",
 ];
 
-/// As far as a figure of the paper's may be off to hold.
+/// Returns whether a measured figure is close enough to the paper's to hold.
 fn is_near(measured: u64, claimed: u64) -> bool {
     measured.abs_diff(claimed) * 10 <= claimed
 }
 
-/// What of it holds in one set-up.
+/// Adds the claims of one set-up.
 pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
     as_drawn(findings, setup, curves);
     if setup == "modern" {
@@ -71,7 +71,8 @@ fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {
     );
 }
 
-/// Numbers of losses that ns-2's SACK recovers from without a time-out, and those that it does not.
+/// The numbers of losses from which ns-2's SACK recovers without a time-out, and those from which
+/// it does not.
 const FEW: fn(u64) -> bool = |lost| lost <= 18;
 const MANY: fn(u64) -> bool = |lost| lost > 18;
 
@@ -150,7 +151,7 @@ fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
     );
 }
 
-/// Note a.
+/// Claims note a.
 fn before_time_out(findings: &mut Findings, setup: &str, newreno: &Curve) {
     let repairs = Interval::of(&newreno.repairs());
     let verdict = theory::within(&repairs, (4.5, 5.5), || {

@@ -1,4 +1,4 @@
-//! AIMD whose window has an upper limit, as ns-2's `maxcwnd_` is: LE 3.1's "maximum cwnd".
+//! AIMD with a maximum window, like ns-2's `maxcwnd_`: the "maximum cwnd" of LE 3.1.
 
 use airtcp_recovery::control::Reno;
 use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
@@ -41,7 +41,7 @@ impl Clamped {
         Self { reno: Reno::new(params), most: params.smss * MAXIMUM }
     }
 
-    /// What is above the limit is forgotten, so that a reduction halves 32.
+    /// Limits the window, so that a reduction halves 32 segments.
     fn clamp(&mut self, now: Instant, pipe: ByteCount) {
         if self.reno.window() > self.most {
             let ssthresh = self.reno.state().ssthresh;

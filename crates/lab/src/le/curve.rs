@@ -1,4 +1,4 @@
-//! One sender's recoveries from every number of losses, and what is asked of them.
+//! One sender's recoveries from every number of losses, and their figures.
 
 use airtcp_sim::Interval;
 use serde::Serialize;
@@ -10,13 +10,13 @@ pub(super) struct Record<'a> {
     pub(super) setup: &'a str,
     pub(super) sender: &'a str,
     pub(super) lost: u64,
-    /// Whether so many segments of one window were dropped, and no repair.
+    /// Whether exactly the drawn segments of one window were dropped, and no retransmission.
     pub(super) as_drawn: bool,
-    /// Seconds.
+    /// In seconds.
     pub(super) time: f64,
     pub(super) timeouts: u64,
     pub(super) reductions: u64,
-    /// Before the first time-out.
+    /// The retransmissions before the first time-out.
     pub(super) repairs: u64,
     pub(super) single: bool,
 }
@@ -31,16 +31,16 @@ pub(super) struct Curve {
 pub(super) struct Point {
     pub(super) lost: u64,
     pub(super) time: Interval,
-    /// Seconds, and reductions of the window, of each seed.
+    /// The recovery time in seconds, and the window reductions, with each seed.
     times: Vec<f64>,
     reductions: Vec<f64>,
     pub(super) timeouts: f64,
-    /// Of runs with a time-out, repairs before it.
+    /// The retransmissions before the first time-out, of the runs with one.
     pub(super) repairs: Vec<f64>,
-    /// Runs, and those with the losses that were asked for.
+    /// The number of runs, and of those in which exactly the drawn losses occurred.
     pub(super) runs: u64,
     pub(super) as_drawn: u64,
-    /// Whether all runs went without a time-out, and most of them within a single RTT.
+    /// Whether no run had a time-out, and whether most runs recovered within a single RTT.
     pub(super) is_free: bool,
     pub(super) is_single: bool,
 }
@@ -67,27 +67,29 @@ impl Point {
 }
 
 impl Curve {
-    /// The most losses up to which `is_so` of every number.
+    /// Returns the largest number of losses up to which `is_so` holds for every number.
     fn up_to(&self, is_so: fn(&Point) -> bool) -> u64 {
         self.points.iter().take_while(|p| is_so(p)).last().map_or(0, |p| p.lost)
     }
 
-    /// Without a time-out in any run.
+    /// Returns the largest number of losses up to which no run has a time-out.
     pub(super) fn free(&self) -> u64 {
         self.up_to(|p| p.is_free)
     }
 
-    /// In a single RTT in most runs.
+    /// Returns the largest number of losses up to which most runs recover within a single RTT.
     pub(super) fn single(&self) -> u64 {
         self.up_to(|p| p.is_single)
     }
 
-    /// Of each seed the mean over numbers of losses for which `counts`, in ms.
+    /// Returns for each seed the mean recovery time in ms over the numbers of losses that `counts`
+    /// picks.
     pub(super) fn times(&self, counts: impl Fn(u64) -> bool) -> Vec<f64> {
         self.of_seeds(counts, |point, seed| point.times[seed] * 1e3)
     }
 
-    /// Of each seed the mean number of reductions in a recovery from up to `most` losses.
+    /// Returns the mean number of reductions in a recovery from up to `most` losses, over the
+    /// seeds.
     pub(super) fn reductions(&self, most: u64) -> Interval {
         Interval::of(&self.of_seeds(|lost| lost <= most, |point, seed| point.reductions[seed]))
     }
@@ -108,13 +110,13 @@ impl Curve {
         self.points.first().map_or(0, |point| point.times.len())
     }
 
-    /// Repairs before the first time-out, of all runs that have one.
+    /// Returns the retransmissions before the first time-out, of all runs with one.
     pub(super) fn repairs(&self) -> Vec<f64> {
         self.points.iter().flat_map(|p| p.repairs.iter().copied()).collect()
     }
 
-    /// The coefficient of determination of a line through the means up to `most` losses, of all
-    /// seeds but one.
+    /// Returns the coefficient of determination of a line through the means up to `most` losses,
+    /// over all seeds except `left_out`.
     pub(super) fn linearity(&self, most: u64, left_out: Option<usize>) -> f64 {
         let mean = |point: &Point| {
             let each = point.times.iter().enumerate();

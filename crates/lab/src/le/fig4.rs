@@ -1,4 +1,4 @@
-//! Figure 4: how long it takes to recover from k losses in one window.
+//! Figure 4: the time to recover from k losses in one window.
 
 use std::fmt::Write as _;
 
@@ -22,32 +22,32 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Our detections, and two variants that are in experiments only.
+/// Our detections, and two variants that only experiments use.
 const SENDERS: [&str; 9] =
     ["reno", "newreno", "sack", SACK1, "fack", "le", OWN_TIMER, "le:echo", "rack"];
 pub(super) const SACK1: &str = "sack1 of ns-2";
 const MOST: u64 = 30;
 const PAYLOAD: u64 = 1_000;
-/// The paper has no rates or delays. At this rate a window of 32 is a train with a gap behind it,
-/// as 3.1 wants it.
+/// The paper states no rates or delays. At this rate, a window of 32 segments is a packet train
+/// followed by a gap, as 3.1 requires.
 const LINK: &str = "rate 10mbit delay 20ms limit 1000";
-/// Ten windows after slow start, so that the timer knows the path: 30 segments, 10 windows, and two
-/// packets of the handshake. What is lost is chosen by the packet's number from here on. The window
-/// is full: 32 packets leave before anything is heard of the first, so that no repair is among
-/// them. One more lets them begin with an ACK where ACKs are delayed.
+/// The number of the first packet that can be lost. It is ten windows after slow start, so that the
+/// timer has RTT samples: 30 segments, 10 windows, and two packets of the handshake. The window is
+/// full: 32 packets leave before the first ACK, so that no retransmission is among them. One packet
+/// more aligns the window with an ACK if ACKs are delayed.
 const FIRST: u64 = 30 + 10 * MAXIMUM + 2 + 1 + 1;
 const SENDER: NodeId = NodeId(0);
-/// Nothing takes so long.
+/// Longer than any recovery.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What all senders have in common.
+/// The set-up that all senders share.
 struct Setup {
     name: &'static str,
     picture: &'static str,
     profile: Profile,
 }
 
-/// The paper does not say what its time-out was: five round trips, as note a suggests, and 25.
+/// The paper does not state its time-out: five round trips, as note a suggests, and 25.
 fn setups() -> [Setup; 3] {
     [
         Setup { name: "paper, RTO 200 ms", picture: "fig4", profile: Profile::paper() },
@@ -130,7 +130,7 @@ fn rows(findings: &mut Findings, setup: &Setup, curves: &[Curve]) {
 }
 
 fn figure(setup: &Setup, curves: &[Curve]) -> Figure {
-    // These curves would hide le's: they are the same here.
+    // These curves coincide with that of `le` and would hide it.
     let shown = curves.iter().filter(|curve| !["le:echo", OWN_TIMER].contains(&curve.name));
     let series = shown.map(|curve| {
         let points = curve.points.iter().map(|p| draw::interval(p.lost as f64, &p.time, 1e3));

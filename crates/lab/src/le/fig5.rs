@@ -1,4 +1,4 @@
-//! Figure 5: SACK flows beside others.
+//! Figure 5: SACK flows beside other flows.
 
 use super::network;
 use crate::prelude::*;
@@ -13,10 +13,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const FLOWS: usize = 10;
-/// How many of them are SACK.
+/// The number of SACK flows.
 const SHARES: [usize; 5] = [1, 3, 5, 7, 9];
 const SACK: &str = "sack/reno";
-/// The paper's two, and LE with its time stamp echoed.
+/// The paper's two, and LE with the echo of transmission numbers.
 const OTHERS: [&str; 3] = ["fack/reno", "le/reno", "le:echo/reno"];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -68,12 +68,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// The mean goodput of a SACK flow in each run of one mix, bit/s; they come first.
+/// Returns the mean goodput of a SACK flow in each run of one mix, in bit/s; the SACK flows come
+/// first.
 fn sack(mix: &Slice<'_>) -> Vec<f64> {
     means(mix, |goodputs, sack_flows| &goodputs[..sack_flows])
 }
 
-/// That of another.
+/// Returns the mean goodput of another flow in each run of one mix, in bit/s.
 fn other(mix: &Slice<'_>) -> Vec<f64> {
     means(mix, |goodputs, sack_flows| &goodputs[sack_flows..])
 }
@@ -83,12 +84,12 @@ fn means(mix: &Slice<'_>, part: fn(&[f64], usize) -> &[f64]) -> Vec<f64> {
     mix.of(|run| Some(Interval::of(part(run.list("goodputs"), sack_flows)).mean))
 }
 
-/// Of each run the other's over SACK's.
+/// Returns the ratio of [`other`] to [`sack`] in each run.
 fn ratios(mix: &Slice<'_>) -> Vec<f64> {
     other(mix).iter().zip(sack(mix)).map(|(other, sack)| other / sack).collect()
 }
 
-/// LE 3.2.1: LE's share beside SACK is as fair as FACK's.
+/// LE 3.2.1: beside SACK, LE's share is as fair as FACK's.
 fn judge(findings: &mut Findings, beside: &Slice<'_>) {
     let mixes: Vec<Vec<f64>> = beside.each("sack_flows").map(|mix| ratios(&mix)).collect();
     let ratio = Interval::of(&mixes.concat());

@@ -1,4 +1,4 @@
-//! Figure 6: five detections under random loss, each with three controls.
+//! Figure 6: several detections under random loss, each with three controls.
 
 use super::{network, together};
 use crate::prelude::*;
@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// At 5 Mbit/s ten flows lose packets to the queue too.
+/// At 5 Mbit/s, ten flows also lose packets in the queue.
 pub(crate) const WIDE: Experiment = Experiment {
     name: "le/fig6d",
     what: "The ten Westwood flows of le/fig6 on 30 Mbit/s",
@@ -22,18 +22,18 @@ pub(crate) const WIDE: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// The paper's five; RACK; LE with its time stamp echoed.
+/// The paper's five; RACK; LE with the echo of transmission numbers.
 const DETECTIONS: [&str; 7] = ["reno", "newreno", "sack", "fack", "le", "rack", "le:echo"];
 const PAPERS: [&str; 5] = ["reno", "newreno", "sack", "fack", "le"];
-/// What the paper's LE is held against.
+/// The detections that the paper compares LE with.
 const OTHERS: [&str; 4] = ["reno", "newreno", "sack", "fack"];
-/// Per cent of data packets.
+/// The per cent of data packets lost.
 const LOSSES: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 7.0, 10.0];
 
-/// A picture: its control, how many flows, and Mbit/s of the bottleneck.
+/// A picture: its name, title, control, number of flows, and the rate of the bottleneck in Mbit/s.
 type Panel = (&'static str, &'static str, &'static str, usize, u32);
 
-/// The paper's four, and the last once more over a wider bottleneck.
+/// The paper's four, and the last one repeated over a faster bottleneck.
 const PANELS: [Panel; 5] = [
     ("fig6a", "AIMD", "reno", 1, network::RATE),
     ("fig6b", "fixed window of 32", "fixed:32", 1, network::RATE),
@@ -42,7 +42,7 @@ const PANELS: [Panel; 5] = [
     ("fig6d-wide", "ten flows with Westwood on 30 Mbit/s", "westwood", 10, network::WIDE),
 ];
 
-/// The title of a panel, its control, its flows and its rate.
+/// Returns the title of a panel, its control, its number of flows and its rate.
 fn panel(name: &str) -> (&'static str, &'static str, usize, u32) {
     let found = PANELS.iter().find(|panel| panel.0 == name);
     let (_, title, control, flows, rate) = found.expect("one of the panels");
@@ -91,7 +91,7 @@ fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// One detection's goodput over another's at one loss rate.
+/// The ratio of two detections' goodputs at one loss rate.
 struct Over {
     loss: f64,
     ratio: Interval,
@@ -103,16 +103,16 @@ impl Over {
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// That of all of them, each judged by itself.
+    /// Combines the verdicts on each ratio.
     fn verdict(all: &[Self], judge: impl Fn(&Interval) -> Verdict) -> Verdict {
         Verdict::all(all.iter().map(|over| judge(&over.ratio)))
     }
 }
 
-/// A panel where packets are lost.
+/// The part of a panel with losses.
 struct Lossy<'a>(&'a Slice<'a>);
 
-/// Which of the paper's others, by goodput.
+/// One of the paper's other detections, chosen by goodput.
 #[derive(Clone, Copy)]
 enum Other {
     Best,
@@ -124,7 +124,7 @@ impl Lossy<'_> {
         self.0.each("loss").filter(|at| at.number("loss") > 0.0)
     }
 
-    /// `detection` over one of the others, at each loss.
+    /// Returns the ratio of `detection` to one of the others, at each loss rate.
     fn over(&self, detection: &str, other: Other) -> Vec<Over> {
         let goodput = |at: &Slice<'_>, name: &str| at.at("detection", name).mean("goodput");
         let over = |at: Slice<'_>| {
@@ -141,7 +141,7 @@ impl Lossy<'_> {
         self.each().map(over).collect()
     }
 
-    /// What is known of why a claim does not hold.
+    /// Describes the known causes of a claim that does not hold.
     fn why(&self) -> String {
         let Some(last) = self.0.each("loss").last() else { return String::new() };
         let of = |field| together::counts(&last, "detection", &PAPERS, field).join(", ");
@@ -155,7 +155,7 @@ impl Lossy<'_> {
     }
 }
 
-/// LE 3.3.1 to 3.3.3.
+/// The claims of LE 3.3.1 to 3.3.3.
 fn judge(findings: &mut Findings, part: &Slice<'_>) {
     let (title, control, flows, rate) = panel(&part.text("panel"));
     let lossy = Lossy(part);

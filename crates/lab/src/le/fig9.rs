@@ -12,10 +12,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Mbit/s: the paper has the round trip, and no rate. It prints 6 Mbit/s at 10 % loss, and 0.8 of a
-/// fixed window of ten.
+/// The rates in Mbit/s: the paper states the round-trip time, but no rate. It prints 6 Mbit/s at 10
+/// % loss, and 0.8 of a fixed window of ten.
 const RATES: [u32; 4] = [6, 7, 8, 10];
-/// Per cent of data packets.
+/// The per cent of data packets lost.
 const LOSSES: [f64; 5] = [0.0, 1.0, 2.0, 5.0, 10.0];
 
 const COMBINATIONS: [&str; 6] =
@@ -67,7 +67,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// LE 5.2.1 and 5.2.2: what they say of 10 %.
+/// The claims of LE 5.2.1 and 5.2.2 about 10 % loss.
 fn judge(findings: &mut Findings, part: &Slice<'_>) {
     let of = |combination: &str| part.at("combination", combination);
     let at_ten = |combination: &str| of(combination).at("loss", 10.0).mean("goodput");

@@ -1,4 +1,4 @@
-//! The dumbbell of LE's Fig. 3, whose rates and delays the paper does not say.
+//! The dumbbell of LE's Fig. 3. The paper does not state its rates and delays.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use airtcp_sim::{FlowSpec, Scenario, Topology};
 use super::variants;
 use crate::{LabError, Run, feed};
 
-/// Mbit/s of the bottleneck, and in a wide network.
+/// The rate of the bottleneck in Mbit/s, and that of a faster one.
 pub(super) const RATE: u32 = 5;
 pub(super) const WIDE: u32 = 30;
 
-/// A round trip of 80 ms, and a queue of its bandwidth-delay product.
+/// Returns the bottleneck's description: a round-trip time of 80 ms, and a queue of one BDP.
 fn bottleneck(rate: u32) -> String {
     format!("rate {rate}mbit delay 38ms limit {}", rate * 10)
 }
 
-/// Payload of full segments on it, bit/s.
+/// Returns the bottleneck's capacity for payload in full segments, in bit/s.
 pub(super) fn capacity(rate: u32) -> f64 {
     f64::from(rate) * 1e6 * 1_000.0 / 1_040.0
 }
 
 const ACCESS: &str = "rate 100mbit delay 1ms limit 1000";
-/// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
+/// 1000 bytes of payload and a header of 40 bytes: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
 
 pub(super) fn note(rate: u32) -> String {
@@ -34,8 +34,8 @@ pub(super) fn note(rate: u32) -> String {
     )
 }
 
-/// Flows of these combinations, one each, with `loss` per cent of data packets lost at the
-/// bottleneck.
+/// Returns the scenario of flows with these combinations, one each, that lose `loss` per cent of
+/// their data packets at the bottleneck.
 pub(super) fn scenario(
     run: &Run,
     combinations: &[&str],
@@ -43,8 +43,9 @@ pub(super) fn scenario(
     rate: u32,
     loss: f64,
 ) -> Result<Scenario, LabError> {
-    // Packets wait at random before they leave, up to half of the bottleneck's time for one of
-    // them, so that flows do not keep in step with its queue (Floyd and Jacobson 1992).
+    // Packets wait for a random time of up to half of the bottleneck's transmission time of one
+    // packet before they leave, so that flows do not synchronise with its queue (Floyd and Jacobson
+    // 1992).
     let at_random = ACCESS.replace("1ms", &format!("1ms {}us inorder", 4_160 / rate));
     let access = feed::wire(&at_random, ACCESS)?;
     let bottleneck = feed::lossy(&bottleneck(rate), loss)?;
@@ -62,10 +63,10 @@ pub(super) fn scenario(
     })
 }
 
-/// LE whose repairs leave the timer alone, in names of combinations here.
+/// The name of LE whose retransmissions do not restart the timer.
 pub(super) const OWN_TIMER: &str = "le, own timer";
 
-/// What a name means, of which that may be the detection.
+/// Parses a combination's name, whose detection can be [`OWN_TIMER`].
 pub(super) fn combine(name: &str) -> Combination {
     let parse = |name: &str| -> Combination { name.parse().expect("a name of the registry") };
     match name.strip_prefix(OWN_TIMER) {

@@ -6,7 +6,7 @@ use airtcp_trace::figure::Figure;
 use crate::draw;
 use crate::study::{Fields, Slice};
 
-/// Adds it to a record: bit/s, and counts.
+/// Adds the sums to a record: goodput in bit/s, and counts.
 pub(super) fn with(fields: Fields, result: &RunResult) -> Fields {
     let sum = |of: fn(&FlowResult) -> u64| -> u64 { result.flows.iter().map(of).sum() };
     fields
@@ -17,7 +17,7 @@ pub(super) fn with(fields: Fields, result: &RunResult) -> Fields {
         .with("reductions", sum(|flow| flow.reductions.unwrap_or(0)))
 }
 
-/// The goodputs at several values of an axis over the loss; with the unit of the picture.
+/// Draws the goodput over the loss rate at several values of an axis, in the given unit.
 pub(super) fn figure(
     title: String,
     part: &Slice<'_>,
@@ -33,7 +33,7 @@ pub(super) fn figure(
     draw::figure(title, draw::linear("lost packets, %"), y, lines)
 }
 
-/// The means of a count at several values of an axis.
+/// Returns the means of a count at several values of an axis.
 pub(super) fn counts(part: &Slice<'_>, axis: &str, values: &[&str], field: &str) -> Vec<String> {
     let mean = |value: &&str| format!("{:.0}", part.at(axis, *value).mean(field).mean);
     values.iter().map(mean).collect()

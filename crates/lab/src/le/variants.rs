@@ -1,4 +1,4 @@
-//! LE as its paper has it where ours does otherwise, to show what that is worth.
+//! A variant of LE that follows its paper where our LE differs, to isolate the effect.
 
 use airtcp_recovery::detection::Le;
 use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
@@ -7,8 +7,8 @@ use airtcp_recovery::{
 };
 use airtcp_types::{ByteCount, SendRule};
 
-/// With a timer that the first repair leaves alone: LE 2.2.4 resets it where the cumulative number
-/// advances.
+/// The first retransmission does not restart the timer: LE 2.2.4 restarts it when the cumulative
+/// acknowledgement advances.
 static OWN_TIMER: Entry<dyn LossDetection> = Entry {
     name: "le-own-timer",
     summary: "LE whose repairs do not restart the timer",
@@ -32,7 +32,8 @@ pub(super) fn own_timer() -> Choice<dyn LossDetection> {
 #[derive(Debug, Default)]
 struct OwnTimer {
     le: Le,
-    /// Whether the first repair has left since the last ACK: it is what would restart the timer.
+    /// Whether the first retransmission was sent since the last ACK: this is the one that would
+    /// restart the timer.
     has_repaired: bool,
 }
 

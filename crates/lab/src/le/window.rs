@@ -1,4 +1,4 @@
-//! One window with losses, watched: from the first loss to the ACK of the last.
+//! Watches one window with losses, from the first loss to the ACK of the last lost segment.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use airtcp_types::rng::Stream;
 use airtcp_types::{Event, EventKind, ExtSeq, Fate, Instant, NodeId, Observer, Packet, SeqNumber};
 
-/// `count` segments of a window of `size`, drawn at random.
+/// Returns `count` random segments of a window of `size`.
 pub(super) fn draw(seed: u64, count: u64, size: u64) -> BTreeSet<u64> {
     let mut random = Stream::new(seed, count);
     let mut lost = BTreeSet::new();
@@ -16,26 +16,27 @@ pub(super) fn draw(seed: u64, count: u64, size: u64) -> BTreeSet<u64> {
     lost
 }
 
-/// Watches the only flow of a chain, whose left end sends, and the recovery from what the link
-/// drops.
+/// Watches the only flow of a chain, whose left end sends, and its recovery from the packets that
+/// the link drops.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     sender: NodeId,
     highest: ExtSeq,
-    /// The first bytes of the segments dropped.
+    /// The first byte of each dropped segment.
     dropped: BTreeSet<ExtSeq>,
-    /// Packets dropped: more than segments if a repair was among them.
+    /// The number of dropped packets: greater than the number of segments if a retransmission was
+    /// dropped.
     packets: u64,
     began: Option<Instant>,
     first_back: Option<Instant>,
     last_repair: Option<Instant>,
-    /// From the first loss to the ACK of the last.
+    /// The time from the first loss to the ACK of the last lost segment.
     pub(super) time: Option<Duration>,
-    /// Time-outs in it.
+    /// Time-outs during the recovery.
     pub(super) timeouts: u64,
-    /// Reductions in it.
+    /// Reductions during the recovery.
     pub(super) reductions: u64,
-    /// Repairs that left before the first time-out.
+    /// Retransmissions before the first time-out.
     pub(super) repairs: u64,
 }
 
@@ -56,8 +57,8 @@ impl Recovery {
         }
     }
 
-    /// Whether `count` segments of `length` bytes were dropped within `window` of them, and no
-    /// repair.
+    /// Returns whether `count` segments of `length` bytes were dropped within one window of
+    /// `window` segments, and no retransmission.
     pub(super) fn is_as_drawn(&self, count: u64, window: u64, length: u64) -> bool {
         let (Some(first), Some(last)) = (self.dropped.first(), self.dropped.last()) else {
             return count == 0;
@@ -66,7 +67,7 @@ impl Recovery {
         are_originals && self.packets == count && last.since(*first).0 < window * length
     }
 
-    /// Whether every repair left before the first one's ACK came.
+    /// Returns whether every retransmission left before the ACK of the first one arrived.
     pub(super) fn is_single(&self) -> bool {
         self.timeouts == 0 && self.last_repair < self.first_back
     }

@@ -14,17 +14,17 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent; the thesis' own are in its pictures alone.
+/// The loss rates, in per cent. The thesis has its own only in its pictures.
 const LOSSES: [f64; 7] = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
 const TCP: [&str; 3] = [RENO, VEGAS, WESTWOOD];
 const TIME: Duration = Duration::from_secs(60);
-/// Stands for [`Environment::seeded`] of each loss rate.
+/// The name of [`Environment::seeded`] for every loss rate.
 const SEEDED: &str = "rrtp+";
 const ENVIRONMENTS: [(Environment, &str); 2] = [(CDMA, "fig4.1"), (SATELLITE, "fig4.2")];
-/// Both links are the thesis' last hops.
+/// Both links are the last hop in the thesis.
 const RRTP: [&str; 2] = ["rrtp:wireless-last-hop", SEEDED];
 
-/// Why it has no more without losses.
+/// The reason why RRTP is not faster without losses.
 const SAME: &str = "it has 16 bytes more of headers, which is 1 % of the link, and begins after two round trips; \
                     the queue of 50 packets keeps TCP's link busy";
 
@@ -79,7 +79,7 @@ fn environment(name: &str, loss: f64) -> Environment {
     Environment { loss, ..environment }
 }
 
-/// RRTP has more than each TCP, without losses too, and the more so the more is lost.
+/// RRTP is faster than each TCP, also without losses, and its lead grows with the loss rate.
 fn claims(findings: &mut Findings, part: &Slice<'_>, losses: &[f64]) {
     let place = part.text("environment");
     let [least, most] = [losses[0], losses[losses.len() - 1]];

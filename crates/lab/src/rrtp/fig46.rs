@@ -1,4 +1,5 @@
-//! RRTP, Figs. 4.6 to 4.8: the gain from knowing the rate, the round-trip time, the loss rate.
+//! RRTP, Figs. 4.6 to 4.8: the gain from configuring the rate, the round-trip time and the loss
+//! rate.
 
 use super::network::{CDMA, PAYLOAD, QUEUES, RRTP_HEADER, SETUP};
 use crate::prelude::*;
@@ -13,13 +14,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const KINDS: [&str; 2] = ["rrtp:wireless-last-hop", "rrtp"];
-/// kB; the thesis' file is the last.
+/// The file sizes in kB; the last is the thesis' file.
 const SIZES: [u64; 3] = [100, 1_000, 10_000];
-/// What is told, right and 20 % low.
+/// The configured parameters, correct and 20 % low.
 const SEEDS: [&str; 3] = ["rate", "rtt", "loss"];
 const TOLD: [(&str, f64); 2] = [("right", 1.0), ("20 % low", 0.8)];
 
-/// What is true of [`CDMA`]: the round trip is that of a full packet and no queue.
+/// Returns the configuration of a parameter of [`CDMA`]. The round-trip time is that of a full
+/// packet without queueing.
 fn describe(what: &str, share: f64) -> String {
     match what {
         "rate" => format!("+rate={}bit", (CDMA.rate as f64 * share) as u64),
@@ -32,7 +34,8 @@ fn describe(what: &str, share: f64) -> String {
     }
 }
 
-/// Nothing, and each of these both ways: as the table has it, and what it adds to a sender's name.
+/// Returns the configurations: none, and each parameter with both values. Each has its name in the
+/// table and the suffix of the sender's name.
 fn all_told() -> Vec<(String, String)> {
     let each = SEEDS.into_iter().flat_map(|what| TOLD.map(|(how, share)| (what, how, share)));
     let each = each.map(|(what, how, share)| (format!("{what}, {how}"), describe(what, share)));
@@ -58,7 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         Ok(Fields::default()
             .with("sender", sender)
             .with("kilobytes", kilobytes)
-            // Of the whole file, handshake included; nothing if it did not finish.
+            // For the whole file, including the handshake; missing if the transfer did not finish.
             .with("finished", finished)
             .with("throughput", finished.map_or(0.0, |finished| kilobytes as f64 * 8e3 / finished)))
     })?;
@@ -94,18 +97,18 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 fn scenario(sender: &str, kilobytes: u64) -> Result<Scenario, LabError> {
     let bytes = ByteCount(kilobytes * 1_000);
     let flow = FlowSpec { app: App::Bulk { size: Some(bytes) }, ..CDMA.flow(sender) };
-    // Three times as long as the link needs.
+    // Three times the duration that the link needs.
     let time = Duration::from_secs_f64(20.0 + 3.0 * (kilobytes as f64 * 8e3) / CDMA.rate as f64);
     Ok(Scenario { flows: vec![flow], ..CDMA.scenario("fig4.6", sender, time)? })
 }
 
-/// The throughput where one thing is told, over that where another is.
+/// Returns the throughput with one configuration divided by that with another.
 fn over(row: &Slice<'_>, own: &str, other: &str) -> Interval {
     let [own, other] = [own, other].map(|told| row.at("told", told).values("throughput"));
     theory::paired(&own, &other)
 }
 
-/// Right is best, 20 % low is better than nothing.
+/// The correct value is best, and 20 % low is better than none.
 fn claims(findings: &mut Findings, row: &Slice<'_>) {
     let (kind, size) = (row.text("kind"), row.text("kilobytes"));
     for what in SEEDS {

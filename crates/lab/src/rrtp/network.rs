@@ -1,4 +1,4 @@
-//! Table 4.3's environments, and who sends over them.
+//! The environments of Table 4.3, and their senders.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use airtcp_types::ByteCount;
 
 use crate::{LabError, feed};
 
-/// The payload of a packet, bytes: the thesis' "packet size", to which ns-2 adds the header.
+/// The payload of a packet in bytes: the thesis' "packet size", to which ns-2 adds the header.
 pub(super) const PAYLOAD: f64 = 1_400.0;
-/// Bytes of IP and TCP without options, and of IP, UDP and RRTP.
+/// The bytes of IP and TCP headers without options, and of IP, UDP and RRTP headers.
 pub(super) const TCP_HEADER: u16 = 40;
 pub(super) const RRTP_HEADER: u16 = 56;
-/// ns-2's usual queue: the thesis states none. Where the path holds more, as many as it holds.
+/// The default queue of ns-2, because the thesis states none. If the BDP is larger, the queue is
+/// one BDP.
 const LEAST_QUEUE: u64 = 50;
 
 pub(super) const RENO: &str = "reno/reno";
@@ -21,11 +22,11 @@ pub(super) const NEW_RENO: &str = "newreno/reno";
 pub(super) const VEGAS: &str = "newreno/vegas";
 pub(super) const WESTWOOD: &str = "newreno/westwood";
 
-/// What ns-2's senders of the time were, RRTP beside them told nothing and told the truth.
+/// The note about the senders.
 pub(super) const SETUP: &str = "TCP is as in ns-2 (profile paper, no SACK, no timestamps), with a header of 40 bytes, and the \
                                 detection reno (Reno) or newreno (all others); RRTP has 56 bytes of headers; both carry \
                                 1400 bytes of payload in a packet";
-/// What the thesis leaves out.
+/// The note about details that the thesis does not state.
 pub(super) const QUEUES: &str = "the thesis states no queue: 50 packets, or one BDP if that is more; packets \
                                  are lost towards the receiver only";
 
@@ -33,13 +34,13 @@ pub(super) const QUEUES: &str = "the thesis states no queue: 50 packets, or one 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Environment {
     pub(super) name: &'static str,
-    /// bit/s.
+    /// In bit/s.
     pub(super) rate: u64,
-    /// One way, ms.
+    /// One way, in ms.
     pub(super) delay: u64,
-    /// Per cent.
+    /// In per cent.
     pub(super) loss: f64,
-    /// Whether RRTP is told that the link is its own: thesis 4.2 says so of CDMA and satellite.
+    /// Whether RRTP is configured for a wireless last hop, as in CDMA and satellite (thesis 4.2).
     pub(super) is_last_hop: bool,
 }
 
@@ -60,7 +61,7 @@ pub(super) const WIRELESS_LAN: Environment =
     Environment { name: "wireless LAN", rate: 11_000_000, delay: 5, loss: 1.0, is_last_hop: false };
 
 impl Environment {
-    /// Packets of 1440 bytes that the path holds both ways.
+    /// Returns the number of packets of 1440 bytes in a BDP.
     pub(super) fn product(&self) -> f64 {
         let round_trip = 2.0 * self.delay as f64 / 1e3;
         self.rate as f64 * round_trip / 8.0 / (PAYLOAD + f64::from(TCP_HEADER))
@@ -70,13 +71,13 @@ impl Environment {
         (self.product() as u64).max(LEAST_QUEUE)
     }
 
-    /// The payload of a sender that comes through, at most, bit/s.
+    /// Returns the maximum payload that can arrive from a sender, in bit/s.
     pub(super) fn most(&self, sender: &str) -> f64 {
         let packet = PAYLOAD + f64::from(header(sender));
         self.rate as f64 * PAYLOAD / packet * (1.0 - self.loss / 100.0)
     }
 
-    /// Packets with such a header that the link can carry in a time.
+    /// Returns the number of packets with this header that the link can carry in `time`.
     pub(super) fn carries(&self, header: u16, time: Duration) -> f64 {
         self.rate as f64 * time.as_secs_f64() / 8.0 / (PAYLOAD + f64::from(header))
     }
@@ -90,18 +91,18 @@ impl Environment {
         Ok(Topology::Chain { wires: vec![wire] })
     }
 
-    /// RRTP as the thesis has it here, told nothing.
+    /// Returns RRTP's name in this environment, without parameters.
     pub(super) fn native(&self) -> &'static str {
         if self.is_last_hop { "rrtp:wireless-last-hop" } else { "rrtp" }
     }
 
-    /// The same, told what is true.
+    /// Returns RRTP's name with the true parameters.
     pub(super) fn seeded(&self) -> String {
         let (native, rate, trip, loss) = (self.native(), self.rate, 2 * self.delay, self.loss);
         format!("{native}+rate={rate}bit+rtt={trip}ms+loss={loss}%")
     }
 
-    /// A flow that no window limits.
+    /// Returns a flow that no window limits.
     pub(super) fn flow(&self, sender: &str) -> FlowSpec {
         let buffer = ByteCount(4 << 20).max(ByteCount(self.rate / 8));
         FlowSpec { receive_buffer: Some(buffer), send_buffer: Some(buffer), ..flow(sender) }
@@ -122,7 +123,7 @@ pub(super) fn header(sender: &str) -> u16 {
     if sender.starts_with("rrtp") { RRTP_HEADER } else { TCP_HEADER }
 }
 
-/// A flow of packets with 1400 bytes of payload.
+/// Returns a flow of packets with 1400 bytes of payload.
 pub(super) fn flow(sender: &str) -> FlowSpec {
     let spec: Sender = sender.parse().expect("a name of the registry, or rrtp");
     let mtu = PAYLOAD as u16 + header(sender);
@@ -135,7 +136,8 @@ pub(super) fn flow(sender: &str) -> FlowSpec {
     }
 }
 
-/// Flows that share a link, which loses `error` per cent of what goes forth.
+/// Returns the scenario of flows that share a link, which loses `error` per cent of the packets in
+/// the data direction.
 pub(super) fn shared(
     name: &str,
     link: &str,
@@ -149,12 +151,12 @@ pub(super) fn shared(
     Ok(Scenario { warm_up, duration, flows, ..Scenario::new(name, topology) })
 }
 
-/// As tables name them, where RRTP has one form.
+/// Returns the name in tables in which RRTP has one form.
 pub(super) fn short(sender: &str) -> &'static str {
     if sender == "rrtp" { "RRTP" } else { named(sender) }
 }
 
-/// As tables name them.
+/// Returns the name in tables.
 pub(super) fn named(sender: &str) -> &'static str {
     match sender {
         RENO => "Reno",
@@ -166,7 +168,7 @@ pub(super) fn named(sender: &str) -> &'static str {
     }
 }
 
-/// Packets that arrived in a time, each once.
+/// Returns the number of distinct packets that arrived in `time`.
 pub(super) fn delivered(flow: &FlowResult, time: Duration) -> f64 {
     flow.goodput * time.as_secs_f64() / 8.0 / PAYLOAD
 }

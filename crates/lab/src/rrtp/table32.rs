@@ -1,4 +1,4 @@
-//! RRTP, Table 3.2: which losses Biaz misjudges, by sigma and phi.
+//! RRTP, Table 3.2: the losses that Biaz misjudges, by sigma and phi.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,7 +18,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// sigma, phi, and what the thesis prints: congestive losses judged wireless, and wireless ones
+/// Sigma, phi, and the printed figures: congestive losses judged wireless, and wireless losses
 /// judged congestive.
 const TABLE: [(f64, f64, f64, f64); 7] = [
     (0.5, 2.0, 2.0, 8.0),
@@ -29,24 +29,25 @@ const TABLE: [(f64, f64, f64, f64); 7] = [
     (1.0, 2.25, 2.0, 3.0),
     (1.0, 2.5, 3.0, 7.0),
 ];
-/// Those that the thesis finds best.
+/// The bounds that the thesis finds best.
 const BEST: (f64, f64) = (1.0, 2.0);
-/// Losses of each kind in a trial.
+/// The losses of each kind in a trial.
 const LOSSES: usize = 50;
-/// A wired way, and the wireless link at its end with the base station's queue.
+/// A wired path, and the wireless link at its end with the base station's queue.
 const WIRED: &str = "rate 10mbit delay 20ms limit 100";
 const WIRELESS: &str = "rate 144kbit limit 10 loss 4% only forth";
-/// Each transfer is told twice the link's rate, so that it begins with losses of congestion.
+/// Each transfer is configured with twice the link's rate, so that it starts with congestive
+/// losses.
 const TOLD: &str = "rrtp:wireless-last-hop+rate=288kbit";
 const TRANSFERS: u32 = 40;
 const EACH: Duration = Duration::from_secs(15);
 
-/// What disturbs the times between packets.
+/// Disturbances of the times between packets.
 #[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,
     delay: &'static str,
-    /// Short transfers by TCP over the same link.
+    /// Whether short TCP transfers share the link.
     cross: bool,
 }
 
@@ -66,12 +67,12 @@ struct Record {
     judged_wireless: usize,
     wireless: usize,
     judged_congestive: usize,
-    /// Of all misjudged, those in one hole with a loss of the other kind.
+    /// The misjudged losses in one hole with a loss of the other kind.
     beside_the_other: usize,
 }
 
-/// Every data packet that was lost and what for, and what the receiver told of it first. They are
-/// known by connection and number, and of those lost twice only the first time counts.
+/// Every lost data packet with its cause, and the receiver's first judgement of it. A packet is
+/// identified by connection and number; if it is lost twice, only the first loss counts.
 #[derive(Debug, Default)]
 struct Judgements {
     /// In the order of the losses: whether a queue dropped it.
@@ -79,8 +80,8 @@ struct Judgements {
     known: BTreeMap<(u64, u32), Option<bool>>,
 }
 
-/// What docs/rrtp.md says of packets, version 1: a data packet's number, and the losses a NACK or a
-/// SACK tells of.
+/// The packet format of docs/rrtp.md, version 1: the number of a data packet, and the losses that a
+/// NACK or a SACK reports.
 const UDP: u8 = 17;
 const HEADERS: usize = 28;
 const DATA: u8 = 4;
@@ -89,7 +90,7 @@ const BODY: usize = HEADERS + 16;
 const KNOWN: usize = 20;
 const RANGE: usize = 6;
 
-/// The type and the connection of a packet of RRTP, and what follows its header.
+/// Returns the type and the connection of an RRTP packet, and the bytes after its header.
 fn read(packet: &Packet) -> Option<(u8, u64, &[u8])> {
     let data = &packet.data;
     let kind = *data.get(HEADERS)? & 0xf;
@@ -136,8 +137,8 @@ impl Observer for Judgements {
 }
 
 impl Judgements {
-    /// Of the first losses of a kind, how many there are, how many were judged to be of the other,
-    /// and how many of these stand beside one of the other kind, in one hole.
+    /// Returns, for the first losses of a kind: their number, the number that were judged to be of
+    /// the other kind, and how many of these are next to a loss of the other kind, in one hole.
     fn wrong(&self, congestive: bool) -> (usize, usize, usize) {
         let judged = self.lost.iter().filter(|(_, truth)| *truth == congestive);
         let judged = judged.filter_map(|(key, _)| Some((*key, self.known[key]?)));
@@ -219,13 +220,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What some bounds misjudge.
+/// The misjudged losses with one pair of bounds.
 struct Rated {
-    /// sigma and phi.
+    /// Sigma and phi.
     bounds: (f64, f64),
-    /// Of all losses that were judged, run by run.
+    /// The rate of misjudged losses among all that were judged, for each run.
     rates: Vec<f64>,
-    /// The fewest losses of a kind that were judged in a run.
+    /// The minimum number of judged losses of a kind in a run.
     fewest: usize,
 }
 
@@ -236,7 +237,7 @@ fn shown(values: &[f64], unit: f64) -> String {
     }
 }
 
-/// Where there were not 50 losses of each kind in each run, nothing can be told.
+/// Returns not comparable if a run has fewer than 50 losses of a kind.
 fn of_enough(fewest: usize, verdict: impl FnOnce() -> Verdict) -> Verdict {
     if fewest < LOSSES {
         let few = format!("in a run {fewest} losses of one kind were judged, and {LOSSES} count");
@@ -245,8 +246,8 @@ fn of_enough(fewest: usize, verdict: impl FnOnce() -> Verdict) -> Verdict {
     verdict()
 }
 
-/// `mixed`: with the best bounds, of how many misjudged losses how many stand beside one of the
-/// other kind.
+/// Adds the claims. The last argument is for the best bounds: the number of misjudged losses next
+/// to one of the other kind, and the number of all misjudged losses.
 fn claims(
     findings: &mut Findings,
     setting: &Setting,

@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// What the thesis prints: RRTP, Reno, NewReno and Vegas.
+/// The printed figures: RRTP, Reno, NewReno and Vegas.
 struct Printed {
     environment: Environment,
     rrtp: f64,
@@ -31,9 +31,9 @@ const TABLE: [Printed; 5] = [
     Printed { environment: LAN, rrtp: 514_563.0, tcp: [513_987.0, 514_198.0, 514_372.0] },
     Printed { environment: FAT_PIPE, rrtp: 1_290_696.0, tcp: [242_323.0, 241_245.0, 212_471.0] },
 ];
-/// Westwood is in the thesis' figures, and not in this table.
+/// Westwood appears in the thesis' figures, but not in this table.
 const TCP: [&str; 4] = [RENO, NEW_RENO, VEGAS, WESTWOOD];
-/// A run over the fat pipe moves five million packets.
+/// The number of seeds on the fat pipe, where a run transfers five million packets.
 const FAT_SEEDS: u64 = 2;
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ struct Record<'a> {
     seed: u64,
     environment: &'a str,
     sender: &'a str,
-    /// Packets of 1400 bytes that arrived, each once; data packets that left.
+    /// Distinct packets of 1400 bytes that arrived, and data packets sent.
     delivered: f64,
     sent: u64,
     retransmissions: u64,
@@ -50,7 +50,7 @@ struct Record<'a> {
     link_lost: u64,
 }
 
-/// A sender in an environment.
+/// The results of a sender in an environment.
 struct Row {
     sender: String,
     delivered: Interval,
@@ -133,7 +133,7 @@ fn measure(
     Ok(Row { sender, delivered: Interval::of(&arrived), sent: Interval::of(&sent) })
 }
 
-/// The order that the thesis' rows have: RRTP, Vegas, Reno; about equal on the LAN, and only RRTP
+/// Claims the order of the thesis' rows: RRTP, Vegas, Reno; about equal on the LAN, and only RRTP
 /// first on the fat pipe.
 fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     let of = |sender: &str| rows.iter().find(|row| row.sender == sender).map(|row| &row.delivered);
@@ -166,7 +166,7 @@ fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     }
 }
 
-/// Whether the thesis' figures can be at all.
+/// Claims that the thesis' figures are possible.
 fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
     let environment = &printed.environment;
     let Environment { rate, loss, .. } = environment;
@@ -186,8 +186,7 @@ fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
             )
         }),
     );
-    // Mathis: a window of sqrt(3/2p) segments in a round trip is what Reno keeps at a random loss
-    // of p.
+    // Mathis: at a random loss of p, Reno keeps a window of sqrt(3/2p) segments per round trip.
     let window = (1.5 / (loss / 100.0)).sqrt();
     let trip = 2.0 * environment.delay as f64 / 1e3;
     let law = window / trip * time.as_secs_f64();

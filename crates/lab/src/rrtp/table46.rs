@@ -1,5 +1,5 @@
-//! RRTP, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5: files to a mobile that moves, over three cellular
-//! networks.
+//! RRTP, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5: file transfers to a moving mobile over three
+//! cellular networks.
 
 use std::fmt::Write as _;
 
@@ -16,20 +16,20 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// The thesis' peak rates down and up, bit/s, and the packets that retransmission on the link
-/// leaves lost, %: Table 4.3's, and what 2.4.2 says of such a protocol.
+/// The thesis' peak rates down and up in bit/s, and the per cent of packets that remain lost after
+/// link retransmission: that of Table 4.3, and that of 2.4.2 for such a protocol.
 const NETWORKS: [(&str, [u64; 2], f64); 3] = [
     ("CDMA 1X", [144_000, 144_000], 1.0),
     ("EVDO", [3_100_000, 1_800_000], 0.1),
     ("EDGE", [3_600_000, 384_000], 0.1),
 ];
-/// One way, ms: Table 4.3's of CDMA 1X, for the others too.
+/// The one-way delay in ms: that of CDMA 1X in Table 4.3, used for all networks.
 const DELAY: u64 = 75;
 const SENDERS: [&str; 3] = [NEW_RENO, "RRTP", "RRTP, seeded"];
-/// km/h, and kB.
+/// The speeds in km/h, and the file sizes in kB.
 const SPEEDS: [u32; 4] = [0, 5, 60, 100];
 const SIZES: [u64; 3] = [100, 1_000, 10_000];
-/// The gains in per cent that are printed, at the speeds without the third if there are three.
+/// The printed gains in per cent at each speed; if there are three, the third speed is missing.
 const PRINTED: [(&str, &str, u64, &[f64]); 11] = [
     ("CDMA 1X", "RRTP", 100, &[29.31, 31.63, 36.59, 38.12]),
     ("CDMA 1X", "RRTP", 1_000, &[16.24, 17.46, 21.97, 26.97]),
@@ -101,7 +101,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// By how much a sender is faster than TCP, %.
+/// Returns the gain of a sender over TCP, in per cent.
 fn gain(row: &Slice<'_>, sender: &str) -> Interval {
     let [own, tcp] = [sender, NEW_RENO].map(|of| row.at("sender", of).values("throughput"));
     let percent = theory::scaled(&theory::paired(&own, &tcp), 100.0);
@@ -191,7 +191,8 @@ fn scenario(point: &Point) -> Result<Scenario, LabError> {
     })
 }
 
-/// One way of a network: a handoff loses all packets for 200 ms.
+/// Returns the link description of one direction of a network. A handoff loses all packets for 200
+/// ms.
 fn way(rate: u64, loss: &str, speed: f64, duration: f64) -> String {
     let mut text = format!("rate {rate}bit delay {DELAY}ms limit 50 {loss}");
     let after = |metres: f64| metres / (speed / 3.6);

@@ -1,4 +1,4 @@
-//! RRTP, Table 5.1: thirty flows on 11 Mbit/s, Jain's index.
+//! RRTP, Table 5.1: Jain's index of thirty flows on 11 Mbit/s.
 
 use super::network::{NEW_RENO, RENO, SETUP, flow, shared, short};
 use crate::prelude::*;
@@ -12,12 +12,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent, and what the thesis prints for RRTP and Reno.
+/// The error rate in per cent, and the printed indices of RRTP and Reno.
 const TABLE: [(f64, f64, f64); 5] =
     [(0.0, 1.0, 0.98), (0.1, 1.0, 0.99), (0.5, 0.99, 0.98), (1.0, 0.99, 0.97), (5.0, 0.98, 0.97)];
 const SENDERS: [&str; 3] = ["rrtp", RENO, NEW_RENO];
 const COUNT: u32 = 30;
-/// Table 4.3's wireless LAN.
+/// The wireless LAN of Table 4.3.
 const LINK: &str = "rate 11mbit delay 5ms limit 50";
 const SECONDS: [u64; 2] = [60, 240];
 const LEAST: f64 = 0.97;

@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ..Experiment::STUDY
 };
 
-/// Per cent, and hundredths of Mbit/s, which is what the thesis prints.
+/// The error rate in per cent, and the printed rates in hundredths of Mbit/s.
 const TABLE: [(f64, [u32; 5]); 5] = [
     (0.0, [896, 896, 896, 896, 896]),
     (0.1, [628, 633, 837, 738, 882]),
@@ -21,10 +21,10 @@ const TABLE: [(f64, [u32; 5]); 5] = [
     (5.0, [116, 116, 97, 223, 245]),
 ];
 const SENDERS: [&str; 5] = [RENO, NEW_RENO, VEGAS, WESTWOOD, "rrtp"];
-/// Those that fill a queue until it drops.
+/// The senders that fill a queue until it drops.
 const LOSS_BASED: [&str; 3] = [RENO, NEW_RENO, WESTWOOD];
-/// The queues: as many packets as the path holds both ways (54 Mbit/s x 20 ms / 8 / 1440), a
-/// quarter, and four times that.
+/// The queues in packets: one BDP (54 Mbit/s x 20 ms / 8 / 1440), a quarter of it, and four times
+/// it.
 const QUEUES: [u64; 3] = [94, 24, 376];
 const RATE: f64 = 54e6;
 /// A queue, and a row of the table.
@@ -35,7 +35,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
         "error, % | queue, packets | sender | Mbit/s | of the fair share | thesis, Mbit/s",
     );
-    // What is lost at random hides the queue's size, and its own is the thesis' first row.
+    // Random losses hide the effect of the queue's size, so other queues only run with the first
+    // row.
     let others = QUEUES[1..].iter().map(|queue| (*queue, TABLE[0]));
     let cases: Vec<_> = TABLE.into_iter().map(|row| (QUEUES[0], row)).chain(others).collect();
     let cases = if run.is_small { &cases[..1] } else { &cases[..] };
@@ -72,7 +73,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// bit/s of payload of the flow with this place in the table.
+/// Returns the goodput of the flow with this index in the table, in bit/s.
 fn goodput(cell: &Slice<'_>, flow: usize) -> Interval {
     Interval::of(&cell.of(|run| run.list("goodputs").get(flow).copied()))
 }

@@ -37,6 +37,7 @@ const MOST_CELLS: u64 = 100_000_000;
 const SEEDS: u64 = 10;
 
 /// Every combination of the axes' values with every seed.
+///
 /// ```
 /// use airtcp_lab::{Shard, Sweep};
 ///

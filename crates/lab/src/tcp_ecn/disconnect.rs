@@ -38,7 +38,7 @@ const AWAY: [u64; 2] = [10, 30];
 const LEADS: [f64; 5] = [0.0, 0.25, 0.5, 1.0, 2.0];
 /// The maximum time to wait until the sender has recovered.
 const PATIENCE: Duration = Duration::from_secs(45);
-/// The time for which an application pauses before the mobile leaves.
+/// An idle application pauses for this time before the mobile leaves, and resumes this time after.
 const PAUSED: Duration = Duration::from_secs(1);
 /// The per cent of the rate before the outage at which the transfer has recovered.
 const BACK: u64 = 90;

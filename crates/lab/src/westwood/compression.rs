@@ -1,4 +1,4 @@
-//! The estimate under random loss, and where ACKs come in bunches.
+//! Westwood's estimate under random loss, and with ACK compression.
 
 use super::course::{self, Path};
 use crate::prelude::*;
@@ -13,14 +13,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CONTROLS: [&str; 3] = ["westwood", "westwood-plus", "reno"];
-/// Of data, per cent.
+/// The loss of data packets, in per cent.
 const LOSSES: [f64; 5] = [0.01, 0.1, 1.0, 2.0, 5.0];
-/// Where the forms are compared.
+/// The loss rate at which the forms are compared.
 const COMPARED: f64 = 1.0;
 const FORTH: &str = "rate 10mbit delay 25ms limit 50";
 
-/// What ACKs meet on their way: nothing; delays that vary, in order, so that a late ACK holds up
-/// those behind it; the data of a flow the other way, in one queue with it.
+/// The paths of the ACKs: undisturbed; delays that vary without reordering, so that a late ACK
+/// delays those behind it; the data of a flow in the other direction, in the same queue.
 const WAYS: [&str; 3] = [CLEAN, "jitter", "flow the other way"];
 const CLEAN: &str = "clean";
 
@@ -60,7 +60,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "the estimate is ssthresh after a reduction over the smallest round trip; reno has none: its figure is what \
          halving leaves",
     );
-    // All of them would be too many to see.
+    // The picture shows only a part of the curves, to stay readable.
     let shown = grid.all().at("profile", "paper").rows(&["way", "control"]);
     let shown = shown.into_iter().filter(|part| part.text("control") != "reno");
     let lines = shown.map(|part| {

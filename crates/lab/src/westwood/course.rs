@@ -1,4 +1,4 @@
-//! One flow over a link that loses data at random, and what its control holds the path to carry.
+//! One flow over a link with random loss of data, and its control's estimate of the bandwidth.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{Findings, LabError, Run, feed, simulate};
 
-/// The link's ways, without loss.
+/// The two directions of the link, without loss.
 pub(super) struct Path {
     pub(super) forth: &'static str,
     pub(super) back: &'static str,
-    /// Whether a `reno` flow goes the other way.
+    /// Whether a `reno` flow runs in the other direction.
     pub(super) is_shared: bool,
 }
 
-/// ssthresh of every reduction, which is the estimate times the smallest round trip.
+/// The ssthresh of every reduction: the bandwidth estimate times the minimum RTT.
 #[derive(Clone, Debug)]
 struct Reductions {
-    /// What comes before does not count, as for the goodput.
+    /// The start of the measurement, as for the goodput.
     from: Instant,
     is_due: bool,
     ssthresh: Vec<f64>,
@@ -42,8 +42,8 @@ impl Observer for Reductions {
     }
 }
 
-/// Runs every control of the axes `profile`, `way`, `control` and `loss`, the last of data in per
-/// cent.
+/// Runs every point of the axes `profile`, `way`, `control` and `loss` (of data packets, in per
+/// cent).
 pub(super) fn measure(
     run: &Run,
     findings: &mut Findings,
@@ -68,12 +68,13 @@ pub(super) fn measure(
     Ok(grid)
 }
 
-/// The estimate, bit/s. A run without a reduction tells nothing of it.
+/// Returns the bandwidth estimate in bit/s, over the runs with a reduction; others have no
+/// estimate.
 pub(super) fn estimate(part: &Slice<'_>) -> Interval {
     Interval::of(&part.of(reported))
 }
 
-/// Of a run's estimate over its goodput.
+/// Returns the ratio of the estimate to the goodput of each run.
 pub(super) fn ratio(part: &Slice<'_>) -> Interval {
     Interval::of(&part.of(|run| Some(reported(run)? / run.number("goodput")?.max(1.0))))
 }

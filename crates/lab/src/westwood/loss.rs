@@ -1,4 +1,4 @@
-//! Westwood where packets are lost at random.
+//! Westwood under random loss.
 
 use super::course::{self, Path};
 use crate::prelude::*;
@@ -13,10 +13,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CONTROLS: [&str; 4] = ["reno", "westwood", "westwood-plus", "cubic"];
-/// Per cent, of data.
+/// The loss of data packets, in per cent.
 const LOSSES: [f64; 7] = [0.01, 0.05, 0.1, 1.0, 2.0, 5.0, 10.0];
 const LINK: &str = "rate 10mbit delay 10ms limit 50";
-/// What the link carries of payload, in bit/s: segments of 1448 bytes in packets of 1500.
+/// The link's capacity for payload in bit/s: segments of 1448 bytes in packets of 1500.
 const CAPACITY: f64 = 10e6 * 1448.0 / 1500.0;
 
 fn body(run: &Run) -> Result<Findings, LabError> {

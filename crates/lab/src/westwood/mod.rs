@@ -1,4 +1,4 @@
-//! Westwood: what its estimate of the bandwidth is worth.
+//! Westwood: the accuracy of its bandwidth estimate.
 
 pub(crate) mod compression;
 mod course;
