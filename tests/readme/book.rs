@@ -1,4 +1,4 @@
-//! The pages as a book: every page is in it, and every link between pages leads somewhere.
+//! Checks that the book includes every page, and that every link between pages has a target.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The Markdown files at `path` and below it, named from the root.
+/// Returns the Markdown files at `path` and below it, relative to the root.
 pub(crate) fn pages(path: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(path)).unwrap() {
@@ -25,7 +25,7 @@ pub(crate) fn pages(path: &str) -> Vec<String> {
     found
 }
 
-/// The lines of a page that are no code.
+/// Returns the lines of a page outside of code blocks.
 pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
@@ -35,14 +35,14 @@ pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in the parentheses of `[text](target)`, outside of backticks.
+/// Returns the targets of the links `[text](target)`, outside of backticks.
 fn targets(line: &str) -> Vec<String> {
     let plain: String = line.split('`').step_by(2).collect::<Vec<_>>().join("");
     let parts = plain.split("](").skip(1);
     parts.filter_map(|part| Some(part.split_once(')')?.0.to_owned())).collect()
 }
 
-/// The anchors of a page's headings, as GitHub and mdBook make them.
+/// Returns the anchors of a page's headings, in the form of GitHub and mdBook.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {
@@ -53,7 +53,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// `target`, as it is named from the folder of `page`, named from the root.
+/// Returns `target`, a path relative to the folder of `page`, relative to the root.
 fn resolved(page: &str, target: &str) -> String {
     let mut parts = PathBuf::new();
     let folder = Path::new(page).parent().unwrap();

@@ -1,4 +1,4 @@
-//! The table of capabilities, row by row, asked of the code.
+//! Probes the code for each row of the table of capabilities.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,12 +21,12 @@ use crate::{gateways, hosts, links, sockets, worlds};
 /// A row of the table.
 pub(crate) struct Row<'a> {
     pub(crate) what: &'a str,
-    /// What stands between backticks in it.
+    /// The names between backticks in the row.
     pub(crate) names: Vec<&'a str>,
     pub(crate) there: bool,
 }
 
-/// Whether the code has what the row names: all of it, or nothing.
+/// Returns whether the code has everything that the row names.
 pub(crate) fn is_there(row: &Row<'_>) -> bool {
     let are_all = |known: Vec<&str>| {
         let sorted = |mut names: Vec<String>| {
@@ -228,7 +228,7 @@ fn names<T: ?Sized>(entries: &[&Entry<T>]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.name).collect()
 }
 
-/// The commands that `airtcp help` lists, without `help` itself.
+/// Returns the commands that `airtcp help` lists, without `help` itself.
 fn commands() -> Vec<String> {
     help(env!("CARGO_BIN_EXE_airtcp"))
         .lines()
@@ -236,7 +236,7 @@ fn commands() -> Vec<String> {
         .skip(1)
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.strip_prefix("  "))
-        // What a long description goes on with stands further right.
+        // Continuation lines of a long description are indented further.
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
@@ -272,8 +272,8 @@ fn has_crate(names: &[&str]) -> bool {
     names.iter().any(|name| root().join("crates").join(name).exists())
 }
 
-/// Whether any of these words is an identifier, or a part of one, in the code below a directory.
-/// Comments do not count: they may say what is not there.
+/// Returns whether any of these words is an identifier, or a part of one, in the code below a
+/// directory. Comments are ignored, because they can mention missing features.
 fn code_has(directory: &str, words: &[&str]) -> bool {
     let mut left: Vec<PathBuf> = vec![root().join(directory)];
     assert!(left[0].is_dir(), "there is no {directory}");

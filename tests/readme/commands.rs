@@ -1,12 +1,11 @@
-//! The commands of the README and the tutorial run as they stand there. Those that begin with
-//! `sudo` need a network that they are part of, and have tests of their own in `tests/tools` and
-//! `tests/link.rs`.
+//! Runs the commands of the README and the tutorial as printed. Commands that start with `sudo`
+//! need a network of their own; `tests/tools` and `tests/link.rs` test them.
 
 use std::process::Command;
 
 use crate::page;
 
-/// The lines of a page's shell blocks that run airtcp as a user.
+/// Returns the lines of a page's shell blocks that run airtcp without root.
 fn commands(text: &str) -> Vec<&str> {
     let mut is_shell = false;
     let inside = text.lines().filter(|line| {
@@ -18,7 +17,7 @@ fn commands(text: &str) -> Vec<&str> {
     inside.filter(|line| line.starts_with("target/release/airtcp ")).collect()
 }
 
-/// Runs the commands one after the other in a directory of their own.
+/// Runs the commands one after the other in a temporary directory.
 fn run(name: &str, at_least: usize) {
     let text = page(name);
     let commands = commands(&text);

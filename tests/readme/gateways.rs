@@ -1,10 +1,10 @@
-//! Probes the rows on the gateway in the table of capabilities.
+//! Probes the code for the rows about the gateway in the table of capabilities.
 
 use airtcp_gateway::datagram::FarDatagramsConfig;
 
 use crate::capabilities::help_of;
 
-/// Whether the code has what the row names.
+/// Returns whether the code has the feature of the row.
 pub(crate) fn has(row: &str) -> bool {
     match row {
         "Gateway: TCP and UDP of unmodified programs by SOCKS5, TCP by HTTP CONNECT and by forwarded ports in both directions" =>
@@ -39,7 +39,7 @@ pub(crate) fn has(row: &str) -> bool {
     }
 }
 
-/// Whether a command of `airtcp gateway` has these flags.
+/// Returns whether a command of `airtcp gateway` has these flags.
 fn has_flags(command: &str, flags: &[&str]) -> bool {
     let help = help_of(&["gateway", command]);
     flags.iter().all(|flag| help.contains(flag))

@@ -1,4 +1,4 @@
-//! Hosts asked for what docs/capabilities.md says they do.
+//! Probes hosts for the features in docs/capabilities.md.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn at(text: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address(text), port)
 }
 
-/// An IP packet from the client to the server, or between their IPv6 addresses.
+/// Returns an IP packet between two addresses.
 fn packet(from: &str, to: &str, protocol: u8, payload: &[u8]) -> Packet {
     let (mut data, ends) = (Vec::new(), (address(from), address(to)));
     let start = ip::start(&mut data, ends, protocol, 64, payload.len(), 0);
@@ -34,7 +34,7 @@ fn packet(from: &str, to: &str, protocol: u8, payload: &[u8]) -> Packet {
     Packet::new(data)
 }
 
-/// What a host sends in answer to a packet.
+/// Returns the packets that a host sends in response to a packet.
 fn answers(host: &mut Host, packet: Packet) -> Vec<Packet> {
     host.handle_packet(NOW, PortId(0), packet);
     sent(host, NOW)
@@ -62,7 +62,7 @@ pub(crate) fn answers_echo() -> bool {
     is_reply(&v4, 20, 0) && is_reply(&v6, 40, 129)
 }
 
-/// A datagram to port 9, without a checksum, as IPv4 allows.
+/// Returns a datagram to port 9, without a checksum, as IPv4 allows.
 fn datagram(to: &str) -> Packet {
     packet(CLIENT, to, ip::UDP, &[0, 7, 0, 9, 0, 10, 0, 0, b'h', b'i'])
 }
@@ -88,7 +88,7 @@ pub(crate) fn tells_of_closed_ports() -> bool {
     out.len() == 1 && out[0].data[20..22] == [3, 3]
 }
 
-/// The datagram in two fragments: 16 bytes, and the rest.
+/// Sends a datagram in two fragments: 16 bytes, and the rest.
 pub(crate) fn reassembles() -> bool {
     let mut host = host(&["10.0.0.1/24"]);
     let socket = host.udp_bind(at(SERVER, 9)).unwrap();
@@ -105,7 +105,7 @@ pub(crate) fn reassembles() -> bool {
     received(&mut host, socket) == b"in pieces!"
 }
 
-/// Whether more than a packet holds is sent.
+/// Returns whether a host sends a datagram that exceeds the MTU.
 pub(crate) fn fragments() -> bool {
     let mut host = host(&["10.0.0.1/24"]);
     let socket = host.udp_bind(at(SERVER, 9)).unwrap();
@@ -117,10 +117,10 @@ pub(crate) fn routes() -> bool {
     !answers(&mut host, datagram("10.0.0.99")).is_empty()
 }
 
-/// What the first SYN of a host carries.
+/// The first SYN of a host.
 pub(crate) struct Syn {
     pub(crate) options: TcpOptions,
-    /// ECE or CWR is set.
+    /// Whether ECE or CWR is set.
     pub(crate) ecn_flags: bool,
 }
 
@@ -132,8 +132,8 @@ pub(crate) fn syn() -> Syn {
     Syn { options, ecn_flags: syn[33] & 0b1100_0000 != 0 }
 }
 
-/// Whether a SYN with ECE and CWR, of a host that was set to ask, is answered by a SYN-ACK with ECE
-/// alone.
+/// Returns whether a SYN with ECE and CWR, from a client with ECN enabled, is answered by a SYN-ACK
+/// with ECE only.
 pub(crate) fn grants_ecn() -> bool {
     let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
     server.tcp_listen(at(SERVER, 9), 8).unwrap();
@@ -145,8 +145,8 @@ pub(crate) fn grants_ecn() -> bool {
     (asks, answer.data[33] >> 6) == (0b11, 0b01)
 }
 
-/// Whether a SYN for AccECN is answered by a listener of this mode as RFC 9768 has it: by CWR
-/// without ECE, for a SYN that came as Not-ECT.
+/// Returns whether a listener in this mode answers a SYN for AccECN according to RFC 9768: with CWR
+/// and without ECE, for a SYN that arrived as Not-ECT.
 pub(crate) fn grants_accecn(ecn: EcnMode) -> bool {
     let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
     let listener = server.tcp_listen(at(SERVER, 9), 8).unwrap();
@@ -160,7 +160,7 @@ pub(crate) fn grants_accecn(ecn: EcnMode) -> bool {
     asks == (1, 0b11) && (answer.data[32] & 1, answer.data[33] >> 6) == (0, 0b10)
 }
 
-/// Two hosts with a connection between them, and their ends of it.
+/// Two hosts with a connection between them, and their sockets.
 struct Pair {
     server: Host,
     client: Host,
@@ -216,8 +216,8 @@ pub(crate) fn resets() -> bool {
     outcome == Err(HostError::Tcp(TcpError::Reset))
 }
 
-/// Tells the sender of a full-size packet that it was too long for a link of 1000 bytes, and looks
-/// at how long its repetition is.
+/// Sends an ICMP message for a full-size packet to its sender, with an MTU of 1000 bytes, and
+/// returns whether the retransmission obeys it.
 pub(crate) fn obeys_too_big() -> bool {
     let mut pair = Pair::new();
     pair.client.tcp_send(NOW, pair.connected, &[7; 3000]).unwrap();
@@ -234,7 +234,7 @@ pub(crate) fn obeys_too_big() -> bool {
     repeated.expect("a lost packet is sent again").len() <= 1000
 }
 
-/// Whether a listener answers more SYNs than it has room for, as only cookies allow.
+/// Returns whether a listener answers more SYNs than its queue holds, which requires SYN cookies.
 pub(crate) fn answers_every_syn() -> bool {
     let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
     server.tcp_listen(at(SERVER, 9), 1).unwrap();

@@ -1,6 +1,6 @@
-//! The page of the links' words and names.
+//! Checks the lists of link parts and named links on their page.
 //!
-//! `AIRTCP_RECORD=1 cargo test --test readme` writes its lists anew.
+//! `AIRTCP_RECORD=1 cargo test --test readme` rewrites the lists.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use airtcp_link::spec::{PARTS, Part};
 
 use crate::strategies::assert_list;
 
-/// A row for each part.
+/// Returns a table with a row for each part.
 fn rows(parts: &[Part]) -> String {
     let mut rows = "| Words | Meaning | Example |\n| --- | --- | --- |\n".to_owned();
     for part in parts {
-        // A line between words would end the cell.
+        // A vertical bar would end the cell.
         let words = part.words.replace('|', "\\|");
         writeln!(rows, "| `{words}` | {} | `{}` |", part.meaning, part.example).unwrap();
     }

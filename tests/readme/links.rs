@@ -1,9 +1,9 @@
-//! The link emulator, asked for what the table says of it.
+//! Probes the link emulator for the features in the table of capabilities.
 
 use airtcp_link::{Link, LinkSpec, Trace, Way};
 use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 
-/// Whether a link can be made of each part that the table names.
+/// Returns whether a link accepts each part that the table names.
 pub(crate) fn has_every_part() -> bool {
     let parts = [
         "rate 10mbit",
@@ -23,12 +23,13 @@ pub(crate) fn has_every_part() -> bool {
     })
 }
 
-/// Whether netem's correlations are understood: a share after the loss or the jitter.
+/// Returns whether the parser accepts netem's correlations: a percentage after the loss or the
+/// jitter.
 pub(crate) fn correlates() -> bool {
     ["loss 1% 25%", "delay 5ms 1ms 25%"].iter().any(|text| text.parse::<LinkSpec>().is_ok())
 }
 
-/// Whether a link tells that it dropped a packet, and which.
+/// Returns whether a link reports a dropped packet with the cause.
 pub(crate) fn tells() -> bool {
     let spec: LinkSpec = "loss 100%".parse().unwrap();
     let mut link = Link::new(&spec, &spec).unwrap();
@@ -40,7 +41,8 @@ pub(crate) fn tells() -> bool {
     link.poll_event() == Some(Event { at: Instant::ZERO, flow: None, kind })
 }
 
-/// The milliseconds at which packets of 1,000 bytes come out that go in at these.
+/// Sends packets of 1,000 bytes at the milliseconds `sent`, and returns the milliseconds at which
+/// they leave.
 fn out(link: &mut Link, sent: &[u64]) -> Vec<u64> {
     for millis in sent {
         let packet = Packet::new(vec![0x45; 1_000]);
@@ -61,18 +63,18 @@ fn link(words: &str) -> Link {
     Link::new(&spec, &spec).unwrap()
 }
 
-/// Whether packets beyond a rate and a burst are dropped, and counted as such.
+/// Returns whether packets beyond a rate and a burst are dropped, and counted as policed.
 pub(crate) fn polices() -> bool {
     let mut link = link("police rate 8kbit burst 2000b delay 1ms");
     out(&mut link, &[0, 0, 0]) == [1, 1] && link.counters(Way::Forth).policed == 1
 }
 
-/// Whether packets leave in bursts.
+/// Returns whether packets leave in bursts.
 pub(crate) fn aggregates() -> bool {
     out(&mut link("delay 9ms aggregate 5ms packets 3"), &[0, 1, 2, 3]) == [11, 11, 11, 17]
 }
 
-/// Whether rate, delay and loss change at their times.
+/// Returns whether rate, delay and loss change at the configured times.
 pub(crate) fn changes() -> bool {
     let words = "delay 50ms rate 8mbit at 1ms rate 4mbit at 10ms delay 70ms at 20ms loss 100%";
     out(&mut link(words), &[0, 0, 10, 20]) == [51, 53, 82]

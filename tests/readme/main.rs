@@ -26,7 +26,7 @@ fn page(name: &str) -> String {
     text
 }
 
-/// What stands between backticks, line by line.
+/// Returns the texts between backticks, line by line.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
@@ -188,7 +188,7 @@ fn the_crates_of_the_architecture_page_are_the_crates() {
     let text = page("docs/architecture.md");
     let (_, table) = text.split_once("```text\n").unwrap();
     let (table, _) = table.split_once("```").unwrap();
-    // The last row is no crate in the directory.
+    // The last row is not a crate in the directory.
     let rows = table.lines().filter(|line| !line.starts_with("  programs"));
     let mut named: Vec<_> =
         rows.filter_map(|row| row.get(13..)?.split_whitespace().next()).collect();

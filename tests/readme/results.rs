@@ -1,8 +1,8 @@
-//! The results on the strategies' pages: commands, and the tables that they made.
+//! Checks the results on the strategies' pages: commands, and the tables of their output.
 //!
-//! `AIRTCP_RECORD=1 cargo test --release --test readme results` runs them all and writes the tables
-//! anew, which takes some minutes (four on two busy cores). Else each is run for a moment, and its
-//! table is to have its rows.
+//! `AIRTCP_RECORD=1 cargo test --release --test readme results` runs all commands and rewrites the
+//! tables, which takes some minutes (four on two busy cores). Otherwise each command runs for a
+//! moment, and its output must have the rows of the table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A column of a table: its heading, and the cell of a combination.
+/// A column of a table: its heading, and the function that formats the cell of a combination.
 type Column = (&'static str, fn(&Value) -> String);
 
 const COLUMNS: [Column; 7] = [
@@ -24,20 +24,20 @@ const COLUMNS: [Column; 7] = [
     ("Jain", |row| number(&row["jain"], 1.0, 4)),
 ];
 
-/// The mean with its interval, if there is one.
+/// Formats the mean with its interval, if there is one.
 fn number(interval: &Value, factor: f64, decimals: usize) -> String {
     let of = |field: &str| interval[field].as_f64().map(|value| value * factor);
     match (of("mean"), of("half_width")) {
         (None, _) => "-".to_owned(),
         (Some(0.0), None | Some(0.0)) => "0".to_owned(),
-        // A count of one run is a whole number.
+        // A count from one run is a whole number.
         (Some(mean), None) if mean.fract() == 0.0 => format!("{mean}"),
         (Some(mean), None) => format!("{mean:.decimals$}"),
         (Some(mean), Some(half)) => format!("{mean:.decimals$} ±{half:.decimals$}"),
     }
 }
 
-/// What was run, as it stands above the table.
+/// Returns the caption above the table, which describes the run.
 fn caption(report: &Value) -> String {
     let flows = match report["flows"].as_u64().unwrap() {
         1 => "one flow alone".to_owned(),
@@ -51,10 +51,10 @@ fn caption(report: &Value) -> String {
     format!("{} s, {flows}, {runs}:", report["seconds"].as_f64().unwrap())
 }
 
-/// A command and where the table is that it made.
+/// A command and the position of its table.
 struct Comparison {
     words: Vec<String>,
-    /// The line of the caption. An empty one follows, the headings, a rule and the rows.
+    /// The line of the caption. It is followed by an empty line, the headings, a rule and the rows.
     caption: usize,
     end: usize,
 }
@@ -87,7 +87,7 @@ fn comparisons(lines: &[&str]) -> Vec<Comparison> {
     found
 }
 
-/// A link is in quotes.
+/// Splits a command into words; a quoted link is one word.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in command.split('"').enumerate() {
@@ -107,7 +107,7 @@ fn run(words: &[String]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The same for a moment.
+/// Returns the command with a short duration.
 fn shortened(words: &[String]) -> Vec<String> {
     let mut short = Vec::new();
     let mut words = words.iter();
@@ -130,7 +130,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The page with what its commands say now. Pages share some.
+/// Returns the page with the current output of its commands. `known` caches the output of commands
+/// that several pages share.
 fn recorded(text: &str, known: &mut BTreeMap<Vec<String>, Value>) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut page = Vec::new();

@@ -1,6 +1,9 @@
 //! Checks that each requirement of an RFC names its test.
 //!
-//! The requirements are listed in `docs/rfc/`, one file for each RFC. A test names those it shows
+//! The requirements are listed in `docs/rfc/`, one file for each RFC. A test names the requirements
+//! that it shows in the lines above it: `Shows:` in a comment, followed by their names, such as
+//! RFC9293-MUST-17. `AIRTCP_RECORD=1 cargo test --test readme rfc` writes the requirements and
+//! their tests to `docs/rfc.md`. A MUST without a test and without an exception is an error.
 //! in the lines above it: `Shows:` in a comment, and their names, such as RFC9293-MUST-17. What
 //! shows what is written to `docs/rfc.md` by `AIRTCP_RECORD=1 cargo test --test readme rfc`. A MUST
 //! that no test shows and that is no exception is an error.
@@ -12,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use crate::strategies::assert_list;
 
-/// An RFC, and what it asks for.
+/// An RFC and its requirements.
 struct List {
-    /// What names begin with: `RFC9293`.
+    /// The prefix of the requirements' names: `RFC9293`.
     name: String,
     title: String,
     requirements: Vec<Requirement>,
@@ -25,9 +28,9 @@ struct Requirement {
     level: Level,
     section: String,
     text: String,
-    /// Why it does not hold, or cannot be shown.
+    /// The reason why the requirement does not hold, or cannot be tested.
     except: Option<String>,
-    /// What to know of how it holds.
+    /// A remark on how the requirement is met.
     note: Option<String>,
 }
 
@@ -37,7 +40,7 @@ enum Level {
     Should,
 }
 
-/// A test, and what it says that it shows.
+/// A test and the requirements that it names.
 #[derive(Debug, PartialEq, Eq)]
 struct Showing {
     file: String,
@@ -45,8 +48,8 @@ struct Showing {
     names: Vec<String>,
 }
 
-/// Reads a list: its title, then requirements as `ID LEVEL SECTION: TEXT`, each with what may
-/// follow it on indented lines: `Except: REASON`, or `Note: TEXT`.
+/// Parses a list: its title, then requirements as `ID LEVEL SECTION: TEXT`, each optionally
+/// followed by indented lines: `Except: REASON`, or `Note: TEXT`.
 fn read_list(name: &str, text: &str) -> Result<List, String> {
     let mut lines = text.lines().filter(|line| !line.is_empty());
     let title = lines.next().ok_or("an empty list")?.to_owned();
@@ -78,7 +81,7 @@ fn read_list(name: &str, text: &str) -> Result<List, String> {
     Ok(List { name: name.to_owned(), title, requirements })
 }
 
-/// Reads what the tests of a file say that they show.
+/// Parses the requirements that the tests of a file name.
 fn read_showings(file: &str, text: &str) -> Result<Vec<Showing>, String> {
     let (mut showings, mut names, mut is_test) = (Vec::new(), Vec::new(), false);
     for line in text.lines().map(str::trim) {
@@ -104,7 +107,7 @@ fn read_showings(file: &str, text: &str) -> Result<Vec<Showing>, String> {
     Ok(showings)
 }
 
-/// Each name of a requirement, with the tests that show it.
+/// The tests of each requirement, by the requirement's name.
 type Shown<'a> = BTreeMap<&'a str, Vec<&'a Showing>>;
 
 fn by_name(showings: &[Showing]) -> Shown<'_> {
@@ -117,7 +120,7 @@ fn by_name(showings: &[Showing]) -> Shown<'_> {
     shown
 }
 
-/// Everything that is wrong.
+/// Returns all errors.
 fn faults(lists: &[List], shown: &Shown<'_>) -> Vec<String> {
     let mut faults = Vec::new();
     let mut unknown = shown.clone();
@@ -143,7 +146,7 @@ fn faults(lists: &[List], shown: &Shown<'_>) -> Vec<String> {
     faults
 }
 
-/// How many of a level there are: shown, excepted, neither.
+/// Returns the number of requirements of a level: with a test, with an exception, and with neither.
 fn count(list: &List, level: Level, shown: &Shown<'_>) -> [usize; 3] {
     let mut counts = [0; 3];
     for requirement in list.requirements.iter().filter(|requirement| requirement.level == level) {
@@ -188,7 +191,7 @@ fn tables(lists: &[List], shown: &Shown<'_>) -> String {
     text
 }
 
-/// The files with this ending below a directory, in order.
+/// Returns the files with this extension below a directory, in order.
 fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];

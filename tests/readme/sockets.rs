@@ -1,4 +1,4 @@
-//! Sockets asked for what docs/capabilities.md says they have.
+//! Probes sockets for the features in docs/capabilities.md.
 
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! The list of strategies in the README, and a page for each.
+//! Checks the list of strategies in the README, and that each strategy has a page.
 //!
-//! `AIRTCP_RECORD=1 cargo test --test readme` writes both lists anew from the registry and the
-//! pages' headings.
+//! `AIRTCP_RECORD=1 cargo test --test readme` rewrites both lists from the registry and the pages'
+//! headings.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +17,7 @@ const END: &str = "<!-- up to here -->\n";
 
 /// A kind of strategy.
 struct Kind {
-    /// The directory of its pages.
+    /// The directory of the pages.
     directory: &'static str,
     question: &'static str,
     strategies: Vec<Strategy>,
@@ -49,7 +49,7 @@ fn kinds() -> [Kind; 3] {
     ]
 }
 
-/// The pages of a kind, from the root, and the names in their headings.
+/// Returns the pages of a kind, relative to the root, and the names in their headings.
 fn pages(kind: &Kind) -> Vec<(PathBuf, Vec<String>)> {
     let directory = Path::new("docs/strategies").join(kind.directory);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -66,7 +66,8 @@ fn pages(kind: &Kind) -> Vec<(PathBuf, Vec<String>)> {
     files.into_iter().map(|file| (file.clone(), names(&file))).collect()
 }
 
-/// Links to the page of each strategy, in the registry's order, from `directory`.
+/// Calls `row` for each strategy, in the registry's order, with the link to its page, relative to
+/// `directory`.
 fn rows(directory: &str, mut row: impl FnMut(&Kind, &Strategy, &str)) {
     for kind in kinds() {
         let pages = pages(&kind);
@@ -107,7 +108,8 @@ fn index() -> String {
     list
 }
 
-/// Whether `list` stands in the file between the marks; it is put there first if that is wanted.
+/// Asserts that the file contains `list` between the marks. With `AIRTCP_RECORD`, writes it there
+/// instead.
 #[track_caller]
 pub(crate) fn assert_list(file: &str, list: &str) {
     let text = page(file);
@@ -133,7 +135,7 @@ fn every_strategy_has_one_page_and_every_page_its_strategies() {
         let pages = pages(&kind);
         assert!(pages.iter().all(|(_, names)| !names.is_empty()));
         let mut headings: Vec<_> = pages.into_iter().flat_map(|(_, names)| names).collect();
-        // A form that a parameter chooses is on its page, too.
+        // A variant that a parameter selects can be on the page of its strategy.
         let mut known: Vec<_> = kind.strategies.iter().map(|s| s.name.to_owned()).collect();
         headings.retain(|name| {
             let plain = name.split(':').next().unwrap_or_default();

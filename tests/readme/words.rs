@@ -1,4 +1,4 @@
-//! Phrases that the pages and the help do not use: a reader of RFCs does not know them.
+//! Checks that the pages and the help do not use certain phrases that readers of RFCs do not know.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::book::{pages, prose};
 use crate::page;
 
-/// A phrase, and what to write.
+/// A phrase and its replacement.
 const AVOIDED: [(&str, &str); 13] = [
     ("laid down", "specified, fixed"),
     ("put off", "deferred, delayed"),
@@ -23,14 +23,14 @@ const AVOIDED: [(&str, &str); 13] = [
     ("what is due", "expired timers"),
 ];
 
-/// The words of a text in lower case, each between two blanks.
+/// Returns the words of a text in lower case, each between two blanks.
 fn words(text: &str) -> String {
     let words =
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     format!(" {} ", words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
 }
 
-/// The phrases in a text.
+/// Returns the phrases that a text contains.
 fn found(text: &str) -> Vec<String> {
     let text = words(text);
     let has = |(phrase, _): &&(&str, &str)| text.contains(&format!(" {phrase} "));
@@ -41,7 +41,7 @@ fn found(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The manual of a program, which has the help of each command: name and text.
+/// Returns the manual of a program, which contains the help of each command: names and texts.
 fn manual(program: &str) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().unwrap();
     let written = Command::new(program).args(["man", "--out"]).arg(directory.path()).status();
@@ -55,11 +55,11 @@ fn manual(program: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_pages_and_the_help_use_the_words_of_the_field() {
-    // Those of the results quote their sources.
+    // The pages of results quote their sources.
     let pages = pages("docs").into_iter().filter(|name| !name.starts_with("docs/results/"));
     let crates = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/crates")).unwrap();
     let crates = crates.map(|one| one.unwrap().file_name().into_string().unwrap());
-    // The shared library for packetdrill has none.
+    // The shared library for packetdrill has no README.
     let readmes =
         crates.filter(|name| name != "packetdrill").map(|name| format!("crates/{name}/README.md"));
     let pages = pages.chain(readmes).chain(["README.md", "SECURITY.md"].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! The simulator, the trace and the lab, asked for what the table says of them.
+//! Probes the simulator, the trace and the lab for the features in the table of capabilities.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ request_response = { request = "100B", response = "10kB" }
 short_flows = { smallest = "10kB", gap = "100ms", users = 2 }
 "#;
 
-/// Whether a file is a run of every topology and application, and runs add up.
+/// Returns whether a file with every topology and application runs, and its runs aggregate.
 pub(crate) fn runs_every_part() -> bool {
     let chain = DUMBBELL
         .replace("[bottleneck]", "[[wire]]")
@@ -40,7 +40,7 @@ pub(crate) fn runs_every_part() -> bool {
     })
 }
 
-/// Whether a link of a file has another rate from a time on.
+/// Returns whether the rate of a link in a file changes at a given time.
 pub(crate) fn links_change() -> bool {
     let bytes = |text: &str| {
         let endless = text.replace(r#"size = "100kB""#, "");
@@ -50,14 +50,14 @@ pub(crate) fn links_change() -> bool {
     bytes(&changed) * 3 < bytes(DUMBBELL) * 2
 }
 
-/// Whether a file has RRTP share a link with TCP.
+/// Returns whether RRTP shares a link with TCP in a file.
 pub(crate) fn carries_rrtp() -> bool {
     let text = DUMBBELL.replace(r#"ping_pong = { size = "100B" }"#, r#"strategies = "rrtp""#);
     let run = airtcp_sim::run(&scenario(&text), None).unwrap();
     run.flows.iter().all(|flow| flow.bytes > 0) && run.flows.iter().any(|flow| flow.rrtp.is_some())
 }
 
-/// Whether a recorder leaves every kind of file.
+/// Returns whether a recorder writes every kind of file.
 pub(crate) fn records_every_file() -> bool {
     let scenario = scenario(DUMBBELL);
     let info = |(name, kind): &(String, airtcp_sim::NodeKind)| {
@@ -82,7 +82,7 @@ pub(crate) fn records_every_file() -> bool {
     [".pcapng", ".sqlog", "_tsg.xpl", ".svg"].into_iter().all(has)
 }
 
-/// Whether the lab has experiments on the ground itself.
+/// Returns whether the lab has experiments that check the tools.
 pub(crate) fn lab_has_self_checks() -> bool {
     let names: Vec<_> = airtcp_lab::EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
     ["self/loss", "self/mathis", "self/packets", "dcr/table16"]
@@ -90,7 +90,7 @@ pub(crate) fn lab_has_self_checks() -> bool {
         .all(|name| names.contains(name))
 }
 
-/// Whether a sweep of two shards leaves every kind of file.
+/// Returns whether a sweep of two shards writes every kind of file.
 pub(crate) fn sweeps_in_shards() -> bool {
     let scenario = "duration = \"200ms\"\nwire = [\"rate 1mbit delay 5ms loss 1%\"]\n[[flow]]\n";
     let axes = [("flow.0.count".to_owned(), vec!["1".to_owned(), "2".to_owned()])];

@@ -262,7 +262,7 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// Everything that leaves by port 0 until `end`, with its time.
+    /// Returns the times of all packets that leave by port 0 until `end`.
     fn drain(node: &mut Bottleneck, end: Instant) -> Vec<Instant> {
         let mut times = Vec::new();
         while let Some(due) = node.poll_timeout().filter(|due| *due <= end) {
@@ -284,7 +284,7 @@ mod tests {
             node.handle_packet(ms(at), PortId(1), segment(false, 0, 0, (9, echo)));
         }
         assert_eq!(drain(&mut node, ms(100)), [ms(22), ms(23), ms(24)]);
-        // A stamp that was echoed is not sent for the first time.
+        // A timestamp that was echoed already does not give another sample.
         node.handle_packet(ms(101), PortId(0), segment(true, 0, 300, (6, 0)));
         node.handle_packet(ms(102), PortId(1), segment(false, 0, 0, (9, 6)));
         drain(&mut node, ms(200));
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn what_begins_below_the_highest_number_was_sent_again() {
         let mut node = bottleneck(&[0, 0]);
-        // The number space wraps between the first two.
+        // The sequence numbers wrap between the first two segments.
         for seq in [u32::MAX - 99, 0, u32::MAX - 99, 100, 0] {
             node.handle_packet(ms(0), PortId(0), segment(true, 1, seq, (1, 0)));
         }

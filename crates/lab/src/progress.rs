@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn the_clock_stands_from_the_last_ack_until_all_that_was_sent_is_acknowledged() {
         let mut progress = Progress::new(SENDER, Duration::from_millis(100));
-        // Before the begin, and up to the first ACK after it.
+        // Before the start of the measurement, and up to the first ACK after it.
         ack(&mut progress, 50, 100);
         ack(&mut progress, 110, 200);
         assert_eq!(progress.bytes, ByteCount(0));
         ack(&mut progress, 130, 230);
         assert_eq!((progress.time, progress.bytes), (Duration::from_millis(20), ByteCount(30)));
         assert_eq!(progress.goodput(), 12_000.0);
-        // A duplicate ACK is no progress.
+        // A duplicate ACK does not advance SND.UNA.
         sent(&mut progress, 135, 500);
         ack(&mut progress, 140, 230);
         show(&mut progress, 330, EventKind::Timeout { backoff: 0 });

@@ -369,7 +369,7 @@ mod tests {
         let (above, below) = (Interval::of(&[9.0, 10.0, 11.0]), Interval::of(&[5.0; 4]));
         let measured = ratio(&above, &below);
         assert_eq!((measured.mean, measured.n), (2.0, 3));
-        // What is below is exact: the interval is a fifth of the one above.
+        // The denominator is exact, so the interval is a fifth of the numerator's.
         let wide = above.half_width.unwrap() / 5.0;
         assert!((measured.half_width.unwrap() - wide).abs() < 1e-9);
         assert_eq!(ratio(&Interval::of(&[1.0]), &below).half_width, None);

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_point_is_the_mean_of_its_bin() {
         let (mut one, mut other) = (Timeline::default(), Timeline::default());
-        // ACKs do not count.
+        // ACKs are not counted.
         for (millis, payload) in [(0, 1_000), (199, 1_000), (450, 500), (450, 0)] {
             one.on_leaving(Instant::from_millis(millis), &packet(payload));
         }

@@ -1,4 +1,4 @@
-//! Every real experiment, in its small form, where there are namespaces.
+//! Runs every real experiment as a small run, if namespaces are available.
 
 use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
 use airtcp_testbed::{or_skip, requirements};
@@ -19,11 +19,11 @@ fn every_real_experiment_moves_bytes_and_leaves_records_and_a_table() {
             assert_eq!(record["seed"], 1);
             let goodput = record["goodput"].as_f64().expect("a record has its goodput");
             moved += u32::from(goodput > 0.0);
-            // Only what moved packets has a clock to be late by.
+            // Only runs with real packets have a lateness.
             let is_simulated = record.get("ground").is_some_and(|ground| ground == "simulator");
             assert_eq!(record["lateness"].is_null(), is_simulated, "{record}");
         }
-        // A busy machine may hold a single transfer of a second up, but not half of them.
+        // A busy machine can delay a single transfer of a second, but not half of them.
         let of = findings.records.len();
         assert!(moved as usize > of / 2, "{}: {moved} of {of}", experiment.name);
         assert!(!findings.table.rows().is_empty() && !findings.pictures.is_empty());

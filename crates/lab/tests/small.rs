@@ -1,4 +1,4 @@
-//! Every simulated experiment, in its small form: that it runs, and what it leaves behind.
+//! Runs every simulated experiment as a small run, and checks its output.
 
 use std::num::NonZero;
 
@@ -43,7 +43,7 @@ fn every_simulated_experiment_leaves_records_a_table_and_verdicts() {
     }
 }
 
-/// What does not depend on how long a flow runs holds in the small form too.
+/// Claims that do not depend on the duration of a flow hold in small runs too.
 #[test]
 fn the_link_is_as_described_in_the_small_form_too() {
     let of_the_link = ["loss", "bursts", "bit-errors", "rate", "trace", "delay", "md1"];
@@ -120,7 +120,8 @@ fn only_a_self_check_fails_by_a_claim_of_its_own_that_does_not_hold() {
     assert!(!report.is_failed_check());
 }
 
-/// The text of one report, whole. `AIRTCP_RECORD=1 cargo test -p airtcp-lab` writes it anew.
+/// Checks the whole text of one report. `AIRTCP_RECORD=1 cargo test -p airtcp-lab` rewrites the
+/// recorded text.
 #[test]
 fn a_report_reads_as_recorded() {
     let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/half-duplex").unwrap();

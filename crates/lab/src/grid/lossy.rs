@@ -55,7 +55,7 @@ impl Row {
     }
 
     /// Returns whether the sender adapts to congestion: its window is not fixed, and its judge is
-    /// not `rr`, which never judges a loss to be congestion.
+    /// not `rr`, which never reduces the window.
     fn is_adaptive(&self) -> bool {
         let Tcp::Ours(combination, _) = &self.tcp else { return false };
         let text = combination.to_string();

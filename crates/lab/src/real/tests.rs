@@ -10,7 +10,8 @@ fn ours(text: &str) -> Tcp {
     Tcp::Ours(text.parse().unwrap(), Profile::modern())
 }
 
-/// A flow of ours, a kernel's with 40 ms of its own, and 20 kB of ours from 300 ms on.
+/// Returns a flow of ours, a kernel flow with an additional delay of 40 ms, and 20 kB of ours from
+/// 300 ms on.
 fn course() -> Course {
     let words = ("rate 10mbit delay 10ms limit 100 police rate 5mbit burst 20kb", "delay 10ms");
     let mut course = Course::to_linux(&ours("rack/cubic"), words, (200 * MS, 4_000 * MS)).unwrap();
@@ -27,13 +28,13 @@ fn check(done: &Done) {
     assert!(ours.goodput > 0.0 && kernel.goodput > 0.0 && both < 8e6, "{done:?}");
     assert!(ours.start_up > 0.0 && ours.segments > ours.retransmissions, "{done:?}");
     assert!(ours.rtt.samples > 0 && kernel.rtt.samples > 0, "{done:?}");
-    // The link's two ways, and 40 ms more.
+    // The delay of the link in both directions, and 40 ms more.
     assert!(ours.rtt.min >= 0.02 && kernel.rtt.min >= 0.06, "{done:?}");
     assert!(ours.rtt.min < kernel.rtt.min, "{done:?}");
-    // Its handshake alone takes a round trip.
+    // The handshake alone takes a round trip.
     assert!(short.finished.is_some_and(|time| time > 0.04), "{done:?}");
     assert!(ours.finished.is_none(), "{done:?}");
-    // It has all bytes that arrived, and those that arrived twice.
+    // The timeline counts all bytes that arrived, including duplicates.
     let sum = |points: Vec<Point>| points.iter().map(|point| point.y).sum::<f64>();
     let (all, bits) = (sum(done.timeline.throughput()) * BIN * 1e6, done.flows.iter());
     let bits: f64 = bits.map(|flow| flow.goodput * 3.8 + flow.start_up * 0.2).sum();

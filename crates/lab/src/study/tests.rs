@@ -1,4 +1,4 @@
-//! A file is read to the column, and what it asks for is run.
+//! Reading of experiment files, with the position of mistakes, and running of experiments.
 
 use std::num::NonZero;
 
@@ -54,7 +54,7 @@ fn run(text: &str, threads: usize) -> Report {
     read(text).unwrap().run(&plan).unwrap()
 }
 
-/// The error of [`SMALL`] with something else in the place of a part.
+/// Returns the error of [`SMALL`] with `part` replaced by `other`.
 #[track_caller]
 fn error(part: &str, other: &str) -> String {
     assert!(SMALL.contains(part), "{part}");

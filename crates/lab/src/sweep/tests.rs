@@ -1,4 +1,4 @@
-//! Small sweeps, whole and in shards: the same bytes, and nothing wrong is merged.
+//! Small sweeps, whole and in shards: they give the same bytes, and no invalid shard is merged.
 
 use std::fs;
 use std::num::NonZero;
@@ -62,7 +62,7 @@ fn run(sweep: &Sweep<'_>, name: &str, dir: &Path, threads: usize) -> Done {
     sweep.run(shard(name), dir, NonZero::new(threads), |_| ()).unwrap()
 }
 
-/// Names and contents of what a merge has written.
+/// Returns the names and contents of the files that a merge writes.
 fn merged(sweep: &Sweep<'_>, dir: &Path) -> Vec<(String, String)> {
     let files = sweep.merge(dir).unwrap().files;
     let read = |path: &std::path::PathBuf| {
@@ -143,7 +143,7 @@ fn a_killed_shard_goes_on_where_it_was() {
     let first = run(&sweep, "1/2", dir.path(), 1).path;
     let text = fs::read_to_string(&first).unwrap();
     let partial = first.with_added_extension("partial");
-    // In the middle of the fifth record, between two, and before the last line.
+    // In the middle of the fifth record, between two records, and before the last line.
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
     for (cut, earlier) in [(ends[3] + 40, 4), (ends[6], 7), (ends[8], 9), (0, 0)] {
         fs::remove_file(&first).unwrap();
@@ -163,7 +163,7 @@ fn a_killed_shard_goes_on_where_it_was() {
         assert!(fs::read_to_string(&first).unwrap() == text && !partial.exists());
         assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 9, "it is there");
     }
-    // A partial file that is damaged: what is behind that is run again.
+    // In a damaged partial file, the records from the damage on are run again.
     let changed = |from: &str, to: &str| {
         let (kept, rest) = text[..ends[6]].split_at(ends[3]);
         assert!(rest.contains(from), "{rest}");
@@ -182,7 +182,7 @@ fn a_killed_shard_goes_on_where_it_was() {
         assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 4);
         assert!(fs::read_to_string(&first).unwrap() == text);
     }
-    // What a machine wrote that lost its power.
+    // A file that a machine left behind when it lost power.
     fs::remove_file(&first).unwrap();
     fs::write(&partial, format!("{}{}", &text[..ends[2]], "\0".repeat(100))).unwrap();
     assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 3);
@@ -219,7 +219,7 @@ fn shards_with_gaps_duplicates_or_damage_are_refused_by_name() {
     refused(&texts[0], "line 1: cell 1 is there twice");
     refused("", "line 1: it ends before cell 2");
     refused(&"x".repeat(3 << 20), "line 1: no record of cell 2: damaged");
-    // One digit of a figure, and one of the checksum.
+    // One digit of a figure, and one digit of the checksum.
     let at = texts[1].find("\"goodput\":").unwrap() + 10;
     let digit = if &texts[1][at..=at] == "1" { "2" } else { "1" };
     let mut changed = texts[1].clone();
@@ -249,7 +249,7 @@ fn all_shards_that_are_missing_are_listed() {
     assert_eq!(error, format!("{}: {expected}", dir.path().join("shards").display()));
     let missing: Vec<_> = sweep.missing(dir.path()).unwrap();
     assert_eq!(missing.iter().map(Shard::to_string).collect::<Vec<_>>()[..2], ["3/14", "5/14"]);
-    // A finished shard beside what is left of one.
+    // A finished shard beside its partial file.
     fs::copy(path(4), path(4).with_added_extension("partial")).unwrap();
     assert_eq!(sweep.missing(dir.path()).unwrap().len(), 8);
 }
@@ -265,7 +265,7 @@ fn another_number_of_shards_is_refused_before_anything_runs() {
         assert!(error.contains("run --shard K/3; else remove "), "{error}");
         assert!(error.ends_with("shard-*-of-3.jsonl*"), "{error}");
     }
-    // As two that begin at once leave them.
+    // The files that two simultaneous first runs leave.
     fs::write(dir.path().join("shards/shard-1-of-2.jsonl.partial"), "").unwrap();
     let error = sweep.merge(dir.path()).unwrap_err().to_string();
     let expected =
@@ -332,7 +332,7 @@ fn another_sweep_is_not_mixed_in() {
         error.contains("choose another directory with --out: line 1 is of another sweep, or"),
         "{error}"
     );
-    // What changes no record: comments, the order of keys, labels.
+    // Changes that affect no record: comments, the order of keys, labels.
     let same = GRID.replace("[scenario]\n", "# Half a second\n[scenario]\n");
     let same = same.replace("name = \"loss\"", "label = \"%\"\nname = \"loss\"");
     let done = run(&read(&same), "1/2", dir.path(), 1);
@@ -375,7 +375,7 @@ fn a_plan_has_a_line_and_a_hash_for_each_cell() {
     let hash = |line: &serde_json::Value| line["hash"].as_str().unwrap().to_owned();
     let hashes: std::collections::BTreeSet<String> = lines.iter().map(hash).collect();
     assert_eq!(hashes.len(), 18);
-    // Those of the seeds that were there stay.
+    // The hashes of the existing seeds do not change.
     let more = plan(&Sweep::read("other.toml", GRID, Some(4), no_trace).unwrap());
     assert_eq!(hash(&more[2]), hash(&lines[2]));
     assert!(!hashes.contains(&hash(&more[3])));
@@ -454,7 +454,7 @@ fn mistakes_say_where_they_are_and_what_would_be_right() {
     assert!(file.starts_with("g.toml: this is an experiment file, and --vary takes"), "{file}");
     assert!(error(vary(&[("mtu", &["1", "1"])])).contains("each of them once"));
     assert!(error(vary(&[("a", &["1"]), ("a", &["2"])])).contains("varied twice"));
-    // Before the first line is written.
+    // The error comes before the first line is written.
     let mut out = Vec::new();
     let late = GRID.replace("sack/cubic", "sack/cubci");
     assert!(read(&late).plan(None, &mut out).is_err() && out.is_empty());
@@ -486,14 +486,14 @@ fn pictures_are_those_of_the_file_or_one_for_each_measure() {
         )
         .replace("delay 5ms", "delay {delay}")
     };
-    // Names that are the same in a file's name, and a measure that is there twice.
+    // Two names that become the same file name, and a measure that is listed twice.
     let flows = "[[scenario.flow]]\nname = \"a b\"\n[[scenario.flow]]\nname = \"a-b\"\n";
     let measures = r#"measures = ["goodput:a b", "goodput:a-b", "goodput", "goodput"]"#;
     let same = GRID.replace(r#"measures = ["goodput", "time", "retransmissions:bulk"]"#, measures);
     assert_eq!(names(&(same + flows)), ["goodput-a-b.svg", "goodput-a-b-2.svg", "goodput.svg"]);
     let two = names(&delay("\"1ms\", \"2ms\""));
     assert_eq!(two[..2], ["goodput-1.svg", "goodput-2.svg"]);
-    // Beside thirteen delays, the two senders are the axis that is left.
+    // With thirteen delays on the axis, the two senders give the pictures.
     let values: Vec<String> = (1..=13).map(|ms| format!("\"{ms}ms\"")).collect();
     assert_eq!(names(&delay(&values.join(","))).len(), 6);
     let texts = GRID.replace("[1, 2.5, 10]", "[\"1\", \"2\"]");
