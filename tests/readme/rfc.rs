@@ -4,9 +4,6 @@
 //! that it shows in the lines above it: `Shows:` in a comment, followed by their names, such as
 //! RFC9293-MUST-17. `AIRTCP_RECORD=1 cargo test --test readme rfc` writes the requirements and
 //! their tests to `docs/rfc.md`. A MUST without a test and without an exception is an error.
-//! in the lines above it: `Shows:` in a comment, and their names, such as RFC9293-MUST-17. What
-//! shows what is written to `docs/rfc.md` by `AIRTCP_RECORD=1 cargo test --test readme rfc`. A MUST
-//! that no test shows and that is no exception is an error.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -197,8 +197,7 @@ fn measure(
 }
 
 fn verdict(ratio: &Interval, late: u64, seeds: u64) -> Verdict {
-    // `late` counts runs of all four senders; a quarter of them is the number of runs of one
-    // sender.
+    // `late` counts the runs of all four senders; more than three quarters must be on time.
     if late >= seeds {
         return real::late(late, 4 * seeds);
     }

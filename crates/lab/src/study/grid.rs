@@ -225,7 +225,7 @@ impl<'a> Slice<'a> {
         (!cells.is_empty()).then_some(Self { grid: self.grid, at, cells })
     }
 
-    /// Returns the part in which `axis` is `value`, for values that also small runs contain; see
+    /// Returns the part in which `axis` is `value`, for values that small runs contain too; see
     /// [`get`](Self::get).
     ///
     /// # Panics

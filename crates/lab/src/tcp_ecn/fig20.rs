@@ -65,7 +65,7 @@ pub(super) fn gone(course: &Course) -> String {
     course.gone.unwrap_or_default().to_string()
 }
 
-/// TCP-ECN 7.3.2: the sender resumes with its former window; without TCP-ECN the window has shrunk.
+/// TCP-ECN 7.3.2: the sender resumes where it left off; without TCP-ECN its window has shrunk.
 fn claim_resumed(
     bench: &mut Bench<'_>,
     point: &Point,

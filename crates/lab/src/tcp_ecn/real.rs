@@ -110,7 +110,7 @@ fn cases(run: &Run, points: &[Point]) -> Vec<Case> {
     for point in points {
         for sender in senders {
             for mobile in [Mobile::Linux, Mobile::Ours] {
-                // Without ARQ, the duplicate ACKs that TCP-ECN suppresses would never be repaired.
+                // Without ARQ, nothing repairs the losses whose duplicate ACKs TCP-ECN hides.
                 let policies =
                     POLICIES.into_iter().filter(|p| *p != Policy::TcpEcn || point.arq != Arq::Off);
                 for policy in policies {
