@@ -460,7 +460,7 @@ mod tests {
         assert!(unknown.contains("; all commands: serve, get, put, "), "{unknown}");
         let below = error("airtcp gateway frobnicate");
         assert!(
-            below.ends_with("; all commands: keygen, pubkey, far, near, check, ctl"),
+            below.ends_with("; all commands: keygen, pubkey, near, far, split, check, ctl"),
             "{below}"
         );
         assert!(!error("airtcp serv").contains("all commands"));

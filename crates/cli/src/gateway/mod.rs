@@ -53,10 +53,10 @@ enum Command {
     Keygen(KeygenArgs),
     /// Print the public key of a private key
     Pubkey(PubkeyArgs),
-    /// Run the far gateway, which connects to the destinations, until Ctrl-C
-    Far(Box<FarArgs>),
     /// Run the near gateway, which programs use, until Ctrl-C
     Near(Box<NearArgs>),
+    /// Run the far gateway, which connects to the destinations, until Ctrl-C
+    Far(Box<FarArgs>),
     /// Run a gateway in the path next to a bad link, until Ctrl-C: it splits TCP connections, and
     /// needs no second gateway. Routes are yours to make
     Split(Box<SplitArgs>),
