@@ -108,19 +108,23 @@ impl Cache {
     }
 
     /// Processes an expired deadline: returns the first segment for retransmission, or removes it
-    /// after the last copy.
-    fn on_timeout(&mut self, now: Instant) -> Option<ExtSeq> {
+    /// after the last copy. `acked` is the mobile's acknowledgement. A first segment above it is
+    /// not retransmitted, because the mobile waits for data that was lost before the station; it is
+    /// removed after as many time-outs without progress.
+    fn on_timeout(&mut self, now: Instant, acked: Option<ExtSeq>) -> Option<ExtSeq> {
         self.deadline = None;
         let first = self.segments.first_entry()?;
         let start = *first.key();
-        let is_left = first.get().copies < MAX_COPIES;
-        if is_left {
+        let is_missing = acked.is_none_or(|acked| start <= acked);
+        let spent = if is_missing { first.get().copies } else { self.backoff };
+        let is_kept = spent < MAX_COPIES;
+        if is_kept {
             self.backoff += 1;
         } else {
             self.bytes -= first.remove().packet.len();
         }
         self.deadline = (!self.segments.is_empty()).then(|| now + self.wait());
-        is_left.then_some(start)
+        (is_kept && is_missing).then_some(start)
     }
 }
 
@@ -218,6 +222,7 @@ impl Station {
 
     fn on_flow_timeout(&mut self, now: Instant, slot: Slot, at: Instant) {
         let flow = &mut self.table[slot];
+        let acked = flow.acked();
         let Some(cache) = flow.cache.as_mut().filter(|cache| cache.look_at == Some(at)) else {
             return;
         };
@@ -226,7 +231,7 @@ impl Station {
             return;
         }
         let before = cache.bytes;
-        let again = cache.on_timeout(now);
+        let again = cache.on_timeout(now, acked);
         let freed = before - cache.bytes;
         let is_lost = |start: &ExtSeq| !flow.is_in_radio(*start, |frame| self.radio.holds(frame));
         let again = again.filter(is_lost);

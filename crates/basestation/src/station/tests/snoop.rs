@@ -60,7 +60,30 @@ fn without_any_ack_a_timer_sends_the_first_again_ever_more_slowly_and_gives_up()
     script.run(1_000_000);
     let marks = script.marks();
     let count = |seq: u32| marks.iter().filter(|mark| mark.0 == seq).count();
-    assert_eq!((count(1), count(1_001)), (9, 10));
+    // The mobile can acknowledge nothing as long as it lacks the first.
+    assert_eq!((count(1), count(1_001)), (9, 0));
+    let status = script.station.status(script.now);
+    assert_eq!((status.cached, script.station.poll_timeout()), (0, None));
+}
+
+#[test]
+fn the_timer_does_not_repeat_what_lies_above_a_loss_on_the_wired_side() {
+    let mut script = snoop("", Arq::Off);
+    [0, 2, 3].into_iter().for_each(|n| script.fixed(data(n)));
+    script.run(50);
+    script.mobile(Seg::ack(1, 1_001));
+    script.run(60);
+    script.out.clear();
+    // The mobile has the two, and a copy would only cause a duplicate ACK.
+    script.run(2_000);
+    assert_eq!((script.marks(), script.station.counters().sent_again), (vec![], 0));
+    // What it waits for is repeated once it has passed here and no ACK follows.
+    script.fixed(data(1));
+    script.run(10_000);
+    let numbers: Vec<u32> = script.marks().iter().map(|mark| mark.0).collect();
+    assert!(numbers.len() > 1 && numbers.iter().all(|seq| *seq == 1_001), "{numbers:?}");
+    // Nothing is kept forever.
+    script.run(1_000_000);
     let status = script.station.status(script.now);
     assert_eq!((status.cached, script.station.poll_timeout()), (0, None));
 }
