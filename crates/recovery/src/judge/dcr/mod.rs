@@ -115,19 +115,24 @@ impl LossJudge for Dcr {
         view: &View<'_>,
         again: bool,
     ) -> Option<Ruling> {
-        // DCR 2.2: slow start and further losses of the same window are handled as without DCR. No
-        // response is deferred twice.
-        if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery || again {
+        // DCR 2.2: slow start and further losses of the same window are handled as without DCR.
+        if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery {
             return None;
         }
-        // The duplicates that started the deferral are for the hole at SND.UNA; a loss above it has
-        // a deferral of its own.
+        // The duplicates that started the deferral are for the hole at SND.UNA. A loss above it has
+        // a deferral of its own, until it is the first and a duplicate starts the next deferral.
         let is_first = lost.range.start == view.board.snd_una();
-        let wait = self.wait.filter(|_| is_first).unwrap_or_else(|| {
-            let restarts = self.advanced_at == Some(view.now);
-            let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
-            self.begin(view, left)
-        });
+        let wait = match self.wait.filter(|_| is_first) {
+            Some(wait) => wait,
+            None if again => return None,
+            None => {
+                // The retransmission timer runs for the hole at SND.UNA. It restarts when that hole
+                // is filled, so it does not limit the deferral of a loss above it.
+                let restarts = !is_first || self.advanced_at == Some(view.now);
+                let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
+                self.begin(view, left)
+            }
+        };
         if is_first {
             self.wait = Some(wait);
         }

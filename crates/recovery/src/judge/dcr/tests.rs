@@ -75,7 +75,7 @@ fn a_hole_that_fills_lets_growth_out_though_another_is_open() {
 }
 
 #[test]
-fn nothing_waits_twice() {
+fn a_later_hole_waits_a_round_trip_from_its_detection() {
     // The holes at 0 and at 2 are found together, and the first is filled.
     let cuts = |until| {
         let mut sender = ten_out("sack/reno/dcr:timer");
@@ -92,12 +92,59 @@ fn nothing_waits_twice() {
 }
 
 #[test]
+fn the_wait_of_a_later_hole_starts_again_at_the_first_duplicate_for_it() {
+    // As above, and a duplicate follows when the hole at 2 is the oldest.
+    let cuts = |until| {
+        let mut sender = ten_out("sack/reno/dcr:timer");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
+        sender.on_ack(ms(150), &ack(0, &[segments(3, 9), segments(1, 2)]));
+        sender.on_ack(ms(160), &ack(2, &[segments(3, 9)]));
+        sender.on_ack(ms(200), &ack(2, &[segments(3, 10)]));
+        for now in (200..=until).step_by(10) {
+            sender.on_timeout(ms(now));
+        }
+        sender.stats().reductions
+    };
+    // SRTT is 124 ms by then.
+    assert_eq!((cuts(320), cuts(330)), (0, 1), "a round trip after the duplicate");
+}
+
+#[test]
 fn what_else_waits_is_repaired_with_the_first() {
     let mut sender = ten_out("sack/reno/dcr:timer");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
     sender.on_ack(ms(150), &ack(0, &[segments(3, 10), segments(1, 2)]));
     sender.on_timeout(ms(200));
     assert_eq!((sender.stats().reductions, sender.stats().segments_lost), (1, 2));
+}
+
+#[test]
+fn a_running_retransmission_timer_does_not_shorten_the_wait_of_a_later_hole() {
+    let rto = RtoForm::Rfc { floor: Duration::from_millis(20) };
+    let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
+    let mut sender = sender_of("sack/fixed:20/dcr:timer".parse().unwrap(), profile);
+    // A stable path, so that the time-out is hardly longer than the RTT of 100 ms.
+    let mut now = 0;
+    for round in 0..40 {
+        pump(&mut sender, ms(now), &supply(10 * round + 10));
+        now += 100;
+        sender.on_ack(ms(now), &ack(10 * round + 10, &[]));
+    }
+    let (first, second) = (400, 410);
+    pump(&mut sender, ms(now), &supply(first + 10));
+    pump(&mut sender, ms(now + 80), &supply(first + 20));
+    let ten = segments(first + 1, first + 10);
+    sender.on_ack(ms(now + 100), &ack(first, &[ten]));
+    // The second hole is found when the timer, restarted for the first one, has 20 ms left. Both
+    // arrive 90 ms late.
+    sender.on_ack(ms(now + 180), &ack(first, &[segments(second + 1, second + 10), ten]));
+    sender.on_ack(ms(now + 190), &ack(second, &[segments(second + 1, second + 10)]));
+    for late in 190..270 {
+        sender.on_timeout(ms(now + late));
+    }
+    sender.on_ack(ms(now + 270), &ack(second + 10, &[]));
+    let stats = sender.stats();
+    assert_eq!((stats.timeouts, stats.reductions, stats.segments_retransmitted), (0, 0, 0));
 }
 
 #[test]
