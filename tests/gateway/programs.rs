@@ -262,13 +262,12 @@ impl Iperf3 {
     /// Like [`measure`](Self::measure), over UDP. iperf3 sends its first datagram once, and the link
     /// may lose it.
     fn measure_udp(&mut self, network: &Network, arguments: &[&str]) -> Outcome<Value> {
-        for _ in 1..3 {
-            match self.measure(network, arguments) {
-                Err(error) if error.to_string().contains("unable to read from stream") => {}
-                other => return other,
+        match self.measure(network, arguments) {
+            Err(error) if error.to_string().contains("unable to read from stream") => {
+                self.measure(network, arguments)
             }
+            measured => measured,
         }
-        self.measure(network, arguments)
     }
 }
 

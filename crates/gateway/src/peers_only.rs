@@ -93,7 +93,7 @@ impl PeerFigures {
 impl Shared {
     /// Counts a packet that arrived at `now`; returns whether it passes.
     fn admit(&mut self, now: Instant, packet: &Packet) -> bool {
-        let source = ends(&packet.data).map(|(source, _)| source);
+        let source = ip::addresses(&packet.data).map(|(source, _)| source);
         if let Some(peer) = source.and_then(|source| self.peers.get_mut(&source)) {
             peer.last_packet = Some(now);
             peer.received += packet.len() as u64;
@@ -102,21 +102,6 @@ impl Shared {
         let passes = quoted(packet).is_some_and(|(_, to)| self.peers.contains_key(&to));
         self.refused += u64::from(!passes);
         passes
-    }
-}
-
-/// Returns the source and destination of an IP packet.
-fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let (source, rest) = packet.get(12..)?.split_first_chunk::<4>()?;
-            Some(((*source).into(), (*rest.first_chunk::<4>()?).into()))
-        }
-        6 => {
-            let (source, rest) = packet.get(8..)?.split_first_chunk::<16>()?;
-            Some(((*source).into(), (*rest.first_chunk::<16>()?).into()))
-        }
-        _ => None,
     }
 }
 
@@ -129,7 +114,7 @@ fn quoted(packet: &Packet) -> Option<(IpAddr, IpAddr)> {
         _ => return None,
     };
     match message.ok()? {
-        Message::Error { quoted, .. } => ends(quoted),
+        Message::Error { quoted, .. } => ip::addresses(quoted),
         _ => None,
     }
 }
@@ -175,7 +160,8 @@ impl<D: Device> Device for PeersOnly<D> {
     }
 
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
-        let of = |packet: &Packet| (ends(&packet.data).map(|(_, to)| to), packet.len() as u64);
+        let of =
+            |packet: &Packet| (ip::addresses(&packet.data).map(|(_, to)| to), packet.len() as u64);
         self.sending.extend(packets.iter().map(of));
         let sent = self.device.try_send(packets);
         let mut shared = lock(&self.shared);

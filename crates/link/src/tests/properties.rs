@@ -6,7 +6,7 @@ use super::*;
 use crate::Trace;
 use crate::spec::RateSpec;
 
-/// Parts of descriptions, in groups of which at most one part is used.
+/// Parts of descriptions, in groups: a description has at most one part of each group.
 const PARTS: &[&[&str]] = &[
     &["rate 1mbit", "rate 10mbit 14", "rate 1gbit", "trace some-file"],
     &["half 0s", "half 1ms"],
