@@ -57,7 +57,8 @@ pub struct Claim {
     pub claimed: String,
     /// The figure that we measured.
     pub measured: String,
-    /// In a self-check: the claim is a side result, which cannot fail the check.
+    /// The claim is a side result: it cannot fail a self-check, and of a paper's claims it is
+    /// judged for a sender or a set-up that the paper did not have.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_beside: bool,
     /// Whether the claim holds.
@@ -171,7 +172,8 @@ impl Findings {
         self.claim(what, claimed, shown, bound.verdict(measured, why));
     }
 
-    /// Adds a side result to a self-check: if it does not hold, the check does not fail.
+    /// Adds a side result: a claim of the source, judged for a sender or a set-up that the source
+    /// did not have. It is not counted with the source's claims, and cannot fail a self-check.
     pub fn claim_beside(
         &mut self,
         what: impl Into<String>,
@@ -179,7 +181,8 @@ impl Findings {
         measured: impl Into<String>,
         verdict: Verdict,
     ) {
-        let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
+        let what = format!("beside: {}", what.into());
+        let (claimed, measured) = (claimed.into(), measured.into());
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 

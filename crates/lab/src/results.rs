@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -132,18 +132,20 @@ struct Kept {
     dir: PathBuf,
 }
 
-/// The number of claims with each verdict.
+/// The number of claims with each verdict; those beside the source's set-up are counted apart.
 #[derive(Clone, Copy, Default)]
 struct Count {
     holds: usize,
     does_not: usize,
     not_comparable: usize,
+    beside: usize,
 }
 
 impl Count {
     fn of<'a>(claims: impl Iterator<Item = &'a Claim>) -> Self {
         claims.fold(Self::default(), |mut count, claim| {
             match claim.verdict {
+                _ if claim.is_beside => count.beside += 1,
                 Verdict::Holds => count.holds += 1,
                 Verdict::DoesNotHold(_) => count.does_not += 1,
                 Verdict::NotComparable(_) => count.not_comparable += 1,
@@ -152,9 +154,9 @@ impl Count {
         })
     }
 
-    fn cells(self) -> [String; 4] {
-        let Self { holds, does_not, not_comparable } = self;
-        [holds + does_not + not_comparable, holds, does_not, not_comparable]
+    fn cells(self) -> [String; 5] {
+        let Self { holds, does_not, not_comparable, beside } = self;
+        [holds + does_not + not_comparable, holds, does_not, not_comparable, beside]
             .map(|count| count.to_string())
     }
 }
@@ -228,11 +230,21 @@ impl Results {
             "hold",
             "do not hold",
             "not comparable",
+            "beside",
         ]);
         for ((name, title, _), all) in self.families() {
             let count = Count::of(all.iter().flat_map(|summary| &summary.claims));
-            let [claims, holds, does_not, other] = count.cells();
-            table.row([source(name, title), all.len().to_string(), claims, holds, does_not, other]);
+            let [claims, holds, does_not, other, beside] = count.cells();
+            let experiments = all.len().to_string();
+            table.row([
+                source(name, title),
+                experiments,
+                claims,
+                holds,
+                does_not,
+                other,
+                beside,
+            ]);
         }
         table
     }
@@ -299,7 +311,8 @@ const INDEX_BEGIN: &str = "\
 
 Every claim of the experiments that were run for this version, with the source's figure, the measured one and the
 verdict. Each page has a table for each experiment, and the command that repeats it. A claim counts once for each
-profile and set-up in which it was measured.
+profile and set-up in which it was measured. Claims *beside* the source's set-up are judged on the pages, too, but not
+counted here: the source did not have that sender or that radio.
 ";
 
 /// The end of the index.
@@ -374,7 +387,11 @@ fn read_file(path: &Path) -> Result<Vec<Kept>, LabError> {
     let failed = |source| LabError::Read { path: path.to_owned(), source };
     let mut text = String::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > LONGEST {
+        let what = format!("more than {LONGEST} bytes: this is not a file of summaries");
+        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+    }
     let beside = path.parent().unwrap_or(Path::new(""));
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -435,7 +452,7 @@ mod tests {
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
         };
         let row = pages[0].1.lines().find(|line| line.contains("hack.md")).unwrap();
-        assert_eq!(cells(row)[1..7], ["[HACK](hack.md)", "2", "2", "0", "1", "1"]);
+        assert_eq!(cells(row)[1..8], ["[HACK](hack.md)", "2", "2", "0", "1", "1", "0"]);
         let hack = &pages[1].1;
         assert!(hack.contains("`airtcp lab run hack/fig7`"), "{hack}");
         let row = hack.lines().find(|line| line.contains("a\\")).unwrap();
@@ -443,6 +460,17 @@ mod tests {
         assert!(hack.find("hack/fig7") < hack.find("hack/table1"));
         assert!(hack.contains("\nThe link is slower here.\n"), "{hack}");
         assert!(hack.contains("\n![Time](hack/fig7/time.svg)\n"), "{hack}");
+    }
+
+    #[test]
+    fn claims_beside_the_source_are_counted_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut beside = summary("le/fig4", Verdict::Holds);
+        beside.claims[0].is_beside = true;
+        put(dir.path(), &beside);
+        put(dir.path(), &summary("le/fig5", Verdict::Holds));
+        let table = Results::read(&[dir.path()]).unwrap().table();
+        assert_eq!(table.rows(), [["LE", "2", "1", "1", "0", "0", "1"]]);
     }
 
     #[test]

@@ -96,10 +96,11 @@ fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
     let mut table =
         Table::of(["experiment", first].into_iter().chain(rest).map(str::to_owned).collect());
     table.is_prose = true;
-    let (mut holds, mut does_not, mut open) = (0, 0, 0);
+    let (mut holds, mut does_not, mut open, mut beside) = (0, 0, 0, 0);
     for summary in all {
         for claim in &summary.claims {
             match claim.verdict {
+                _ if claim.is_beside => beside += 1,
                 Verdict::Holds => holds += 1,
                 Verdict::DoesNotHold(_) => does_not += 1,
                 Verdict::NotComparable(_) => open += 1,
@@ -108,7 +109,8 @@ fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
         }
     }
     let text = format!(
-        "{} claims: {holds} hold, {does_not} do not hold, {open} are not comparable. Intervals are of 95 % over the seeds.",
+        "{} claims: {holds} hold, {does_not} do not hold, {open} are not comparable, and {beside} are beside the set-up of \
+         the source. Intervals are of 95 % over the seeds.",
         table.rows.len()
     );
     Section { title: "Verdicts".to_owned(), blocks: vec![Block::Text(text), Block::Table(table)] }
