@@ -7,6 +7,7 @@ mod gateways;
 mod hosts;
 mod link_page;
 mod links;
+mod papers;
 mod results;
 mod rfc;
 mod sockets;
