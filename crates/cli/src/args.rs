@@ -62,47 +62,46 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
 }
 
-/// The commands.
+/// The commands, in the order in which a new user needs them. Each has one line in `--help`.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Serve files over HTTP, and test services, from a stack on a TUN device, until Ctrl-C
+    /// Transfer a file between the Linux kernel and airtcp, both ways
+    Demo(Box<DemoArgs>),
+    /// Rank senders on a simulated link by goodput, drops and delay
+    Compare(Box<CompareArgs>),
+    /// List the strategies of senders, and the named links
+    Names(NamesArgs),
+    /// Emulate a link between two TUN devices
+    Link(Box<LinkArgs>),
+    /// Simulate a network; `sim init` prints an example
+    Sim(SimArgs),
+    /// Simulate every combination of some values with many seeds
+    Sweep(Box<SweepArgs>),
+    /// Serve files over HTTP from a stack on a TUN device
     Serve(Box<ServeArgs>),
     /// Download a file by HTTP, over a stack on a TUN device
     Get(Box<GetArgs>),
     /// Upload a file by HTTP, over a stack on a TUN device
     Put(Box<PutArgs>),
-    /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
+    /// Connect stdin and stdout to a TCP port, over a TUN device
     Connect(Box<ConnectArgs>),
-    /// Serve files over RRTP, the kernel's TCP or a stack on a TUN device, until Ctrl-C
+    /// Serve files over RRTP, the kernel's TCP or airtcp's TCP
     Quickserve(Box<QuickServeArgs>),
     /// Download a file from `quickserve` and verify its SHA-256
     Quickget(Box<QuickGetArgs>),
-    /// Carry the traffic of unmodified programs over a bad link, between two machines
+    /// Carry the traffic of other programs over a lossy link
     Gateway(GatewayArgs),
-    /// List the connections of running servers and gateways, in the format of ss -tinm
+    /// List the connections of running servers and gateways
     Ss(SsArgs),
-    /// List all strategies and all named links
-    Names(NamesArgs),
-    /// Send a file in both directions between the Linux kernel and this stack, and verify it
-    Demo(Box<DemoArgs>),
-    /// Emulate a link between two TUN devices until Ctrl-C
-    Link(Box<LinkArgs>),
-    /// Simulate scenarios; `sim init` prints an example
-    Sim(SimArgs),
-    /// Simulate every combination of some values with many seeds, on this machine or in shards on a
-    /// cluster
-    Sweep(Box<SweepArgs>),
     /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
-    /// Compare strategies on a simulated link: goodput, fairness, drops and delay
-    Compare(Box<CompareArgs>),
-    /// Draw the time-sequence graph of a flow, from a trace or a capture
+    /// Draw the time-sequence graph of a flow from a trace or capture
     Plot(PlotArgs),
-    /// Write results as one HTML page: verdicts, tables, and charts that zoom
+    /// Write results as one HTML page: verdicts, tables and charts
     Report(ReportArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print the man page of a command, or write all man pages to a directory
+    /// Print the man page of a command, or write all to a directory
     Man(ManArgs),
 }
 
@@ -457,13 +456,25 @@ mod tests {
     #[test]
     fn of_an_unknown_command_all_are_listed_and_of_a_misspelt_one_none() {
         let unknown = error("airtcp frobnicate");
-        assert!(unknown.contains("; all commands: serve, get, put, "), "{unknown}");
+        assert!(unknown.contains("; all commands: demo, compare, names, link, "), "{unknown}");
         let below = error("airtcp gateway frobnicate");
         assert!(
             below.ends_with("; all commands: keygen, pubkey, near, far, split, check, ctl"),
             "{below}"
         );
         assert!(!error("airtcp serv").contains("all commands"));
+    }
+
+    #[test]
+    fn help_describes_each_command_in_one_line() {
+        let cli = Cli::command();
+        let commands: Vec<_> = cli.get_subcommands().collect();
+        let width = commands.iter().map(|command| command.get_name().len()).max().unwrap();
+        for command in commands {
+            let about = command.get_about().unwrap().to_string();
+            // Two blanks before the name and two behind it, in 80 columns.
+            assert!(about.len() + width + 4 <= 80, "{about}");
+        }
     }
 
     fn error(arguments: &str) -> String {
