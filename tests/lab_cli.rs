@@ -125,7 +125,7 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
 }
 
 #[test]
-fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -> io::Result<()> {
+fn an_experiment_file_runs_and_its_mistakes_have_positions() -> io::Result<()> {
     let root = env!("CARGO_MANIFEST_DIR");
     let dir = tempfile::tempdir()?;
     let run = |file: &str| {

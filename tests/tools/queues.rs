@@ -176,7 +176,7 @@ fn segments_in_fragments_reach_their_connections() {
 }
 
 #[test]
-fn what_a_router_says_of_packets_too_large_reaches_their_connections() {
+fn packet_too_big_reaches_the_connection_of_its_queue() {
     let Some(world) = World::new("--queues 2") else { return };
     let client = beyond(&world);
     world.namespace.set_mtu("veth0", 1000).unwrap();

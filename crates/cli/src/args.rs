@@ -447,14 +447,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_program_is_named_where_it_is_taken_for_a_command() {
+    fn basestation_as_a_command_names_the_other_program() {
         assert!(error("airtcp basestation --wired tun0").contains("type "));
         assert!(error("airtcp help basestation").contains("basestation --help"));
         assert!(parse(["airtcp", "help"]).unwrap_err().text.contains("basestation --help"));
     }
 
     #[test]
-    fn of_an_unknown_command_all_are_listed_and_of_a_misspelt_one_none() {
+    fn an_unknown_command_lists_all_commands_and_a_misspelt_one_does_not() {
         let unknown = error("airtcp frobnicate");
         assert!(unknown.contains("; all commands: demo, compare, names, link, "), "{unknown}");
         let below = error("airtcp gateway frobnicate");
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_is_one_line_with_what_is_allowed_and_an_example() {
+    fn a_bad_value_is_one_line_with_the_accepted_values_and_an_example() {
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --congestion tahoe echo:7"),
             "error: invalid value 'tahoe' for '--congestion <NAME>': no congestion control \
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_one_line_too() {
+    fn a_missing_or_unknown_argument_is_one_line() {
         let missing = error("airtcp serve --address 10.0.0.2/24 echo:7");
         assert!(missing.contains("--tun <NAME>"), "{missing}");
         let meant = error("airtcp link --a t0 --c t1 delay");
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_a_value_that_is_refused() {
+    fn a_negative_number_is_refused_as_a_value() {
         for line in [
             "airtcp sim run a.toml --seeds -3",
             "airtcp sim run a.toml --seed -3",
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_out_of_its_range_is_answered_with_the_range() {
+    fn a_number_out_of_range_names_the_range() {
         assert_eq!(
             error("airtcp compare weak-4g --flows 0"),
             "error: invalid value '0' for '--flows <N>': expected a number from 1 to 10000; for \
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_name_of_the_detection_is_understood() {
+    fn recovery_is_an_alias_of_detection() {
         let Command::Demo(demo) =
             parse("airtcp demo --recovery newreno".split(' ')).unwrap().command
         else {
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_line_is_understood() {
+    fn a_complete_serve_command_is_parsed() {
         let line = "airtcp serve --tun t --address 10.0.0.2/24 --address fd00::2/64 --detection \
                     newreno --congestion fixed:32 --profile paper --mtu 1400 --json echo:7 \
                     http:80:/tmp";

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_out_once_and_in_the_order_sent() {
+    fn expired_entries_are_returned_once_in_the_order_of_sending() {
         let mut deferred = three();
         assert_eq!(deferred.next_at(), Some(Instant::from_millis(10)));
         assert_eq!(numbers(&deferred.take_due(Instant::from_millis(20))), [4, 7]);

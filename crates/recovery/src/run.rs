@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_nothing_goes_on() {
+    fn equal_transmissions_extend_a_run() {
         let mut one = run(0, 2);
         assert!(one.extend(&run(2, 3)));
         assert_eq!((one.range(), one.next_tx()), (segments(0, 5), TxNo(5)));

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_was_is_refused() {
+    fn a_report_of_unsent_packets_is_refused() {
         let mut half = half(200);
         let now = Instant::ZERO;
         half.finish();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acknowledges_a_packet_has_to_know_its_nonce() {
+    fn an_acknowledgement_needs_the_nonce_of_its_packet() {
         let now = Instant::ZERO;
         let mut half = half(20_000);
         half.open(200);

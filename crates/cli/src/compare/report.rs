@@ -302,7 +302,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_carried_nothing_has_no_rank() {
+    fn a_combination_without_goodput_has_no_rank() {
         let rows = [row("none", &[0.0, 0.0]), row("some", &[0.0, 1.0])];
         assert_eq!(marked(&rows, true), expected(&[("some", Some(true)), ("none", None)]));
         let json = serde_json::to_value(&marked_rows(&rows)[1]).unwrap();

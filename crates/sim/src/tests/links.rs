@@ -69,7 +69,7 @@ fn loss_that_begins_later_leaves_what_was_before_to_every_seed_alike() {
 }
 
 #[test]
-fn a_policed_flow_gets_the_policed_rate_and_what_is_dropped_is_told_apart() {
+fn a_policed_flow_gets_the_policed_rate_and_its_drops_are_counted_separately() {
     let link = "police rate 4mbit burst 60kb rate 40mbit delay 10ms limit 400";
     let result = run(&over(chain(link, "delay 10ms"), 5, 20), None).unwrap();
     let (own, link) = (&result.flows[0], &result.links[0]);

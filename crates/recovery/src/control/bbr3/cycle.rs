@@ -146,7 +146,7 @@ mod tests {
     const SMSS: ByteCount = ByteCount(1_000);
 
     #[test]
-    fn the_wait_is_two_to_three_seconds_and_drawn_anew_each_time() {
+    fn the_wait_is_random_between_two_and_three_seconds() {
         let mut cycle = Cycle::new(7);
         let mut waits = Vec::new();
         for _ in 0..20 {

@@ -148,7 +148,7 @@ fn it_goes_through_its_states_with_their_gains() {
 }
 
 #[test]
-fn only_congestion_is_heard_of() {
+fn losses_without_congestion_change_nothing() {
     for cause in [Cause::Random, Cause::Corruption, Cause::TooBig, Cause::Reordering] {
         let mut flow = Flow::in_state(State::ProbeBwUp);
         let before = format!("{:?}", flow.bbr);
@@ -373,7 +373,7 @@ fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
 }
 
 #[test]
-fn it_goes_on_with_the_window_of_another_control() {
+fn bbr3_continues_with_the_window_of_another_control() {
     let mut flow = Flow::new();
     flow.notice(NoticeKind::TakeOver { cwnd: PATH, ssthresh: Some(PATH) });
     assert_eq!(flow.bbr.cwnd, PATH);

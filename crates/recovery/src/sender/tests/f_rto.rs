@@ -104,7 +104,7 @@ fn without_new_data_repairs_leave_at_once() {
 }
 
 #[test]
-fn with_time_stamps_the_first_ack_tells() {
+fn with_timestamps_the_first_ack_decides() {
     for combination in ALL {
         let (mut sender, now) = timed_out(combination, 10);
         let echo = Some(Instant::from_millis((now - RTT / 2).as_millis()));

@@ -55,7 +55,7 @@ fn what_is_too_large_is_sent_again_at_once_in_smaller_segments() {
 }
 
 #[test]
-fn what_is_told_of_them_reduces_nothing_and_the_stream_goes_on() {
+fn acks_of_resized_segments_reduce_nothing_and_the_stream_continues() {
     for combination in ALL {
         let mut sender = shrunk(combination);
         let mut now = ms(50);
@@ -132,7 +132,7 @@ fn segments_that_grow_again_leave_the_windows_but_for_their_floors() {
 }
 
 #[test]
-fn whether_a_full_segment_has_arrived_counts_anew_with_each_size() {
+fn the_arrival_of_a_full_segment_is_reset_with_each_size() {
     let mut sender = sender("sack/reno");
     assert!(!sender.full_segment_arrived());
     pump(&mut sender, ms(0), &supply(5));

@@ -19,7 +19,7 @@ fn switch(sender: &mut Sender, now: Instant, combination: &str) {
 }
 
 #[test]
-fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
+fn losses_of_one_window_reduce_it_once_with_any_detection() {
     for next in ["sack/reno", "sack/cubic", "fack/reno"] {
         let mut sender = ten_out("sack/reno");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 5)]));

@@ -52,7 +52,7 @@ impl Slow {
 }
 
 #[test]
-fn what_nothing_needed_for_five_minutes_is_halved() {
+fn a_window_unused_for_five_minutes_is_halved() {
     // RFC 7661 section 4.4.3.
     for name in ["sack/reno", "rack/cubic", "newreno/westwood"] {
         let mut slow = Slow::new(name, Profile::modern());

@@ -141,7 +141,7 @@ fn a_flow_is_one_whichever_host_its_packets_reach() {
 }
 
 #[test]
-fn what_is_nobodys_visits_each_once_and_gets_one_reset() {
+fn a_segment_of_no_flow_visits_each_host_once_and_gets_one_reset() {
     for listens in [true, false] {
         for to in 0..usize::from(SIBLINGS) {
             let (mut family, _) = if listens {
@@ -207,7 +207,7 @@ fn a_listener_or_a_socket_may_be_at_one_host_alone() {
 }
 
 #[test]
-fn what_routers_say_gets_to_the_connection() {
+fn icmp_errors_reach_the_connection_at_a_sibling() {
     let (mut family, listeners) = Family::listening(|_| 1);
     family.connect();
     let (accepted, _) = family.hosts[1].tcp_accept(family.now, listeners[1]).unwrap().unwrap();

@@ -316,7 +316,7 @@ fn a_listener_takes_syns_alone() {
 }
 
 #[test]
-fn what_the_network_says_of_a_datagram_is_for_the_socket_with_that_peer() {
+fn an_icmp_error_about_a_datagram_reaches_the_socket_of_that_peer() {
     let (mut server, mut client) = (server(), host(["10.0.0.2/24", "fd00::2/64"]));
     let now = Instant::ZERO;
     for (local, peer, other) in

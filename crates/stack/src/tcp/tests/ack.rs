@@ -24,7 +24,7 @@ fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
 }
 
 #[test]
-fn quick_acks_are_had_for_the_asking_and_so_is_the_opposite() {
+fn set_quick_ack_turns_quick_acks_on_and_off() {
     let mut s = settled();
     send!(s, 5, "A", 161, ack = 1, len = 10);
     recv_nothing!(s, 5);

@@ -30,7 +30,7 @@ impl Script {
 }
 
 #[test]
-fn it_is_spoken_where_both_ends_offer_it() {
+fn hack_is_negotiated_if_both_ends_offer_it() {
     for (ours, theirs) in [
         (Offer::Always, Some(KINDS)),
         (Offer::Always, Some(HackForm::ExId)),
@@ -173,7 +173,7 @@ fn data_that_would_complete_the_handshake_is_answered_too() {
 }
 
 #[test]
-fn a_special_ack_tells_of_holes_and_takes_no_others_report() {
+fn a_special_ack_has_sack_blocks_and_keeps_pending_reports() {
     let mut s = settled(&TcpConfig { timestamps: true, ..willing() });
     for (blocks, seq) in (1..).zip([1000, 2000, 3000]) {
         send!(s, 5, "A", seq, ack = 1, len = 100);

@@ -88,7 +88,7 @@ fn what_cannot_be_the_peers_is_no_life() {
 
 // Shows: RFC9293-MUST-26
 #[test]
-fn while_an_answer_is_owed_the_time_outs_tell() {
+fn with_data_outstanding_no_keep_alive_is_sent() {
     let mut s = Script::established(&watching());
     s.write(10);
     recv!(s, 0, "PA", 1, ack = 1, len = 10);
