@@ -185,7 +185,7 @@ fn the_way_of_the_acks_may_be_another_and_changes_are_seen_before_and_after() ->
 }
 
 #[test]
-fn what_a_policer_drops_has_a_column_of_its_own() -> Outcome {
+fn drops_of_a_policer_have_a_column() -> Outcome {
     // The policer is the link's only rate.
     let link = ["compare", "police rate 2mbit burst 30kb delay 10ms", "--seconds", "5"];
     let with = ["--with", "rack/cubic,rack/reno"];

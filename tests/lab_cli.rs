@@ -67,7 +67,7 @@ fn without_namespaces(arguments: &[&str]) -> Result<Output, TestbedError> {
 }
 
 #[test]
-fn what_cannot_run_here_is_said_and_keeps_nothing_else_from_running() {
+fn experiments_that_cannot_run_are_reported_and_the_others_run() {
     let arguments = ["lab", "run", "self/packets", "self/half-duplex"];
     let Some(output) = or_skip(without_namespaces(&arguments)) else { return };
     let (said, table) = (text(&output.stderr), text(&output.stdout));

@@ -182,7 +182,7 @@ fn transfers_resume_after_client_or_server_was_killed() {
 /// The client's network profile determines the server's rate: without it the file would arrive at
 /// once.
 #[test]
-fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
+fn the_server_sends_by_the_clients_network_parameters() {
     let Some(world) = World::new() else { return };
     let _serve = world.serve("--listen rrtp://127.0.0.1:80");
     let line = "quickget rrtp://127.0.0.1/slow -o slow --profile edge";

@@ -234,7 +234,7 @@ fn a_part_of_a_changed_file_is_not_resumed() {
 }
 
 #[test]
-fn what_does_not_come_is_one_line_and_loses_nothing() {
+fn a_failed_download_is_one_line_and_loses_nothing() {
     let Some(world) = World::new() else { return };
     fs::write(world.directory.path().join("file"), "old").unwrap();
     for (url, why) in [

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_no_longer_waited_for() {
+    fn removed_entries_do_not_expire() {
         let mut deferred = three();
         deferred.remove_below(TxNo(7));
         assert!(!deferred.contains(TxNo(4)) && deferred.contains(TxNo(7)));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ack_covers_whole_is_taken_off() {
+    fn fully_acknowledged_segments_leave_the_run() {
         let mut run = run(0, 4);
         assert!(run.acknowledge(seq(1) - 1).is_none());
         let acked = run.acknowledge(seq(3) + SMSS / 2).unwrap();

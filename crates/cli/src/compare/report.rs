@@ -294,7 +294,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_seed_ranks_only_where_there_are_no_others_and_ties_keep_their_order() {
+    fn one_seed_gives_ranks_only_without_randomness_and_ties_keep_their_order() {
         let rows = [row("a", &[2.0]), row("b", &[3.0]), row("c", &[3.0])];
         assert_eq!(marked(&rows, true), expected(&[("b", None), ("c", None), ("a", None)]));
         let known = [("b", Some(true)), ("c", Some(true)), ("a", Some(false))];

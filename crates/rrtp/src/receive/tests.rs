@@ -228,7 +228,7 @@ fn a_duplicate_is_acknowledged_again() {
 }
 
 #[test]
-fn what_left_before_a_reduction_is_not_counted_after_it() {
+fn packets_sent_before_a_reduction_are_not_counted_after_it() {
     let mut bench = bench(1_000);
     let mut told = Vec::new();
     for number in (0..60u32).filter(|number| number % 10 != 9) {

@@ -86,7 +86,7 @@ fn no_reply_is_larger_than_what_asked_for_it() {
 }
 
 #[test]
-fn any_flipped_bit_is_seen() {
+fn any_flipped_bit_is_detected() {
     let lost = lost();
     for packet in packets(&lost) {
         let mut bytes = Vec::new();

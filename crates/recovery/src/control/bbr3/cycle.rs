@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_the_clock_or_for_as_many_rounds_as_reno_would() {
+    fn probing_waits_for_the_clock_or_the_rounds_of_reno() {
         let mut cycle = Cycle::new(1);
         cycle.start_wait(Instant::from_millis(10_000));
         assert!(!cycle.is_time_to_probe(Instant::from_millis(12_000), 1_000));

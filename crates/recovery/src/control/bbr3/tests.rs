@@ -123,7 +123,7 @@ fn the_first_rate_follows_from_the_first_round_trip_time() {
 }
 
 #[test]
-fn it_goes_through_its_states_with_their_gains() {
+fn bbr3_passes_through_its_states_with_their_gains() {
     let mut flow = Flow::new();
     let rate = Rate::from_bytes_over(PATH, RTT);
     flow.until(State::ProbeBwCruise);
@@ -166,7 +166,7 @@ fn losses_without_congestion_change_nothing() {
 }
 
 #[test]
-fn what_the_link_loses_at_random_is_sent_on_top() {
+fn bbr3_sends_the_random_share_in_addition() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
     let (rate, bdp) = (flow.bbr.bw, PATH);
     for (share, factor) in [(0.1, 0.9), (0.3, 0.7), (0.9, 0.7), (-1.0, 1.0), (f64::NAN, 1.0)] {

@@ -82,7 +82,7 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
 
 // Shows: RFC8985-9.2
 #[test]
-fn what_leaves_in_a_recovery_is_what_is_judged_lost_and_new_data_and_no_other_recovery_adds_to_it()
+fn a_recovery_sends_lost_segments_and_new_data_only()
 {
     let rules = |combination: &str| {
         let mut all = BTreeSet::new();

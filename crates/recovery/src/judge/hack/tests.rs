@@ -157,7 +157,7 @@ fn a_special_ack_of_the_original_leaves_the_probe_in_flight() {
 }
 
 #[test]
-fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
+fn losses_of_an_undone_time_out_are_no_congestion() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);
         let mut at = Instant::ZERO;
@@ -217,7 +217,7 @@ fn a_segment_that_is_always_corrupted_is_left_to_the_time_out() {
 }
 
 #[test]
-fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
+fn repairs_of_a_spurious_time_out_do_not_report_later_repairs() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);
         for corrupted in [0, 3] {
@@ -244,7 +244,7 @@ fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
 }
 
 #[test]
-fn what_cannot_be_true_is_not_believed() {
+fn impossible_special_acks_are_ignored() {
     let mut sender = ten_out("sack/reno/hack");
     assert!(!sender.on_special_ack(ms(50), seq(0)), "sooner than a round trip");
     sender.on_ack(ms(100), &ack(1, &[segments(4, 5)]));

@@ -74,7 +74,7 @@ fn a_low_load_is_requested_for_a_quarter_of_the_time_at_most() {
 }
 
 #[test]
-fn what_was_seen_is_forgotten_without_a_low_load() {
+fn observations_expire_without_a_low_load() {
     let mut spike = Spike::default();
     spike.spend(false);
     for (at, asks) in [(100_000, true), (130_001, false)] {

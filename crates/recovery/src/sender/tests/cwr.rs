@@ -101,7 +101,7 @@ fn the_window_does_not_grow_by_an_echo_nor_before_cwr_is_sent() {
 }
 
 #[test]
-fn what_a_mark_cannot_have_been_on_reduces_nothing() {
+fn a_mark_without_outstanding_data_reduces_nothing() {
     for (combination, mut sender) in every() {
         sender.on_ack(ms(100), &ack(10, &[]));
         sender.on_ack(ms(101), &marked(ack(10, &[])));

@@ -124,7 +124,7 @@ fn a_loss_deferred_forever_is_not_judged_again() {
 }
 
 #[test]
-fn what_is_deferred_is_judged_again_when_its_time_comes() {
+fn a_deferred_loss_is_judged_again_at_its_time() {
     let mut sender = ten_out(1);
     rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
     find(0, Found::Suspect);
@@ -152,7 +152,7 @@ fn what_is_deferred_is_judged_again_when_its_time_comes() {
 }
 
 #[test]
-fn what_is_deferred_is_forgotten_when_it_arrives() {
+fn a_deferred_loss_is_forgotten_when_it_arrives() {
     for sacked in [false, true] {
         let mut sender = ten_out(1);
         rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
@@ -183,7 +183,7 @@ fn a_repair_can_come_at_once_and_the_reduction_later() {
 }
 
 #[test]
-fn what_a_judge_raises_is_done_before_detection() {
+fn losses_raised_by_a_judge_precede_detection() {
     let mut sender = ten_out(1);
     raise(4, ruling(When::Now, When::Never));
     sender.on_ack(ms(100), &ack(0, &[]));
@@ -429,7 +429,7 @@ fn a_recovery_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
 }
 
 #[test]
-fn what_left_before_a_reduction_is_answered_by_it() {
+fn a_reduction_covers_earlier_transmissions() {
     let mut sender = ten_out(0);
     end_recoveries(RecoveryEnd::After(millis(100)));
     find(0, Found::Lost);

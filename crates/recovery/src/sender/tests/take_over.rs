@@ -71,7 +71,7 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
 }
 
 #[test]
-fn what_one_judge_deferred_another_rules_on() {
+fn a_loss_deferred_by_one_judge_is_judged_by_its_successor() {
     let deferred = || {
         let mut sender = ten_out("sack/reno/dcr:timer");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));

@@ -68,7 +68,7 @@ fn a_window_unused_for_five_minutes_is_halved() {
 }
 
 #[test]
-fn half_of_it_is_use_enough() {
+fn using_half_of_the_window_validates_it() {
     let mut slow = Slow::new("sack/reno", Profile::modern());
     let before = slow.sender.cwnd();
     slow.rounds_for(Duration::from_secs(700), before.0 / SMSS / 2);

@@ -118,7 +118,7 @@ fn a_repeated_syn_is_held_once_and_the_last_one_is_answered() {
 }
 
 #[test]
-fn what_is_no_syn_leaves_a_held_one_alone() {
+fn segments_other_than_syns_leave_a_held_syn_alone() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();
     answers(&mut host, segment(FAR[0], &syn()));

@@ -161,7 +161,7 @@ fn without_time_stamps_a_cookie_grants_no_option() {
 }
 
 #[test]
-fn what_a_cookie_cannot_carry_is_off() {
+fn options_that_a_cookie_cannot_carry_are_off() {
     let willing =
         TcpConfig { hack: Offer::Always, tx_numbers: Offer::Always, ..Default::default() };
     let (mut pair, listener) = Pair::flooded(willing.clone());

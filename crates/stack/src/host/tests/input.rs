@@ -282,7 +282,7 @@ fn a_datagram_to_a_closed_port_is_complained_of_at_a_bounded_rate() {
 }
 
 #[test]
-fn what_is_refused_gets_the_right_reset() {
+fn refused_segments_get_the_right_reset() {
     let mut host = server();
     // RFC 9293 section 3.10.7.1: without ACK, <SEQ=0><ACK=SEG.SEQ+SEG.LEN><CTL=RST,ACK>.
     let reset = answers(&mut host, segment(V4, &syn()));

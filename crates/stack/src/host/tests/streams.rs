@@ -279,7 +279,7 @@ fn a_new_syn_replaces_time_wait() {
 }
 
 #[test]
-fn what_replaces_time_wait_starts_above_all_its_numbers() {
+fn a_connection_that_replaces_time_wait_starts_above_its_sequence_numbers() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");

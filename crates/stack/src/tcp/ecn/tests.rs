@@ -154,7 +154,7 @@ fn a_repeated_syn_ack_has_an_answer_for_its_own_field_and_is_counted_once() {
 }
 
 #[test]
-fn what_the_peer_reports_is_answered_and_what_cannot_be_true_ends_the_marking() {
+fn reports_are_answered_and_impossible_ones_end_marking() {
     let mut ecn = accurate();
     assert_eq!(ecn.on_ack(&ack_of(2, ACE)), ByteCount::ZERO);
     assert_eq!(ecn.on_ack(&ack_of(2, ACE + 1)), ByteCount(1000));

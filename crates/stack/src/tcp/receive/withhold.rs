@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_has_to_know_is_not_withheld() {
+    fn needed_acks_are_not_withheld() {
         let twice = SeqRange::new(HOLE + 5, HOLE + 9);
         for arrival in [
             Arrival { out_of_order: false, ..GAP },

@@ -172,7 +172,7 @@ fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
 
 // Shows: RFC2883-4-1, RFC2883-4-2, RFC2883-4-3, RFC2883-4-4
 #[test]
-fn what_came_twice_is_reported_by_a_dsack() {
+fn a_duplicate_is_reported_by_a_dsack() {
     let mut s = settled();
     // RFC 2883 section 4.1.1: below the cumulative acknowledgement.
     send!(s, 5, "A", 61, ack = 1, len = 100);

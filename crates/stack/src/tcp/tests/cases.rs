@@ -349,7 +349,7 @@ fn a_shift_above_fourteen_is_logged() {
 }
 
 #[test]
-fn what_fills_a_hole_was_not_queued_out_of_order() {
+fn data_that_fills_a_hole_does_not_count_as_out_of_order() {
     // As in Linux: TCPOFOQueue counts only data that is stored above a hole.
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 11, ack = 1, len = 10);

@@ -135,7 +135,7 @@ fn an_old_one_refuses_before_the_window_does() {
 }
 
 #[test]
-fn what_came_twice_is_reported_though_its_time_stamp_is_old() {
+fn a_duplicate_with_an_old_timestamp_is_reported() {
     let mut s = Script::established(&stamped());
     send!(s, 50, "A", 1, ack = 1, len = 10);
     recv!(s, 50, "A", 1, ack = 11);

@@ -134,7 +134,7 @@ fn an_absurd_batch_is_answered_in_part() {
 }
 
 #[test]
-fn what_cannot_be_wanted_is_not_answered() {
+fn corrupted_segments_outside_the_window_are_not_answered() {
     let mut s = settled(&willing());
     let edge = 161 + s.conn.receive.window().0 as u32;
     assert!(s.corrupted_at(1, seg!("A", edge - 1, ack = 1, len = 10)));

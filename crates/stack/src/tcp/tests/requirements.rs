@@ -184,7 +184,7 @@ fn a_shift_above_fourteen_counts_as_fourteen() {
 
 // Shows: RFC7323-2.4-2, RFC7323-2.4-3
 #[test]
-fn what_was_inside_the_furthest_window_that_was_offered_is_taken() {
+fn data_inside_the_largest_offered_window_is_accepted() {
     let window = ByteCount(65_535);
     let config = TcpConfig {
         window_scaling: true,

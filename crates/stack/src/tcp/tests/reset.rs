@@ -26,7 +26,7 @@ fn a_rst_counts_only_at_the_exact_number() {
 }
 
 #[test]
-fn what_a_rst_took_away_was_not_acknowledged() {
+fn data_discarded_by_a_rst_was_not_acknowledged() {
     let mut s = Script::established(&plain());
     s.write(2000);
     recv!(s, 0, "A", 1, ack = 1, len = 1000);

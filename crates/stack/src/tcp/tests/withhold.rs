@@ -64,7 +64,7 @@ fn figure_4_a_loss_on_the_radio_and_then_one_by_congestion_look_like_one_by_cong
 }
 
 #[test]
-fn without_being_asked_to_it_withholds_nothing() {
+fn without_the_setting_no_ack_is_withheld() {
     let mut s = Script::established(&plain());
     send!(s, 10, "A", X1, ack = 1, len = 1000);
     recv!(s, 10, "A", 1, ack = 1, sack = [(X1, X2)]);

@@ -92,7 +92,7 @@ async fn a_part_and_the_head_alone() {
 }
 
 #[tokio::test]
-async fn a_part_is_of_the_file_that_is_meant() {
+async fn if_range_applies_only_to_the_tagged_file() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(status(&put(directory.path(), "/a", b"0123456789").await.0), 201);
     let tag = |head: &str| {

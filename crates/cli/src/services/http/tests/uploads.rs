@@ -169,7 +169,7 @@ async fn a_mismatched_upload_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_put_that_says_that_it_is_not_all_of_the_file_replaces_nothing() {
+async fn a_partial_put_replaces_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("a"), "old").unwrap();
@@ -199,7 +199,7 @@ async fn a_put_that_says_that_it_is_not_all_of_the_file_replaces_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_no_file_can_have_is_refused_before_the_body_comes() {
+async fn an_invalid_file_name_is_refused_before_the_body() {
     let directory = tempfile::tempdir().unwrap();
     let line = format!("PUT /{}", "n".repeat(256));
     let fields = format!("{KEEP}content-length: 10\r\n");
@@ -247,7 +247,7 @@ pub(super) async fn one(files: &Files, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
+async fn concurrent_requests_for_one_upload_are_refused_but_one() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();
     let held = held::path(directory.path(), OsStr::new("a"));
@@ -289,7 +289,7 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_that_begin_at_once_one_is_taken() {
+async fn of_simultaneous_uploads_one_is_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();
     let put = "PUT /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n\r\nbody";

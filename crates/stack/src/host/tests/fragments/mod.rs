@@ -147,7 +147,7 @@ fn the_longest_datagram_that_there_is() {
 }
 
 #[test]
-fn what_would_be_longer_is_refused() {
+fn a_datagram_longer_than_the_maximum_is_refused() {
     // Ping of death: the last fragment ends beyond 65,535.
     for to in [V4, V6] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
@@ -204,7 +204,7 @@ fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
 }
 
 #[test]
-fn what_was_given_up_is_remembered_for_a_second_with_ipv4_and_for_a_minute_with_ipv6() {
+fn a_dropped_datagram_is_remembered_one_second_for_ipv4_and_one_minute_for_ipv6() {
     for (to, seconds) in [(V4, 1), (V6, 60)] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
         target.take(cut(&whole, 1, 0, 24));

@@ -224,7 +224,7 @@ fn time_wait_continues_to_send_ace() {
 }
 
 #[test]
-fn what_it_counts_is_shown() {
+fn info_has_the_accecn_counters() {
     let mut s = ten_out();
     send!(s, 100, "A", 1, ack = 1001, len = 500, ace = 6, ecn = CE, accecn = counted(0, 1000, 0));
     let shown = s.conn.info(s.now);
