@@ -242,7 +242,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
 }
 
 #[test]
-fn a_full_disk_is_told_with_its_place() -> Outcome {
+fn a_full_disk_is_reported_with_the_path() -> Outcome {
     for line in [&["names"][..], &["lab", "list"], &["man"], &["--help"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
         let output = airtcp(line).stdout(full).output()?;

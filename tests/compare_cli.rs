@@ -87,7 +87,7 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
 }
 
 #[test]
-fn what_a_combination_comes_to_does_not_depend_on_the_others() -> Outcome {
+fn the_result_of_a_combination_does_not_depend_on_the_others() -> Outcome {
     let row = |with| -> Result<Value, Box<dyn Error>> {
         let report = json(&compare(&["--json", "--with", with])?)?;
         let rows = report["combinations"].as_array().expect("a list");
@@ -185,7 +185,7 @@ fn the_way_of_the_acks_may_be_another_and_changes_are_seen_before_and_after() ->
 }
 
 #[test]
-fn what_a_policer_drops_has_a_column_of_its_own() -> Outcome {
+fn drops_of_a_policer_have_a_column() -> Outcome {
     // The policer is the link's only rate.
     let link = ["compare", "police rate 2mbit burst 30kb delay 10ms", "--seconds", "5"];
     let with = ["--with", "rack/cubic,rack/reno"];
@@ -245,7 +245,7 @@ fn several_flows_have_jains_index_and_their_goodput_together() -> Outcome {
 }
 
 #[test]
-fn who_carried_nothing_has_no_rank() -> Outcome {
+fn a_combination_without_goodput_has_no_rank() -> Outcome {
     let dead =
         ["compare", "rate 1mbit loss 100%", "--seconds", "2", "--with", "rack/cubic,sack/reno"];
     let report = json(&airtcp(&[&dead[..], &["--json"]].concat())?)?;
@@ -311,7 +311,7 @@ fn a_run_is_as_long_as_the_round_trip_asks_for() -> Outcome {
 }
 
 #[test]
-fn many_that_may_be_as_good_are_told_what_tells_them_apart() -> Outcome {
+fn ties_are_reported_with_the_options_that_separate_them() -> Outcome {
     let table = String::from_utf8(compare(&["--with", "rack/cubic,le/cubic,sack/cubic"])?.stdout)?;
     let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(table.contains("--seconds 4 --seeds 6 separates more of them"), "{table}");
@@ -338,7 +338,7 @@ fn buffers_do_not_limit_a_link_that_holds_much() -> Outcome {
 }
 
 #[test]
-fn who_floods_the_queue_is_marked() -> Outcome {
+fn a_combination_that_floods_the_queue_is_marked() -> Outcome {
     let link = ["compare", "rate 1mbit delay 20ms limit 10", "--with", "rack/reno,rack/reno/rr"];
     let table = String::from_utf8(airtcp(&link)?.stdout)?;
     assert!(table.contains("rack/reno/rr !") && table.contains("!: floods the queue"), "{table}");
@@ -383,7 +383,7 @@ fn a_picture_that_cannot_be_written_is_an_error_before_all_runs() -> Outcome {
 }
 
 #[test]
-fn connections_that_were_given_up_are_told_of() -> Outcome {
+fn broken_connections_are_reported() -> Outcome {
     let link = "rate 1mbit delay 5ms down 1s 10000s";
     let arguments = ["compare", link, "--seconds", "3000", "--seeds", "1", "--with", "rack/cubic"];
     let table = String::from_utf8(airtcp(&arguments)?.stdout)?;

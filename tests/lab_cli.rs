@@ -67,7 +67,7 @@ fn without_namespaces(arguments: &[&str]) -> Result<Output, TestbedError> {
 }
 
 #[test]
-fn what_cannot_run_here_is_said_and_keeps_nothing_else_from_running() {
+fn experiments_that_cannot_run_are_reported_and_the_others_run() {
     let arguments = ["lab", "run", "self/packets", "self/half-duplex"];
     let Some(output) = or_skip(without_namespaces(&arguments)) else { return };
     let (said, table) = (text(&output.stderr), text(&output.stdout));
@@ -125,7 +125,7 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
 }
 
 #[test]
-fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -> io::Result<()> {
+fn an_experiment_file_runs_and_its_mistakes_have_positions() -> io::Result<()> {
     let root = env!("CARGO_MANIFEST_DIR");
     let dir = tempfile::tempdir()?;
     let run = |file: &str| {

@@ -549,7 +549,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn every_detection_stands_anything(
+    fn every_detection_survives_random_input(
         operations in operations(),
         profile in profile(),
         granted in granted(),
@@ -565,7 +565,7 @@ proptest! {
     }
 
     #[test]
-    fn every_combination_stands_anything(
+    fn every_combination_survives_random_input(
         operations in operations(),
         profile in profile(),
         granted in granted(),
@@ -606,7 +606,7 @@ proptest! {
     }
 
     #[test]
-    fn every_judge_stands_anything_and_anything_stands_every_ruling(
+    fn every_judge_survives_random_input_and_every_detection_random_rulings(
         operations in operations(),
         profile in profile(),
         granted in granted(),

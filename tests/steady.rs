@@ -165,7 +165,7 @@ fn of_the_kernel(way: Way, address: SocketAddr) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_that_flows_asks_next_to_nothing_of_the_allocator() {
+async fn flowing_data_hardly_allocates() {
     let time = std::env::var("AIRTCP_STEADY").ok();
     let time = time.map(|text| Duration::from_secs(text.parse().expect("a number of seconds")));
     for (offload, way) in [(false, Way::In), (false, Way::Out), (true, Way::In), (true, Way::Out)] {

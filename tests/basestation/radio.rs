@@ -124,7 +124,7 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
 }
 
 #[test]
-fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
+fn an_invalid_request_gets_an_error_and_disturbs_no_other() {
     use std::os::unix::net::UnixStream;
 
     let Some(()) = or_skip(requirements()) else { return };
@@ -194,7 +194,7 @@ fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
 }
 
 #[test]
-fn what_does_not_start_leaves_no_device_behind() {
+fn a_failed_start_leaves_no_device() {
     let Some(()) = or_skip(requirements()) else { return };
     let namespace = Namespace::new().unwrap();
     let taken = namespace.run(|| TunFile::open("tun1")).unwrap();

@@ -73,7 +73,7 @@ impl Bulk {
                 Err(error) => panic!("{error}"),
             }
         }
-        assert!(buf[..taken] == pattern_bytes(self.read, taken));
+        assert!(buf[..taken] == *pattern_bytes(self.read, taken));
         self.read += taken as u64;
     }
 

@@ -27,7 +27,7 @@ fn share(rate: Rate) -> f64 {
 }
 
 #[test]
-fn it_grows_until_it_fills_a_long_pipe() {
+fn the_receive_window_grows_until_it_fills_a_long_pipe() {
     let mut bulk = bulk();
     assert!(bulk.window(bulk.world.now) < ByteCount::from_kib(128));
     bulk.run(Duration::from_secs(5), 1 << 20);

@@ -29,7 +29,7 @@ fn overshoot(control: &str, profile: Profile) -> (ByteCount, Rate) {
 }
 
 #[test]
-fn it_ends_before_it_has_lost_a_window_of_segments() {
+fn slow_start_ends_before_a_window_of_segments_is_lost() {
     for control in ["reno", "cubic", "westwood-plus"] {
         let (with, rate) = overshoot(control, Profile::modern());
         let (without, _) = overshoot(control, Profile { hystart: false, ..Profile::modern() });

@@ -4,7 +4,7 @@ use airtcp_stack::host::{HostError, SocketId};
 use airtcp_stack::tcp::TcpError;
 use airtcp_types::Instant;
 
-use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern, pattern_bytes, server};
+use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern_bytes, server};
 
 /// One end: the data it sends and receives.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct End {
 pub(crate) struct Transfer {
     pub(crate) ends: [End; 2],
     listener: SocketId,
+    /// Memory to read into.
+    buffer: Vec<u8>,
 }
 
 impl Transfer {
@@ -33,7 +35,8 @@ impl Transfer {
         let listener = world.hosts[SERVER_HOST].tcp_listen(server(), 16).unwrap();
         let socket = world.hosts[CLIENT_HOST].tcp_connect(now, server(), None).unwrap();
         let client = End { socket: Some(socket), to_send: up, ..End::default() };
-        Self { ends: [client, End { to_send: down, ..End::default() }], listener }
+        let ends = [client, End { to_send: down, ..End::default() }];
+        Self { ends, listener, buffer: vec![0; 16_384] }
     }
 
     /// Runs both applications. Panics if a received byte differs from the one sent.
@@ -43,7 +46,8 @@ impl Transfer {
             let accepted = world.hosts[SERVER_HOST].tcp_accept(now, self.listener).unwrap();
             self.ends[SERVER_HOST].socket = accepted.map(|(socket, _)| socket);
         }
-        for (end, host) in self.ends.iter_mut().zip(&mut world.hosts) {
+        let Self { ends, buffer, .. } = self;
+        for (end, host) in ends.iter_mut().zip(&mut world.hosts) {
             let Some(socket) = end.socket.filter(|_| end.error.is_none()) else { continue };
             loop {
                 let left = end.to_send - end.sent;
@@ -66,16 +70,17 @@ impl Transfer {
                     Err(error) => end.fail(error),
                 }
             }
-            let mut buffer = [0; 16_384];
             while !end.received_all && end.error.is_none() {
-                match host.tcp_recv(now, socket, &mut buffer) {
+                match host.tcp_recv(now, socket, buffer) {
                     Ok(0) => {
                         end.received_all = true;
                         end.finished_at = Some(now);
                     }
                     Ok(len) => {
-                        for (offset, &byte) in (end.received..).zip(&buffer[..len]) {
-                            assert_eq!(byte, pattern(offset), "byte {offset} of the stream");
+                        let expected = pattern_bytes(end.received, len);
+                        if buffer[..len] != *expected {
+                            let same = buffer.iter().zip(&*expected).take_while(|(a, b)| a == b);
+                            panic!("byte {} of the stream", end.received + same.count() as u64);
                         }
                         end.received += len as u64;
                     }

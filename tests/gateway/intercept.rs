@@ -217,7 +217,7 @@ fn failure(network: &Network, more: &[&str]) -> Outcome<String> {
 }
 
 #[test]
-fn without_a_far_gateway_programs_are_told_at_once() -> Outcome {
+fn without_a_far_gateway_connections_fail_at_once() -> Outcome {
     if !has_ip() {
         return Ok(());
     }

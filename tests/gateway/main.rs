@@ -328,7 +328,7 @@ fn datagrams_of_a_program_reach_a_server_and_come_back() -> Outcome {
 }
 
 #[test]
-fn a_program_is_told_why_it_is_refused() -> Outcome {
+fn a_refused_program_gets_the_reason() -> Outcome {
     if !is_possible() {
         return Ok(());
     }

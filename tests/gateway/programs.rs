@@ -382,7 +382,7 @@ async fn echoes(stream: &mut TcpStream, count: usize) -> io::Result<()> {
 }
 
 #[test]
-fn a_far_gateway_that_is_told_to_stop_lets_connections_come_to_their_end() -> Outcome {
+fn a_stopping_far_gateway_lets_connections_end() -> Outcome {
     if !is_possible() {
         return Ok(());
     }

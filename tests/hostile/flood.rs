@@ -37,7 +37,7 @@ fn syn(n: u32, server: SocketAddr) -> Packet {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_syns_takes_no_memory_keeps_nobody_out_and_ends_no_flow() {
+async fn a_flood_of_syns_takes_no_memory_and_neither_refuses_nor_ends_connections() {
     let Some(setup) = or_skip(Setup::new()) else { return };
     let text = std::env::var("AIRTCP_FLOOD").ok();
     let syns = text.map_or(SYNS, |text| text.parse().expect("AIRTCP_FLOOD is a number"));

@@ -51,7 +51,7 @@ async fn a_hundred_connections_over_a_bad_device() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_gets_a_reset_and_a_ping_an_answer() {
+async fn a_refused_connection_gets_a_reset_and_a_ping_an_answer() {
     let Some(setup) = or_skip(Setup::new(None)) else { return };
     let closed = SocketAddr::new(Family::V4.ours(), 9);
     let refused = setup.namespace.spawn(async move { peer::connect(closed, None).await });

@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_secs(4);
 const TURNS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_stacks_open_survive_that_the_kernel_forgets_their_queue() {
+async fn connections_opened_by_stacks_survive_a_change_of_queue() {
     let Some(()) = or_skip(requirements()) else { return };
     let namespace = Namespace::new().unwrap();
     let options = TunOptions { multi_queue: true, ..tun_options() };

@@ -103,7 +103,7 @@ fn a_connection_is_opened_used_and_closed() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_and_no_time_is_spent_on_it() {
+fn lost_data_is_retransmitted_in_virtual_time() {
     let (world, fd) = World::connected("detection=sack");
     world.target.write(fd, &[7; 100]).unwrap();
     let (first, data) = world.hear();
@@ -122,7 +122,7 @@ fn what_is_lost_is_sent_again_and_no_time_is_spent_on_it() {
 }
 
 #[test]
-fn who_blocks_goes_on_at_the_very_moment_it_may() {
+fn a_blocked_call_returns_at_the_time_of_its_event() {
     let (mut world, fd) = World::connected("");
     for _ in 0..20 {
         let target = &world.target;
@@ -160,7 +160,7 @@ fn is_blocked(thread: i32) -> bool {
 }
 
 #[test]
-fn a_call_that_waits_is_over_when_its_time_is() {
+fn a_blocked_call_returns_at_its_time_out() {
     let (world, fd) = World::connected("");
     let target = &world.target;
     let (begin, end) = thread::scope(|scope| {
@@ -183,7 +183,7 @@ fn a_call_that_waits_is_over_when_its_time_is() {
 }
 
 #[test]
-fn a_connection_that_is_refused_says_so_once() {
+fn a_refused_connection_returns_its_error_once() {
     let target = Target::load("sysctl=off");
     let fd = target.socket().unwrap();
     target.set_nonblocking(fd).unwrap();
@@ -201,7 +201,7 @@ fn a_connection_that_is_refused_says_so_once() {
 }
 
 #[test]
-fn events_are_told_once_by_the_edge_and_again_and_again_by_the_level() {
+fn epoll_reports_once_edge_triggered_and_repeatedly_level_triggered() {
     let (mut world, fd) = World::connected("");
     let (edge, level) =
         (world.target.epoll_create().unwrap(), world.target.epoll_create().unwrap());
@@ -238,7 +238,7 @@ fn figures_are_those_of_the_connection() {
 }
 
 #[test]
-fn a_message_tells_how_much_is_left_if_it_is_to() {
+fn recvmsg_returns_the_unread_bytes_if_requested() {
     let (mut world, fd) = World::connected("");
     world.target.set_option(fd, libc::IPPROTO_TCP, libc::TCP_INQ, 1).unwrap();
     world.data(b"12345678");

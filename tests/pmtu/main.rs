@@ -64,7 +64,7 @@ fn counters<N: Node + Send + 'static>(dumbbell: &Dumbbell<N>) -> Counters {
 /// A router's ICMP errors lower the path MTU without a time-out. The router is the kernel of the
 /// stack's namespace, between the stack and the link: its device for the link is the narrow one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_router_says_is_obeyed_without_a_time_out() {
+async fn packet_too_big_is_obeyed_without_a_time_out() {
     if or_skip(requirements()).is_none() {
         return;
     }
@@ -92,7 +92,7 @@ async fn what_a_router_says_is_obeyed_without_a_time_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_that_drops_large_packets_and_says_nothing_is_got_through() {
+async fn a_black_hole_for_large_packets_is_passed() {
     if or_skip(requirements()).is_none() {
         return;
     }

@@ -64,7 +64,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             Profile::modern().hystart && Profile::modern().window_validation
         }
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
-            hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
+            hosts::answers_echo() && hosts::speaks_udp() && hosts::reports_closed_ports()
         }
         "Reassembly of IP fragments" => hosts::reassembles(),
         "Sending IP fragments, routing, multicast, neighbour discovery" => {
@@ -175,7 +175,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             serve_help().contains("--live") && shows(env!("CARGO_BIN_EXE_basestation"))
         }
         "HTTP: GET with ranges and PUT, on both sides" => {
-            commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
+            let commands = commands();
+            ["serve", "get", "put"].iter().all(|name| commands.iter().any(|one| one == name))
         }
         "TLS, HTTP/2" => code_has("crates/cli", &["rustls", "http2"]),
         "Base station: a control socket, a settings file, Prometheus metrics, restarts under running flows" =>
@@ -199,7 +200,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             links::polices() && links::aggregates() && links::changes()
         }
         "Link emulator: an event for each action on a packet; named links" => {
-            links::tells() && airtcp_link::named::find("weak-4g").is_some()
+            links::reports_drops() && airtcp_link::named::find("weak-4g").is_some()
         }
         "Link emulator: correlations of netem" => links::correlates(),
         "A radio: power by distance, collisions, tries, link retransmission" => {

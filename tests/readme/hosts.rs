@@ -82,7 +82,7 @@ pub(crate) fn speaks_udp() -> bool {
     received(&mut host, socket) == b"hi" && out.len() == 1 && out[0].data.ends_with(b"you too")
 }
 
-pub(crate) fn tells_of_closed_ports() -> bool {
+pub(crate) fn reports_closed_ports() -> bool {
     let mut host = host(&["10.0.0.1/24"]);
     let out = answers(&mut host, datagram(SERVER));
     out.len() == 1 && out[0].data[20..22] == [3, 3]

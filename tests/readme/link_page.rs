@@ -22,7 +22,7 @@ fn rows(parts: &[Part]) -> String {
 }
 
 #[test]
-fn the_page_of_the_base_station_has_every_word_of_a_radio() {
+fn the_base_station_page_has_every_word_of_a_radio() {
     assert_list("docs/basestation.md", &rows(radio::PARTS));
 }
 

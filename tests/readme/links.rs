@@ -30,7 +30,7 @@ pub(crate) fn correlates() -> bool {
 }
 
 /// Returns whether a link reports a dropped packet with the cause.
-pub(crate) fn tells() -> bool {
+pub(crate) fn reports_drops() -> bool {
     let spec: LinkSpec = "loss 100%".parse().unwrap();
     let mut link = Link::new(&spec, &spec).unwrap();
     link.set_events(true);

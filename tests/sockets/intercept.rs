@@ -81,7 +81,7 @@ async fn a_closed_port_refuses() {
 }
 
 #[tokio::test]
-async fn a_client_hears_what_a_router_would_say() {
+async fn a_client_gets_the_icmp_error_of_a_router() {
     let Some((near, file)) = or_skip(clients()) else { return };
     let listener = stack(file).listen_any(8).expect("a listener");
     for address in far_addresses() {

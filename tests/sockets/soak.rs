@@ -238,7 +238,7 @@ async fn soak(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_tasks_do_all_bytes_arrive() {
+async fn all_bytes_arrive_with_random_tasks() {
     let seeds = match std::env::var("AIRTCP_SEED") {
         Ok(seed) => vec![seed.parse().expect("AIRTCP_SEED is a number")],
         Err(_) => vec![1, 2, 3],

@@ -176,7 +176,7 @@ fn segments_in_fragments_reach_their_connections() {
 }
 
 #[test]
-fn what_a_router_says_of_packets_too_large_reaches_their_connections() {
+fn packet_too_big_reaches_the_connection_of_its_queue() {
     let Some(world) = World::new("--queues 2") else { return };
     let client = beyond(&world);
     world.namespace.set_mtu("veth0", 1000).unwrap();
@@ -231,7 +231,7 @@ fn a_device_that_is_deleted_ends_all_of_it_with_one_error() {
 }
 
 #[test]
-fn what_a_service_remembers_is_the_same_on_all_queues() {
+fn services_share_their_state_over_all_queues() {
     let Some(world) = World::new("--queues 2") else { return };
     let open = || world.namespace.run(|| TcpStream::connect("10.0.0.2:80").unwrap());
     let mut streams = vec![open()];

@@ -148,7 +148,7 @@ fn a_file_comes_whole_by_this_stack_at_either_end() {
 }
 
 #[test]
-fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent() {
+fn transfers_resume_after_client_or_server_was_killed() {
     let Some(world) = World::new() else { return };
     let listen = "--listen rrtp://127.0.0.1:80";
     let slow = world.serve(&format!("{listen} --profile edge"));
@@ -182,7 +182,7 @@ fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent(
 /// The client's network profile determines the server's rate: without it the file would arrive at
 /// once.
 #[test]
-fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
+fn the_server_sends_by_the_clients_network_parameters() {
     let Some(world) = World::new() else { return };
     let _serve = world.serve("--listen rrtp://127.0.0.1:80");
     let line = "quickget rrtp://127.0.0.1/slow -o slow --profile edge";
@@ -240,7 +240,7 @@ fn beyond_the_most_connections_callers_are_refused_and_counted() {
 }
 
 #[test]
-fn what_would_do_nothing_is_refused() {
+fn options_without_effect_are_refused() {
     let Some(world) = World::new() else { return };
     for (line, why) in [
         ("quickserve www --listen rrtp://127.0.0.1:80/files", "has a path"),
@@ -262,7 +262,7 @@ fn what_would_do_nothing_is_refused() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_one_line_and_what_has_come_is_gone_on_with() {
+fn a_full_disk_is_one_line_and_the_transfer_resumes() {
     let Some(world) = World::new() else { return };
     let _serve = world.serve("--listen rrtp://127.0.0.1:80");
     // Limits the size of files that this process writes; the shell's unit is half a kilobyte.
@@ -329,7 +329,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn nobody_there_and_another_version_are_told_in_a_line_each() {
+fn no_server_and_another_version_are_one_line_each() {
     let Some(world) = World::new() else { return };
     let socket = world.namespace.run(|| UdpSocket::bind("127.0.0.1:80")).unwrap();
     let silent = world.refused("rrtp://127.0.0.1/file -o file");
@@ -385,7 +385,7 @@ fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
 }
 
 #[test]
-fn a_part_as_long_as_the_file_is_compared_and_one_of_nobody_knows_what_is_left_alone() {
+fn a_complete_part_is_verified_and_an_untagged_one_is_kept() {
     let Some(world) = World::new() else { return };
     let _serve = world.serve("--listen tcp://127.0.0.1:80");
     let leave = |part: &[u8]| {

@@ -111,7 +111,7 @@ fn a_file_comes_whole_over_both_versions_and_is_checked() {
 }
 
 #[test]
-fn a_transfer_that_is_killed_goes_on_where_it_was() {
+fn a_killed_transfer_resumes() {
     let Some(world) = World::new() else { return };
     let path = |name| world.directory.path().join(name);
     fs::write(path("file"), "old").unwrap();
@@ -180,7 +180,7 @@ fn a_part_that_ends_early_is_not_taken_for_the_file() {
 }
 
 #[test]
-fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
+fn a_part_of_a_changed_file_is_not_resumed() {
     let Some(world) = World::new() else { return };
     let (part, tag) = ("file.part", "file.part.etag");
     let path = |name: &str| world.directory.path().join(name);
@@ -234,7 +234,7 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
 }
 
 #[test]
-fn what_does_not_come_is_one_line_and_loses_nothing() {
+fn a_failed_download_is_one_line_and_loses_nothing() {
     let Some(world) = World::new() else { return };
     fs::write(world.directory.path().join("file"), "old").unwrap();
     for (url, why) in [
@@ -360,7 +360,7 @@ fn a_reader_of_stdout_that_goes_away_has_seen_enough() {
 }
 
 #[test]
-fn what_the_network_says_of_a_call_is_told_and_ends_it() {
+fn an_icmp_error_ends_a_connect_with_its_reason() {
     let Some(world) = World::new() else { return };
     // The kernel forwards, has no route, and sends an ICMP error.
     world.namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();

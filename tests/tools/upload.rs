@@ -59,7 +59,7 @@ fn length(path: &Path) -> u64 {
 /// An interrupted upload is resumed, although the server has not noticed that the client is gone.
 /// The link fails in the middle, and the client is ended by SIGKILL or by SIGINT.
 #[test]
-fn a_put_that_was_killed_goes_on_where_it_broke_off() {
+fn a_killed_put_resumes() {
     let Some(world) = World::new() else { return };
     let server = Server::start(&world);
     let to: SocketAddr = AT.parse().unwrap();
@@ -110,7 +110,7 @@ fn a_put_that_was_killed_goes_on_where_it_broke_off() {
 }
 
 #[test]
-fn what_a_server_holds_of_another_file_is_not_gone_on_with() {
+fn an_upload_of_another_file_is_not_resumed() {
     let Some(world) = World::new() else { return };
     let server = Server::start(&world);
     fs::write(server.directory.path().join("new"), "old").unwrap();
@@ -139,7 +139,7 @@ fn what_a_server_holds_of_another_file_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_server_that_knows_of_no_uploads_is_told_of_and_a_put_that_breaks_off_says_how_to_go_on() {
+fn a_put_names_a_server_without_resumable_uploads_and_says_how_to_resume() {
     let Some(world) = World::new() else { return };
     fs::write(world.directory.path().join("file"), data()).unwrap();
     for (name, asked, status) in

@@ -415,7 +415,7 @@ async fn memory_of_what_was_sent_comes_back_empty() {
 }
 
 #[tokio::test]
-async fn what_the_device_cannot_finish_is_refused() {
+async fn offloads_that_the_device_lacks_are_refused() {
     let Some((_namespace, file)) = open_offloading(1500) else { return };
     let mut tun = Tun::new(file).unwrap();
     let flow = Flow { dst: "10.0.0.1".parse().unwrap(), tcp: false, port: 9 };

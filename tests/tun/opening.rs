@@ -66,7 +66,7 @@ async fn opening_leaves_the_interface_as_it_is() {
 }
 
 #[test]
-fn outside_a_runtime_it_says_so() {
+fn opening_outside_a_runtime_is_an_error() {
     let Some((_namespace, file)) = open("tun0") else { return };
     let error = Tun::new(file).unwrap_err();
     assert!(matches!(error, DeviceError::NoRuntime { .. }), "{error}");

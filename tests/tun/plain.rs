@@ -121,7 +121,7 @@ async fn memory_goes_round_whichever_way_packets_go() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
+async fn packets_that_cannot_be_sent_are_counted_and_the_rest_is_sent() {
     let Some((namespace, file)) = open("tun0") else { return };
     let mut tun = Tun::new(file).unwrap();
     // The link is down.
@@ -148,7 +148,7 @@ async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_down_does_not_spin_and_one_that_comes_up_is_heard() {
+async fn a_link_that_is_down_does_not_spin_and_its_return_wakes_the_reader() {
     let Some((namespace, file)) = open("tun0") else { return };
     let mut tun = Tun::new(file).unwrap();
     let mut wakes = 0;
@@ -198,7 +198,7 @@ async fn a_device_that_is_deleted_ends_in_an_error() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_seen_by_who_never_waits_for_long() {
+async fn a_reader_that_never_waits_sees_a_deletion() {
     let Some((namespace, file)) = open("tun0") else { return };
     namespace.set_up("tun0", true).unwrap();
     let mut tun = Tun::new(file).unwrap();

@@ -62,47 +62,46 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
 }
 
-/// The commands.
+/// The commands, in the order in which a new user needs them. Each has one line in `--help`.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Serve files over HTTP, and test services, from a stack on a TUN device, until Ctrl-C
+    /// Transfer a file between the Linux kernel and airtcp, both ways
+    Demo(Box<DemoArgs>),
+    /// Rank senders on a simulated link by goodput, drops and delay
+    Compare(Box<CompareArgs>),
+    /// List the strategies of senders, and the named links
+    Names(NamesArgs),
+    /// Emulate a link between two TUN devices
+    Link(Box<LinkArgs>),
+    /// Simulate a network; `sim init` prints an example
+    Sim(SimArgs),
+    /// Simulate every combination of some values with many seeds
+    Sweep(Box<SweepArgs>),
+    /// Serve files over HTTP from a stack on a TUN device
     Serve(Box<ServeArgs>),
     /// Download a file by HTTP, over a stack on a TUN device
     Get(Box<GetArgs>),
     /// Upload a file by HTTP, over a stack on a TUN device
     Put(Box<PutArgs>),
-    /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
+    /// Connect stdin and stdout to a TCP port, over a TUN device
     Connect(Box<ConnectArgs>),
-    /// Serve files over RRTP, the kernel's TCP or a stack on a TUN device, until Ctrl-C
+    /// Serve files over RRTP, the kernel's TCP or airtcp's TCP
     Quickserve(Box<QuickServeArgs>),
     /// Download a file from `quickserve` and verify its SHA-256
     Quickget(Box<QuickGetArgs>),
-    /// Carry the traffic of unmodified programs over a bad link, between two machines
+    /// Carry the traffic of other programs over a lossy link
     Gateway(GatewayArgs),
-    /// List the connections of running servers and gateways, in the format of ss -tinm
+    /// List the connections of running servers and gateways
     Ss(SsArgs),
-    /// List all strategies and all named links
-    Names(NamesArgs),
-    /// Send a file in both directions between the Linux kernel and this stack, and verify it
-    Demo(Box<DemoArgs>),
-    /// Emulate a link between two TUN devices until Ctrl-C
-    Link(Box<LinkArgs>),
-    /// Simulate scenarios; `sim init` prints an example
-    Sim(SimArgs),
-    /// Simulate every combination of some values with many seeds, on this machine or in shards on a
-    /// cluster
-    Sweep(Box<SweepArgs>),
     /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
-    /// Compare strategies on a simulated link: goodput, fairness, drops and delay
-    Compare(Box<CompareArgs>),
-    /// Draw the time-sequence graph of a flow, from a trace or a capture
+    /// Draw the time-sequence graph of a flow from a trace or capture
     Plot(PlotArgs),
-    /// Write results as one HTML page: verdicts, tables, and charts that zoom
+    /// Write results as one HTML page: verdicts, tables and charts
     Report(ReportArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print the man page of a command, or write all man pages to a directory
+    /// Print the man page of a command, or write all to a directory
     Man(ManArgs),
 }
 
@@ -448,22 +447,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_program_is_named_where_it_is_taken_for_a_command() {
+    fn basestation_as_a_command_names_the_other_program() {
         assert!(error("airtcp basestation --wired tun0").contains("type "));
         assert!(error("airtcp help basestation").contains("basestation --help"));
         assert!(parse(["airtcp", "help"]).unwrap_err().text.contains("basestation --help"));
     }
 
     #[test]
-    fn of_an_unknown_command_all_are_listed_and_of_a_misspelt_one_none() {
+    fn an_unknown_command_lists_all_commands_and_a_misspelt_one_does_not() {
         let unknown = error("airtcp frobnicate");
-        assert!(unknown.contains("; all commands: serve, get, put, "), "{unknown}");
+        assert!(unknown.contains("; all commands: demo, compare, names, link, "), "{unknown}");
         let below = error("airtcp gateway frobnicate");
         assert!(
             below.ends_with("; all commands: keygen, pubkey, near, far, split, check, ctl"),
             "{below}"
         );
         assert!(!error("airtcp serv").contains("all commands"));
+    }
+
+    #[test]
+    fn help_describes_each_command_in_one_line() {
+        let cli = Cli::command();
+        let commands: Vec<_> = cli.get_subcommands().collect();
+        let width = commands.iter().map(|command| command.get_name().len()).max().unwrap();
+        for command in commands {
+            let about = command.get_about().unwrap().to_string();
+            // Two blanks before the name and two behind it, in 80 columns.
+            assert!(about.len() + width + 4 <= 80, "{about}");
+        }
     }
 
     fn error(arguments: &str) -> String {
@@ -474,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_is_one_line_with_what_is_allowed_and_an_example() {
+    fn a_bad_value_is_one_line_with_the_accepted_values_and_an_example() {
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --congestion tahoe echo:7"),
             "error: invalid value 'tahoe' for '--congestion <NAME>': no congestion control \
@@ -541,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_one_line_too() {
+    fn a_missing_or_unknown_argument_is_one_line() {
         let missing = error("airtcp serve --address 10.0.0.2/24 echo:7");
         assert!(missing.contains("--tun <NAME>"), "{missing}");
         let meant = error("airtcp link --a t0 --c t1 delay");
@@ -555,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_a_value_that_is_refused() {
+    fn a_negative_number_is_refused_as_a_value() {
         for line in [
             "airtcp sim run a.toml --seeds -3",
             "airtcp sim run a.toml --seed -3",
@@ -573,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_out_of_its_range_is_answered_with_the_range() {
+    fn a_number_out_of_range_names_the_range() {
         assert_eq!(
             error("airtcp compare weak-4g --flows 0"),
             "error: invalid value '0' for '--flows <N>': expected a number from 1 to 10000; for \
@@ -610,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_name_of_the_detection_is_understood() {
+    fn recovery_is_an_alias_of_detection() {
         let Command::Demo(demo) =
             parse("airtcp demo --recovery newreno".split(' ')).unwrap().command
         else {
@@ -621,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_line_is_understood() {
+    fn a_complete_serve_command_is_parsed() {
         let line = "airtcp serve --tun t --address 10.0.0.2/24 --address fd00::2/64 --detection \
                     newreno --congestion fixed:32 --profile paper --mtu 1400 --json echo:7 \
                     http:80:/tmp";

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn hack_is_offered_where_a_judge_asks_for_it_in_the_form_of_the_flag() {
+    fn hack_is_offered_if_a_judge_needs_it_in_the_form_of_the_flag() {
         let form = |line: &str| {
             let line = Line::try_parse_from(line.split(' ')).unwrap();
             let tcp = host_config([], &line.sender).unwrap().tcp;
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_falls_silent_is_asked_on_every_connection_whoever_began_it() {
+    fn every_connection_has_keep_alive() {
         let config = attach("--address 10.0.0.2/24").config(ByteCount(1500)).unwrap();
         assert_eq!(config.tcp.keep_alive, Some(ASKED));
     }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn hack_sees_nothing_on_an_offloading_device() {
+    fn hack_and_offload_exclude_each_other() {
         let both = refused("--address 10.0.0.2/24 --offload --judge rr+hack");
         assert!(both.contains("hides checksum errors") && both.contains("remove one"), "{both}");
         for (line, offloads) in [
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_is_the_kernels_address_and_nobody_elses() {
+    fn gateway_refuses_own_addresses_other_versions_and_duplicates() {
         let own = refused("--address 10.0.0.2/24 --gateway 10.0.0.2");
         assert!(own.contains("own --address: the kernel needs another"), "{own}");
         let version = refused("--address 10.0.0.2/24 --gateway fd00::1");

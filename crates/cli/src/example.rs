@@ -11,8 +11,7 @@ pub(crate) fn of(words: &[&str]) -> &'static str {
 }
 
 /// A valid command line, if no known command was given.
-const USUAL: &str =
-    "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB";
+const USUAL: &str = "airtcp demo, or: airtcp compare weak-4g";
 
 /// Returns a valid command line for a command.
 fn of_command(command: &str) -> Option<&'static str> {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_stays_and_the_next_gets_a_number() {
+    fn existing_files_stay_and_new_ones_get_a_number() {
         let directory = tempfile::tempdir().unwrap();
         let stem = directory.path().join("a").display().to_string();
         let make = || make_new(&stem, ".svg", |path| File::create_new(path).map(drop)).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_text_is_refused() {
+    fn a_file_that_is_too_long_or_no_text_is_refused() {
         let why = |bytes: &[u8]| text(bytes, 1 << 20).map_err(|error| error.to_string());
         assert_eq!(why(b"1\n2\n"), Ok("1\n2\n".to_owned()));
         assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("larger than 1 MiB".to_owned()));

@@ -95,6 +95,12 @@ pub fn main() -> ExitCode {
     cli.global.install();
     start_logging();
     match cli.command {
+        Command::Demo(args) => finish(demo::run(&args)),
+        Command::Compare(args) => finish(compare::run(&args)),
+        Command::Names(args) => finish(names::run(&args)),
+        Command::Link(args) => finish(link::run(&args)),
+        Command::Sim(args) => finish(sim::run(&args)),
+        Command::Sweep(args) => finish(sweep::run(&args)),
         Command::Serve(args) => finish(serve::run(*args)),
         Command::Get(args) => finish(client::get::run(&args)),
         Command::Put(args) => finish(client::put::run(&args)),
@@ -103,15 +109,9 @@ pub fn main() -> ExitCode {
         Command::Quickget(args) => finish(client::quick::get::run(&args)),
         Command::Gateway(args) => finish(gateway::run(args)),
         Command::Ss(args) => finish(ss::run(&args)),
-        Command::Names(args) => finish(names::run(&args)),
-        Command::Demo(args) => finish(demo::run(&args)),
-        Command::Link(args) => finish(link::run(&args)),
-        Command::Sim(args) => finish(sim::run(&args)),
-        Command::Sweep(args) => finish(sweep::run(&args)),
-        Command::Compare(args) => finish(compare::run(&args)),
+        Command::Lab(args) => finish(lab::run(&args)),
         Command::Plot(args) => finish(plot::run(&args)),
         Command::Report(args) => finish(report::run(&args)),
-        Command::Lab(args) => finish(lab::run(&args)),
         Command::Completions(args) => finish(generate::completions(&args, Cli::command())),
         Command::Man(args) => finish(generate::man(&args, Cli::command())),
     }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_with_what_to_give() {
+    fn a_missing_file_comes_with_advice() {
         let of = |code| anyhow::Error::from(io::Error::from_raw_os_error(code)).context("a.toml");
         let missing = if_missing(of(2), "give a file");
         assert_eq!(explain(&missing), "a.toml: No such file or directory; give a file");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_is_no_trace_the_files_that_can_be_read_are_named() {
+    fn a_file_that_is_no_trace_is_refused_with_the_readable_formats() {
         let directory = tempfile::tempdir().unwrap();
         let files = ["s.toml", "damaged.pcap"].map(|name| directory.path().join(name));
         let [none, damaged] = files.each_ref().map(|path| {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pictures_that_are_drawn_are_promised() {
+    fn only_names_of_svg_and_xpl_files_are_accepted() {
         for path in ["flow.svg", "flow.xpl", "-", "/dev/stdout"] {
             assert!(check_kind(Path::new(path)).is_ok(), "{path}");
         }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_is_done_and_what_is_left() {
+    fn a_line_has_the_progress_and_the_remaining_time() {
         let seconds = Duration::from_secs;
         assert_eq!(line(0, 240, seconds(20)), "0 of 240 runs after 20 s");
         assert_eq!(line(40, 240, seconds(60)), "40 of 240 runs after 60 s, about 300 s to go");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_taken() {
+    fn a_free_network_is_accepted() {
         for own in
             ["10.0.1.2/24", "192.168.2.1/24 fd00:0:0:1::2/64", "fe80::9/64", "192.168.1.201/32"]
         {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_rings_when_it_is_time_and_not_before() {
+    async fn an_alarm_rings_at_its_time_and_not_before() {
         let clock = Clock::start();
         let mut alarm = Alarm::new(clock).unwrap();
         for _ in 0..20 {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_turned_off_or_moved_does_not_ring() {
+    async fn an_alarm_that_is_off_or_moved_does_not_ring() {
         let clock = Clock::start();
         let mut alarm = Alarm::new(clock).unwrap();
         for later in [None, Some(clock.now() + Duration::from_secs(3_600))] {

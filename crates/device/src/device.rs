@@ -1,4 +1,4 @@
-//! The trait of all devices.
+//! The trait of all devices, and their offloads.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -6,6 +6,8 @@ use std::io;
 
 use airtcp_types::{Checksum, Packet};
 use airtcp_wire::Layout;
+
+use crate::Counters;
 
 /// The offloads of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,40 +46,6 @@ impl Capabilities {
     }
 }
 
-/// The counters of a device, with the names of `ip -s link`, from its user's point of view.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Packets received.
-    pub rx_packets: u64,
-    /// Bytes received, IP headers included.
-    pub rx_bytes: u64,
-    /// Failed receive calls, and received packets that were dropped as malformed.
-    pub rx_errors: u64,
-    /// Packets sent.
-    pub tx_packets: u64,
-    /// Bytes sent, IP headers included.
-    pub tx_bytes: u64,
-    /// Packets dropped because the link was down.
-    pub tx_dropped: u64,
-    /// Packets dropped because the device refused them: malformed, too long, or the device is gone.
-    pub tx_errors: u64,
-}
-
-/// Sums the counters of several devices, or of the queues of one.
-impl std::iter::Sum for Counters {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            rx_packets: sum.rx_packets + one.rx_packets,
-            rx_bytes: sum.rx_bytes + one.rx_bytes,
-            rx_errors: sum.rx_errors + one.rx_errors,
-            tx_packets: sum.tx_packets + one.tx_packets,
-            tx_bytes: sum.tx_bytes + one.tx_bytes,
-            tx_dropped: sum.tx_dropped + one.tx_dropped,
-            tx_errors: sum.tx_errors + one.tx_errors,
-        })
-    }
-}
-
 /// A network device that carries IP packets.
 ///
 /// One owner drives a device. `readable` and `writable` are cancel-safe and borrow the device only
@@ -101,6 +69,129 @@ impl std::iter::Sum for Counters {
 ///     }
 /// }
 /// ```
+///
+/// # Implement a device
+///
+/// A device implements the methods without a default body. A stack relies on these rules:
+///
+/// - **Batches.** `try_recv` and `try_send` never block, and each call handles as many packets as
+///   it can, in order. `try_recv` looks at no more than `max` packets, so that a flood does not
+///   delay the connections. A malformed packet is counted in `rx_errors` and dropped.
+/// - **Wake-ups.** `readable` completes at once while packets wait, even if it completed for them
+///   before: the caller may take only some. If it completes without a packet or an error, this
+///   costs one turn of the loop; a `readable` that always does so occupies a core. The futures are
+///   dropped and created again for every wait, so a wake-up between two waits must end the next
+///   one, as with [`tokio::sync::Notify::notify_one`]. One task waits for both.
+/// - **Errors.** An error from `readable`, `writable` or `try_recv` ends the stack, and its sockets
+///   return that error. Return one only if no further packet will be received. Count a transient
+///   error in `rx_errors`, and return `Ok`. Errors while sending are not returned: the packet is
+///   counted in `tx_errors` and dropped, and TCP retransmits its data. A device that is gone drops
+///   every packet, so that [`send`](Device::send) ends.
+/// - **Packets.** A received packet begins with its IP header. Without offload it has
+///   [`Checksum::Full`] and an empty `tail`. `try_send` refuses packets longer than the MTU, and
+///   packets that need an offload which [`capabilities`](Device::capabilities) lacks.
+/// - **Wrappers.** A device that wraps another also forwards [`recycle`](Device::recycle) and
+///   [`reclaim`](Device::reclaim): the defaults free the memory that the inner device would reuse.
+///
+/// This device sends one packet per datagram over a Unix socket, for example to another process:
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use std::io::{self, ErrorKind};
+///
+/// use airtcp_device::{Capabilities, Counters, Device};
+/// use airtcp_types::{Checksum, Packet};
+/// use tokio::net::UnixDatagram;
+///
+/// const MTU: usize = 1500;
+///
+/// struct Pipe {
+///     socket: UnixDatagram,
+///     counters: Counters,
+/// }
+///
+/// impl Pipe {
+///     fn send_one(&self, packet: &Packet) -> io::Result<usize> {
+///         let is_plain = packet.segment_size.is_none()
+///             && packet.tail.is_empty()
+///             && packet.checksum != Checksum::Partial;
+///         if !is_plain || packet.len() > MTU {
+///             return Err(ErrorKind::InvalidInput.into());
+///         }
+///         self.socket.try_send(&packet.data)
+///     }
+/// }
+///
+/// impl Device for Pipe {
+///     fn name(&self) -> &str {
+///         "pipe"
+///     }
+///     fn mtu(&self) -> usize {
+///         MTU
+///     }
+///     fn capabilities(&self) -> Capabilities {
+///         Capabilities::default()
+///     }
+///     fn counters(&self) -> Counters {
+///         self.counters
+///     }
+///     async fn readable(&self) -> io::Result<()> {
+///         self.socket.readable().await
+///     }
+///     async fn writable(&self) -> io::Result<()> {
+///         self.socket.writable().await
+///     }
+///     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+///         let mut buffer = [0; MTU];
+///         for received in 0..max {
+///             match self.socket.try_recv(&mut buffer) {
+///                 Ok(length) => {
+///                     self.counters.rx_packets += 1;
+///                     self.counters.rx_bytes += length as u64;
+///                     into.push(Packet::new(buffer[..length].to_vec()));
+///                 }
+///                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(received),
+///                 // Packets are returned first; the next call returns the error.
+///                 Err(_) if received > 0 => return Ok(received),
+///                 Err(error) => return Err(error),
+///             }
+///         }
+///         Ok(max)
+///     }
+///     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+///         let before = packets.len();
+///         while let Some(packet) = packets.front() {
+///             match self.send_one(packet) {
+///                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+///                 Err(_) => self.counters.tx_errors += 1,
+///                 Ok(length) => {
+///                     self.counters.tx_packets += 1;
+///                     self.counters.tx_bytes += length as u64;
+///                 }
+///             }
+///             packets.pop_front();
+///         }
+///         before - packets.len()
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> io::Result<()> {
+/// let (left, right) = UnixDatagram::pair()?;
+/// let [mut left, mut right] =
+///     [left, right].map(|socket| Pipe { socket, counters: Counters::default() });
+/// let packets = [40, 1501].map(|length| Packet::new(vec![0x45; length]));
+/// left.send(&mut packets.into()).await;
+/// assert_eq!((left.counters().tx_packets, left.counters().tx_errors), (1, 1));
+///
+/// let mut batch = Vec::new();
+/// assert_eq!(right.recv(&mut batch, 32).await?, 1);
+/// assert_eq!(batch[0].len(), 40);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With `airtcp`, `Stack::new(left, config)` then runs a stack on it.
 pub trait Device: Send + Sync + 'static {
     /// The name of the device for messages; for a TUN device, the interface name.
     fn name(&self) -> &str;
@@ -108,11 +199,11 @@ pub trait Device: Send + Sync + 'static {
     /// The current MTU: the length in bytes of the longest IP packet that the device carries, IP
     /// header included.
     ///
-    /// It may change while the device is open, and reading it may cost a system call: call this
-    /// when a connection opens, not for each packet.
+    /// Reading it may cost a system call. It may change while the device is open; a stack reads it
+    /// once, when it starts.
     fn mtu(&self) -> usize;
 
-    /// The offloads of the device.
+    /// The offloads of the device, which do not change. `Capabilities::default()` is none.
     fn capabilities(&self) -> Capabilities;
 
     /// The counters since the device was opened.
@@ -120,10 +211,10 @@ pub trait Device: Send + Sync + 'static {
 
     /// Waits until [`try_recv`](Device::try_recv) has a packet or an error to return.
     ///
-    /// May complete without either. Cancel-safe.
+    /// Completes at once while packets wait, and may complete without any. Cancel-safe.
     ///
     /// # Errors
-    /// The runtime is shutting down.
+    /// The runtime is shutting down, or the device is gone.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Waits until [`try_send`](Device::try_send) may make progress. Cancel-safe.
@@ -131,7 +222,7 @@ pub trait Device: Send + Sync + 'static {
     /// Call it only after a `try_send` that left packets over; otherwise it returns at once.
     ///
     /// # Errors
-    /// The runtime is shutting down.
+    /// The runtime is shutting down, or the device is gone.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Appends up to `max` received packets to `into` and returns their number, which may be zero.
@@ -141,8 +232,8 @@ pub trait Device: Send + Sync + 'static {
     /// packet will be received. Packets that arrived before are returned first.
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize>;
 
-    /// Takes back received packets after processing: a device may reuse their memory. Calling it is
-    /// optional.
+    /// Takes back received packets after processing, and leaves `packets` empty: a device may reuse
+    /// their memory. Calling it is optional. The default frees them.
     fn recycle(&mut self, packets: &mut Vec<Packet>) {
         packets.clear();
     }
@@ -150,12 +241,13 @@ pub trait Device: Send + Sync + 'static {
     /// Sends packets from the front of `packets` until it is empty or the device is full; returns
     /// the number of packets removed.
     ///
-    /// A packet that the device refuses is counted, dropped, and included in the number. To send
-    /// the rest, wait for [`writable`](Device::writable).
+    /// A packet that the device refuses, or cannot send because its link is down or it is gone, is
+    /// counted, dropped, and included in the number. To send the rest, wait for
+    /// [`writable`](Device::writable).
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize;
 
     /// Moves sent packets, emptied, to `into`, so that their memory can be reused. A device keeps a
-    /// bounded number of them; calling it is optional.
+    /// bounded number of them; calling it is optional. The default moves none.
     fn reclaim(&mut self, _into: &mut Vec<Packet>) {}
 
     /// Waits for the first packet, then appends up to `max` packets to `into` without waiting
@@ -179,7 +271,8 @@ pub trait Device: Send + Sync + 'static {
         }
     }
 
-    /// Sends all of `packets`, waiting while the device is full.
+    /// Sends all of `packets`, waiting while the device is full. Packets that the device refuses
+    /// are dropped, as by [`try_send`](Device::try_send).
     ///
     /// Cancel-safe: unsent packets remain in `packets`. They also remain there if the runtime shuts
     /// down, which ends the wait.

@@ -38,6 +38,7 @@
 
 mod alarm;
 mod clock;
+mod counters;
 mod device;
 #[cfg(feature = "tun")]
 mod error;
@@ -49,7 +50,8 @@ mod watch;
 
 pub use alarm::Alarm;
 pub use clock::Clock;
-pub use device::{Capabilities, Counters, Device};
+pub use counters::Counters;
+pub use device::{Capabilities, Device};
 #[cfg(feature = "tun")]
 pub use error::DeviceError;
 pub use memory::Memory;

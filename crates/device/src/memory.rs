@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_device_cannot_carry_is_counted_and_dropped() {
+    async fn packets_that_the_device_cannot_carry_are_counted_and_dropped() {
         let (mut left, mut right) = pair(1500, 8);
         let mut batch = packets(&[1501, 40, 40, 60]);
         batch[1].segment_size = Some(20);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flag_is_named() {
+    fn an_unknown_flag_is_named() {
         for (flags, named) in [
             ("rack", "rack"),
             ("detection=x", "x"),

@@ -147,7 +147,7 @@ mod tests {
     const NULL: Address = Address(0);
 
     #[test]
-    fn what_is_not_there_is_an_error() {
+    fn a_null_address_is_an_error() {
         assert_eq!(NULL.read(1), Err(Errno::EFAULT));
         assert_eq!(Address::from(8).write(&[1]), Err(Errno::EFAULT));
         assert_eq!(NULL.read(0), Ok(vec![]));

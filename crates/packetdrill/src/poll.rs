@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_stack::tcp::State;
+use airtcp_stack::tcp::{Connection, State};
+use airtcp_types::ByteCount;
 use nix::errno::Errno;
 use nix::libc;
 
@@ -48,7 +49,7 @@ struct Watched {
 struct Seen {
     ready: u32,
     /// The number of received bytes.
-    arrived: u64,
+    arrived: ByteCount,
 }
 
 /// poll(2).
@@ -144,9 +145,9 @@ impl World {
         Ok(())
     }
 
-    /// Returns the ready descriptors, at most `most`; `None` if none is ready.
+    /// Returns the descriptors that were ready at the last [`watch`](Self::watch), at most `most`;
+    /// `None` if none is ready.
     fn take_events(&mut self, epoll: i32, most: usize) -> Result<Option<Vec<Told>>, Errno> {
-        self.watch();
         let epoll = self.epoll(epoll)?;
         let mut news: Vec<(u64, i32)> =
             epoll.watched.iter().filter_map(|(fd, watched)| Some((watched.news?, *fd))).collect();
@@ -241,8 +242,8 @@ impl World {
     fn seen(&mut self, fd: i32) -> Result<Seen, Errno> {
         let ready = self.events(fd)?;
         let arrived = match self.socket(fd)?.stream() {
-            Ok(id) => self.host.tcp(id).map_or(0, |tcp| tcp.info(self.now).bytes_received.0),
-            Err(_) => 0,
+            Ok(id) => self.host.tcp(id).map_or(ByteCount::ZERO, Connection::bytes_received),
+            Err(_) => ByteCount::ZERO,
         };
         Ok(Seen { ready, arrived })
     }

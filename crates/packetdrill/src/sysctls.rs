@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_counts_and_what_is_not_there_does_not() {
+    fn sysctls_that_exist_are_applied() {
         let read = |name: &str| match name {
             "tcp_timestamps" | "tcp_early_retrans" => vec![0],
             "tcp_rmem" => vec![4096, 540_000, 15 << 20],

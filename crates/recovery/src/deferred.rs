@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_out_once_and_in_the_order_sent() {
+    fn expired_entries_are_returned_once_in_the_order_of_sending() {
         let mut deferred = three();
         assert_eq!(deferred.next_at(), Some(Instant::from_millis(10)));
         assert_eq!(numbers(&deferred.take_due(Instant::from_millis(20))), [4, 7]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_no_longer_waited_for() {
+    fn removed_entries_do_not_expire() {
         let mut deferred = three();
         deferred.remove_below(TxNo(7));
         assert!(!deferred.contains(TxNo(4)) && deferred.contains(TxNo(7)));

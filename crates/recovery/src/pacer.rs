@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_its_rate_though_every_wake_up_is_late() {
+    fn the_pacer_keeps_its_rate_with_late_wake_ups() {
         for late in [0, 300, 1900] {
             let mut pacer = pacer(8_000_000);
             let begin = Instant::from_millis(50);

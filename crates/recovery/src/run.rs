@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ack_covers_whole_is_taken_off() {
+    fn fully_acknowledged_segments_leave_the_run() {
         let mut run = run(0, 4);
         assert!(run.acknowledge(seq(1) - 1).is_none());
         let acked = run.acknowledge(seq(3) + SMSS / 2).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_nothing_goes_on() {
+    fn equal_transmissions_extend_a_run() {
         let mut one = run(0, 2);
         assert!(one.extend(&run(2, 3)));
         assert_eq!((one.range(), one.next_tx()), (segments(0, 5), TxNo(5)));

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_a_machine_went_on_is_not_measured() {
+    fn packets_from_before_a_stall_are_not_measured() {
         let mut arrivals = steady(NetworkKind::General);
         let jump = Some(Duration::from_micros(5 * GAP));
         arrivals.end_epoch();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_is_forgotten() {
+    fn old_measurements_expire() {
         let mut window = Window::new();
         window.add(Instant::from_millis(1), 5);
         window.add(Instant::from_millis(10_500), 7);

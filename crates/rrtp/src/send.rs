@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_goes_again_once_per_transmission() {
+    fn a_lost_packet_is_resent_once_per_transmission() {
         let mut half = half(450);
         let now = Instant::from_millis(1);
         assert_eq!(numbers(&mut half, now), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_was_is_refused() {
+    fn a_report_of_unsent_packets_is_refused() {
         let mut half = half(200);
         let now = Instant::ZERO;
         half.finish();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acknowledges_a_packet_has_to_know_its_nonce() {
+    fn an_acknowledgement_needs_the_nonce_of_its_packet() {
         let now = Instant::ZERO;
         let mut half = half(20_000);
         half.open(200);
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_data_then_reports_then_room_and_in_the_end_for_nothing() {
+    fn the_sender_waits_for_data_then_reports_then_room() {
         let mut half = SendHalf::new(100, Nonces::default());
         let now = Instant::ZERO;
         assert_eq!(half.awaits(), Awaits::Data);

@@ -58,7 +58,7 @@ fn pass(
 }
 
 #[test]
-fn data_that_flows_allocates_less_than_once_in_ten_packets() {
+fn flowing_data_allocates_less_than_once_in_ten_packets() {
     let [client_at, server_at] = ["10.0.0.1:1", "10.0.0.2:2"];
     let mut config = Config::default();
     config.profile.send_rate = Some(Rate::from_bits_per_sec(1_000_000_000));

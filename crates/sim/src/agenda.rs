@@ -113,7 +113,7 @@ mod tests {
 
     /// The first entry always agrees with a search through a plain map.
     #[test]
-    fn it_agrees_with_a_plain_map() {
+    fn the_agenda_agrees_with_a_map() {
         let mut random = Stream::new(1, 0);
         let (mut agenda, mut plain) = (Agenda::new(), BTreeMap::new());
         for _ in 0..20_000 {

@@ -256,7 +256,7 @@ mod tests {
     use crate::{FlowSpec, Scenario, Topology, Wire, run_seeds};
 
     #[test]
-    fn copies_are_averaged_and_flows_told_apart_even_of_one_name() {
+    fn copies_are_averaged_and_flows_of_one_name_stay_separate() {
         let bottleneck = Wire::both("rate 2mbit delay 5ms limit 20 loss 1%".parse().unwrap());
         let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
         let flow = |count| FlowSpec { count, ..FlowSpec::new("sack/reno".parse().unwrap()) };

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_go_on_is_counted() {
+    fn undeliverable_packets_are_counted() {
         let mut router = Router::new(None);
         router.route(Ipv4Addr::new(10, 0, 0, 2), PortId(0));
         let mut wrong = packet(9, 2);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_the_formulas_say() {
+    fn a_summary_follows_the_formulas() {
         let mut running = Running::default();
         assert_eq!(running.summary(), Summary::default());
         for value in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_is_made_to_do_has_its_effect_at_once_and_never_stops_time() {
+    fn an_action_on_a_node_takes_effect_at_once_and_never_stops_time() {
         let mut world = World::new();
         let [one, other] = [(); 2].map(|()| world.add(Mailbox::default()));
         world.connect((one, PortId(0)), (other, PortId(0)));

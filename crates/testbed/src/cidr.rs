@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn display_and_parse_agree() {
         for text in ["10.0.0.1/24", "fd00::1/64", "0.0.0.0/0", "::1/128"] {
             assert_eq!(text.parse::<Cidr>().unwrap().to_string(), text);
         }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unavailable_skips() {
+    fn an_unavailable_feature_skips_the_test() {
         assert_eq!(skip_unless(false, unavailable()), None);
         let no_control = TestbedError::NoControl { name: "bbr".to_owned() };
         assert_eq!(skip_unless::<i32>(false, Err(no_control)), None);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no TUN")]
-    fn what_is_required_fails() {
+    fn a_required_feature_fails_the_test() {
         skip_unless(true, unavailable());
     }
 

@@ -246,7 +246,7 @@ impl Observer for Told {
 }
 
 #[tokio::test]
-async fn a_stream_crosses_whatever_is_between_the_hosts_and_stops_when_it_is_told() {
+async fn a_stream_crosses_a_middlebox_and_stops_on_request() {
     let Some(()) = or_skip(requirements()) else { return };
     let link = |words: &str| {
         let spec = words.parse().unwrap();

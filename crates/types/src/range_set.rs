@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_a_plain_set_of_numbers() {
+    fn a_range_set_agrees_with_a_set_of_numbers() {
         let mut stream = crate::rng::Stream::new(3, 0);
         for _ in 0..200 {
             let (mut set, mut plain) = (RangeSet::new(), std::collections::BTreeSet::new());

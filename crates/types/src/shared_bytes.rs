@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_let_go_of_at_either_end_is_gone_and_no_more() {
+    fn trimming_removes_bytes_at_either_end() {
         let buffer = Arc::new((0..10).collect::<Vec<u8>>());
         let mut part = SharedBytes::new(&buffer, 2..8);
         part.advance(1);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_appended_only_where_nobody_else_would_see_them() {
+    fn bytes_are_appended_only_to_unshared_memory() {
         let mut bytes = SharedBytes::new(&Arc::new(Vec::with_capacity(8)), 0..0);
         assert_eq!(bytes.append(b"abcde"), 5);
         let part = bytes.part(3..9);

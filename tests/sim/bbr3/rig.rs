@@ -8,7 +8,7 @@ use airtcp_link::{Link, LinkSpec, Way};
 use airtcp_recovery::{PathModel, Sender, Stats};
 use airtcp_sim::World;
 use airtcp_stack::host::{Cidr, Host, HostConfig, SocketId};
-use airtcp_stack::tcp::TcpConfig;
+use airtcp_stack::tcp::{Connection, TcpConfig};
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
 const PORT: u16 = 5001;
@@ -201,8 +201,7 @@ impl Rig {
         let end = self.end();
         let owed = if let Load::Bytes(bytes) = end.load { bytes } else { 0 };
         let tcp = end.socket.and_then(|socket| end.host.tcp(socket).ok());
-        let info = tcp.map(|tcp| tcp.info(self.now()));
-        owed + info.map_or(0, |info| (info.send_q - info.unacked).0)
+        owed + tcp.map_or(0, |tcp| unsent(tcp).0)
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -288,6 +287,13 @@ impl Rig {
     }
 }
 
+/// The buffered bytes that have not left, if the peer sends no data. A snapshot of the connection
+/// has them too, but walks all transmissions on the board.
+fn unsent(tcp: &Connection) -> ByteCount {
+    let outstanding = tcp.sender().map_or(ByteCount::ZERO, |sender| sender.board().flight_size());
+    tcp.held() - outstanding
+}
+
 const fn address(host: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), PORT)
 }
@@ -319,9 +325,8 @@ impl End {
     fn write(&mut self, now: Instant) {
         let Some(socket) = self.socket else { return };
         let Ok(tcp) = self.host.tcp(socket) else { return };
-        let info = tcp.info(now);
         // Little is buffered, so that a change of the load has a quick effect.
-        let room = BUFFERED.saturating_sub((info.send_q - info.unacked).0);
+        let room = BUFFERED.saturating_sub(unsent(tcp).0);
         let wanted = match &mut self.load {
             Load::Nothing => return,
             Load::Bulk => room,

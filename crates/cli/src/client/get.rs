@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_falls_silent_is_not_waited_for_and_what_came_stays() {
+    async fn a_download_from_a_silent_server_ends_and_keeps_its_part() {
         let directory = tempfile::tempdir().unwrap();
         let url: Url = "http://a/b".parse().unwrap();
         let place = directory.path().join("file");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_never_answers_is_not_waited_for() {
+    async fn a_download_from_a_server_that_never_answers_ends() {
         let (near, _far) = tokio::io::duplex(1_000);
         let url: Url = "http://a/b".parse().unwrap();
         let request = request(Method::GET, &url, Empty::<Bytes>::new()).unwrap();

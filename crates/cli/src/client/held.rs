@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_to_a_server_that_knows_nothing_of_uploads_all_is_to_be_sent() {
+    fn only_statuses_of_servers_without_resumable_uploads_suggest_a_full_upload() {
         for (status, is_hinted) in [
             (200, true),
             (404, true),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_of_the_same_file_is_gone_on_with() {
+    fn only_a_part_of_the_same_file_is_resumed() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let start = |content: &[u8], is_complete| {

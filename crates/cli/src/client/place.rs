@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn display_and_parse_agree() {
         for text in ["10.0.0.1:7", "[fd00::1]:7", "a.example:65535"] {
             assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
         }

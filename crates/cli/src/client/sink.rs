@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_beginning_forgets_what_was_there() {
+    fn a_restart_discards_the_part() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.part"), "something else").unwrap();
         let mut sink = Sink::open(&directory.path().join("a"), URL, Resume::Any).unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_part_that_is_known_is_gone_on_with_unasked_and_no_link_is_followed() {
+    fn only_a_tagged_part_is_resumed_by_default_and_symlinks_are_not_followed() {
         let directory = tempfile::tempdir().unwrap();
         let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
         fs::write(&part, "01234").unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_came_leaves_nothing() {
+    fn an_empty_download_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         drop(Sink::open(&directory.path().join("a"), URL, Resume::None).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_part_is_of_is_known_as_long_as_it_is_there() {
+    fn the_tag_of_a_part_exists_as_long_as_the_part() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a");
         let mut sink = Sink::open(&place, URL, Resume::None).unwrap();
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leaves_no_room_for_that_of_a_tag_does_without() {
+    fn a_long_file_name_has_a_part_without_a_tag() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("n".repeat(250));
         for digits in [b"01234", b"56789"] {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirection_leads_from_where_it_was_met() {
+    fn a_redirection_is_relative_to_its_url() {
         let from = url("http://a.example:8000/b/c?d=e");
         for (location, target) in [
             ("http://other/x", "http://other/x"),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_may_be_as_good_the_one_with_the_shortest_queue_is_chosen() {
+    fn among_equals_the_shortest_queue_is_recommended() {
         let rows = [
             measured("best", [9.0, 10.0], 2.0, 5.0),
             measured("level", [9.1, 9.8], 1.5, 4.0),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_harms_others_is_rejected_with_its_reason() {
+    fn a_combination_that_harms_others_is_rejected_with_the_reason() {
         let mut flooding = measured("floods", [30.0, 30.0], 1.0, 5.0);
         flooding.queue_dropped = Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]);
         let mut breaking = measured("breaks", [15.0, 15.0], 1.0, 5.0);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_tcp_command_takes_is_not_recommended_as_strategies() {
+    fn rrtp_is_recommended_with_its_own_commands() {
         let text = |name: &str| {
             let recommended = Recommendation::of(&[row(name, &[1.0, 1.0])], None).unwrap();
             recommended.text(1.0, "bit/s", None)
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_flow_beside_it_the_cost_is_not_known() {
+    fn without_a_competing_flow_the_cost_is_not_measured() {
         let recommended = Recommendation::of(&[row("alone", &[1.0, 1.0])], None).unwrap();
         assert_eq!(recommended.chosen.as_ref().unwrap().cubic_keeps_share, None);
         assert!(recommended.text(1.0, "bit/s", None).contains("was not measured"));

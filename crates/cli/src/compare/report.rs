@@ -294,7 +294,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_seed_ranks_only_where_there_are_no_others_and_ties_keep_their_order() {
+    fn one_seed_gives_ranks_only_without_randomness_and_ties_keep_their_order() {
         let rows = [row("a", &[2.0]), row("b", &[3.0]), row("c", &[3.0])];
         assert_eq!(marked(&rows, true), expected(&[("b", None), ("c", None), ("a", None)]));
         let known = [("b", Some(true)), ("c", Some(true)), ("a", Some(false))];
@@ -302,7 +302,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_carried_nothing_has_no_rank() {
+    fn a_combination_without_goodput_has_no_rank() {
         let rows = [row("none", &[0.0, 0.0]), row("some", &[0.0, 1.0])];
         assert_eq!(marked(&rows, true), expected(&[("some", Some(true)), ("none", None)]));
         let json = serde_json::to_value(&marked_rows(&rows)[1]).unwrap();

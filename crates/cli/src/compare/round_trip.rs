@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_so_many_round_trips_and_twenty_seconds_at_least() {
+    fn a_run_lasts_150_round_trips_and_at_least_twenty_seconds() {
         assert_eq!(seconds("rate 10mbit delay 50ms limit 85"), 20);
         assert_eq!(seconds("delay 1ms"), 20);
         let satellite = of("geo-satellite");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_them_after_the_last_change_too() {
+    fn a_run_lasts_150_round_trips_after_the_last_change() {
         assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s loss 1%"), 40);
         // 24 s of round trips follow the change.
         assert_eq!(seconds("rate 10mbit delay 80ms limit 85"), 30);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_has_the_digest_that_was_made() {
+    fn the_sample_reads_back_with_its_digest() {
         let sample = Sample::make(ByteCount(CHUNK as u64 + 13)).unwrap();
         let mut copy = nameless().unwrap();
         for _ in 0..2 {

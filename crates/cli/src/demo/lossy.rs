@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_few_round_trips_is_said_to_be_short() {
+    fn a_duration_of_few_round_trips_is_reported_as_short() {
         let link = |text: &str| crate::value::link(text).unwrap();
         let time = Duration::from_millis(2_500);
         assert_eq!(too_short(time, &link("rate 20mbit delay 20ms")), None);

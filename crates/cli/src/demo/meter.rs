@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_counted_and_an_ack_of_new_data_tells_the_time() {
+    fn data_is_counted_and_an_ack_of_new_data_gives_a_round_trip_time() {
         let (left, right) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
         let mut meter = Meter::default();
         let mut see = |at, crossing, ack, (val, ecr), length| {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_names_the_word() {
+    fn a_mistake_in_a_link_names_its_place() {
         assert_eq!(
             link(&["rate 10mbit delay"]).unwrap_err(),
             "error: invalid value 'rate 10mbit delay' for '<SPEC>': at byte 17, the end: expected a time \

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn another_combination_is_told_of_once() {
+    fn a_fallback_combination_is_reported_once_per_peer() {
         let named = |name: &str| name.parse::<Combination>().unwrap();
         let summary = Summary::new(named("le:echo/cubic/hack"), false);
         let peer = "10.0.0.1:4711".parse().unwrap();

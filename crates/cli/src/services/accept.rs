@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_that_is_gone_ends_it_and_one_connection_does_not() {
+    async fn a_closed_listener_ends_accepting_and_a_failed_connection_does_not() {
         for kind in [NetworkDown, NotConnected] {
             let script =
                 [Ok(1), Err(io::ErrorKind::ConnectionAborted.into()), Ok(2), Err(kind.into())];

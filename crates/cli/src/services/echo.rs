@@ -27,7 +27,7 @@ mod tests {
     use crate::services::tests::connected;
 
     #[tokio::test]
-    async fn everything_comes_back_and_then_the_end() {
+    async fn echo_returns_all_bytes_and_the_end() {
         let (client, mut server, _stacks) = connected().await;
         let serving = tokio::spawn(async move { serve(&mut server).await });
         let (mut reader, mut writer) = split(client);

@@ -56,7 +56,7 @@ mod tests {
     use crate::services::tests::connected;
 
     #[tokio::test]
-    async fn it_writes_what_can_be_checked_until_the_peer_closes() {
+    async fn source_writes_a_known_pattern_until_the_peer_closes() {
         let (mut client, mut server, _stacks) = connected().await;
         let (_sender, stop) = Stop::new();
         let serving = tokio::spawn(async move { serve(&mut server, stop).await });

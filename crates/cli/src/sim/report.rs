@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_warm_up_leaves_out_is_said() {
+    fn the_table_names_the_warm_up() {
         let text = printed("[[flow]]\n");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.ends_with("goodput from 0.2 s on, all else from 0 s"), "{text}");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_the_mobile_is_a_line() {
+    fn the_state_of_the_mobile_is_one_line() {
         let status = json!({"station": {"reach": "gone", "frozen": 3, "held": 20, "flows": 7}});
         let line = "the mobile is gone; flows with a closed window: 3; packets held: 20";
         assert_eq!(reached(&status), line);

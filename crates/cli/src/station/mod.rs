@@ -77,7 +77,7 @@ enum Command {
     Ctl(CtlArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print the man page of a command, or write all man pages to a directory
+    /// Print the man page of a command, or write all to a directory
     Man(ManArgs),
 }
 

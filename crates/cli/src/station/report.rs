@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nothing_is_left_out_and_figures_have_units() {
+    fn zero_counters_are_omitted_and_figures_have_units() {
         let value = json!({
             "seconds": 1.5,
             "wired": {"device": "tun0", "sent_packets": 3, "sent_errors": 0, "sent_dropped_full": 2},

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_told_with_its_place() {
+    fn a_mistake_in_a_file_names_its_place() {
         let unknown = refused("wired = \"tun0\"\npolcy = \"plain\"\n");
         assert!(unknown.contains(":2:1: unknown key `polcy`"), "{unknown}");
         let policy = refused("\npolicy = \"ecn\"");

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_kept_as_may_be_and_more_are_lent() {
+    fn the_pool_keeps_a_bounded_number_of_buffers_and_lends_more() {
         let mut pool = Pool::default();
         let parts: Vec<_> =
             (0..2 * KEPT).map(|_| SharedBytes::new(pool.free(), 0..LENGTH)).collect();

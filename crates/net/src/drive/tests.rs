@@ -88,7 +88,7 @@ async fn packets_leave_when_they_are_due_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_a_full_device_leaves_waits_up_to_a_bound_and_then_is_counted() {
+async fn packets_for_a_full_device_wait_up_to_a_bound_and_are_then_counted() {
     let (mut left, mut driver, mut right) = between(Duration::ZERO);
     left.send(&mut packets(3_000)).await;
     // The device on the right, which has room for 8, is not read.

@@ -102,7 +102,7 @@ async fn many_connections_share_one_socket_at_each_end() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_holds_the_writer_and_goes_on() {
+async fn a_reader_that_stops_blocks_the_writer_until_it_continues() {
     within(async {
         let buffer = airtcp_types::ByteCount::from_kib(256);
         let mut config =
@@ -132,7 +132,7 @@ async fn a_reader_that_stops_holds_the_writer_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_peer_that_vanishes_is_an_error_for_whoever_waits() {
+async fn a_peer_that_vanishes_is_an_error_for_every_waiting_task() {
     within(async {
         let config = Config {
             idle_timeout: Duration::from_secs(2),
@@ -179,7 +179,7 @@ async fn a_peer_that_vanishes_is_an_error_for_whoever_waits() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_another_version_are_told_apart() {
+async fn no_server_and_another_version_are_different_errors() {
     within(async {
         let silent = UdpSocket::bind(any()).await.unwrap();
         let config = Config { handshake_timeout: Duration::from_millis(300), ..Config::default() };
@@ -273,7 +273,7 @@ async fn a_flood_of_strangers_leaves_nothing_and_clients_connect_meanwhile() {
 }
 
 #[tokio::test]
-async fn an_abort_is_heard_and_so_is_a_drop_with_data_unread() {
+async fn an_abort_and_a_drop_with_unread_data_reach_the_peer() {
     within(async {
         let (listener, client, mut server) = connected(Config::default()).await;
         client.abort();
@@ -296,7 +296,7 @@ async fn an_abort_is_heard_and_so_is_a_drop_with_data_unread() {
 }
 
 #[tokio::test]
-async fn a_listener_that_is_dropped_aborts_who_was_not_accepted_and_leaves_the_others() {
+async fn a_dropped_listener_aborts_unaccepted_connections_only() {
     within(async {
         let (listener, mut client, mut server) = connected(Config::default()).await;
         let at = listener.local_addr().unwrap();
@@ -338,7 +338,7 @@ async fn what_was_written_is_delivered_before_a_socket_ends() {
 }
 
 #[tokio::test]
-async fn out_of_patience_what_is_open_is_aborted() {
+async fn open_connections_are_aborted_after_the_close_time() {
     within(async {
         let (listener, mut client, mut server) = connected(Config::default()).await;
         listener.socket().shutdown_within(Duration::from_millis(50)).await;
@@ -364,7 +364,7 @@ fn a_socket_ends_with_its_runtime() {
 }
 
 #[tokio::test]
-async fn whoever_loses_patience_first_ends_the_socket() {
+async fn the_shortest_close_time_ends_the_socket() {
     let (listener, client, mut server) = connected(Config::default()).await;
     let socket = listener.socket().clone();
     let patient = tokio::spawn({
@@ -380,7 +380,7 @@ async fn whoever_loses_patience_first_ends_the_socket() {
 }
 
 #[tokio::test]
-async fn a_connection_is_told_anew_what_the_network_is_like() {
+async fn reconfigure_changes_kind_and_rate_of_a_connection() {
     within(async {
         let (_listener, client, _server) = connected(Config::default()).await;
         let rate = airtcp_types::Rate::from_bits_per_sec(2_000_000);
@@ -394,7 +394,7 @@ async fn a_connection_is_told_anew_what_the_network_is_like() {
 }
 
 #[tokio::test]
-async fn the_stacks_own_udp_sockets_do_as_well() {
+async fn rrtp_runs_over_udp_sockets_of_a_stack() {
     within(async {
         let (left, right) = airtcp_device::memory::pair(1_500, 128);
         let stack = |device, address: &str| {
@@ -426,7 +426,7 @@ async fn the_stacks_own_udp_sockets_do_as_well() {
 }
 
 #[tokio::test]
-async fn the_kernel_says_when_a_datagram_came() {
+async fn the_kernel_timestamps_received_datagrams() {
     within(async {
         let to = super::kernel::bind(any()).await.unwrap();
         let from = UdpSocket::bind(any()).await.unwrap();

@@ -106,7 +106,7 @@ fn a_transmission_goes_through_its_states() {
 }
 
 #[test]
-fn segments_that_left_together_are_told_together() {
+fn segments_sent_together_are_reported_together() {
     let told = |board: &mut Audited, ack| -> Vec<Vec<u64>> {
         let told = board.acknowledge(ack, &[]);
         told.iter().map(|told| told.transmissions().map(|tx| tx.0).collect()).collect()

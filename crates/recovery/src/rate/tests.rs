@@ -85,7 +85,7 @@ fn a_time_out_is_part_of_a_sample() {
 }
 
 #[test]
-fn what_the_application_limited_is_marked_until_it_is_through() {
+fn samples_are_application_limited_until_that_data_is_acknowledged() {
     let mut flow = Flow::new();
     flow.send(0, 4);
     flow.rate.on_app_limited(flow.board.in_flight());

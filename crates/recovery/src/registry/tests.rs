@@ -16,7 +16,7 @@ fn listed<T: ?Sized>(entries: &[&'static Entry<T>], needs_fallback: bool) -> Vec
 }
 
 #[test]
-fn what_is_listed_can_be_typed_and_nothing_else() {
+fn listed_names_are_parsed_and_no_others() {
     for detection in listed(detections(), true) {
         for control in listed(controls(), true) {
             let text = format!("{detection}/{control}");
@@ -34,7 +34,7 @@ fn what_is_listed_can_be_typed_and_nothing_else() {
 }
 
 #[test]
-fn what_needs_something_falls_back_on_what_needs_less() {
+fn strategies_fall_back_on_those_that_need_less() {
     for detection in detections() {
         let combination = Combination::default().with_detection(Choice::plain(detection).unwrap());
         let granted = combination.granted(WireNeeds::NONE);

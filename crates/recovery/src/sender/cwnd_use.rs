@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_the_window_was_full_fills_it_until_it_is_acknowledged() {
+    fn a_full_window_counts_as_used_until_its_data_is_acknowledged() {
         let mut used = CwndUse::new(ExtSeq(1));
         assert!(!used.was_limited(ExtSeq(1)));
         used.on_limited(ExtSeq(1_001));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lasts_from_the_ack_of_everything_and_is_told_of_once() {
+    fn an_idle_period_starts_with_the_last_ack_and_is_reported_once() {
         let at = Instant::from_millis;
         let mut idle = Idle::new(at(0));
         idle.on_sent(at(10));

@@ -67,7 +67,7 @@ impl Sender {
     }
 
     /// Asks new judges about findings that the previous judges deferred.
-    pub(super) fn judge_anew(&mut self, now: Instant, deferred: &[Finding]) {
+    pub(super) fn judge_again(&mut self, now: Instant, deferred: &[Finding]) {
         for finding in deferred {
             self.rule(now, finding, false);
         }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_anew_with_news_alone_and_gives_one_probe() {
+    fn the_probe_timer_restarts_on_news_only_and_gives_one_probe() {
         let (core, mut probes) = (core(2), probes());
         probes.schedule(&core, ms(0), true);
         probes.schedule(&core, ms(50), false);

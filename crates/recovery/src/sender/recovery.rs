@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_the_recovery_point_and_answers_what_left_before_it_for_good() {
+    fn a_recovery_ends_at_its_point_and_covers_earlier_transmissions() {
         let mut state = after(RecoveryEnd::RecoveryPoint);
         assert_eq!((state.phase(), state.is_running(ms(9_000))), (Phase::Recovery, true));
         assert!(!state.on_ack(ms(200), seq(9), true, false));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_at_the_first_advance_or_ends_by_the_clock_where_the_detection_says_so() {
+    fn a_detection_may_end_a_recovery_at_the_first_advance_or_by_time() {
         let mut early = after(RecoveryEnd::FirstAdvance);
         assert!(!early.on_ack(ms(200), seq(0), false, false));
         assert_eq!(early.phase(), Phase::Recovery);

@@ -43,7 +43,7 @@ mod tests {
     use crate::testkit::{FIRST, SMSS, ms, segments, seq};
 
     #[test]
-    fn what_fills_a_hole_was_overtaken_by_what_lies_behind_it() {
+    fn a_filled_hole_counts_as_reordered_by_the_data_behind_it() {
         let mut board = Board::new(FIRST);
         for index in 0..5 {
             let range = segments(index, index + 1);

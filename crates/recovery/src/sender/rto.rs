@@ -66,7 +66,7 @@ mod tests {
     use crate::testkit::ms;
 
     #[test]
-    fn it_expires_a_time_out_after_its_last_start() {
+    fn the_timer_expires_one_rto_after_its_last_start() {
         let mut timer = RtoTimer::default();
         assert!(!timer.is_running() && !timer.is_due(ms(1_000)));
         timer.restart(ms(10), Duration::from_millis(200));

@@ -41,7 +41,7 @@ impl Sender {
         self.core.rto.change(before, self.core.rtt.rto());
         self.notify(now, NoticeKind::TakeOver { cwnd, ssthresh });
         self.strategies.on_undo(&self.core, now);
-        self.judge_anew(now, &deferred);
+        self.judge_again(now, &deferred);
         self.probes.schedule(&self.core, now, true);
         self.update_pacing(now);
         self.report_window();

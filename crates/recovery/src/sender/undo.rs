@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_before_its_repair_is_a_sign_only_without_a_retransmission() {
+    fn an_ack_before_the_repair_is_evidence_only_without_a_retransmission() {
         assert_eq!(watch().on_ack(&ack(1, 1), true), Shown::Nothing);
         let mut undo = Undo::default();
         undo.begin(true, TxNo(0));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_tells_once_and_of_nothing_that_it_cannot_know() {
+    fn a_report_counts_once_and_impossible_ones_are_ignored() {
         let mut epochs = Epochs::default();
         assert!(epochs.on_report(9) && !epochs.on_report(9) && !epochs.on_report(8));
         let received = |epoch: Option<Epoch>| epoch.map(|epoch| epoch.counts.received);

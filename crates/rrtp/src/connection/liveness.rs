@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_nobody_holds_ends_soon_when_all_has_come_and_in_any_case() {
+    fn a_released_connection_ends_after_its_data_or_its_time_limit() {
         let mut live = liveness();
         live.on_release(at(0));
         live.on_packet(at(29_000));

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_chance_makes_of_a_link_that_loses_is_no_congestion() {
+    fn losses_within_the_expected_number_are_no_congestion() {
         for (lost, count, link_loss, expected) in [
             (0, 32, 0.0, false),
             // A link that never lost a packet.

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_application_is_told_once_of_what_it_waits_for() {
+    fn the_application_is_notified_once_per_wait() {
         let mut notices = Notices::default();
         let readable = News { readable: true, ..News::default() };
         let writable = News { writable: true, ..News::default() };

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_late_is_made_up_for_and_what_is_too_late_was_a_pause() {
+    fn small_delays_are_caught_up_and_long_ones_count_as_pauses() {
         let at = Instant::from_millis;
         let gap = Duration::from_millis(10);
         let mut pacing = Pacing::new(at(0));

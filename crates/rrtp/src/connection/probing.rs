@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn three_pairs_that_tell_nothing_are_the_last() {
+    fn probing_ends_after_three_pairs_without_a_result() {
         let mut probing = Probing::new();
         for expected in [None, None, Some(Outcome::GivenUp)] {
             begin(&mut probing, 2);

@@ -106,7 +106,7 @@ fn slow_start_ends_at_what_others_leave() {
 }
 
 #[test]
-fn what_was_sent_at_another_rate_says_nothing_of_this_one() {
+fn feedback_of_another_rate_is_ignored() {
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
         let mut control = control(kind, 1e6);
         let view = EpochView { fresh: false, ..epoch(&control, 1e5, true) };

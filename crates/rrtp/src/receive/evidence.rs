@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_begin_anew_where_the_bit_turns_and_totals_go_on() {
+    fn counts_restart_when_the_bit_turns_and_totals_continue() {
         let mut evidence = Evidence::default();
         for transmission in 0..5 {
             evidence.on_newest(transmission, false);

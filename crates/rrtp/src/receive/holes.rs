@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_one_cause_are_one_range_and_are_asked_for_ever_less_often() {
+    fn adjacent_losses_of_one_cause_are_one_range_with_backed_off_requests() {
         let mut holes = Holes::default();
         for (number, loss) in [(3, Loss::Wireless), (4, Loss::Wireless), (5, Loss::Congestive)] {
             holes.add(number, 10, loss, ms(25));

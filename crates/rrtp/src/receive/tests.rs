@@ -86,7 +86,7 @@ fn a_cack_is_for_thirty_two_packets_in_order() {
 }
 
 #[test]
-fn fewer_than_that_are_told_when_no_more_come() {
+fn fewer_packets_are_acknowledged_after_a_delay() {
     let mut bench = bench(100);
     bench.data(1, 0, 1);
     let at = bench.half.poll_timeout().unwrap();
@@ -160,7 +160,7 @@ fn a_ping_shows_that_the_last_packets_are_missing() {
 }
 
 #[test]
-fn what_is_not_read_is_told_in_bytes_of_the_stream() {
+fn unread_data_is_reported_in_bytes() {
     let mut bench = bench(100);
     bench.packet(1, 0, 1, b"abc", false);
     // Nine packets are missing, which take memory, but are not unread bytes.
@@ -206,7 +206,7 @@ fn memory_that_is_short_refuses_what_is_new_and_closes_the_window() {
 }
 
 #[test]
-fn the_end_is_told_at_once_and_read_last() {
+fn the_end_is_acknowledged_at_once_and_read_last() {
     let mut bench = bench(10);
     bench.packet(1, 1, 2, b"end", true);
     assert!(!bench.half.is_complete());
@@ -219,7 +219,7 @@ fn the_end_is_told_at_once_and_read_last() {
 }
 
 #[test]
-fn what_comes_twice_is_told_again() {
+fn a_duplicate_is_acknowledged_again() {
     let mut bench = bench(10);
     bench.data(1, 0, 1);
     assert_eq!(bench.report(20), Some((ReportKind::Ack, 1, vec![])));
@@ -228,7 +228,7 @@ fn what_comes_twice_is_told_again() {
 }
 
 #[test]
-fn what_left_before_a_reduction_is_not_counted_after_it() {
+fn packets_sent_before_a_reduction_are_not_counted_after_it() {
     let mut bench = bench(1_000);
     let mut told = Vec::new();
     for number in (0..60u32).filter(|number| number % 10 != 9) {

@@ -134,7 +134,7 @@ fn forged_starts_are_refused() {
 }
 
 #[test]
-fn however_many_connections_end_their_starts_are_not_good_again() {
+fn a_replayed_start_is_refused_after_many_connections() {
     let mut server = Endpoint::new(Limits::default(), [2; 16]);
     server.listen(Some(Config::default()));
     let mut first = None;
@@ -199,7 +199,7 @@ fn bodies() -> Vec<Body<'static>> {
 }
 
 #[test]
-fn who_does_not_know_the_id_changes_nothing() {
+fn a_sender_without_the_connection_id_changes_nothing() {
     let (mut world, id) = running();
     let mut guesses = Stream::new(3, 0);
     for _ in 0..200 {
@@ -219,7 +219,7 @@ fn who_does_not_know_the_id_changes_nothing() {
 }
 
 #[test]
-fn who_knows_the_id_but_sends_from_elsewhere_changes_nothing() {
+fn a_sender_with_the_id_from_another_address_changes_nothing() {
     let (mut world, id) = running();
     for body in bodies() {
         for end in 0..2 {
@@ -268,7 +268,7 @@ fn a_peer_that_ignores_the_window_is_held_to_it() {
 }
 
 #[test]
-fn a_packet_may_come_after_the_stream_behind_it_was_let_go_of() {
+fn a_missing_packet_may_arrive_after_release() {
     for payload in [&b"x"[..], b""] {
         let (mut server, now) = (server(), Instant::from_millis(1));
         let cookie = cookie_of(&mut server, now, address(1), 5);
@@ -470,7 +470,7 @@ fn lie(world: &mut World, id: u64) -> u32 {
 }
 
 #[test]
-fn who_acknowledges_what_has_not_come_is_found_out() {
+fn an_acknowledgement_of_missing_packets_is_detected() {
     let mut all = 0;
     for run in 0..20 {
         let mut world = world("delay 5ms", "rate 8mbit delay 5ms", [0, 50_000_000], with(|_| {}));

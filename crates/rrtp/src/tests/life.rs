@@ -62,7 +62,7 @@ fn lost_packets_of_the_handshake_are_sent_again() {
 }
 
 #[test]
-fn nobody_there_is_an_error_in_time() {
+fn no_server_is_an_error_in_time() {
     let mut world = world("loss 100%", "delay 1ms", [1_000, 0], with(|_| {}));
     let began = world.now;
     let done = world.run_while(Duration::from_secs(60), |world| world.error(0).is_none());
@@ -103,7 +103,7 @@ fn an_idle_connection_is_kept_and_its_end_still_comes_through() {
 }
 
 #[test]
-fn a_server_that_was_started_anew_says_so() {
+fn a_restarted_server_reports_unknown_connections() {
     let mut world = world("delay 5ms", "delay 5ms", [1_000, 0], with(|_| {}));
     world.ends.iter_mut().for_each(|end| end.finished = true);
     world.run_for(Duration::from_secs(1));
@@ -126,7 +126,7 @@ fn an_abort_ends_both_ends_at_once() {
 }
 
 #[test]
-fn whoever_lets_go_still_delivers_what_was_written() {
+fn a_released_connection_delivers_what_was_written() {
     let mut world = world("rate 1mbit delay 5ms", "delay 5ms", [100_000, 0], with(|_| {}));
     let done = world.run_while(Duration::from_secs(5), |world| !world.ends[0].finished);
     assert!(done);
@@ -142,7 +142,7 @@ fn whoever_lets_go_still_delivers_what_was_written() {
 }
 
 #[test]
-fn data_for_nobody_aborts() {
+fn data_for_a_released_connection_aborts_it() {
     let mut world = world("delay 5ms", "rate 1mbit delay 5ms", [0, 1_000_000], with(|_| {}));
     world.run_for(Duration::from_secs(1));
     let (now, id) = (world.now, world.ends[0].id.unwrap());
@@ -154,7 +154,7 @@ fn data_for_nobody_aborts() {
 }
 
 #[test]
-fn a_connection_that_nobody_holds_and_whose_peer_says_nothing_ends() {
+fn a_released_connection_with_a_silent_peer_ends() {
     let mut world = world("delay 5ms", "delay 5ms", [0, 0], with(|_| {}));
     world.ends.iter_mut().for_each(|end| end.finished = true);
     world.run_for(Duration::from_secs(1));
@@ -167,7 +167,7 @@ fn a_connection_that_nobody_holds_and_whose_peer_says_nothing_ends() {
 }
 
 #[test]
-fn time_outs_may_be_for_ever() {
+fn time_outs_may_be_infinite() {
     let configs = with(|config| {
         (config.progress_timeout, config.idle_timeout) = (Duration::MAX, Duration::MAX);
         config.receive_buffer = airtcp_types::ByteCount(50_000);
@@ -183,7 +183,7 @@ fn time_outs_may_be_for_ever() {
 }
 
 #[test]
-fn a_connection_that_nobody_holds_and_whose_peer_takes_a_packet_now_and_then_ends() {
+fn a_released_connection_with_a_slow_peer_ends() {
     let configs = with(|config| config.receive_buffer = airtcp_types::ByteCount(50_000));
     let mut world = world("delay 5ms", "delay 5ms", [0, 250_000], configs);
     world.ends[0].reads = false;

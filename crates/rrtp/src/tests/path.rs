@@ -57,7 +57,7 @@ fn a_sender_that_wakes_late_keeps_its_rate() {
 }
 
 #[test]
-fn what_stands_still_now_and_then_is_no_congestion() {
+fn stalls_are_no_congestion() {
     let link = "rate 100mbit delay 1ms limit 100 loss 2% seed 1";
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
         // The link alone is stalled for a sixth of the time; or link and both ends for a fifteenth
@@ -200,7 +200,7 @@ fn both_directions_at_once() {
 }
 
 #[test]
-fn no_profile_and_no_setting_breaks_it() {
+fn every_profile_and_setting_transfers_data() {
     let rates = [0, 1, u64::MAX].map(|bits| Some(Rate::from_bits_per_sec(bits)));
     let trips = [Duration::ZERO, Duration::MAX].map(Some);
     for (send_rate, round_trip_time) in

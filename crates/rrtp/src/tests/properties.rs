@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn it_arrives_intact_or_there_is_an_error_and_nothing_hangs(
+    fn data_arrives_intact_or_an_error_ends_the_connection(
         forth in any_link(),
         back in any_link(),
         up in 0u64..60_000,

@@ -86,7 +86,7 @@ fn no_reply_is_larger_than_what_asked_for_it() {
 }
 
 #[test]
-fn any_flipped_bit_is_seen() {
+fn any_flipped_bit_is_detected() {
     let lost = lost();
     for packet in packets(&lost) {
         let mut bytes = Vec::new();
@@ -100,7 +100,7 @@ fn any_flipped_bit_is_seen() {
 }
 
 #[test]
-fn another_version_is_told_apart_from_damage() {
+fn another_version_is_distinguished_from_damage() {
     let mut bytes = Vec::new();
     Packet { connection: 5, rtt: 0, body: Body::Syn { sent: 1 } }.encode(&mut bytes);
     bytes[0] = (VERSION + 1) << 4;

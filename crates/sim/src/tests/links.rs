@@ -69,7 +69,7 @@ fn loss_that_begins_later_leaves_what_was_before_to_every_seed_alike() {
 }
 
 #[test]
-fn a_policed_flow_gets_the_policed_rate_and_what_is_dropped_is_told_apart() {
+fn a_policed_flow_gets_the_policed_rate_and_its_drops_are_counted_separately() {
     let link = "police rate 4mbit burst 60kb rate 40mbit delay 10ms limit 400";
     let result = run(&over(chain(link, "delay 10ms"), 5, 20), None).unwrap();
     let (own, link) = (&result.flows[0], &result.links[0]);
@@ -88,7 +88,7 @@ fn a_policed_flow_gets_the_policed_rate_and_what_is_dropped_is_told_apart() {
 }
 
 #[test]
-fn what_a_policer_drops_is_what_a_transfer_that_ends_has_lost() {
+fn the_losses_of_a_finished_transfer_are_the_drops_of_the_policer() {
     let link = "police rate 4mbit burst 60kb rate 40mbit delay 10ms limit 400";
     let app = App::Bulk { size: Some(ByteCount(5_000_000)) };
     let scenario = over(chain(link, "delay 10ms"), 0, 30);

@@ -186,7 +186,7 @@ fn goodput_is_never_more_than_the_link_carries() {
 }
 
 #[test]
-fn who_watches_changes_nothing_and_sees_every_packet() {
+fn an_observer_changes_nothing_and_sees_every_packet() {
     #[derive(Default)]
     struct Count(u64);
     impl Observer for Count {
@@ -353,7 +353,7 @@ fn a_receive_buffer_is_there_from_the_start() {
 
 /// An application reads the data that an ACK acknowledges before the ACK is sent.
 #[test]
-fn whoever_reads_at_once_always_offers_the_whole_buffer() {
+fn an_immediate_reader_always_offers_the_whole_buffer() {
     #[derive(Debug, Default)]
     struct Windows(std::collections::BTreeMap<u16, u32>);
     impl Observer for Windows {
@@ -377,7 +377,7 @@ fn whoever_reads_at_once_always_offers_the_whole_buffer() {
 
 /// Delayed packets look lost: their retransmissions are spurious, and no others are.
 #[test]
-fn spurious_retransmissions_are_told_from_needed_ones() {
+fn spurious_retransmissions_are_counted_separately() {
     let result_of = |errors: &str| {
         let link = format!("rate 10mbit delay 10ms limit 1000 {errors}");
         let spec =
@@ -421,7 +421,7 @@ fn idle_flows_cost_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn an_invalid_scenario_is_refused_with_the_position() {
     type Change<'a> = &'a dyn Fn(&mut Scenario);
     let good = one(dumbbell("rate 10mbit"), flow("sack/reno", BULK));
     let message = |change: Change<'_>| {
@@ -615,7 +615,7 @@ fn a_mobile_can_have_a_radio_to_itself() {
 
 /// The mobile leaves and returns: no data sent to it is lost.
 #[test]
-fn who_leaves_is_waited_for() {
+fn packets_wait_for_a_mobile_that_left() {
     let path = "at 0s 100 at 3s 100 at 5s 400 at 13s 400 at 15s 100";
     let run = |policy| {
         let scenario = Scenario { duration: Duration::from_secs(18), ..mobiles(path, policy) };
@@ -632,7 +632,7 @@ fn who_leaves_is_waited_for() {
 }
 
 #[test]
-fn who_watches_a_station_sees_what_it_does_and_changes_nothing() {
+fn an_observer_of_a_station_sees_its_events_and_changes_nothing() {
     #[derive(Default)]
     struct Fates(u64);
     impl Observer for Fates {

@@ -59,7 +59,7 @@ fn a_file_arrives_whole_and_says_when() {
 }
 
 #[test]
-fn it_shares_a_bottleneck_with_tcp_and_a_seed_repeats() {
+fn rrtp_shares_a_bottleneck_with_tcp_and_a_seed_repeats() {
     let tcp = FlowSpec { count: 2, ..flow("sack/reno", BULK) };
     for topology in [
         dumbbell("rate 5mbit delay 10ms limit 20 loss 0.5%"),
@@ -90,14 +90,14 @@ fn a_dead_link_breaks_the_connection() {
 }
 
 #[test]
-fn what_it_does_not_carry_is_refused() {
+fn applications_that_rrtp_does_not_carry_are_refused() {
     let app = App::PingPong { size: ByteCount(100), count: None };
     let error = run(&one(chain("delay 1ms"), flow("rrtp", app)), None).unwrap_err().to_string();
     assert!(error.starts_with("flow `rrtp`: rrtp supports only bulk"), "{error}");
 }
 
 #[test]
-fn what_is_of_tcp_alone_is_refused() {
+fn settings_of_tcp_are_refused_for_rrtp() {
     let paper = Profile::paper();
     for (key, sent) in [
         ("profile", FlowSpec { profile: paper, ..flow("rrtp", BULK) }),

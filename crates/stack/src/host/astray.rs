@@ -153,7 +153,7 @@ impl Host {
     }
 
     /// Whether a message is an ICMP error about a packet that no socket of this host can have sent.
-    pub(super) fn is_about_nobody(&self, message: Message<'_>) -> bool {
+    pub(super) fn matches_no_socket(&self, message: Message<'_>) -> bool {
         let Message::Error { quoted, .. } = message else { return false };
         icmp::parse_quote(quoted).is_some_and(|quote| match quote.protocol {
             ip::UDP => self.udp_at(quote.flow.local).is_none(),

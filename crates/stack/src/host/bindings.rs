@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_is_no_port_towards_anybody() {
+    fn a_reserved_port_is_not_chosen_for_connections() {
         let secret = Secret::new([1; 16]);
         let mut bindings = Bindings::new(Share::default(), &secret);
         let (source, remote) = (at("10.0.0.1:0").ip(), at("10.0.0.2:80"));

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_tells_the_class_below_the_mss() {
+    fn a_cookie_encodes_the_mss_class_below_the_mss() {
         let secret = Secret::new([1; 16]);
         for (mss, told) in [(0, 48), (48, 48), (535, 256), (536, 536), (1448, 1440), (1460, 1460)] {
             let number = make(&secret, Instant::ZERO, &flow(1), IRS, mss);

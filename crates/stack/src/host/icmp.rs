@@ -59,7 +59,7 @@ impl Host {
             true => icmp::parse_v4(datagram.payload),
             false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
         };
-        if parsed.is_ok_and(|message| self.is_about_nobody(message)) && self.pass_on(packet) {
+        if parsed.is_ok_and(|message| self.matches_no_socket(message)) && self.pass_on(packet) {
             return;
         }
         match v4 {
@@ -134,7 +134,7 @@ impl Host {
             }
         };
         let Some(quote) = icmp::parse_quote(quoted) else {
-            self.count_error_about_nobody(v4);
+            self.count_error_without_socket(v4);
             return;
         };
         if quote.protocol == ip::UDP {
@@ -142,7 +142,7 @@ impl Host {
             return;
         }
         let Some(&id) = self.flows.get(&quote.flow) else {
-            self.count_error_about_nobody(v4);
+            self.count_error_without_socket(v4);
             return;
         };
         let tcp = self.tcp_socket(id).filter(|tcp| tcp.connection.is_outstanding(quote.seq));
@@ -170,7 +170,7 @@ impl Host {
     fn on_error_about_udp(&mut self, v4: bool, quote: &Quote, error: Option<Unreachable>) {
         match error {
             Some(error) if !self.on_udp_unreachable(&quote.flow, error) => {
-                self.count_error_about_nobody(v4);
+                self.count_error_without_socket(v4);
             }
             Some(_) => {}
             None => {
@@ -180,7 +180,7 @@ impl Host {
         }
     }
 
-    fn count_error_about_nobody(&mut self, v4: bool) {
+    fn count_error_without_socket(&mut self, v4: bool) {
         debug!(v4, "ICMP error ignored: no matching socket");
         match v4 {
             true => self.counters.icmp_in_errors += 1,

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_makes_room_wherever_it_is() {
+    fn an_ended_connection_frees_its_place() {
         let (mut listener, [first, second, third]) = (at_port_80(3), ids());
         [first, second, third].into_iter().for_each(|id| listener.add_half_open(id));
         listener.complete(first);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_turns_and_drops_what_is_too_much() {
+    fn the_outbox_alternates_and_drops_the_excess() {
         let (mut outbox, mut counters) = (Outbox::default(), Counters::default());
         for first in [0x45, 0x60] {
             while outbox.push(Packet::new(vec![first; 40]), &mut counters) {}

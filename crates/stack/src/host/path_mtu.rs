@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_smaller_than_the_packet_is_not_believed() {
+    fn a_reported_mtu_not_below_the_packet_size_is_ignored() {
         let v4 = |len, next_hop| believable(&quote("10.0.0.2:2", len), next_hop);
         assert_eq!(v4(1500, 1499), Some(1499));
         assert_eq!(v4(1500, 1500), None);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_forgotten_in_ten_minutes_and_the_smaller_one_lasts() {
+    fn a_path_mtu_expires_after_ten_minutes_and_the_smaller_one_stays() {
         let mut known = PathMtus::new(Secret::new([1; 16]).keyed());
         let (to, at) = ("10.0.0.2".parse().unwrap(), Instant::from_millis);
         known.learn(at(0), to, 1400);

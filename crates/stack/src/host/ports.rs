@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_class_of_peers_takes_moves_no_other() {
+    fn ports_of_one_class_of_peers_do_not_affect_others() {
         let mut ports = Ports::new(Share::default());
         let other = 1 << 32;
         let first = ports.choose(local(), other, |_| false).unwrap().port();

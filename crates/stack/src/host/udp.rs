@@ -80,7 +80,7 @@ impl Host {
         let from = SocketAddr::new(src, arrived.src_port);
         let to = SocketAddr::new(dst, arrived.dst_port);
         let bound = self.udp_at(to);
-        let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
+        let Some(id) = bound.filter(|id| self.udp_accepts(*id, from)) else {
             if self.pass_on(packet) {
                 return;
             }
@@ -405,7 +405,7 @@ impl Host {
     }
 
     /// Whether a socket accepts datagrams from `from`.
-    fn udp_hears(&self, id: SocketId, from: SocketAddr) -> bool {
+    fn udp_accepts(&self, id: SocketId, from: SocketAddr) -> bool {
         match self.sockets.get(id).map(|socket| &socket.kind) {
             Some(Kind::Udp(udp)) => udp.peer.is_none_or(|peer| peer == from),
             _ => false,

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_left_out() {
+    fn impossible_parts_of_an_ack_are_ignored() {
         let reports = read(&[(3000, 2500), (3000, 3000), (4000, 5001), (2500, 3500)]);
         assert_eq!((reports.blocks(), reports.lies), (&[range(2500, 3500)][..], 3));
         assert_eq!(read(&[(2500, 3000), (1500, 2500)]).lies, 1, "below the cumulative ACK");

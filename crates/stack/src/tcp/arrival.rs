@@ -113,7 +113,7 @@ impl Connection {
         }
         // Only now is the segment known to be genuine: a forged timestamp would make PAWS reject
         // all later segments.
-        self.on_heard(now);
+        self.on_received(now);
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
             clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent());
         }

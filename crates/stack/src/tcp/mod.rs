@@ -322,6 +322,12 @@ impl Connection {
         self.receive.held()
     }
 
+    /// The received payload bytes, each counted once: [`Info::bytes_received`] without a snapshot,
+    /// which walks all segments in flight.
+    pub const fn bytes_received(&self) -> ByteCount {
+        self.tally.bytes_received()
+    }
+
     /// The readiness of the connection.
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;

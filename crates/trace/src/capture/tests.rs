@@ -82,7 +82,7 @@ fn link_headers_are_taken_off() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn damage_is_reported_with_its_position() {
     let pcap = pcap(0xa1b2_c3d4, 101, &[0x45, 0, 0]);
     for (bytes, expected) in [
         (&b""[..], ": byte 0: the file is empty"),

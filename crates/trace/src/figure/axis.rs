@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_told_apart() {
+    fn ticks_are_round_and_distinct() {
         let linear = |low, high| ticks(Scale::Linear, low, high);
         assert_eq!(linear(0.0, 10.0), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(linear(-0.13, 0.11), ["-0.10", "-0.05", "0", "0.05", "0.10"]);

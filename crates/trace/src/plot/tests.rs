@@ -120,7 +120,7 @@ fn a_graph_is_what_tcptrace_would_draw() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_told_in_one_line() {
+fn a_flow_that_cannot_be_drawn_is_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcapng");
     write(&path);

@@ -93,7 +93,7 @@ fn rubbish_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_record_has_the_names_of_both_worlds() {
+fn a_record_has_the_names_of_qlog_and_of_linux() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sqlog");
     let flow = FlowId {

@@ -161,7 +161,7 @@ fn strangers(ends: &Ends, count: u16) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_flood_of_handshakes_gets_cookies_and_the_session_goes_on() {
+fn a_flood_of_handshakes_gets_cookies_and_the_session_continues() {
     const FLOOD: u16 = 1000;
     let mut ends = ends();
     ends.establish();

@@ -80,7 +80,7 @@ async fn a_tunnel_over_udp_sockets() {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_when_an_end_moves() {
+async fn a_connection_continues_when_an_end_moves() {
     let Ends { near, near_socket, far, .. } = ends();
     let (near, _) = stack(near, "10.77.0.2/24");
     let (far, far_handle) = stack(far, "10.77.0.1/24");

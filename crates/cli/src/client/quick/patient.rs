@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_nothing_is_given_up_and_who_takes_something_is_not() {
+    async fn a_client_that_reads_nothing_times_out_and_a_slow_one_does_not() {
         let (mut client, server) = ends().await;
         let mut patient =
             Patient::new(Line::Rrtp(server), Duration::from_millis(50), Arc::default());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_client_says_of_the_network_reaches_the_sender() {
+    async fn the_clients_network_parameters_reach_the_sender() {
         let (_client, server) = ends().await;
         let reported = Arc::new(OnceLock::new());
         let mut patient =

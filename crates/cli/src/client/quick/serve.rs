@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_cannot_take_most_places_and_there_is_room_to_be_refused_in() {
+    fn one_address_gets_less_than_half_of_the_connections() {
         for served in [1, 2, 64, 256, 4_096] {
             let limits = limits(served);
             let [room, of_one] = [limits.connections, limits.connections_per_peer];

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_locks_what_is_no_longer_there_does_not_touch_what_is() {
+    async fn a_writer_that_locked_a_removed_file_leaves_the_new_one_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = path(directory.path(), OsStr::new("a"));
         let (place, writers) =
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_old_is_removed_on_a_full_disk_too() {
+    async fn old_uploads_are_removed_on_a_full_disk() {
         let directory = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| path(directory.path(), OsStr::new(name)));
         let file = File::create_new(&old).unwrap();

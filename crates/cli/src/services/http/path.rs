@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_from_their_escapes() {
+    fn escaped_names_are_decoded() {
         let name = "a b/ü%.txt".as_bytes();
         assert_eq!(encode(name), "a%20b%2F%C3%BC%25.txt");
         assert_eq!(decode(&encode(name)).as_deref(), Some(name));

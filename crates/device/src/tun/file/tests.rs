@@ -21,7 +21,7 @@ fn a_name_that_cannot_be_is_refused_before_the_kernel_sees_it() {
 }
 
 #[test]
-fn what_the_kernel_says_is_explained_with_what_to_type() {
+fn errors_of_the_kernel_are_explained_with_a_command() {
     let explained = |errno: Errno, node: &str| explain("tun7", errno.into(), Path::new(node));
     let missing = explained(Errno::ENOENT, NODE);
     says(&missing, &["/dev/net/tun", "sudo modprobe tun", "mknod", "c 10 200"]);

@@ -63,7 +63,7 @@ fn datagrams_that_follow_each_other_are_one_packet_until_a_shorter_one() {
 }
 
 #[test]
-fn what_differs_stays_alone() {
+fn datagrams_of_other_flows_are_not_gathered() {
     let one = datagram("10.0.0.1", 9, 100);
     let mut other_ttl = one.clone();
     other_ttl.data[8] -= 1;

@@ -42,7 +42,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn the_header_says_where_everything_is() {
+fn the_virtio_header_has_the_offsets() {
     let mut packet = Packet::new(tcp(true, 3000));
     assert_eq!(header_of(&packet), Some([0; LENGTH]));
     packet.checksum = Checksum::Partial;
@@ -81,7 +81,7 @@ fn headers_that_do_not_fit_their_packet_are_refused() {
 }
 
 #[test]
-fn what_is_known_of_the_checksum_is_told() {
+fn virtio_flags_give_the_checksum_state() {
     let packet = tcp(false, 3000);
     let read = |flags, kind| {
         let mut bytes = behind(flags, kind, [40, 1000, 20, 16], &packet);
@@ -94,7 +94,7 @@ fn what_is_known_of_the_checksum_is_told() {
 }
 
 #[test]
-fn a_checksum_that_no_layout_names_is_completed() {
+fn a_partial_checksum_of_another_protocol_is_completed() {
     // Another transport protocol, with its checksum at byte 2, which covers only its own bytes.
     let mut packet = tcp(false, 100);
     packet[9] = 33;

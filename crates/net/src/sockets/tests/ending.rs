@@ -42,7 +42,7 @@ async fn a_connect_in_time_is_as_any() {
 }
 
 #[tokio::test]
-async fn closing_takes_only_so_long() {
+async fn shutdown_ends_after_its_time_limit() {
     within(async {
         let (server, client) = stacks();
         let (one, mut other) = connected(&server, &client).await;
@@ -93,7 +93,7 @@ async fn a_stack_that_closes_ends_with_the_packet_that_makes_it_quiet() {
 }
 
 #[tokio::test]
-async fn who_closes_at_the_end_of_the_stream_acknowledges_and_closes_with_one_segment() {
+async fn closing_at_the_end_of_the_stream_sends_ack_and_fin_in_one_segment() {
     within(async {
         let (server, client) = stacks();
         let listener = server.listen(addr("10.0.0.1:80"), 1).unwrap();
@@ -167,7 +167,7 @@ async fn a_stack_that_drains_lets_its_streams_finish() {
 }
 
 #[tokio::test]
-async fn a_stack_that_drains_has_only_so_much_patience() {
+async fn a_drain_ends_after_its_time_limit() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;

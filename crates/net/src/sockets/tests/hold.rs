@@ -68,7 +68,7 @@ async fn a_writer_waits_while_as_much_as_it_chose_was_not_sent() {
 }
 
 #[tokio::test]
-async fn quick_acks_are_had_for_the_asking() {
+async fn set_quick_ack_sends_the_ack_at_once() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;

@@ -11,7 +11,7 @@ use super::Stack;
 use super::{connected, within};
 
 #[tokio::test]
-async fn a_silent_peer_is_asked_and_the_stream_goes_on() {
+async fn keep_alive_probes_a_silent_peer_and_the_stream_continues() {
     within(async {
         let (left, right) = memory::pair(1500, 128);
         let start = |device, address: &str| {

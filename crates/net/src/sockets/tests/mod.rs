@@ -122,7 +122,7 @@ async fn eight_mebibytes_both_ways_on_two_threads() {
 }
 
 #[tokio::test]
-async fn a_half_closed_stream_still_hears() {
+async fn a_half_closed_stream_still_receives() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;
@@ -307,7 +307,7 @@ async fn a_connect_that_is_given_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_is_refused_with_its_kind() {
+async fn failed_opens_have_their_error_kind() {
     within(async {
         let (server, client) = stacks();
         let refused = client.connect(addr("10.0.0.1:1")).await.unwrap_err();

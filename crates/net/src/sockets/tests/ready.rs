@@ -84,7 +84,7 @@ macro_rules! as_with_tokio {
 }
 
 #[tokio::test]
-async fn the_same_lines_do_the_same_with_tokios_streams() {
+async fn streams_behave_as_those_of_tokio() {
     within(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tokios = tokio::net::TcpStream::connect(listener.local_addr().unwrap());
@@ -100,7 +100,7 @@ async fn the_same_lines_do_the_same_with_tokios_streams() {
 
 /// tokio's sockets report cached readiness; airtcp's report the current one.
 #[tokio::test]
-async fn what_is_told_is_so() {
+async fn ready_reports_the_current_readiness() {
     within(async {
         let (server, client) = stacks();
         let (one, mut other) = connected(&server, &client).await;
@@ -413,7 +413,7 @@ macro_rules! datagrams_as_with_tokio {
 }
 
 #[tokio::test]
-async fn the_same_lines_do_the_same_with_tokios_datagrams() {
+async fn datagram_sockets_behave_as_those_of_tokio() {
     within(async {
         let tokios = || async { tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap() };
         datagrams_as_with_tokio!(tokios().await, tokios().await, tokios().await);
@@ -432,7 +432,7 @@ async fn the_same_lines_do_the_same_with_tokios_datagrams() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_once_to_who_has_that_peer() {
+async fn a_closed_udp_port_is_reported_once_to_the_connected_socket() {
     within(async {
         let (server, client) = stacks();
         let nobody = addr("10.0.0.1:9");
@@ -574,7 +574,7 @@ async fn chunks_that_are_written_arrive_among_the_bytes_that_are() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_finds_no_room_loses_nothing_and_an_error_is_told() {
+async fn a_chunk_without_room_is_not_lost_and_an_error_is_returned() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;

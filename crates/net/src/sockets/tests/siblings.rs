@@ -122,7 +122,7 @@ async fn a_stack_that_ends_keeps_its_device_until_its_siblings_end() {
 }
 
 #[tokio::test]
-async fn what_is_handed_on_goes_past_a_stack_that_ends() {
+async fn packets_of_unknown_flows_skip_a_stack_that_ends() {
     within(async {
         let (client, mut stacks) = family(3, 1);
         tokio::spawn(echo(stacks[2].listen(addr("10.0.0.1:7"), 64).unwrap()));

@@ -50,7 +50,7 @@ macro_rules! as_with_tokio {
 }
 
 #[tokio::test]
-async fn the_same_lines_do_the_same_with_tokios_sockets() {
+async fn sockets_behave_as_those_of_tokio() {
     within(async {
         let (server, client) = stacks();
         let tokios = || tokio::net::TcpSocket::new_v4().unwrap();
@@ -61,7 +61,7 @@ async fn the_same_lines_do_the_same_with_tokios_sockets() {
 }
 
 #[tokio::test]
-async fn what_was_set_holds_for_those_that_come_out_of_a_listener() {
+async fn accepted_connections_inherit_the_settings_of_the_listener() {
     within(async {
         let (server, client) = stacks();
         let socket = server.tcp_socket();
@@ -92,7 +92,7 @@ async fn what_was_set_holds_for_those_that_come_out_of_a_listener() {
 }
 
 #[tokio::test]
-async fn a_listener_that_defers_gives_nobody_who_has_not_spoken() {
+async fn a_deferring_listener_accepts_only_connections_with_data() {
     within(async {
         let (server, client) = stacks();
         let socket = server.tcp_socket();

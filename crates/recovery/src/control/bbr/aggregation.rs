@@ -79,18 +79,18 @@ mod tests {
     }
 
     #[test]
-    fn the_excess_is_what_comes_at_once() {
+    fn the_excess_is_the_data_acknowledged_at_once() {
         assert_eq!(of(1, 1, 100).extra(), ByteCount(1_000));
         assert_eq!(of(20, 20, 10).extra(), ByteCount(20_000));
     }
 
     #[test]
-    fn no_more_than_the_window_counts() {
+    fn the_excess_is_limited_to_the_window() {
         assert_eq!(of(200, 200, 3).extra(), CWND);
     }
 
     #[test]
-    fn it_lasts_for_five_to_ten_rounds() {
+    fn the_excess_lasts_for_five_to_ten_rounds() {
         let mut aggregation = of(20, 20, 1);
         let mut now = Instant::from_millis(20);
         let mut lasted = 0;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_limit_begins_anew() {
+    fn an_application_limit_restarts_the_interval() {
         let (mut long_term, mut totals) = (LongTerm::default(), Totals::default());
         pass(&mut long_term, &mut totals, &[(100, 30); 7]);
         let news = News { losses: false, app_limited: true, round_start: false };

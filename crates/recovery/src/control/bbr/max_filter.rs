@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_never_under_the_true_maximum_of_the_newest_quarter() {
+    fn the_filter_is_at_least_the_maximum_of_the_newest_quarter() {
         let values: Vec<u64> = (0..200).map(|n| n * 7_919 % 101).collect();
         for end in 1..=values.len() {
             let newest = values[end.saturating_sub(3)..end].iter().max();

@@ -102,7 +102,7 @@ fn startup_ends_three_rounds_after_the_last_growth_and_the_queue_is_drained() {
 }
 
 #[test]
-fn it_fills_the_path_and_keeps_the_queue_short() {
+fn bbr_fills_the_path_and_keeps_the_queue_short() {
     let mut net = path("rack/bbr", BDP * 4);
     run_until(&mut net, 3_000);
     let before = net.sender.delivered();
@@ -182,7 +182,7 @@ fn after_ten_seconds_the_pipe_is_emptied_for_200_ms() {
 }
 
 #[test]
-fn a_tenth_of_the_rate_is_found_and_all_of_it_again() {
+fn bbr_follows_a_rate_reduced_to_a_tenth_and_restored() {
     let mut net = path("rack/bbr", BDP * 4);
     run_until(&mut net, 4_000);
     // The old maximum lasts ten rounds, of two seconds each once the window waits in the queue.
@@ -199,7 +199,7 @@ fn a_tenth_of_the_rate_is_found_and_all_of_it_again() {
 }
 
 #[test]
-fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
+fn the_first_round_of_recovery_conserves_packets() {
     let mut bbr = steady();
     let before = bbr.window();
     notice(&mut bbr, ByteCount(99 * SMSS), lost(1, Cause::Congestion));
@@ -302,7 +302,7 @@ fn the_first_round_trip_time_sets_the_first_rate() {
 }
 
 #[test]
-fn it_continues_from_another_control_and_with_other_segments() {
+fn bbr_continues_from_another_control_and_with_other_segment_sizes() {
     let mut bbr = Bbr::new(&params());
     let kind = NoticeKind::TakeOver { cwnd: BDP, ssthresh: Some(BDP) };
     notice(&mut bbr, ByteCount::ZERO, kind);
@@ -350,7 +350,7 @@ fn below_1200_kbit_s_single_segments_leave() {
 }
 
 #[test]
-fn it_shows_its_model_of_the_path() {
+fn bbr_reports_its_path_model() {
     let model = steady().path_model().unwrap();
     // A hundred segments per round trip.
     let rate = Rate::from_bytes_over(ByteCount(100 * SMSS), RTT);

@@ -146,7 +146,7 @@ mod tests {
     const SMSS: ByteCount = ByteCount(1_000);
 
     #[test]
-    fn the_wait_is_two_to_three_seconds_and_drawn_anew_each_time() {
+    fn the_wait_is_random_between_two_and_three_seconds() {
         let mut cycle = Cycle::new(7);
         let mut waits = Vec::new();
         for _ in 0..20 {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_the_clock_or_for_as_many_rounds_as_reno_would() {
+    fn probing_waits_for_the_clock_or_the_rounds_of_reno() {
         let mut cycle = Cycle::new(1);
         cycle.start_wait(Instant::from_millis(10_000));
         assert!(!cycle.is_time_to_probe(Instant::from_millis(12_000), 1_000));

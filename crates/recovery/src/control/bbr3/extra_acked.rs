@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_comes_in_one_ack() {
+    fn extra_acked_is_the_data_of_one_ack() {
         for gap in [1, 10, 50] {
             assert_eq!(aggregated(gap), ByteCount(gap * 1_000));
         }

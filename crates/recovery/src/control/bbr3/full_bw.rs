@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_does_not_count() {
+    fn rounds_without_evidence_do_not_count() {
         let mut full_bw = FullBw::default();
         full_bw.on_round(mbit(8), false);
         for _ in 0..10 {

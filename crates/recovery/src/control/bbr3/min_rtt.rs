@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sample_time_goes_on() {
+    fn the_probe_is_due_without_a_sample() {
         let mut min_rtt = MinRtt::new(Instant::ZERO, Some(ms(10)));
         min_rtt.on_ack(Instant::from_millis(20_000), None);
         assert_eq!((min_rtt.get(), min_rtt.is_probe_due()), (Some(ms(10)), true));

@@ -123,7 +123,7 @@ fn the_first_rate_follows_from_the_first_round_trip_time() {
 }
 
 #[test]
-fn it_goes_through_its_states_with_their_gains() {
+fn bbr3_passes_through_its_states_with_their_gains() {
     let mut flow = Flow::new();
     let rate = Rate::from_bytes_over(PATH, RTT);
     flow.until(State::ProbeBwCruise);
@@ -148,7 +148,7 @@ fn it_goes_through_its_states_with_their_gains() {
 }
 
 #[test]
-fn only_congestion_is_heard_of() {
+fn losses_without_congestion_change_nothing() {
     for cause in [Cause::Random, Cause::Corruption, Cause::TooBig, Cause::Reordering] {
         let mut flow = Flow::in_state(State::ProbeBwUp);
         let before = format!("{:?}", flow.bbr);
@@ -166,7 +166,7 @@ fn only_congestion_is_heard_of() {
 }
 
 #[test]
-fn what_the_link_loses_at_random_is_sent_on_top() {
+fn bbr3_sends_the_random_share_in_addition() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
     let (rate, bdp) = (flow.bbr.bw, PATH);
     for (share, factor) in [(0.1, 0.9), (0.3, 0.7), (0.9, 0.7), (-1.0, 1.0), (f64::NAN, 1.0)] {
@@ -373,7 +373,7 @@ fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
 }
 
 #[test]
-fn it_goes_on_with_the_window_of_another_control() {
+fn bbr3_continues_with_the_window_of_another_control() {
     let mut flow = Flow::new();
     flow.notice(NoticeKind::TakeOver { cwnd: PATH, ssthresh: Some(PATH) });
     assert_eq!(flow.bbr.cwnd, PATH);

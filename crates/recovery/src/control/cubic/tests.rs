@@ -159,7 +159,7 @@ fn time_without_use_of_the_window_does_not_count() {
 }
 
 #[test]
-fn acks_that_tell_nothing_do_not_stop_the_clock() {
+fn acks_without_news_do_not_stop_the_clock() {
     // The peer sends data of its own: every segment of it repeats the same ACK.
     let mut cubic = cubic(100);
     reduce(&mut cubic, at(0.0));

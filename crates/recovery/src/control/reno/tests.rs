@@ -65,7 +65,7 @@ fn congestion_avoidance_adds_a_segment_per_window() {
 }
 
 #[test]
-fn what_slow_start_leaves_over_counts_for_avoidance() {
+fn bytes_beyond_the_threshold_count_for_avoidance() {
     let mut reno = reno(10, 8);
     reduce(&mut reno, segments(10));
     let timeout = NoticeKind::Timeout { flight_size: segments(10), first: false };

@@ -45,7 +45,7 @@ fn slow_start_doubles_every_other_round_and_ends_when_a_segment_waits() {
 }
 
 #[test]
-fn two_to_four_segments_wait_wherever_it_comes_from() {
+fn vegas_keeps_two_to_four_segments_queued_from_any_start() {
     for (start, holds) in [(2, 20), (60, 20), (30, 5), (2, 1)] {
         let (mut control, mut now) = (vegas(start), Instant::ZERO);
         // The path was once idle.

@@ -58,7 +58,7 @@ fn acks_of_one_instant_are_one_sample() {
 }
 
 #[test]
-fn compressed_acks_mislead_the_one_and_not_the_other() {
+fn compressed_acks_mislead_westwood_and_not_westwood_plus() {
     // The 20 ACKs of each round trip arrive within 2 ms, as after a queue on the reverse path.
     let compressed = |entry| {
         let mut control = made(&entry);

@@ -16,7 +16,7 @@ fn ten_out(combination: &str) -> Sender {
 }
 
 #[test]
-fn three_later_arrivals_make_a_loss_however_few_acks_tell_of_them() {
+fn three_later_arrivals_make_a_loss_even_in_one_ack() {
     let mut sender = ten_out("le/reno");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 3)]));
     assert_eq!(sender.stats().segments_lost, 0);
@@ -93,7 +93,7 @@ fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
 }
 
 #[test]
-fn thirty_of_32_leave_two_duplicates_and_what_they_let_out_tells_of_the_rest() {
+fn after_30_losses_of_32_limited_transmit_finds_the_rest() {
     let run = |rwnd| {
         let profile = Profile { initial_window: 32, ..Profile::paper() };
         let mut net = Net::new(sender_of("le/reno".parse().unwrap(), profile), 400, rwnd);
@@ -234,7 +234,7 @@ fn a_repair_that_is_reported_as_a_duplicate_has_arrived() {
 }
 
 #[test]
-fn the_echoed_number_tells_what_the_time_cannot() {
+fn the_echoed_number_finds_losses_that_times_cannot_show() {
     let lost_by = |echoed| {
         let mut sender = ten_out("le:echo/fixed:10");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));

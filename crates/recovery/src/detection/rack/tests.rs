@@ -16,7 +16,7 @@ fn ten_out() -> Sender {
 
 // Shows: RFC8985-3.3.2-1
 #[test]
-fn three_segments_above_a_hole_tell_of_a_loss_at_once() {
+fn three_segments_above_a_hole_are_a_loss_at_once() {
     let mut sender = ten_out();
     for upto in 2..=3 {
         sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
@@ -30,7 +30,7 @@ fn three_segments_above_a_hole_tell_of_a_loss_at_once() {
 
 // Shows: RFC8985-3.3.2-2, RFC8985-4-2, RFC8985-6.2-2
 #[test]
-fn one_segment_above_a_hole_tells_of_it_a_quarter_round_trip_later() {
+fn one_segment_above_a_hole_is_a_loss_after_a_quarter_round_trip() {
     let mut sender = ten_out();
     sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
     assert_eq!(sender.poll_timeout(), Some(ms(125)));
@@ -82,7 +82,7 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
 
 // Shows: RFC8985-9.2
 #[test]
-fn what_leaves_in_a_recovery_is_what_is_judged_lost_and_new_data_and_no_other_recovery_adds_to_it()
+fn a_recovery_sends_lost_segments_and_new_data_only()
 {
     let rules = |combination: &str| {
         let mut all = BTreeSet::new();
@@ -152,7 +152,7 @@ fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
 
 // Shows: RFC8985-7.2-1
 #[test]
-fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_above_a_hole() {
+fn an_ack_of_new_data_restarts_the_probe_timer_only_outside_recovery() {
     let four_out = || {
         let mut sender = sender("rack/cubic");
         pump(&mut sender, Instant::ZERO, &supply(4));

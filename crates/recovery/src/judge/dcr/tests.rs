@@ -110,7 +110,7 @@ fn the_wait_of_a_later_hole_starts_again_at_the_first_duplicate_for_it() {
 }
 
 #[test]
-fn what_else_waits_is_repaired_with_the_first() {
+fn all_deferred_losses_are_repaired_with_the_first() {
     let mut sender = ten_out("sack/reno/dcr:timer");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
     sender.on_ack(ms(150), &ack(0, &[segments(3, 10), segments(1, 2)]));
@@ -215,7 +215,7 @@ fn no_time_out_comes_before_the_ack_of_the_repair() {
 }
 
 #[test]
-fn what_is_deferred_is_not_sent_because_nothing_else_is_there() {
+fn deferred_segments_are_not_sent_for_lack_of_other_data() {
     let mut sender = ten_out("sack/reno/dcr:timer");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 6)]));
     // There is no new data: RFC 6675's rule 3 would send segment 0, and its rule 4 segment 9.

@@ -30,7 +30,7 @@ fn a_corrupted_segment_is_repaired_and_the_window_stays() {
 }
 
 #[test]
-fn what_sack_blocks_go_on_telling_is_no_congestion() {
+fn repeated_sack_blocks_of_a_corruption_are_no_congestion() {
     for combination in ["sack/reno/hack", "fack/reno/hack", "rack/reno/hack", "le/reno/hack"] {
         for first in [0, 3] {
             let mut sender = ten_out(combination);
@@ -103,7 +103,7 @@ fn just_before_rto(sender: &Sender) -> Instant {
 }
 
 #[test]
-fn the_repair_of_the_oldest_segment_starts_the_timer_anew() {
+fn the_repair_of_the_oldest_segment_restarts_the_timer() {
     let mut sender = ten_out("sack/reno/hack");
     // Corrupted repeatedly, and reported each time just before the timer would expire.
     for _ in 0..5 {
@@ -119,7 +119,7 @@ fn the_repair_of_the_oldest_segment_starts_the_timer_anew() {
 }
 
 #[test]
-fn no_stream_of_repairs_puts_off_the_time_out_of_a_dropped_head() {
+fn repairs_do_not_delay_the_time_out_of_a_dropped_head() {
     for head_is_told in [false, true] {
         let mut sender = ten_out("sack/reno/hack");
         if head_is_told {
@@ -141,7 +141,7 @@ fn no_stream_of_repairs_puts_off_the_time_out_of_a_dropped_head() {
 }
 
 #[test]
-fn of_two_sendings_under_way_the_older_may_be_told_of_before_the_later_can() {
+fn a_special_ack_of_the_original_leaves_the_probe_in_flight() {
     let mut sender = ten_out("rack/reno/hack");
     let probe_at = sender.poll_timeout().unwrap();
     sender.on_timeout(probe_at);
@@ -157,7 +157,7 @@ fn of_two_sendings_under_way_the_older_may_be_told_of_before_the_later_can() {
 }
 
 #[test]
-fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
+fn losses_of_an_undone_time_out_are_no_congestion() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);
         let mut at = Instant::ZERO;
@@ -185,7 +185,7 @@ fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
 }
 
 #[test]
-fn after_a_time_out_word_of_corruption_does_not_open_the_window() {
+fn after_a_time_out_a_reported_corruption_does_not_open_the_window() {
     // `le` may reduce again one SRTT after a time-out; until then, and as long as it does not, BBR
     // keeps one segment.
     for combination in ["le/bbr/hack", "le/bbr3/hack", "le/reno/hack", "rack/bbr/hack"] {
@@ -217,7 +217,7 @@ fn a_segment_that_is_always_corrupted_is_left_to_the_time_out() {
 }
 
 #[test]
-fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
+fn repairs_of_a_spurious_time_out_do_not_report_later_repairs() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);
         for corrupted in [0, 3] {
@@ -244,7 +244,7 @@ fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
 }
 
 #[test]
-fn what_cannot_be_true_is_not_believed() {
+fn impossible_special_acks_are_ignored() {
     let mut sender = ten_out("sack/reno/hack");
     assert!(!sender.on_special_ack(ms(50), seq(0)), "sooner than a round trip");
     sender.on_ack(ms(100), &ack(1, &[segments(4, 5)]));

@@ -31,7 +31,7 @@ fn a_share_is_known_from_eight_independent_losses_on() {
 }
 
 #[test]
-fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
+fn a_low_load_is_requested_for_losses_that_it_may_classify() {
     let wants = |baseline: Baseline, losses| {
         let mut spike = Spike { baseline, ..Spike::default() };
         (0..losses).for_each(|_| {
@@ -60,7 +60,7 @@ fn a_low_load_is_wanted_for_losses_that_it_may_tell_apart() {
 }
 
 #[test]
-fn a_low_load_is_asked_for_in_vain_for_a_quarter_of_the_time_at_most() {
+fn a_low_load_is_requested_for_a_quarter_of_the_time_at_most() {
     let mut spike = Spike::default();
     let mut asked = 0;
     for second in 0..160 {
@@ -74,7 +74,7 @@ fn a_low_load_is_asked_for_in_vain_for_a_quarter_of_the_time_at_most() {
 }
 
 #[test]
-fn what_was_seen_is_forgotten_without_a_low_load() {
+fn observations_expire_without_a_low_load() {
     let mut spike = Spike::default();
     spike.spend(false);
     for (at, asks) in [(100_000, true), (130_001, false)] {

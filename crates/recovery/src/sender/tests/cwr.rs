@@ -58,7 +58,7 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
 }
 
 #[test]
-fn a_time_out_is_a_reduction_of_which_the_peer_is_told_once() {
+fn a_time_out_signals_cwr_once() {
     for (combination, mut sender) in every() {
         let timed_out = (0..9).any(|_| {
             assert!(!sender.take_reduced(), "{combination}");
@@ -88,7 +88,7 @@ fn marked_bytes_count_as_an_echo_of_one_mark() {
 }
 
 #[test]
-fn the_window_does_not_grow_by_an_echo_nor_until_the_peer_was_told() {
+fn the_window_does_not_grow_by_an_echo_nor_before_cwr_is_sent() {
     for (combination, mut sender) in every() {
         sender.on_ack(ms(101), &marked(ack(1, &[])));
         let reduced = sender.control_window();
@@ -101,7 +101,7 @@ fn the_window_does_not_grow_by_an_echo_nor_until_the_peer_was_told() {
 }
 
 #[test]
-fn what_a_mark_cannot_have_been_on_reduces_nothing() {
+fn a_mark_without_outstanding_data_reduces_nothing() {
     for (combination, mut sender) in every() {
         sender.on_ack(ms(100), &ack(10, &[]));
         sender.on_ack(ms(101), &marked(ack(10, &[])));

@@ -21,7 +21,7 @@ fn events(sender: &mut Sender) -> impl Iterator<Item = EventKind> {
 }
 
 #[test]
-fn an_event_tells_the_window_that_a_transmission_left_by() {
+fn an_event_has_the_window_at_the_transmission() {
     // RFC 6675 section 5 (C): the rescue retransmission needs room in cwnd, too. Here a peer's
     // window that has shrunk cuts it, and it does not enlarge the pipe.
     let mut sender = eventful("sack/reno");

@@ -27,7 +27,7 @@ fn timed_out(combination: &str, upto: u64) -> (Sender, Instant) {
 }
 
 #[test]
-fn what_arrives_though_it_was_not_sent_again_shows_that_it_was_only_late() {
+fn the_arrival_of_unretransmitted_data_shows_a_spurious_time_out() {
     for combination in ALL {
         let (mut sender, now) = timed_out(combination, 10);
         let before = self::sender(combination).cwnd();
@@ -104,7 +104,7 @@ fn without_new_data_repairs_leave_at_once() {
 }
 
 #[test]
-fn with_time_stamps_the_first_ack_tells() {
+fn with_timestamps_the_first_ack_decides() {
     for combination in ALL {
         let (mut sender, now) = timed_out(combination, 10);
         let echo = Some(Instant::from_millis((now - RTT / 2).as_millis()));

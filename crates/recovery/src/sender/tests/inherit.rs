@@ -81,7 +81,7 @@ fn after_a_lost_syn_one_segment_leaves_whatever_is_known() {
 }
 
 #[test]
-fn what_was_inherited_is_not_handed_on_as_measured() {
+fn inherited_values_are_not_reported_as_measured() {
     let mut net = Net::new(inheriting("rack/bbr3/spike", &known()), 200, 1_000);
     net.run();
     let learned = net.sender.hand_on();

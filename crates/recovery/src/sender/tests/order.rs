@@ -111,7 +111,7 @@ fn repair_without_reduction_and_reduction_without_repair() {
 }
 
 #[test]
-fn never_is_never() {
+fn a_loss_deferred_forever_is_not_judged_again() {
     let mut sender = ten_out(1);
     rule(Some(ruling(When::Never, When::Never)));
     find(0, Found::Lost);
@@ -124,7 +124,7 @@ fn never_is_never() {
 }
 
 #[test]
-fn what_is_deferred_is_judged_again_when_its_time_comes() {
+fn a_deferred_loss_is_judged_again_at_its_time() {
     let mut sender = ten_out(1);
     rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
     find(0, Found::Suspect);
@@ -152,7 +152,7 @@ fn what_is_deferred_is_judged_again_when_its_time_comes() {
 }
 
 #[test]
-fn what_is_deferred_is_forgotten_when_it_arrives() {
+fn a_deferred_loss_is_forgotten_when_it_arrives() {
     for sacked in [false, true] {
         let mut sender = ten_out(1);
         rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
@@ -183,7 +183,7 @@ fn a_repair_can_come_at_once_and_the_reduction_later() {
 }
 
 #[test]
-fn what_a_judge_raises_is_done_before_detection() {
+fn losses_raised_by_a_judge_precede_detection() {
     let mut sender = ten_out(1);
     raise(4, ruling(When::Now, When::Never));
     sender.on_ack(ms(100), &ack(0, &[]));
@@ -224,7 +224,7 @@ fn one_recovery_has_one_reduction_and_the_next_another() {
 }
 
 #[test]
-fn a_time_out_marks_all_lost_before_anyone_hears_of_it() {
+fn a_time_out_marks_all_lost_before_the_strategies_are_notified() {
     let mut sender = ten_out(1);
     rule(Some(ruling(When::After(millis(400)), When::After(millis(400)))));
     find(0, Found::Lost);
@@ -241,7 +241,7 @@ fn a_time_out_marks_all_lost_before_anyone_hears_of_it() {
 }
 
 #[test]
-fn sack_tells_of_each_loss_once() {
+fn sack_reports_each_loss_once() {
     let mut sender = double::with_judge("sack/fixed:20");
     pump(&mut sender, Instant::ZERO, &supply(20));
     (0..50).for_each(|_| rule(Some(ruling(When::Never, When::Never))));
@@ -255,7 +255,7 @@ fn sack_tells_of_each_loss_once() {
 }
 
 #[test]
-fn silence_is_told_when_new_data_ends_it() {
+fn idle_time_is_reported_when_new_data_ends_it() {
     let mut sender = ten_out(0);
     sender.on_ack(ms(100), &ack(10, &[]));
     assert_eq!(pump(&mut sender, ms(100), &supply(10)).1, Limit::App);
@@ -269,7 +269,7 @@ fn silence_is_told_when_new_data_ends_it() {
 }
 
 #[test]
-fn an_undo_comes_before_everybody_hears_the_ack() {
+fn an_undo_precedes_the_notification_of_the_ack() {
     let mut sender = ten_out(1);
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
@@ -314,7 +314,7 @@ fn a_loss_without_a_reduction_leaves_nothing_to_undo() {
 }
 
 #[test]
-fn a_recovery_ends_after_detection_and_before_the_control_hears_the_ack() {
+fn a_recovery_ends_between_detection_and_the_controls_ack() {
     let mut sender = ten_out(1);
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
@@ -365,7 +365,7 @@ fn the_verdict_on_a_probe_comes_before_the_end_of_the_recovery() {
 }
 
 #[test]
-fn the_window_is_validated_after_the_control_heard_the_ack() {
+fn the_window_is_validated_after_the_controls_ack() {
     let mut sender = double::with_detection("rack");
     let (mut now, mut acked) = (Instant::ZERO, 0);
     let log = loop {
@@ -429,7 +429,7 @@ fn a_recovery_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
 }
 
 #[test]
-fn what_left_before_a_reduction_is_answered_by_it() {
+fn a_reduction_covers_earlier_transmissions() {
     let mut sender = ten_out(0);
     end_recoveries(RecoveryEnd::After(millis(100)));
     find(0, Found::Lost);
@@ -443,7 +443,7 @@ fn what_left_before_a_reduction_is_answered_by_it() {
 }
 
 #[test]
-fn an_undo_of_a_time_out_says_that_the_interrupted_recovery_goes_on() {
+fn an_undo_of_a_time_out_reports_that_the_interrupted_recovery_resumes() {
     let mut sender = ten_out(0);
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));

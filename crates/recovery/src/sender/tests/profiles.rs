@@ -28,7 +28,7 @@ fn every_name_is_a_profile_and_another_is_refused_with_all_of_them() {
 }
 
 #[test]
-fn what_stands_for_sack_is_the_profiles_and_other_detections_stay() {
+fn the_profile_replaces_sack_and_no_other_detection() {
     let detection =
         |profile: &str, wanted: &str| out(profile, wanted, 2).combination().detection().to_string();
     for (profile, sack) in

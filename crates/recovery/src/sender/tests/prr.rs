@@ -85,7 +85,7 @@ fn a_burst_of_losses_is_recovered_from_as_in_figure_2() {
 
 // Shows: RFC9937-6.1
 #[test]
-fn what_was_sacked_before_the_reduction_is_not_expected_to_arrive() {
+fn data_sacked_before_the_reduction_does_not_count_as_expected() {
     let mut sender = double::with_judge("sack/reno");
     pump(&mut sender, Instant::ZERO, &supply(1_000));
     // The first segment is missing. The judge makes no ruling on the suspect, and defers the loss.
@@ -112,7 +112,7 @@ fn what_was_sacked_before_the_reduction_is_not_expected_to_arrive() {
 
 // Shows: RFC9937-6.1
 #[test]
-fn what_the_first_ack_acknowledges_counts_on_both_sides() {
+fn data_of_the_first_ack_counts_as_delivered_and_expected() {
     // The ACK that starts the reduction covers two segments cumulatively and three by SACK.
     let mut sender = twenty_out("sack/reno");
     let (cwnd, pipe, sent) = step(&mut sender, ms(100), &ack(2, &[segments(3, 6)]));

@@ -24,7 +24,7 @@ fn every_ack_of_what_was_sent_once_is_a_sample() {
 
 // Shows: RFC6298-5.1, RFC6298-5.2, RFC6298-5.3
 #[test]
-fn the_timer_runs_while_something_is_out_and_starts_anew_with_each_ack_of_new_data() {
+fn the_timer_runs_while_data_is_outstanding_and_restarts_with_each_ack_of_new_data() {
     let mut sender = sender("sack/reno");
     assert_eq!(sender.poll_timeout(), None);
     pump(&mut sender, Instant::ZERO, &supply(2));
@@ -42,7 +42,7 @@ fn the_timer_runs_while_something_is_out_and_starts_anew_with_each_ack_of_new_da
 
 // Shows: RFC6298-5
 #[test]
-fn what_the_timer_sends_left_a_time_out_ago_or_longer_but_for_repairs() {
+fn the_timer_retransmits_segments_sent_an_rto_ago_except_repairs() {
     let mut fired = 0;
     for seed in 0..200 {
         let mut draw = Stream::new(seed, 0);
@@ -102,7 +102,7 @@ fn the_repair_of_each_hole_that_sack_reports_at_the_head_has_a_whole_time_out() 
 
 // Shows: RFC5681-3.2-6
 #[test]
-fn with_sack_a_duplicate_that_tells_nothing_lets_nothing_out() {
+fn with_sack_a_duplicate_without_news_releases_nothing() {
     for combination in ["sack/reno", "rack/cubic"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(100));
@@ -144,7 +144,7 @@ fn when_all_that_was_out_is_acknowledged_the_recovery_ends_and_cwnd_is_ssthresh(
 
 // Shows: RFC6675-5-6
 #[test]
-fn what_was_told_of_new_data_outlasts_the_recovery() {
+fn sack_information_about_new_data_outlasts_the_recovery() {
     let mut sender = sender("sack/reno");
     pump(&mut sender, Instant::ZERO, &supply(100));
     for upto in 2..=10 {

@@ -35,7 +35,7 @@ fn ack_to(bytes: u64) -> Ack<'static> {
 }
 
 #[test]
-fn what_is_too_large_is_sent_again_at_once_in_smaller_segments() {
+fn segments_that_are_too_large_are_resent_at_once_in_smaller_ones() {
     for combination in ALL {
         let mut sender = shrunk(combination);
         // A window counted in segments is smaller in bytes now; any other stays.
@@ -55,7 +55,7 @@ fn what_is_too_large_is_sent_again_at_once_in_smaller_segments() {
 }
 
 #[test]
-fn what_is_told_of_them_reduces_nothing_and_the_stream_goes_on() {
+fn acks_of_resized_segments_reduce_nothing_and_the_stream_continues() {
     for combination in ALL {
         let mut sender = shrunk(combination);
         let mut now = ms(50);
@@ -79,7 +79,7 @@ fn what_is_told_of_them_reduces_nothing_and_the_stream_goes_on() {
 }
 
 #[test]
-fn what_is_small_enough_or_has_arrived_is_not_sent_again() {
+fn segments_that_fit_or_have_arrived_are_not_resent() {
     let mut sender = sender("sack/cubic");
     let short = crate::Supply { end: FIRST + 3_500, nodelay: true, ..supply(30) };
     assert_eq!(pump(&mut sender, ms(0), &short).0.len(), 4);
@@ -132,7 +132,7 @@ fn segments_that_grow_again_leave_the_windows_but_for_their_floors() {
 }
 
 #[test]
-fn whether_a_full_segment_has_arrived_counts_anew_with_each_size() {
+fn the_arrival_of_a_full_segment_is_reset_with_each_size() {
     let mut sender = sender("sack/reno");
     assert!(!sender.full_segment_arrived());
     pump(&mut sender, ms(0), &supply(5));

@@ -48,7 +48,7 @@ fn without_limited_transmit_the_first_duplicates_release_nothing() {
 }
 
 #[test]
-fn duplicates_that_are_made_up_give_no_more_credit_than_is_in_flight() {
+fn forged_duplicates_give_no_more_credit_than_is_in_flight() {
     for combination in ["reno/reno", "newreno/reno"] {
         let mut sender = ten_out(combination);
         // More duplicates than outstanding segments, and nothing to send in the meantime.
@@ -73,7 +73,7 @@ fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
 
 // Shows: RFC6675-4-3, RFC6675-4-5, RFC6675-4-6, RFC6675-4-7, RFC6675-5-4
 #[test]
-fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
+fn without_new_data_sack_sends_unreported_segments_and_rescues_the_last() {
     // RFC 6675 section 4, NextSeg rules 3 and 4: ten segments are outstanding, and no more data is
     // queued; 0 and 2 are missing, IsLost does not hold for 2 yet, and nothing is known of 7 to 9.
     let mut sender = sender("sack/fixed:10");
@@ -250,7 +250,7 @@ fn a_fin_alone_is_resent_too() {
 
 // Shows: RFC5681-4.1
 #[test]
-fn after_a_silence_the_window_starts_anew() {
+fn after_an_idle_period_the_window_restarts() {
     // RFC 5681 section 4.1.
     let window_after = |profile: Profile, silence: u64| {
         let mut sender = sender_of("sack/reno".parse().unwrap(), profile);
@@ -414,7 +414,7 @@ fn a_sacked_segment_gives_a_duplicate_acks_credit_and_no_more() {
 }
 
 #[test]
-fn a_late_ack_tells_by_its_sack_blocks_alone() {
+fn of_a_late_ack_only_the_sack_blocks_count() {
     let mut sender = sender("sack/fixed:20");
     pump(&mut sender, ms(0), &supply(1_000));
     sender.on_ack(ms(20), &ack(3, &[]));
@@ -475,7 +475,7 @@ fn dup_thresh_says_how_many_signs_are_a_loss() {
 }
 
 #[test]
-fn how_often_something_was_late_is_counted() {
+fn late_arrivals_are_counted() {
     let mut sender = sender("rack/cubic");
     pump(&mut sender, Instant::ZERO, &supply(10));
     sender.on_ack(ms(100), &ack(0, &[segments(2, 3)]));

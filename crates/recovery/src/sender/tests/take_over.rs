@@ -19,7 +19,7 @@ fn switch(sender: &mut Sender, now: Instant, combination: &str) {
 }
 
 #[test]
-fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
+fn losses_of_one_window_reduce_it_once_with_any_detection() {
     for next in ["sack/reno", "sack/cubic", "fack/reno"] {
         let mut sender = ten_out("sack/reno");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 5)]));
@@ -71,7 +71,7 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
 }
 
 #[test]
-fn what_one_judge_deferred_another_rules_on() {
+fn a_loss_deferred_by_one_judge_is_judged_by_its_successor() {
     let deferred = || {
         let mut sender = ten_out("sack/reno/dcr:timer");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));

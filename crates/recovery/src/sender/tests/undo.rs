@@ -217,7 +217,7 @@ fn a_late_report_is_about_something_else() {
 }
 
 #[test]
-fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
+fn a_spurious_time_out_is_undone_and_new_data_continues() {
     for combination in ALL {
         let mut sender = sender(combination);
         let before = sender.cwnd();
@@ -245,7 +245,7 @@ fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
 }
 
 #[test]
-fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
+fn a_recovery_resumes_after_a_spurious_time_out() {
     for combination in ["reno/reno", "newreno/reno", "newreno/cubic"] {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(100));

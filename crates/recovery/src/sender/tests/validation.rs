@@ -52,7 +52,7 @@ impl Slow {
 }
 
 #[test]
-fn what_nothing_needed_for_five_minutes_is_halved() {
+fn a_window_unused_for_five_minutes_is_halved() {
     // RFC 7661 section 4.4.3.
     for name in ["sack/reno", "rack/cubic", "newreno/westwood"] {
         let mut slow = Slow::new(name, Profile::modern());
@@ -68,7 +68,7 @@ fn what_nothing_needed_for_five_minutes_is_halved() {
 }
 
 #[test]
-fn half_of_it_is_use_enough() {
+fn using_half_of_the_window_validates_it() {
     let mut slow = Slow::new("sack/reno", Profile::modern());
     let before = slow.sender.cwnd();
     slow.rounds_for(Duration::from_secs(700), before.0 / SMSS / 2);

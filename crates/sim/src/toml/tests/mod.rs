@@ -270,7 +270,7 @@ cache = "64KiB""#;
 }
 
 #[test]
-fn a_station_is_wrong_at_its_word() {
+fn a_mistake_in_a_station_has_the_position_of_the_word() {
     let with = |old: &str, new: &str| error(&MOBILE.replace(old, new));
     assert_eq!(
         with("20% at", "20 at"),
@@ -431,7 +431,7 @@ fn names() -> String {
 }
 
 #[test]
-fn a_link_is_wrong_at_its_word() {
+fn a_mistake_in_a_link_has_the_position_of_the_word() {
     assert_eq!(
         error(&SMALL.replace("10mbit", "10mbps")),
         "s.toml:3:15: `10mbps`: expected a rate with its unit (gbit, mbit, kbit or bit), such as `10mbit`"
@@ -473,7 +473,7 @@ fn columns_are_counted_in_characters() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn a_missing_key_is_named() {
     assert!(error("").starts_with("s.toml:1:1: no network: add a `[bottleneck]`"));
     let nobody = error("[bottleneck]\nforth = \"delay 1ms\"\n");
     assert!(nobody.starts_with("s.toml:2:20: there are no flows: add a `[[flow]]`"), "{nobody}");
@@ -483,7 +483,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn what_does_not_go_together_is_said() {
+fn conflicting_keys_are_named() {
     let wires = format!("{SMALL}\n[[wire]]\nforth = \"delay 1ms\"\n");
     assert_eq!(
         error(&wires),
@@ -506,7 +506,7 @@ fn what_does_not_go_together_is_said() {
 }
 
 #[test]
-fn what_is_no_table_or_no_toml_is_said() {
+fn a_value_that_is_no_table_and_invalid_toml_are_named() {
     let flow = SMALL.replace("[[flow]]", "[flow]");
     assert_eq!(
         error(&flow),
@@ -529,7 +529,7 @@ fn what_is_no_table_or_no_toml_is_said() {
 }
 
 #[test]
-fn a_trace_is_read_once_and_its_fault_told_with_both_places() {
+fn a_trace_is_read_once_and_its_error_has_both_positions() {
     let text = SMALL.replace("rate 10mbit", "trace up.txt");
     assert_eq!(error(&text), "s.toml:3:16: trace up.txt: no `up.txt` here");
     let source = Source { name: "s.toml", text: &text, settings: &[] };

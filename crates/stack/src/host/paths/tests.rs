@@ -95,7 +95,7 @@ fn the_smallest_round_trip_time_lasts_for_a_minute() {
 }
 
 #[test]
-fn losses_that_nobody_tells_of_again_or_that_have_proved_wrong_are_forgotten() {
+fn random_losses_without_new_reports_or_proved_wrong_are_forgotten() {
     let mut paths = paths();
     let mut reported = Reported::default();
     let counted = RandomLosses { sent: 500.0, lost: 10.0, ..RandomLosses::NONE };
@@ -125,7 +125,7 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn one_that_is_gone_has_no_data_in_flight_any_more() {
+fn a_closed_connection_no_longer_shares_the_rate() {
     let mut paths = paths();
     let reported = transfer(&mut paths, 0);
     assert_eq!(rate(&paths, 200), Some(4_000_000));

@@ -118,7 +118,7 @@ fn a_repeated_syn_is_held_once_and_the_last_one_is_answered() {
 }
 
 #[test]
-fn what_is_no_syn_leaves_a_held_one_alone() {
+fn segments_other_than_syns_leave_a_held_syn_alone() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();
     answers(&mut host, segment(FAR[0], &syn()));
@@ -206,7 +206,7 @@ fn no_held_syn_is_accepted_without_memory() {
 }
 
 #[test]
-fn a_syn_that_nobody_answers_is_forgotten_in_silence() {
+fn a_held_syn_without_an_answer_expires_silently() {
     let mut host = server();
     let listener = host.tcp_listen_any(8).unwrap();
     for taken in [true, false] {
@@ -227,7 +227,7 @@ fn a_syn_that_nobody_answers_is_forgotten_in_silence() {
 }
 
 #[test]
-fn a_listener_that_closes_refuses_what_it_holds_and_connections_go_on() {
+fn a_closing_listener_refuses_held_syns_and_connections_continue() {
     let (mut pair, listener) = pair(8);
     let (stream, pending) = pair.call(listener, FAR[0]);
     let accepted = pair.accept(pending);
@@ -329,7 +329,7 @@ fn datagrams_leave_only_from_and_to_addresses_that_hosts_have() {
 }
 
 #[test]
-fn a_datagram_that_nobody_takes_is_refused_and_a_ping_is_not_answered() {
+fn a_datagram_without_a_socket_is_refused_and_a_ping_is_not_answered() {
     let (mut pair, _) = pair(8);
     let client = pair.client.udp_bind(address("10.0.0.2:0")).unwrap();
     pair.client.udp_connect(client, address(FAR[0])).unwrap();

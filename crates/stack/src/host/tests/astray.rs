@@ -141,7 +141,7 @@ fn a_flow_is_one_whichever_host_its_packets_reach() {
 }
 
 #[test]
-fn what_is_nobodys_visits_each_once_and_gets_one_reset() {
+fn a_segment_of_no_flow_visits_each_host_once_and_gets_one_reset() {
     for listens in [true, false] {
         for to in 0..usize::from(SIBLINGS) {
             let (mut family, _) = if listens {
@@ -207,7 +207,7 @@ fn a_listener_or_a_socket_may_be_at_one_host_alone() {
 }
 
 #[test]
-fn what_routers_say_gets_to_the_connection() {
+fn icmp_errors_reach_the_connection_at_a_sibling() {
     let (mut family, listeners) = Family::listening(|_| 1);
     family.connect();
     let (accepted, _) = family.hosts[1].tcp_accept(family.now, listeners[1]).unwrap().unwrap();
@@ -257,7 +257,7 @@ fn a_segment_in_fragments_gets_to_the_connection_whole() {
 }
 
 #[test]
-fn what_follows_a_time_wait_gets_to_it() {
+fn segments_for_a_time_wait_reach_its_host() {
     let (mut family, listeners) = Family::listening(|_| 1);
     let stream = family.connect();
     let (accepted, _) = family.hosts[1].tcp_accept(family.now, listeners[1]).unwrap().unwrap();
@@ -321,7 +321,7 @@ fn a_cookie_opens_a_connection_wherever_it_comes_back() {
 }
 
 #[test]
-fn what_follows_a_cookie_that_was_turned_away_gets_no_reset_from_a_sibling() {
+fn segments_after_a_refused_cookie_get_no_reset_from_a_sibling() {
     let (mut family, _) = Family::listening(anywhere);
     let answers: Vec<_> =
         (1..=3).flat_map(|port| family.deliver(0, of_stranger(port, None))).collect();
@@ -334,7 +334,7 @@ fn what_follows_a_cookie_that_was_turned_away_gets_no_reset_from_a_sibling() {
 }
 
 #[test]
-fn what_too_many_wait_for_is_dropped_and_counted() {
+fn astray_packets_beyond_the_limit_are_dropped_and_counted() {
     let (mut family, _) = Family::listening(anywhere);
     let header = Header { ack: Some(SeqNumber(77)), flags: Flags::ACK, ..syn() };
     for _ in 0..MAX_WAITING + 5 {

@@ -6,7 +6,7 @@ use super::*;
 use crate::tcp::TcpConfig;
 
 #[test]
-fn what_is_bound_is_nobody_elses_until_it_is_let_go() {
+fn a_bound_address_is_in_use_until_it_is_closed() {
     let mut host = server();
     let bound = host.tcp_bind(address("10.0.0.1:80")).unwrap();
     assert_eq!(host.local_addr(bound), Ok(address("10.0.0.1:80")));

@@ -165,7 +165,7 @@ fn a_flow_survives_segments_of_strangers() {
 }
 
 #[test]
-fn a_flow_survives_what_the_network_says() {
+fn a_flow_survives_icmp_errors() {
     check(&[
         ("TcpExtOutOfWindowIcmps", "not outstanding", |b| {
             let mut quoted = b.sent.data.clone();
@@ -275,7 +275,7 @@ fn counted(host: &mut Host, data: Vec<u8>, answered: usize, names: &[&str]) {
 }
 
 #[test]
-fn what_is_good_is_counted_too() {
+fn valid_packets_are_counted() {
     for (to, from) in [(V4, "10.0.0.9:999"), (V6, "[fd00::9]:999")] {
         let (src, dst) = (address(from).ip(), address(to).ip());
         let version = if to == V4 { "" } else { "6" };

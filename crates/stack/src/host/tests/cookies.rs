@@ -120,7 +120,7 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
 
 /// The server has no state from which it could retransmit the SYN-ACK.
 #[test]
-fn who_brings_a_cookie_back_is_accepted_without_data() {
+fn an_ack_with_a_cookie_is_accepted_without_data() {
     let (mut pair, listener) = Pair::flooded(TcpConfig::default());
     let config = TcpConfig { defer_accept: Some(Duration::from_secs(5)), ..TcpConfig::default() };
     pair.server.tcp_set_listener_config(listener, config).unwrap();
@@ -161,7 +161,7 @@ fn without_time_stamps_a_cookie_grants_no_option() {
 }
 
 #[test]
-fn what_a_cookie_cannot_carry_is_off() {
+fn options_that_a_cookie_cannot_carry_are_off() {
     let willing =
         TcpConfig { hack: Offer::Always, tx_numbers: Offer::Always, ..Default::default() };
     let (mut pair, listener) = Pair::flooded(willing.clone());
@@ -277,7 +277,7 @@ fn a_time_wait_is_kept_where_what_replaces_it_would_begin_with_a_cookie() {
 }
 
 #[test]
-fn a_flood_takes_no_memory_and_a_flow_goes_on_beneath_it() {
+fn a_syn_flood_takes_no_memory_and_a_flow_continues() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 64).unwrap();
     let (stream, accepted) = pair.connect(listener, TO);

@@ -67,7 +67,7 @@ fn pings_in_a_flood_leave_room_for_resets_cookies_and_flows() {
 }
 
 #[test]
-fn what_finds_no_place_among_the_hosts_own_packets_is_counted_and_uses_up_no_allowance() {
+fn responses_without_room_are_counted_and_use_no_rate_limit() {
     for to in [V4, V6] {
         let mut pair = Pair::new();
         let listener = pair.server.tcp_listen(address(to), 64).unwrap();

@@ -282,7 +282,7 @@ fn a_datagram_to_a_closed_port_is_complained_of_at_a_bounded_rate() {
 }
 
 #[test]
-fn what_is_refused_gets_the_right_reset() {
+fn refused_segments_get_the_right_reset() {
     let mut host = server();
     // RFC 9293 section 3.10.7.1: without ACK, <SEQ=0><ACK=SEG.SEQ+SEG.LEN><CTL=RST,ACK>.
     let reset = answers(&mut host, segment(V4, &syn()));
@@ -316,7 +316,7 @@ fn a_listener_takes_syns_alone() {
 }
 
 #[test]
-fn what_the_network_says_of_a_datagram_is_for_the_socket_with_that_peer() {
+fn an_icmp_error_about_a_datagram_reaches_the_socket_of_that_peer() {
     let (mut server, mut client) = (server(), host(["10.0.0.2/24", "fd00::2/64"]));
     let now = Instant::ZERO;
     for (local, peer, other) in

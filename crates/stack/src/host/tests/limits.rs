@@ -223,7 +223,7 @@ fn data_out_of_order_is_limited_over_all_connections_and_no_flow_ends() {
 }
 
 #[test]
-fn what_is_above_a_hole_leaves_the_quota_with_its_connection() {
+fn out_of_order_data_leaves_the_quota_with_its_connection() {
     let (mut pair, listener) = with_quotas(Quota::ALL, Quota::PEER);
     let (stream, accepted) = pair.connect(listener, TO);
     pair.client.tcp_send(pair.now, stream, &[0; 10_000]).unwrap();

@@ -101,7 +101,7 @@ fn a_peer_that_reads_nothing_uses_up_its_own_share_alone() {
 }
 
 #[test]
-fn what_nobody_reads_is_dropped_beyond_the_share_and_nothing_that_was_acknowledged() {
+fn unread_data_beyond_the_share_is_dropped_but_never_acknowledged_data() {
     let mut world = World::new();
     let World { pair, listener, .. } = &mut world;
     let streams: Vec<_> = (0..CONNECTIONS).map(|_| pair.connect(*listener, TO)).collect();

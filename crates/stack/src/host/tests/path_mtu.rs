@@ -116,7 +116,7 @@ impl World {
 
 // Shows: RFC9293-MUST-16, RFC7323-5.7
 #[test]
-fn what_a_router_says_makes_packets_smaller_at_once_and_nothing_else() {
+fn packet_too_big_reduces_the_packet_size_at_once_and_nothing_else() {
     for (to, fixed) in [(V4, 52), (V6, 72)] {
         let mut world = World::new(&[(1280, Some(1280))]);
         let (stream, longest) = world.whole(to);

@@ -38,7 +38,7 @@ fn closing_takes_no_longer_than_it_may() {
 
 // Shows: RFC9293-MUST-21
 #[test]
-fn a_user_time_out_ends_what_nobody_answers() {
+fn a_user_time_out_ends_an_unanswered_connection() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
     let (stream, _) = pair.connect(listener, "10.0.0.1:80");
@@ -56,7 +56,7 @@ fn a_user_time_out_ends_what_nobody_answers() {
 }
 
 #[test]
-fn bytes_go_both_ways_and_everything_is_let_go() {
+fn bytes_go_both_ways_and_all_state_is_freed() {
     for to in ["10.0.0.1:80", "[fd00::1]:80"] {
         let mut pair = Pair::new();
         let listener = pair.server.tcp_listen(address(to), 8).unwrap();
@@ -84,7 +84,7 @@ fn bytes_go_both_ways_and_everything_is_let_go() {
 }
 
 #[test]
-fn readiness_is_told_once_per_change() {
+fn readiness_is_reported_once_per_change() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("0.0.0.0:80"), 8).unwrap();
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
@@ -279,7 +279,7 @@ fn a_new_syn_replaces_time_wait() {
 }
 
 #[test]
-fn what_replaces_time_wait_starts_above_all_its_numbers() {
+fn a_connection_that_replaces_time_wait_starts_above_its_sequence_numbers() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
@@ -353,7 +353,7 @@ fn connections_take_turns() {
 }
 
 #[test]
-fn aborting_all_leaves_nobody_out() {
+fn aborting_all_ends_every_connection() {
     let mut pair = Pair::new();
     let to = "10.0.0.1:80";
     let listener = pair.server.tcp_listen(address(to), 8).unwrap();
@@ -437,7 +437,7 @@ fn a_host_gets_other_strategies_for_what_is_there_and_what_comes() {
 }
 
 #[test]
-fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
+fn a_blocked_writer_is_notified_of_room_made_before_settle() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
@@ -472,7 +472,7 @@ fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
 }
 
 #[test]
-fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
+fn readiness_changes_are_reported_while_a_connection_waits_to_send() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");

@@ -311,7 +311,7 @@ fn every_segment_has_the_whole_ace_field() {
 }
 
 #[test]
-fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
+fn a_damaged_shared_payload_without_verified_checksum_is_dropped() {
     let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
     pair.client.tcp_send(pair.now, stream, &bytes(10 * MSS)).unwrap();
     let packet = packets(&mut pair.client, pair.now).remove(0);

@@ -106,7 +106,7 @@ fn a_fin_that_comes_again_is_acknowledged_and_restarts_it() {
 }
 
 #[test]
-fn strangers_neither_end_it_nor_make_it_talk() {
+fn guessed_segments_do_not_end_time_wait_and_are_rarely_answered() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
     let ended = pair.time_wait(listener);
@@ -129,7 +129,7 @@ fn strangers_neither_end_it_nor_make_it_talk() {
 }
 
 #[test]
-fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
+fn segments_refused_in_time_wait_are_counted_and_do_not_change_its_end() {
     type Case = (&'static str, &'static str, fn(&mut Pair, &Ended));
     let cases: [Case; 8] = [
         ("TcpExtOutOfWindowRsts", "RST dropped", |pair, ended| {
@@ -210,7 +210,7 @@ fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
 }
 
 #[test]
-fn there_are_only_so_many() {
+fn the_number_of_time_waits_is_limited() {
     let mut pair = Pair::new();
     pair.server.config.time_waits = 3;
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
@@ -225,7 +225,7 @@ fn there_are_only_so_many() {
 }
 
 #[test]
-fn who_aborts_all_ends_it() {
+fn aborting_all_ends_time_wait() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
     pair.time_wait(listener);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn fin_wait_2_ends_only_if_nobody_holds_the_connection() {
+    fn fin_wait_2_times_out_only_after_close() {
         let mut closing = closing();
         closing.begin_fin_wait_2(NOW);
         assert_eq!(closing.deadline(), None);

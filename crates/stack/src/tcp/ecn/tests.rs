@@ -57,7 +57,7 @@ fn ack_of(packets: u64, ace: u8) -> Feedback {
 }
 
 #[test]
-fn without_ecn_nothing_is_marked_and_nothing_is_told() {
+fn without_ecn_nothing_is_marked_or_reported() {
     let mut ecn = Ecn::new(Form::Nothing, &syn());
     ecn.on_segment(&segment(Flags::ACK, CE, DATA), true);
     assert_eq!(ecn.on_new_data(&segment(Flags::ACK, CE, DATA)), News::Nothing);
@@ -69,7 +69,7 @@ fn without_ecn_nothing_is_marked_and_nothing_is_told() {
 }
 
 #[test]
-fn classic_feedback_tells_of_a_mark_until_the_peer_says_that_it_slows_down() {
+fn classic_feedback_echoes_a_mark_until_cwr() {
     let mut ecn = Ecn::new(Form::Classic, &syn());
     assert!(ecn.marks() && !ecn.flags_now().ece);
     let cwr = Flags { cwr: true, ..Flags::ACK };
@@ -87,7 +87,7 @@ fn classic_feedback_tells_of_a_mark_until_the_peer_says_that_it_slows_down() {
 }
 
 #[test]
-fn marks_are_counted_in_ace_and_an_ack_that_tells_of_them_is_wanted() {
+fn marks_are_counted_in_ace_and_request_an_ack() {
     let mut ecn = accurate();
     assert_eq!(ecn.ace(), ACE);
     ecn.on_segment(&segment(Flags::ACK, CE, DATA), true);
@@ -102,7 +102,7 @@ fn marks_are_counted_in_ace_and_an_ack_that_tells_of_them_is_wanted() {
 }
 
 #[test]
-fn an_option_leaves_where_it_tells_something_new_and_has_room() {
+fn an_accecn_option_is_sent_if_it_has_news_and_room() {
     let mut ecn = accurate();
     let none = TcpOptions::default();
     let first = ecn.report();
@@ -154,7 +154,7 @@ fn a_repeated_syn_ack_has_an_answer_for_its_own_field_and_is_counted_once() {
 }
 
 #[test]
-fn what_the_peer_reports_is_answered_and_what_cannot_be_true_ends_the_marking() {
+fn reports_are_answered_and_impossible_ones_end_marking() {
     let mut ecn = accurate();
     assert_eq!(ecn.on_ack(&ack_of(2, ACE)), ByteCount::ZERO);
     assert_eq!(ecn.on_ack(&ack_of(2, ACE + 1)), ByteCount(1000));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_takes_the_peers_form_and_who_asked_has_chosen() {
+    fn a_passive_open_takes_the_peers_form_and_an_active_open_keeps_its_own() {
         let offer =
             |form| TcpOptions { hack: Some(Hack { form, checksum: 0 }), ..TcpOptions::default() };
         let agreed = |passive| {

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_tells_options_and_is_never_fast() {
+    fn a_cookie_timestamp_encodes_options_and_is_never_ahead() {
         for ticks in (0..200).chain([u32::MAX - 3, u32::MAX]) {
             for (scale, sack) in (0..=15).flat_map(|scale| [(scale, false), (scale, true)]) {
                 let options = TcpOptions {

@@ -216,7 +216,7 @@ impl Connection {
         self.send.start(Sender::new(&sender, &start));
         self.tally.on_established(now);
         self.closing.on_ack();
-        self.on_heard(now);
+        self.on_received(now);
         let state = if self.send.is_shut_down() { State::FinWait1 } else { State::Established };
         self.set_state(state);
     }

@@ -82,7 +82,7 @@ fn a_syn_offers_what_the_settings_say_and_leaves_once() {
 }
 
 #[test]
-fn what_both_ends_offer_is_agreed_on() {
+fn options_that_both_ends_offer_are_negotiated() {
     let theirs = |options| {
         let mut handshake = asked();
         let agreed = handshake.negotiate(&syn_ack(options));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_is_not_copied_and_its_memory_is_used_again() {
+    fn read_data_is_not_copied_and_its_memory_is_reused() {
         let packet = Arc::new(vec![7; KEPT]);
         let mut buffer = ReceiveBuffer::default();
         let mut chunk = Chunk::default();

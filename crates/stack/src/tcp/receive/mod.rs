@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_ack_says_is_not_what_was_acknowledged_last() {
+    fn an_older_ack_does_not_change_the_last_acknowledgement() {
         let mut r = receiver(4000, 0);
         assert!(r.is_all_acknowledged());
         r.on_data(ExtSeq(100), &[0; 1000], false);
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_the_next_number_is_old() {
+    fn data_below_rcv_nxt_is_old() {
         let r = receiver(4000, 0);
         let range = |start, end| Some(SeqRange::new(ExtSeq(start), ExtSeq(end)));
         assert_eq!(r.old_part(ExtSeq(90), 5), range(90, 95));
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_window_is_cut_off() {
+    fn data_beyond_the_window_is_trimmed() {
         let mut r = receiver(1000, 0);
         let arrival = r.on_data(ExtSeq(100), &[0; 1500], true);
         assert!(arrival.dropped && !arrival.fin);

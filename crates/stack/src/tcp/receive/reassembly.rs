@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_given_on_with_what_it_joins_and_what_came_first_stays() {
+    fn in_order_data_is_delivered_with_its_neighbours_and_the_first_copy_stays() {
         let mut r = Reassembly::default();
         insert(&mut r, 10, b"abcd");
         insert(&mut r, 18, b"ij");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_taken_however_many_ranges_there_are() {
+    fn in_order_data_is_accepted_with_any_number_of_ranges() {
         let mut r = Reassembly::default();
         (0..MAX_RANGES as u64).for_each(|n| {
             insert(&mut r, 100 + 2 * n, b"x");

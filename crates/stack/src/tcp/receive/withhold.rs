@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_radio_has_repaired_is_forgotten_and_the_next_hole_waits_anew() {
+    fn a_repaired_hole_is_forgotten_and_the_next_one_waits_from_its_start() {
         let mut withholding = withholding();
         withholding.on_data(Instant::ZERO, &behind_the_hole(&GAP));
         let repaired = Taken { nxt: HOLE + 20, ..behind_the_hole(&GAP) };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_has_to_know_is_not_withheld() {
+    fn needed_acks_are_not_withheld() {
         let twice = SeqRange::new(HOLE + 5, HOLE + 9);
         for arrival in [
             Arrival { out_of_order: false, ..GAP },

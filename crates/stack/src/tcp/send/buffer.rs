@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_packet_shares_is_not_added_to() {
+    fn shared_chunks_are_not_appended_to() {
         let mut outlet = Outlet::default();
         let mut buffer = SendBuffer::new(ExtSeq(0));
         buffer.push(b"abc", &mut outlet);
@@ -322,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_was_written_and_not_freed(
+        fn the_buffer_holds_the_written_and_not_freed_bytes(
             steps in prop::collection::vec(
                 (0usize..200_000, 0u64..200_000, any::<bool>(), any::<bool>()), 1..12,
             ),

@@ -107,7 +107,7 @@ fn a_closed_window_is_probed_at_pauses_that_double() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_remembered_until_there_is() {
+fn refused_writes_are_remembered_until_there_is_room() {
     let mut send = half(&TcpConfig { send_buffer: ByteCount(3000), ..TcpConfig::default() });
     send.on_window(ExtSeq(1), FIRST, ByteCount(60_000));
     assert_eq!(send.admit(5000), 3000);
@@ -160,7 +160,7 @@ fn a_fin_has_a_number_and_is_acknowledged_with_it() {
 }
 
 #[test]
-fn what_was_put_back_leaves_next_without_what_was_acknowledged_meanwhile() {
+fn returned_data_is_sent_next_without_the_acknowledged_part() {
     let mut send = offered(60_000);
     write(&mut send, 3000);
     let Some(Decision::Send(first)) = send.decide(NOW) else { panic!("nothing leaves") };

@@ -24,7 +24,7 @@ fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
 }
 
 #[test]
-fn quick_acks_are_had_for_the_asking_and_so_is_the_opposite() {
+fn set_quick_ack_turns_quick_acks_on_and_off() {
     let mut s = settled();
     send!(s, 5, "A", 161, ack = 1, len = 10);
     recv_nothing!(s, 5);
@@ -172,7 +172,7 @@ fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
 
 // Shows: RFC2883-4-1, RFC2883-4-2, RFC2883-4-3, RFC2883-4-4
 #[test]
-fn what_came_twice_is_reported_by_a_dsack() {
+fn a_duplicate_is_reported_by_a_dsack() {
     let mut s = settled();
     // RFC 2883 section 4.1.1: below the cumulative acknowledgement.
     send!(s, 5, "A", 61, ack = 1, len = 100);

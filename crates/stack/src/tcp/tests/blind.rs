@@ -78,7 +78,7 @@ fn data_outside_the_window_is_answered_seldom_and_not_kept() {
 }
 
 #[test]
-fn what_the_peer_sends_again_is_answered_however_often() {
+fn retransmissions_of_the_peer_are_always_acknowledged() {
     let mut s = Script::established(&plain());
     for _ in 0..20 {
         send!(s, 0, "A", 1, ack = 1, len = 10);

@@ -243,7 +243,7 @@ fn a_handshake_survives() {
 }
 
 #[test]
-fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
+fn an_undo_is_reported_with_its_evidence() {
     fn stamped_and_sent() -> Script {
         let mut s = Script::established(&TcpConfig { timestamps: true, mtu: 1052, ..plain() });
         s.write(20_000);
@@ -284,7 +284,7 @@ fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
 }
 
 #[test]
-fn who_gives_up_says_so() {
+fn a_connection_that_times_out_reports_the_reason() {
     let silent = |s: &mut Script| {
         while let Some(at) = s.conn.poll_timeout() {
             s.now = at.max(s.now);
@@ -329,7 +329,7 @@ fn who_gives_up_says_so() {
 
 // Shows: RFC7323-2.3-6
 #[test]
-fn a_shift_above_fourteen_is_told_of() {
+fn a_shift_above_fourteen_is_logged() {
     let config = TcpConfig { window_scaling: true, ..plain() };
     for (shift, told) in [(14, false), (15, true)] {
         let lines = logged(|| {
@@ -349,7 +349,7 @@ fn a_shift_above_fourteen_is_told_of() {
 }
 
 #[test]
-fn what_fills_a_hole_was_not_queued_out_of_order() {
+fn data_that_fills_a_hole_does_not_count_as_out_of_order() {
     // As in Linux: TCPOFOQueue counts only data that is stored above a hole.
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 11, ack = 1, len = 10);

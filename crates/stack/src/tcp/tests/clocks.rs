@@ -8,7 +8,7 @@ fn stamped() -> TcpConfig {
 
 // Shows: RFC7323-3.2-4
 #[test]
-fn once_agreed_on_they_are_on_every_segment() {
+fn negotiated_timestamps_are_on_every_segment() {
     let mut s = Script::syn_received(&stamped());
     let stamp = |s: &mut Script, ms| s.take(ms).unwrap().ts.map(|(val, _)| val);
     assert_eq!(stamp(&mut s, 0), Some(TS_OFFSET));
@@ -36,7 +36,7 @@ fn once_agreed_on_they_are_on_every_segment() {
 
 // Shows: RFC7323-3.2-5, RFC7323-5.2-4
 #[test]
-fn they_are_on_a_rst() {
+fn timestamps_are_on_a_rst() {
     let mut s = Script::established(&stamped());
     s.conn.abort(s.now);
     recv!(s, 0, "RA", 1, ack = 1, ts = (TS_OFFSET, PEER_TS));
@@ -67,7 +67,7 @@ fn a_segment_without_one_is_dropped_and_the_next_with_one_taken() {
 
 // Shows: RFC7323-3.2-8
 #[test]
-fn where_they_were_not_agreed_on_they_are_ignored() {
+fn timestamps_that_were_not_negotiated_are_ignored() {
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 1, ack = 1, len = 10, ts = (9, 9));
     assert_eq!(s.take(0).map(|seg| (seg.ack, seg.ts)), Some((Some(11), None)));
@@ -115,7 +115,7 @@ fn a_rst_counts_whatever_its_time_stamp() {
 
 // Shows: RFC7323-5.2-6
 #[test]
-fn nor_is_the_time_stamp_of_a_rst_remembered() {
+fn the_timestamp_of_a_rst_is_not_remembered() {
     let mut s = Script::established(&stamped());
     send!(s, 1, "R", 2, ts = (PEER_TS + 0x4000_0000, 0));
     recv!(s, 1, "A", 1, ack = 1, ts = (TS_OFFSET + 1, PEER_TS));
@@ -135,7 +135,7 @@ fn an_old_one_refuses_before_the_window_does() {
 }
 
 #[test]
-fn what_came_twice_is_reported_though_its_time_stamp_is_old() {
+fn a_duplicate_with_an_old_timestamp_is_reported() {
     let mut s = Script::established(&stamped());
     send!(s, 50, "A", 1, ack = 1, len = 10);
     recv!(s, 50, "A", 1, ack = 11);

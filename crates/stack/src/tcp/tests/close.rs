@@ -184,7 +184,7 @@ fn a_full_last_segment_is_repaired_with_its_fin_though_the_window_is_one_segment
 
 // Shows: RFC9293-SHLD-3
 #[test]
-fn unread_data_at_close_is_told_by_a_rst() {
+fn closing_with_unread_data_sends_a_rst() {
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 1, ack = 1, len = 10);
     recv!(s, 0, "A", 1, ack = 11);
@@ -214,7 +214,7 @@ fn data_after_close_is_answered_by_a_rst() {
 }
 
 #[test]
-fn an_orphan_does_not_wait_for_ever() {
+fn an_orphan_ends_after_a_time_limit() {
     let mut s = Script::fin_wait_2(&plain());
     s.conn.close(s.now);
     recv_nothing!(s, MINUTE);

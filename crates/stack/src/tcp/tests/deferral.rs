@@ -67,7 +67,7 @@ fn when_the_time_is_over_the_peer_is_asked_once_more_and_any_ack_will_do() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_then_is_given_up_after_as_many_tries_as_ever() {
+fn an_unanswered_syn_ack_after_deferral_ends_after_the_usual_tries() {
     let mut s = deferred(2000, TcpConfig { syn_retries: 1, ..plain() });
     send!(s, 50, "A", 1, ack = 1);
     recv_syn_ack(&mut s, 3000);
@@ -89,7 +89,7 @@ fn the_wait_for_data_outlasts_the_tries_of_a_syn_ack() {
 }
 
 #[test]
-fn a_syn_ack_that_nobody_acknowledged_is_sent_again_as_ever() {
+fn a_deferred_syn_ack_without_an_ack_is_retransmitted_as_usual() {
     let mut s = deferred(10_000, plain());
     recv_syn_ack(&mut s, 1000);
     send!(s, 1010, "A", 1, ack = 1);
@@ -100,7 +100,7 @@ fn a_syn_ack_that_nobody_acknowledged_is_sent_again_as_ever() {
 }
 
 #[test]
-fn a_fin_is_something_to_hear_and_a_rst_ends_the_wait() {
+fn a_fin_ends_the_deferral_and_a_rst_closes() {
     let mut s = deferred(10_000, plain());
     send!(s, 50, "FA", 1, ack = 1);
     assert_eq!(s.conn.state(), State::CloseWait);
@@ -112,7 +112,7 @@ fn a_fin_is_something_to_hear_and_a_rst_ends_the_wait() {
 }
 
 #[test]
-fn who_opens_a_connection_waits_for_nothing() {
+fn an_active_open_is_not_deferred() {
     let config = TcpConfig { defer_accept: Some(Duration::from_secs(10)), ..plain() };
     let mut s = Script::connecting(&config);
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);

@@ -39,7 +39,7 @@ fn agreed() -> Script {
 
 // Shows: RFC9293-SHLD-8
 #[test]
-fn who_asks_is_granted_it_unless_it_is_off() {
+fn ecn_is_granted_unless_it_is_off() {
     for (ecn, flags, field, answer) in [
         (EcnMode::Passive, "SEW", 0, "SAE"),
         (EcnMode::Active, "SEW", 0, "SAE"),
@@ -61,7 +61,7 @@ fn who_asks_is_granted_it_unless_it_is_off() {
 }
 
 #[test]
-fn who_is_to_ask_does_and_takes_the_answer() {
+fn an_active_open_requests_ecn_and_follows_the_answer() {
     for (flags, agreed) in [("SE", true), ("S", false), ("SEW", false)] {
         let mut s = Script::connecting(&with(EcnMode::Active));
         recv!(s, 0, "SEW", 0, mss = 1000, sack_permitted = true);
@@ -122,7 +122,7 @@ fn both_may_ask_at_once() {
 }
 
 #[test]
-fn a_mark_is_echoed_until_the_sender_says_that_it_slows_down() {
+fn a_mark_is_echoed_until_cwr() {
     let mut s = agreed();
     send!(s, 0, "A", 1, ack = 1, len = 1000, ecn = ECT_0);
     recv!(s, 0, "A", 1, ack = 1001);
@@ -154,7 +154,7 @@ fn only_new_data_is_marked_for_good() {
 }
 
 #[test]
-fn a_mark_is_told_at_once_and_so_is_that_the_sender_slows_down() {
+fn a_mark_and_cwr_are_acknowledged_at_once() {
     let config = TcpConfig { ecn: EcnMode::Passive, ..delayed() };
     let mut s = Script::syn_received(&config);
     let syn = Seg { flags: "SEW", ..Script::syn_of(&config) };
@@ -199,7 +199,7 @@ fn an_echo_reduces_the_window_and_the_next_new_data_says_so_once() {
 }
 
 #[test]
-fn what_is_sent_again_cannot_be_marked_and_a_loss_is_told_of_too() {
+fn retransmissions_are_not_ect_and_a_loss_sends_cwr() {
     let mut s = agreed();
     s.write(20_000);
     for _ in 0..10 {

@@ -30,7 +30,7 @@ impl Script {
 }
 
 #[test]
-fn it_is_spoken_where_both_ends_offer_it() {
+fn hack_is_negotiated_if_both_ends_offer_it() {
     for (ours, theirs) in [
         (Offer::Always, Some(KINDS)),
         (Offer::Always, Some(HackForm::ExId)),
@@ -134,7 +134,7 @@ fn an_absurd_batch_is_answered_in_part() {
 }
 
 #[test]
-fn what_cannot_be_wanted_is_not_answered() {
+fn corrupted_segments_outside_the_window_are_not_answered() {
     let mut s = settled(&willing());
     let edge = 161 + s.conn.receive.window().0 as u32;
     assert!(s.corrupted_at(1, seg!("A", edge - 1, ack = 1, len = 10)));
@@ -173,7 +173,7 @@ fn data_that_would_complete_the_handshake_is_answered_too() {
 }
 
 #[test]
-fn a_special_ack_tells_of_holes_and_takes_no_others_report() {
+fn a_special_ack_has_sack_blocks_and_keeps_pending_reports() {
     let mut s = settled(&TcpConfig { timestamps: true, ..willing() });
     for (blocks, seq) in (1..).zip([1000, 2000, 3000]) {
         send!(s, 5, "A", seq, ack = 1, len = 100);

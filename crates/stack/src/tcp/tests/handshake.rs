@@ -199,7 +199,7 @@ fn a_rst_ends_syn_received() {
 }
 
 #[test]
-fn what_was_written_early_rides_on_the_last_part_of_the_handshake() {
+fn data_written_early_is_sent_with_the_last_ack_of_the_handshake() {
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     s.write(5);

@@ -32,7 +32,7 @@ fn a_cork_lets_full_segments_leave_and_the_rest_when_it_is_drawn() {
 }
 
 #[test]
-fn what_is_held_back_leaves_after_a_time_out_without_anything_on_its_way() {
+fn held_data_is_sent_by_a_timer_if_nothing_is_outstanding() {
     let mut s = Script::established(&plain());
     s.conn.set_cork(true);
     s.write(40);

@@ -14,7 +14,7 @@ fn watching() -> TcpConfig {
 
 // Shows: RFC9293-MUST-25
 #[test]
-fn it_is_off_unless_asked_for() {
+fn keep_alive_is_off_by_default() {
     let mut s = Script::established(&plain());
     assert_eq!((s.conn.keep_alive(), s.conn.poll_timeout()), (None, None));
     recv_nothing!(s, 24 * 60 * 60 * SECOND);
@@ -75,7 +75,7 @@ fn an_answer_is_life_and_so_is_anything_else_of_the_peers() {
 }
 
 #[test]
-fn what_cannot_be_the_peers_is_no_life() {
+fn forged_segments_do_not_reset_keep_alive() {
     let mut s = Script::established(&watching());
     send!(s, 9 * SECOND, "A", 0x4000_0000, ack = 1);
     recv!(s, 9 * SECOND, "A", 1, ack = 1);
@@ -88,7 +88,7 @@ fn what_cannot_be_the_peers_is_no_life() {
 
 // Shows: RFC9293-MUST-26
 #[test]
-fn while_an_answer_is_owed_the_time_outs_tell() {
+fn with_data_outstanding_no_keep_alive_is_sent() {
     let mut s = Script::established(&watching());
     s.write(10);
     recv!(s, 0, "PA", 1, ack = 1, len = 10);
@@ -169,7 +169,7 @@ fn a_handshake_has_timers_of_its_own() {
 
 // Shows: RFC9293-MUST-24
 #[test]
-fn it_is_turned_on_and_off_on_a_live_connection() {
+fn keep_alive_is_turned_on_and_off_on_a_live_connection() {
     let mut s = Script::established(&plain());
     s.advance(5 * SECOND);
     s.conn.set_keep_alive(s.now, Some(WATCH));
@@ -210,7 +210,7 @@ fn settings_that_make_no_sense_are_as_near_as_do() {
 }
 
 #[test]
-fn what_arrived_before_the_end_can_still_be_read() {
+fn data_received_before_the_end_can_still_be_read() {
     let mut s = Script::established(&watching());
     send!(s, 0, "A", 1, ack = 1, len = 10);
     recv!(s, 0, "A", 1, ack = 11);

@@ -37,7 +37,7 @@ fn with_no_time_at_all_a_close_is_a_rst() {
 }
 
 #[test]
-fn what_is_acknowledged_in_time_ends_as_ever() {
+fn a_close_acknowledged_within_linger_is_orderly() {
     let mut s = waiting();
     s.close_within(LIMIT);
     recv!(s, 0, "FA", 11, ack = 1);
@@ -52,7 +52,7 @@ fn what_is_acknowledged_in_time_ends_as_ever() {
 }
 
 #[test]
-fn what_is_not_ends_with_a_rst() {
+fn a_close_not_acknowledged_within_linger_sends_a_rst() {
     // Nothing is acknowledged; the data, but not the FIN; the peer's FIN arrives, but no ACK of
     // this end's FIN.
     for told in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
@@ -135,7 +135,7 @@ fn a_closed_window_has_no_more_time_whether_probes_are_answered_or_not() {
 }
 
 #[test]
-fn a_window_that_opens_in_time_starts_a_user_time_out_anew() {
+fn a_window_that_opens_in_time_restarts_the_user_time_out() {
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 1, ack = 1, window = 0);
     s.conn.set_user_timeout(Some(Duration::from_millis(500)));

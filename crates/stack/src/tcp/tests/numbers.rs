@@ -7,7 +7,7 @@ fn willing() -> TcpConfig {
 }
 
 #[test]
-fn they_are_used_where_both_ends_offer_them() {
+fn transmission_numbers_are_used_if_both_ends_offer_them() {
     let config = willing();
     let mut s = Script::syn_received(&config);
     assert_eq!(s.take(0).unwrap().numbers, Some((0, 0)));

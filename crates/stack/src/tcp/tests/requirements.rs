@@ -34,7 +34,7 @@ fn an_option_that_belongs_to_a_syn_does_nothing_elsewhere() {
 
 // Shows: RFC9293-MUST-11
 #[test]
-fn a_rst_in_syn_received_refuses_only_who_opened() {
+fn a_rst_in_syn_received_refuses_only_an_active_open() {
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
@@ -184,7 +184,7 @@ fn a_shift_above_fourteen_counts_as_fourteen() {
 
 // Shows: RFC7323-2.4-2, RFC7323-2.4-3
 #[test]
-fn what_was_inside_the_furthest_window_that_was_offered_is_taken() {
+fn data_inside_the_largest_offered_window_is_accepted() {
     let window = ByteCount(65_535);
     let config = TcpConfig {
         window_scaling: true,
@@ -220,7 +220,7 @@ fn the_threshold_of_slow_start_begins_without_bounds() {
 
 // Shows: RFC2018-5-3, RFC2018-8-4, RFC6675-4-1
 #[test]
-fn what_was_told_of_stays_until_it_is_acknowledged_and_leaves_again_byte_by_byte() {
+fn sacked_data_is_kept_until_it_is_acknowledged() {
     let mut s = Script::established(&plain());
     s.write(3000);
     for n in 0..3 {
@@ -242,7 +242,7 @@ fn what_was_told_of_stays_until_it_is_acknowledged_and_leaves_again_byte_by_byte
 
 // Shows: RFC2018-8-3
 #[test]
-fn blocks_tell_of_nothing_that_the_host_had_no_room_for() {
+fn sack_blocks_omit_data_that_was_not_stored() {
     let mut s = Script::established(&plain());
     send!(s, 0, "A", 101, ack = 1, len = 100);
     recv!(s, 0, "A", 1, ack = 1, sack = [(101, 201)]);

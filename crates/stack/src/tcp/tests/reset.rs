@@ -26,7 +26,7 @@ fn a_rst_counts_only_at_the_exact_number() {
 }
 
 #[test]
-fn what_a_rst_took_away_was_not_acknowledged() {
+fn data_discarded_by_a_rst_was_not_acknowledged() {
     let mut s = Script::established(&plain());
     s.write(2000);
     recv!(s, 0, "A", 1, ack = 1, len = 1000);
@@ -153,7 +153,7 @@ fn a_segment_without_ack_is_dropped() {
 }
 
 #[test]
-fn segments_of_another_world_are_answered_seldom_and_change_nothing() {
+fn segments_with_random_numbers_are_rate_limited_and_change_nothing() {
     let mut s = Script::established(&plain());
     for n in 0..50u32 {
         send!(s, 0, "A", n.wrapping_mul(0x0923_4567) | 0x0800_0000, ack = 1);

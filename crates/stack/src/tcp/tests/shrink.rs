@@ -57,7 +57,7 @@ fn of_what_was_sent_only_what_the_window_holds_is_sent_again() {
 
 // Shows: RFC9293-MUST-35, RFC9293-SHLD-17
 #[test]
-fn what_lies_beyond_a_window_that_shrank_ends_nothing() {
+fn data_beyond_a_window_that_shrank_ends_nothing() {
     let mut s = Script::established(&plain());
     s.write(2_000);
     s.take(0).unwrap();

@@ -9,7 +9,7 @@ fn combination(text: &str) -> Combination {
 }
 
 #[test]
-fn what_was_sent_and_what_is_known_survive() {
+fn board_and_rtt_survive_a_change_of_strategies() {
     let mut s = Script::established(&plain());
     s.write(5000);
     while s.take(0).is_some() {}
@@ -29,7 +29,7 @@ fn what_was_sent_and_what_is_known_survive() {
 }
 
 #[test]
-fn what_the_wire_has_not_agreed_on_is_refused_and_the_old_ones_stay() {
+fn strategies_without_their_options_are_refused_and_the_old_ones_stay() {
     let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
     let before = s.conn.info(s.now).combination;
     let refused = s.conn.set_combination(s.now, &combination("sack/reno"));
@@ -40,7 +40,7 @@ fn what_the_wire_has_not_agreed_on_is_refused_and_the_old_ones_stay() {
 }
 
 #[test]
-fn before_the_handshake_is_done_they_are_what_it_begins_with() {
+fn strategies_set_during_the_handshake_are_those_of_the_connection() {
     let mut s = Script::connecting(&plain());
     recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
     assert_eq!(s.conn.set_combination(s.now, &combination("newreno/fixed:7")), Ok(()));
@@ -51,7 +51,7 @@ fn before_the_handshake_is_done_they_are_what_it_begins_with() {
 }
 
 #[test]
-fn once_nothing_will_be_sent_any_more_it_is_too_late() {
+fn strategies_cannot_change_after_the_last_data() {
     let mut s = Script::time_wait(&plain());
     let late = s.conn.set_combination(s.now, &combination("newreno/reno"));
     assert_eq!(late, Err(SwitchError::Ended(TcpError::Shutdown)));

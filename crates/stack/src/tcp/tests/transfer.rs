@@ -124,7 +124,7 @@ fn sack_blocks_bring_a_fast_retransmission() {
 
 // Shows: RFC6675-4-2, RFC6675-5-2
 #[test]
-fn one_ack_tells_of_a_loss_by_three_ranges_or_by_more_bytes_than_two_segments() {
+fn one_ack_shows_a_loss_by_three_ranges_or_more_than_two_segments() {
     type Told = &'static [(u32, u32)];
     let cases: [(Told, bool); 5] = [
         (&[(51, 61), (31, 41), (11, 21)], true),
@@ -152,7 +152,7 @@ fn one_ack_tells_of_a_loss_by_three_ranges_or_by_more_bytes_than_two_segments() 
 
 // Shows: RFC6675-5-2
 #[test]
-fn a_late_ack_still_tells_what_arrived() {
+fn sack_blocks_of_a_late_ack_count() {
     let mut s = Script::established(&plain());
     s.write(5000);
     (0..5).for_each(|_| assert!(s.take(0).is_some()));
@@ -252,7 +252,7 @@ fn shared_bytes_are_sent_as_what_is_copied_is() {
 }
 
 #[test]
-fn events_tell_the_story_in_order_when_asked_for() {
+fn events_are_in_order_and_only_on_request() {
     let mut s = Script::established(&TcpConfig { events: true, ..plain() });
     s.write(10);
     recv!(s, 0, "PA", 1, ack = 1, len = 10);

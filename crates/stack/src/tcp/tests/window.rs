@@ -229,7 +229,7 @@ fn reading_in_small_bites_sends_one_update() {
 }
 
 #[test]
-fn what_a_closed_window_threw_away_leaves_at_once_when_it_opens() {
+fn data_discarded_by_a_closed_window_is_resent_at_once_when_it_opens() {
     let mut s = Script::established(&plain());
     s.write(2000);
     recv!(s, 0, "A", 1, ack = 1, len = 1000);

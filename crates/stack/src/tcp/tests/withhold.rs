@@ -64,14 +64,14 @@ fn figure_4_a_loss_on_the_radio_and_then_one_by_congestion_look_like_one_by_cong
 }
 
 #[test]
-fn without_being_asked_to_it_withholds_nothing() {
+fn without_the_setting_no_ack_is_withheld() {
     let mut s = Script::established(&plain());
     send!(s, 10, "A", X1, ack = 1, len = 1000);
     recv!(s, 10, "A", 1, ack = 1, sack = [(X1, X2)]);
 }
 
 #[test]
-fn when_patience_ends_one_ack_tells_of_everything_and_what_follows_leaves_at_once() {
+fn when_withholding_ends_one_ack_has_all_blocks_and_later_acks_are_immediate() {
     let mut s = Script::established(&aware());
     send!(s, 10, "A", X1, ack = 1, len = 1000);
     send!(s, 30, "A", X3, ack = 1, len = 1000);
@@ -89,7 +89,7 @@ fn when_patience_ends_one_ack_tells_of_everything_and_what_follows_leaves_at_onc
 }
 
 #[test]
-fn without_sack_three_duplicates_tell_it() {
+fn without_sack_three_duplicates_report_the_hole() {
     let mut s = Script::established(&without_sack());
     send!(s, 10, "A", X1, ack = 1, len = 1000);
     recv_nothing!(s, 159);
@@ -119,7 +119,7 @@ fn a_marked_segment_and_a_fin_end_it() {
 }
 
 #[test]
-fn what_says_more_than_that_is_never_withheld() {
+fn dsacks_and_other_needed_acks_are_not_withheld() {
     let mut s = Script::established(&aware());
     send!(s, 10, "A", X1, ack = 1, len = 1000);
     recv_nothing!(s, 10);
@@ -136,7 +136,7 @@ fn what_says_more_than_that_is_never_withheld() {
 }
 
 #[test]
-fn the_window_is_told_when_it_opens() {
+fn a_window_update_is_sent_while_acks_are_withheld() {
     let mut s = Script::established(&TcpConfig { initial_window: ByteCount(3000), ..aware() });
     send!(s, 10, "A", 1, ack = 1, len = 1000);
     recv!(s, 10, "A", 1, ack = X1);

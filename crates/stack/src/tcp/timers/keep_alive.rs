@@ -64,7 +64,7 @@ impl Watch {
     }
 
     /// Records that a segment from the peer has arrived.
-    pub(in crate::tcp) fn on_heard(&mut self, now: Instant) {
+    pub(in crate::tcp) fn on_received(&mut self, now: Instant) {
         *self = Self::new(now, self.settings);
     }
 
@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_the_peer_begins_it_anew_and_no_probe_leaves() {
+    fn a_segment_of_the_peer_restarts_keep_alive_without_a_probe() {
         let mut watch = watch(2);
         assert!(!watch.on_timeout(watch.deadline(), None));
-        watch.on_heard(Instant::ZERO + SECOND * 11);
+        watch.on_received(Instant::ZERO + SECOND * 11);
         assert!(!watch.take_probe());
         assert_eq!((watch.unanswered(), watch.deadline()), (0, Instant::ZERO + SECOND * 21));
     }

@@ -138,9 +138,9 @@ impl Connection {
     }
 
     /// Records that a segment from the peer has arrived.
-    pub(super) fn on_heard(&mut self, now: Instant) {
+    pub(super) fn on_received(&mut self, now: Instant) {
         if let Some(watch) = &mut self.keep_alive {
-            watch.on_heard(now);
+            watch.on_received(now);
         }
     }
 

@@ -33,7 +33,7 @@ async fn a_file_is_read_once_for_it_until_it_is_another_one() {
 }
 
 #[tokio::test]
-async fn not_all_wait_and_who_waits_has_what_was_read_meanwhile() {
+async fn waiting_for_a_digest_is_limited_and_shares_its_result() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a"), "one").unwrap();
     let files = Files::read_only(directory.path()).unwrap();
@@ -58,7 +58,7 @@ async fn not_all_wait_and_who_waits_has_what_was_read_meanwhile() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn waiting_for_a_digest_times_out() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a"), "one").unwrap();
     let mut files = Files::read_only(directory.path()).unwrap();

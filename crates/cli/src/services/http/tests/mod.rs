@@ -92,7 +92,7 @@ async fn a_part_and_the_head_alone() {
 }
 
 #[tokio::test]
-async fn a_part_is_of_the_file_that_is_meant() {
+async fn if_range_applies_only_to_the_tagged_file() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(status(&put(directory.path(), "/a", b"0123456789").await.0), 201);
     let tag = |head: &str| {
@@ -159,7 +159,7 @@ async fn nothing_outside_is_read_or_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said() {
+async fn failures_have_their_status() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("sub")).unwrap();
     std::fs::write(directory.path().join("a"), "old").unwrap();
@@ -177,7 +177,7 @@ async fn what_cannot_be_done_is_said() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_changes_nothing() {
+async fn an_interrupted_body_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a"), "old").unwrap();
     let request = b"PUT /a HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nonly this";
@@ -188,7 +188,7 @@ async fn a_body_that_breaks_off_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_falls_silent_changes_nothing() {
+async fn a_stalled_body_changes_nothing() {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("old"), "old").unwrap();
     let files = Files::new(directory.path()).unwrap();
@@ -209,7 +209,7 @@ async fn a_body_that_falls_silent_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_wants_is_taken_so_that_the_refusal_arrives() {
+async fn a_refused_body_is_read_so_that_the_response_arrives() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();
     let (client, mut server) = duplex(10_000);

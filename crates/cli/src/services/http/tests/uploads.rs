@@ -47,7 +47,7 @@ pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
+async fn an_interrupted_upload_is_kept_and_resumed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let data: Vec<u8> = (0..CHUNK * 3 + 17).map(|n| (n % 251) as u8).collect();
@@ -96,7 +96,7 @@ async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_file_that_was_meant_is_removed_and_the_old_one_stays() {
+async fn an_upload_with_a_wrong_digest_is_removed_and_the_old_file_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("a"), "old").unwrap();
@@ -120,7 +120,7 @@ async fn what_is_not_the_file_that_was_meant_is_removed_and_the_old_one_stays() 
 }
 
 #[tokio::test]
-async fn what_does_not_fit_what_is_held_is_refused_and_changes_nothing() {
+async fn a_mismatched_upload_is_refused_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let whole = b"0123456789";
@@ -169,7 +169,7 @@ async fn what_does_not_fit_what_is_held_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_put_that_says_that_it_is_not_all_of_the_file_replaces_nothing() {
+async fn a_partial_put_replaces_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("a"), "old").unwrap();
@@ -199,7 +199,7 @@ async fn a_put_that_says_that_it_is_not_all_of_the_file_replaces_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_no_file_can_have_is_refused_before_the_body_comes() {
+async fn an_invalid_file_name_is_refused_before_the_body() {
     let directory = tempfile::tempdir().unwrap();
     let line = format!("PUT /{}", "n".repeat(256));
     let fields = format!("{KEEP}content-length: 10\r\n");
@@ -247,7 +247,7 @@ pub(super) async fn one(files: &Files, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
+async fn concurrent_requests_for_one_upload_are_refused_but_one() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();
     let held = held::path(directory.path(), OsStr::new("a"));
@@ -289,7 +289,7 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_that_begin_at_once_one_is_taken() {
+async fn of_simultaneous_uploads_one_is_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();
     let put = "PUT /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n\r\nbody";
@@ -317,7 +317,7 @@ async fn of_many_that_begin_at_once_one_is_taken() {
 }
 
 #[tokio::test]
-async fn who_sends_does_not_wait_for_those_who_ask_and_of_these_not_all_wait() {
+async fn uploads_do_not_wait_for_digest_requests_which_are_limited() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
@@ -337,7 +337,7 @@ async fn who_sends_does_not_wait_for_those_who_ask_and_of_these_not_all_wait() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_left_to_it() {
+async fn an_upload_locked_by_another_process_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
@@ -357,7 +357,7 @@ async fn what_another_process_writes_is_left_to_it() {
 }
 
 #[tokio::test]
-async fn a_name_that_somebody_made_leads_nowhere_else() {
+async fn a_symlink_in_place_of_a_held_upload_is_not_followed() {
     let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret");
     std::fs::write(&secret, "01234").unwrap();
@@ -381,7 +381,7 @@ async fn a_name_that_somebody_made_leads_nowhere_else() {
 }
 
 #[tokio::test]
-async fn only_so_many_are_kept_and_not_for_ever() {
+async fn held_uploads_are_limited_in_number_and_age() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let fields = format!("{KEEP}content-length: 10\r\n");
@@ -408,7 +408,7 @@ async fn only_so_many_are_kept_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn those_that_are_being_written_do_not_count() {
+async fn uploads_in_progress_do_not_count() {
     let directory = tempfile::tempdir().unwrap();
     let held = |n: usize| held::path(directory.path(), OsStr::new(&n.to_string()));
     for n in 0..15 {

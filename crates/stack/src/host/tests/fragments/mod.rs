@@ -147,7 +147,7 @@ fn the_longest_datagram_that_there_is() {
 }
 
 #[test]
-fn what_would_be_longer_is_refused() {
+fn a_datagram_longer_than_the_maximum_is_refused() {
     // Ping of death: the last fragment ends beyond 65,535.
     for to in [V4, V6] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
@@ -204,7 +204,7 @@ fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
 }
 
 #[test]
-fn what_was_given_up_is_remembered_for_a_second_with_ipv4_and_for_a_minute_with_ipv6() {
+fn a_dropped_datagram_is_remembered_one_second_for_ipv4_and_one_minute_for_ipv6() {
     for (to, seconds) in [(V4, 1), (V6, 60)] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
         target.take(cut(&whole, 1, 0, 24));
@@ -265,7 +265,7 @@ fn one_with_other_bytes_is_an_overlap() {
 }
 
 #[test]
-fn datagrams_are_told_apart() {
+fn fragments_of_different_datagrams_are_not_mixed() {
     for to in [V4, V6] {
         let (mut target, whole) = (Target::new(), datagram(to, 100));
         let mut of_another = cut(&whole, 1, 0, 24);
@@ -315,7 +315,7 @@ fn the_rest_is_waited_for_and_then_no_longer() {
 }
 
 #[test]
-fn who_sent_the_first_fragment_hears_that_the_rest_did_not_come() {
+fn an_expired_datagram_sends_time_exceeded_to_its_source() {
     for (to, patience, kind) in [(V4, 30, 11), (V6, 60, 3)] {
         let whole = datagram(to, 2_000);
         for (start, told) in [(0, true), (504, false)] {
@@ -342,7 +342,7 @@ fn who_sent_the_first_fragment_hears_that_the_rest_did_not_come() {
 }
 
 #[test]
-fn nobody_hears_of_an_error_in_fragments_nor_of_too_many_packets() {
+fn time_exceeded_is_not_sent_for_icmp_errors_and_is_rate_limited() {
     for (to, error, echo_kind) in [(V4, 3, 8), (V6, 1, 128)] {
         let flow = from_stranger(to);
         let whole = echo(flow.local.ip(), flow.remote.ip(), &bytes(1_000));
@@ -376,7 +376,7 @@ fn a_timer_that_is_late_makes_nothing_whole() {
 }
 
 #[test]
-fn fragments_that_nobody_should_send() {
+fn invalid_fragments_are_dropped_and_counted() {
     for to in [V4, V6] {
         let whole = datagram(to, 100);
         let uneven = cut(&whole, 1, 0, 20);
@@ -413,7 +413,7 @@ fn fragments_that_nobody_should_send() {
 }
 
 #[test]
-fn fragments_from_and_for_nobody_are_not_kept() {
+fn fragments_from_and_to_invalid_addresses_are_not_kept() {
     let mut target = Target::new();
     let whole = |src: &str, dst: &str| {
         let flow = FlowId { local: address(src), remote: address(dst) };

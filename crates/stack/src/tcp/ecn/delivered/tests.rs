@@ -89,7 +89,7 @@ fn with_an_option_the_number_of_packets_follows_the_bytes() {
 }
 
 #[test]
-fn what_was_assumed_too_high_is_put_right_by_an_option() {
+fn an_option_corrects_an_estimate_that_was_too_high() {
     let mut delivered = begun();
     delivered.on_ack(&of_packets(5, 9));
     assert_eq!((delivered.packets(), delivered.bytes()[1]), (8, 8 * SMSS));

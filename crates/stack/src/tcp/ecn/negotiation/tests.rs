@@ -111,7 +111,7 @@ fn a_syn_ack_is_taken_as_table_2_has_it() {
 }
 
 #[test]
-fn which_codes_tell_that_a_packet_came_as_it_left() {
+fn codes_of_an_unchanged_ecn_field() {
     let unchanged: Vec<u8> = (0..8).filter(|&code| is_unchanged(code)).collect();
     assert_eq!(unchanged, [0b000, 0b001, 0b010, 0b101, 0b111]);
     for ecn in [NOT_ECT, ECT_1, ECT_0, CE] {
@@ -122,7 +122,7 @@ fn which_codes_tell_that_a_packet_came_as_it_left() {
 // Shows: RFC9768-3.1.5-1, RFC9768-3.1.5-4, RFC9768-3.1.5-5, RFC9768-3.1.5-7, RFC9768-3.1.5-8
 // Shows: RFC9768-3.1.5-9
 #[test]
-fn the_first_syn_decides_and_the_latest_is_told_of() {
+fn the_first_syn_decides_and_the_latest_is_reported() {
     let repeated = |first, then, ecn| {
         let mut negotiation = of(EcnMode::Accurate);
         let form = negotiation.on_syn(&syn(first, NOT_ECT, false), false);

@@ -5,7 +5,7 @@ use super::*;
 // Shows: RFC9768-3.1.1-3, RFC9768-3.1.5-15, RFC9768-3.2.1-1, RFC9768-3.2.2.2-1, RFC9768-3.2.2.2-3
 // Shows: RFC9768-3.2.3.2.1-2
 #[test]
-fn a_syn_ack_tells_how_the_syn_arrived() {
+fn a_syn_ack_reports_the_ecn_field_of_the_syn() {
     for (ecn, code) in CODES {
         let mut s = syn_received(&accurate(), ecn, code);
         send!(s, 1, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
@@ -20,7 +20,7 @@ fn a_syn_ack_tells_how_the_syn_arrived() {
 // Shows: RFC9768-3.1.2-1, RFC9768-3.2.2.1-1, RFC9768-3.2.2.2-4, RFC9768-3.2.2.2-6
 // Shows: RFC9768-3.2.2.3-1, RFC9768-3.2.3.2.1-3, RFC9768-3.2.3.2.3-2
 #[test]
-fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_the_field() {
+fn a_client_reports_the_ecn_field_of_the_syn_ack_and_stops_if_it_was_changed() {
     for (syn, ace) in CODES.into_iter().chain([(NOT_ECT, 0b101)]) {
         for (ecn, code) in CODES {
             let mut s = client(ace, ecn);
@@ -50,7 +50,7 @@ fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_t
 
 // Shows: RFC9768-3.1.2-1, RFC9768-3.1.2-4, RFC9768-3.1.5-11
 #[test]
-fn a_peer_that_knows_less_is_met_there() {
+fn a_peer_with_classic_ecn_gets_classic_ecn() {
     // The peer supports only ECN of RFC 3168.
     let mut s = client(0b001, NOT_ECT);
     recv!(s, 5, "A", 1, ack = 1);

@@ -5,7 +5,7 @@ use super::*;
 // Shows: RFC9768-3.1.5-14, RFC9768-3.2-1, RFC9768-3.2-2, RFC9768-3.2-3, RFC9768-3.2.2-1
 // Shows: RFC9768-3.2.3.3-2
 #[test]
-fn everything_that_arrives_is_counted_and_told() {
+fn all_arrivals_are_counted_and_reported() {
     let mut s = server();
     let (mut seq, mut bytes) = (1, [0; 3]);
     for (at, (ecn, len)) in (1..).zip([
@@ -67,7 +67,7 @@ fn data_carries_the_latest_count_and_is_sent_again_with_it() {
 
 // Shows: RFC9768-3.2.2.5.1-1, RFC9768-3.2.2.5.1-2
 #[test]
-fn the_first_mark_after_others_is_told_at_once() {
+fn the_first_mark_after_unmarked_packets_is_reported_at_once() {
     let config = TcpConfig { ecn: EcnMode::Accurate, ..delayed() };
     let mut s = server_with(&config);
     s.conn.set_quick_ack(false);
@@ -135,7 +135,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
 
 // Shows: RFC9768-3.2.3.3-1, RFC9768-3.2.3.3-3, RFC9768-3.2.3.3-4, RFC9768-3.2.3.3-5
 #[test]
-fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_what_changed() {
+fn an_accecn_option_leaves_room_for_two_blocks_and_is_omitted_without_the_changed_counter() {
     let mut s = server_with_timestamps();
     let blocks = [(1001, 2001), (3001, 4001), (5001, 6001)];
     // With one block all counters fit; with two blocks two counters; of three blocks two are sent.

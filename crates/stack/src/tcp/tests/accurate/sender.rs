@@ -207,7 +207,7 @@ fn a_run_is_of_one_ace_and_with_ecn_of_none() {
 }
 
 #[test]
-fn a_connection_in_time_wait_goes_on_telling() {
+fn time_wait_continues_to_send_ace() {
     let mut s = server();
     send!(s, 1, "A", 1, ack = 1, len = 10, ace = FIRST, ecn = CE);
     s.take(1).unwrap();
@@ -224,7 +224,7 @@ fn a_connection_in_time_wait_goes_on_telling() {
 }
 
 #[test]
-fn what_it_counts_is_shown() {
+fn info_has_the_accecn_counters() {
     let mut s = ten_out();
     send!(s, 100, "A", 1, ack = 1001, len = 500, ace = 6, ecn = CE, accecn = counted(0, 1000, 0));
     let shown = s.conn.info(s.now);
