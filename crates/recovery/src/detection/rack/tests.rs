@@ -82,8 +82,7 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
 
 // Shows: RFC8985-9.2
 #[test]
-fn a_recovery_sends_lost_segments_and_new_data_only()
-{
+fn a_recovery_sends_lost_segments_and_new_data_only() {
     let rules = |combination: &str| {
         let mut all = BTreeSet::new();
         for seed in 0..30 {
