@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use airtcp_link::radio::Unsent;
 use airtcp_types::{ExtSeq, Instant, Packet};
 
 use super::flow::{Entered, FlowKey};
@@ -125,6 +126,9 @@ pub(super) struct Freezer {
     /// The maximum time out of reach.
     absence: Duration,
     held: VecDeque<Held>,
+    /// The frames of the first held packets, which were taken back from the radio. They are not
+    /// more than fit into its queue.
+    unsent: VecDeque<Unsent>,
     /// The flows and ranges of the held packets that have them.
     carried: BTreeSet<Carries>,
     bytes: usize,
@@ -145,6 +149,7 @@ impl Freezer {
             gone_since: None,
             absence,
             held: VecDeque::new(),
+            unsent: VecDeque::new(),
             carried: BTreeSet::new(),
             bytes: 0,
             limit,
@@ -178,28 +183,48 @@ impl Freezer {
         self.admit(held, VecDeque::push_back)
     }
 
-    /// Holds a packet in front of all others. Replaces a later copy of the packet.
-    pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
+    /// Holds a packet that was taken back from the radio, in front of all others. Replaces a later
+    /// copy of the packet.
+    pub(super) fn hold_first(&mut self, mut held: Held, unsent: Unsent) -> Outcome {
         let carries = held.carries().filter(|carries| self.carried.contains(carries));
         let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
-        let Some(again) = again.and_then(|at| self.held.remove(at)) else {
-            return self.admit(held, VecDeque::push_front);
+        let again = again.and_then(|at| {
+            // A copy that was also taken back is among the first.
+            self.unsent.remove(at);
+            self.held.remove(at)
+        });
+        let outcome = match again {
+            None => self.admit(held, VecDeque::push_front),
+            Some(again) => {
+                self.forget(&again);
+                if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
+                    own.is_new &= copy.is_new;
+                }
+                // The room of the copy suffices for it.
+                let fits =
+                    held.cost() <= again.cost() || self.has_room(held.packet.len(), held.is_proven);
+                self.put(if fits { held } else { again }, VecDeque::push_front);
+                Outcome::Again
+            }
         };
-        self.forget(&again);
-        // The room of the copy suffices for it.
-        let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
-        self.admit(held, VecDeque::push_front);
-        Outcome::Again
+        if !matches!(outcome, Outcome::NoRoom(_)) {
+            self.unsent.push_front(unsent);
+        }
+        outcome
     }
 
     fn admit(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) -> Outcome {
         if !self.has_room(held.packet.len(), held.is_proven) {
             return Outcome::NoRoom(held.packet);
         }
+        self.put(held, push);
+        Outcome::Held
+    }
+
+    fn put(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) {
         self.bytes += held.cost();
         self.carried.extend(held.carries());
         push(&mut self.held, held);
-        Outcome::Held
     }
 
     fn forget(&mut self, held: &Held) {
@@ -209,14 +234,15 @@ impl Freezer {
         }
     }
 
-    /// Removes and returns the packet that has been held longest.
-    pub(super) fn release(&mut self) -> Option<Held> {
+    /// Removes and returns the packet that has been held longest, with its frame if it was taken
+    /// back from the radio.
+    pub(super) fn release(&mut self) -> Option<(Held, Option<Unsent>)> {
         let held = self.held.pop_front()?;
         self.forget(&held);
         if self.held.is_empty() {
             self.held = VecDeque::new();
         }
-        Some(held)
+        Some((held, self.unsent.pop_front()))
     }
 
     /// Returns the number of held packets, and the memory that they use.
@@ -266,6 +292,7 @@ impl Freezer {
 
 #[cfg(test)]
 mod tests {
+    use airtcp_link::radio::FrameNo;
     use airtcp_types::SeqRange;
 
     use super::super::testkit::key;
@@ -280,6 +307,10 @@ mod tests {
         Held { packet, entered, is_proven: true }
     }
 
+    fn unsent(no: u64) -> Unsent {
+        Unsent { no: FrameNo(no), arrived: false }
+    }
+
     #[test]
     fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
         let mut freezer = Freezer::new(cost(100) * 2 + cost(50), AWAY);
@@ -289,7 +320,7 @@ mod tests {
         assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Again);
         assert_eq!(freezer.hold(Held { entered: None, ..held(0, 50, 5) }), Outcome::Held);
         assert_eq!(freezer.waiting(), (3, cost(100) * 2 + cost(50)));
-        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
+        let fills = std::iter::from_fn(|| freezer.release()).map(|(held, _)| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
     }
@@ -310,8 +341,9 @@ mod tests {
         freezer.hold(held(0, 100, 1));
         freezer.release();
         assert_eq!(freezer.hold(held(0, 100, 2)), Outcome::Held);
-        assert_eq!(freezer.hold_first(held(0, 100, 3)), Outcome::Again);
-        assert_eq!(freezer.release().map(|held| held.packet.data[0]), Some(3));
+        assert_eq!(freezer.hold_first(held(0, 100, 3), unsent(0)), Outcome::Again);
+        let released = freezer.release().map(|(held, unsent)| (held.packet.data[0], unsent));
+        assert_eq!(released, Some((3, Some(unsent(0)))));
         assert_eq!(freezer.waiting(), (0, 0));
     }
 
@@ -320,13 +352,29 @@ mod tests {
         let mut freezer = Freezer::new(cost(100) * 3, AWAY);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
-        assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Again);
+        assert_eq!(freezer.hold_first(held(0, 100, 1), unsent(1)), Outcome::Again);
         let unknown = Held { entered: None, ..held(0, 100, 3) };
-        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::Held);
-        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
+        assert_eq!(freezer.hold_first(unknown.clone(), unsent(0)), Outcome::Held);
+        let refused = freezer.hold_first(unknown.clone(), unsent(9));
+        assert_eq!(refused, Outcome::NoRoom(unknown.packet));
         assert_eq!(freezer.waiting(), (3, cost(100) * 3));
-        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
-        assert_eq!(fills.collect::<Vec<_>>(), [3, 1, 2]);
+        let all = std::iter::from_fn(|| freezer.release());
+        let all: Vec<_> = all.map(|(held, unsent)| (held.packet.data[0], unsent)).collect();
+        assert_eq!(all, [(3, Some(unsent(0))), (1, Some(unsent(1))), (2, None)]);
+    }
+
+    #[test]
+    fn two_copies_that_are_taken_back_become_one_that_is_not_new() {
+        let mut freezer = Freezer::new(cost(100) * 3, AWAY);
+        freezer.hold_first(held(100, 200, 3), unsent(2));
+        let (key, entered) = held(0, 100, 2).entered.unwrap();
+        let again = Some((key, Entered { is_new: false, ..entered }));
+        freezer.hold_first(Held { entered: again, ..held(0, 100, 2) }, unsent(1));
+        assert_eq!(freezer.hold_first(held(0, 100, 1), unsent(0)), Outcome::Again);
+        let (first, frame) = freezer.release().unwrap();
+        assert_eq!((first.packet.data[0], frame), (1, Some(unsent(0))));
+        assert!(!first.entered.unwrap().1.is_new);
+        assert_eq!(freezer.release().unwrap().1, Some(unsent(2)));
     }
 
     #[test]
