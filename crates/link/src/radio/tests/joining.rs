@@ -78,7 +78,7 @@ impl World {
             }
             Step::Receive => radio.receive(*now, mobile, packet),
             Step::Drain => {
-                let taken = radio.drain(*now, mobile, &|packet| number(packet) % 5 > 0);
+                let taken = radio.drain(*now, mobile, &|packet| !number(packet).is_multiple_of(5));
                 self.taken.extend(taken);
             }
             Step::PassAgain => self.pass_again(),
