@@ -54,6 +54,8 @@ impl Reach {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) packet: Packet,
+    /// Its frame, if it was taken back from the radio.
+    pub(super) unsent: Option<Unsent>,
     /// The flow and the range of the segment, if known.
     pub(super) entered: Option<(FlowKey, Entered)>,
     /// Whether the mobile takes part in the flow.
@@ -126,9 +128,6 @@ pub(super) struct Freezer {
     /// The maximum time out of reach.
     absence: Duration,
     held: VecDeque<Held>,
-    /// The frames of the first held packets, which were taken back from the radio. They are not
-    /// more than fit into its queue.
-    unsent: VecDeque<Unsent>,
     /// The flows and ranges of the held packets that have them.
     carried: BTreeSet<Carries>,
     bytes: usize,
@@ -149,7 +148,6 @@ impl Freezer {
             gone_since: None,
             absence,
             held: VecDeque::new(),
-            unsent: VecDeque::new(),
             carried: BTreeSet::new(),
             bytes: 0,
             limit,
@@ -183,48 +181,31 @@ impl Freezer {
         self.admit(held, VecDeque::push_back)
     }
 
-    /// Holds a packet that was taken back from the radio, in front of all others. Replaces a later
-    /// copy of the packet.
-    pub(super) fn hold_first(&mut self, mut held: Held, unsent: Unsent) -> Outcome {
+    /// Holds a packet in front of all others. Replaces a later copy of the packet.
+    pub(super) fn hold_first(&mut self, mut held: Held) -> Outcome {
         let carries = held.carries().filter(|carries| self.carried.contains(carries));
         let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
-        let again = again.and_then(|at| {
-            // A copy that was also taken back is among the first.
-            self.unsent.remove(at);
-            self.held.remove(at)
-        });
-        let outcome = match again {
-            None => self.admit(held, VecDeque::push_front),
-            Some(again) => {
-                self.forget(&again);
-                if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
-                    own.is_new &= copy.is_new;
-                }
-                // The room of the copy suffices for it.
-                let fits =
-                    held.cost() <= again.cost() || self.has_room(held.packet.len(), held.is_proven);
-                self.put(if fits { held } else { again }, VecDeque::push_front);
-                Outcome::Again
-            }
+        let Some(again) = again.and_then(|at| self.held.remove(at)) else {
+            return self.admit(held, VecDeque::push_front);
         };
-        if !matches!(outcome, Outcome::NoRoom(_)) {
-            self.unsent.push_front(unsent);
+        self.forget(&again);
+        if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
+            own.is_new &= copy.is_new;
         }
-        outcome
+        // The room of the copy suffices for it.
+        let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
+        self.admit(held, VecDeque::push_front);
+        Outcome::Again
     }
 
     fn admit(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) -> Outcome {
         if !self.has_room(held.packet.len(), held.is_proven) {
             return Outcome::NoRoom(held.packet);
         }
-        self.put(held, push);
-        Outcome::Held
-    }
-
-    fn put(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) {
         self.bytes += held.cost();
         self.carried.extend(held.carries());
         push(&mut self.held, held);
+        Outcome::Held
     }
 
     fn forget(&mut self, held: &Held) {
@@ -234,15 +215,14 @@ impl Freezer {
         }
     }
 
-    /// Removes and returns the packet that has been held longest, with its frame if it was taken
-    /// back from the radio.
-    pub(super) fn release(&mut self) -> Option<(Held, Option<Unsent>)> {
+    /// Removes and returns the packet that has been held longest.
+    pub(super) fn release(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
         self.forget(&held);
         if self.held.is_empty() {
             self.held = VecDeque::new();
         }
-        Some((held, self.unsent.pop_front()))
+        Some(held)
     }
 
     /// Returns the number of held packets, and the memory that they use.
@@ -304,11 +284,16 @@ mod tests {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
         let packet = Packet::new(vec![fill; (end - start) as usize]);
         let entered = Some((key(), Entered { range, is_new: true }));
-        Held { packet, entered, is_proven: true }
+        Held { packet, unsent: None, entered, is_proven: true }
     }
 
-    fn unsent(no: u64) -> Unsent {
-        Unsent { no: FrameNo(no), arrived: false }
+    /// The same, taken back from the radio with this frame.
+    fn back(no: u64, held: Held) -> Held {
+        Held { unsent: Some(Unsent { no: FrameNo(no), arrived: false }), ..held }
+    }
+
+    fn frame(held: &Held) -> Option<u64> {
+        held.unsent.map(|unsent| unsent.no.0)
     }
 
     #[test]
@@ -320,7 +305,7 @@ mod tests {
         assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Again);
         assert_eq!(freezer.hold(Held { entered: None, ..held(0, 50, 5) }), Outcome::Held);
         assert_eq!(freezer.waiting(), (3, cost(100) * 2 + cost(50)));
-        let fills = std::iter::from_fn(|| freezer.release()).map(|(held, _)| held.packet.data[0]);
+        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
     }
@@ -341,9 +326,8 @@ mod tests {
         freezer.hold(held(0, 100, 1));
         freezer.release();
         assert_eq!(freezer.hold(held(0, 100, 2)), Outcome::Held);
-        assert_eq!(freezer.hold_first(held(0, 100, 3), unsent(0)), Outcome::Again);
-        let released = freezer.release().map(|(held, unsent)| (held.packet.data[0], unsent));
-        assert_eq!(released, Some((3, Some(unsent(0)))));
+        assert_eq!(freezer.hold_first(held(0, 100, 3)), Outcome::Again);
+        assert_eq!(freezer.release().map(|held| held.packet.data[0]), Some(3));
         assert_eq!(freezer.waiting(), (0, 0));
     }
 
@@ -352,29 +336,28 @@ mod tests {
         let mut freezer = Freezer::new(cost(100) * 3, AWAY);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
-        assert_eq!(freezer.hold_first(held(0, 100, 1), unsent(1)), Outcome::Again);
+        assert_eq!(freezer.hold_first(back(1, held(0, 100, 1))), Outcome::Again);
         let unknown = Held { entered: None, ..held(0, 100, 3) };
-        assert_eq!(freezer.hold_first(unknown.clone(), unsent(0)), Outcome::Held);
-        let refused = freezer.hold_first(unknown.clone(), unsent(9));
-        assert_eq!(refused, Outcome::NoRoom(unknown.packet));
+        assert_eq!(freezer.hold_first(back(0, unknown.clone())), Outcome::Held);
+        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
         assert_eq!(freezer.waiting(), (3, cost(100) * 3));
         let all = std::iter::from_fn(|| freezer.release());
-        let all: Vec<_> = all.map(|(held, unsent)| (held.packet.data[0], unsent)).collect();
-        assert_eq!(all, [(3, Some(unsent(0))), (1, Some(unsent(1))), (2, None)]);
+        let all: Vec<_> = all.map(|held| (held.packet.data[0], frame(&held))).collect();
+        assert_eq!(all, [(3, Some(0)), (1, Some(1)), (2, None)]);
     }
 
     #[test]
     fn two_copies_that_are_taken_back_become_one_that_is_not_new() {
         let mut freezer = Freezer::new(cost(100) * 3, AWAY);
-        freezer.hold_first(held(100, 200, 3), unsent(2));
+        freezer.hold_first(back(2, held(100, 200, 3)));
         let (key, entered) = held(0, 100, 2).entered.unwrap();
         let again = Some((key, Entered { is_new: false, ..entered }));
-        freezer.hold_first(Held { entered: again, ..held(0, 100, 2) }, unsent(1));
-        assert_eq!(freezer.hold_first(held(0, 100, 1), unsent(0)), Outcome::Again);
-        let (first, frame) = freezer.release().unwrap();
-        assert_eq!((first.packet.data[0], frame), (1, Some(unsent(0))));
+        freezer.hold_first(back(1, Held { entered: again, ..held(0, 100, 2) }));
+        assert_eq!(freezer.hold_first(back(0, held(0, 100, 1))), Outcome::Again);
+        let first = freezer.release().unwrap();
+        assert_eq!((first.packet.data[0], frame(&first)), (1, Some(0)));
         assert!(!first.entered.unwrap().1.is_new);
-        assert_eq!(freezer.release().unwrap().1, Some(unsent(2)));
+        assert_eq!(freezer.release().as_ref().map(frame), Some(Some(2)));
     }
 
     #[test]

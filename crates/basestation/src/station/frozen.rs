@@ -1,7 +1,7 @@
 //! Freezing of senders while the mobile leaves and is out of reach, and their release when it
 //! returns.
 
-use airtcp_link::radio::MobileNo;
+use airtcp_link::radio::{MobileNo, Unsent};
 use airtcp_types::{Fate, Instant, Packet};
 
 use super::flow::Entered;
@@ -58,7 +58,7 @@ impl Station {
         for slot in slots {
             self.table.remove(slot);
         }
-        while let Some((Held { packet, .. }, _)) = self.freezer.release() {
+        while let Some(Held { packet, .. }) = self.freezer.release() {
             self.counters.held_dropped += 1;
             self.report(now, Fate::Dropped { cause: "the mobile stayed away" }, || packet);
         }
@@ -77,26 +77,27 @@ impl Station {
                 let range = flow.range_of(&segment);
                 Some((slot, Entered { range, is_new: flow.on_taken_back(unsent.no) }))
             });
-            self.keep(now, packet, entered, |freezer, held| freezer.hold_first(held, unsent));
+            self.keep(now, packet, Some(unsent), entered, Freezer::hold_first);
         }
     }
 
     pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
-        self.keep(now, packet, entered, Freezer::hold);
+        self.keep(now, packet, None, entered, Freezer::hold);
     }
 
     fn keep(
         &mut self,
         now: Instant,
         packet: Packet,
+        unsent: Option<Unsent>,
         entered: Option<(Slot, Entered)>,
-        how: impl FnOnce(&mut Freezer, Held) -> Outcome,
+        how: fn(&mut Freezer, Held) -> Outcome,
     ) {
         let copy = self.events.is_some().then(|| packet.clone());
         let is_proven = entered.is_some_and(|(slot, _)| self.table.is_proven(slot));
         // Stored by key, because the slot may be reused before the packet is released.
         let entered = entered.map(|(slot, entered)| (self.table.key(slot), entered));
-        let held = Held { packet, entered, is_proven };
+        let held = Held { packet, unsent, entered, is_proven };
         let (fate, copy) = match how(&mut self.freezer, held) {
             Outcome::NoRoom(packet) => {
                 self.counters.held_dropped += 1;
@@ -121,8 +122,8 @@ impl Station {
             && self.freezer.reach != Reach::Gone
             && self.radio.has_room(now, MobileNo::OTHERS)
         {
-            let Some((held, unsent)) = self.freezer.release() else { return };
-            let Held { packet, entered, .. } = held;
+            let Some(held) = self.freezer.release() else { return };
+            let Held { packet, unsent, entered, .. } = held;
             let entered =
                 entered.and_then(|(key, entered)| Some((self.table.find(&key)?, entered)));
             self.pass(now, packet, unsent, entered);
