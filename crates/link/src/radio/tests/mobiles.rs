@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Keeps the queues of ten mobiles filled for 20 s, of which the first one has the words `first`.
+/// Keeps the queues of ten mobiles filled for 20 s; the first one has the words `first`.
 /// Returns for each the number of arrivals and the share of the air time.
 fn ten_saturated(first: &str) -> Vec<(u32, f64)> {
     let mut radio = radio("seed 3", Arq::MacLink);
