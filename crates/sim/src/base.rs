@@ -34,7 +34,7 @@ impl Base {
 
     fn look(&mut self, now: Instant) {
         let status = self.station.status(now);
-        let queued = self.station.radio().queued_bytes(Way::Forth);
+        let (_, queued) = self.station.radio().queued(Way::Forth, None);
         let held = status.held_bytes;
         // The flows' memory includes the cache.
         let now = StationMemory {

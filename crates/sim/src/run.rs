@@ -352,7 +352,7 @@ fn station_result(scenario: &Scenario, network: &Network) -> Option<StationResul
         let (mut counters, mut air) = (Counters::default(), AirCounters::default());
         for radio in network.bases().map(|base| base.station().radio()) {
             counters += *radio.counters(way);
-            air += *radio.air_counters(way);
+            air += radio.air_counters(way, None);
         }
         RadioResult::of(name, counters, air)
     };

@@ -74,8 +74,8 @@ pub(crate) fn report(network: &mut Network, flows: &[FlowSpec], on_state: &mut d
                     link.queued(way)
                 }
                 Some(Element::BaseStation(base)) => {
-                    let radio = base.station().radio();
-                    (radio.queued(way), ByteCount::from(radio.queued_bytes(way)))
+                    let (packets, bytes) = base.station().radio().queued(way, None);
+                    (packets, ByteCount::from(bytes))
                 }
                 _ => continue,
             };

@@ -258,6 +258,13 @@ impl Flow {
         }
     }
 
+    /// Removes a frame that was taken back; returns whether its data were new.
+    pub(super) fn on_taken_back(&mut self, frame: FrameNo) -> bool {
+        let at = self.frames.iter().position(|carried| carried.frame == frame);
+        // If the frame is not known, it may be a retransmission: its duplicate ACKs are not hidden.
+        at.is_some_and(|at| self.frames.remove(at).is_new)
+    }
+
     /// Whether the radio still holds the byte `seq`.
     pub(super) fn is_in_radio(&self, seq: ExtSeq, is_held: impl Fn(FrameNo) -> bool) -> bool {
         self.frames.iter().any(|carried| carried.range.contains(seq) && is_held(carried.frame))

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use airtcp_link::radio::Unsent;
 use airtcp_types::{ExtSeq, Instant, Packet};
 
 use super::flow::{Entered, FlowKey};
@@ -53,6 +54,8 @@ impl Reach {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) packet: Packet,
+    /// Its frame, if it was taken back from the radio.
+    pub(super) unsent: Option<Unsent>,
     /// The flow and the range of the segment, if known.
     pub(super) entered: Option<(FlowKey, Entered)>,
     /// Whether the mobile takes part in the flow.
@@ -179,13 +182,16 @@ impl Freezer {
     }
 
     /// Holds a packet in front of all others. Replaces a later copy of the packet.
-    pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
+    pub(super) fn hold_first(&mut self, mut held: Held) -> Outcome {
         let carries = held.carries().filter(|carries| self.carried.contains(carries));
         let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
         let Some(again) = again.and_then(|at| self.held.remove(at)) else {
             return self.admit(held, VecDeque::push_front);
         };
         self.forget(&again);
+        if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
+            own.is_new &= copy.is_new;
+        }
         // The room of the copy suffices for it.
         let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
         self.admit(held, VecDeque::push_front);
@@ -266,6 +272,7 @@ impl Freezer {
 
 #[cfg(test)]
 mod tests {
+    use airtcp_link::radio::FrameNo;
     use airtcp_types::SeqRange;
 
     use super::super::testkit::key;
@@ -277,7 +284,16 @@ mod tests {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
         let packet = Packet::new(vec![fill; (end - start) as usize]);
         let entered = Some((key(), Entered { range, is_new: true }));
-        Held { packet, entered, is_proven: true }
+        Held { packet, unsent: None, entered, is_proven: true }
+    }
+
+    /// The same, taken back from the radio with this frame.
+    fn back(no: u64, held: Held) -> Held {
+        Held { unsent: Some(Unsent { no: FrameNo(no), arrived: false }), ..held }
+    }
+
+    fn frame(held: &Held) -> Option<u64> {
+        held.unsent.map(|unsent| unsent.no.0)
     }
 
     #[test]
@@ -320,13 +336,28 @@ mod tests {
         let mut freezer = Freezer::new(cost(100) * 3, AWAY);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
-        assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Again);
+        assert_eq!(freezer.hold_first(back(1, held(0, 100, 1))), Outcome::Again);
         let unknown = Held { entered: None, ..held(0, 100, 3) };
-        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::Held);
+        assert_eq!(freezer.hold_first(back(0, unknown.clone())), Outcome::Held);
         assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
         assert_eq!(freezer.waiting(), (3, cost(100) * 3));
-        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
-        assert_eq!(fills.collect::<Vec<_>>(), [3, 1, 2]);
+        let all = std::iter::from_fn(|| freezer.release());
+        let all: Vec<_> = all.map(|held| (held.packet.data[0], frame(&held))).collect();
+        assert_eq!(all, [(3, Some(0)), (1, Some(1)), (2, None)]);
+    }
+
+    #[test]
+    fn two_copies_that_are_taken_back_become_one_that_is_not_new() {
+        let mut freezer = Freezer::new(cost(100) * 3, AWAY);
+        freezer.hold_first(back(2, held(100, 200, 3)));
+        let (key, entered) = held(0, 100, 2).entered.unwrap();
+        let again = Some((key, Entered { is_new: false, ..entered }));
+        freezer.hold_first(back(1, Held { entered: again, ..held(0, 100, 2) }));
+        assert_eq!(freezer.hold_first(back(0, held(0, 100, 1))), Outcome::Again);
+        let first = freezer.release().unwrap();
+        assert_eq!((first.packet.data[0], frame(&first)), (1, Some(0)));
+        assert!(!first.entered.unwrap().1.is_new);
+        assert_eq!(freezer.release().as_ref().map(frame), Some(Some(2)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Freezing of senders while the mobile leaves and is out of reach, and their release when it
 //! returns.
 
-use airtcp_link::Way;
+use airtcp_link::radio::{MobileNo, Unsent};
 use airtcp_types::{Fate, Instant, Packet};
 
 use super::flow::Entered;
@@ -20,7 +20,7 @@ impl Station {
 
     /// Puts the mobile out of reach, whatever the radio's description says.
     pub fn disconnect(&mut self, now: Instant) {
-        self.radio.set_connected(now, false);
+        self.radio.set_connected(now, MobileNo::OTHERS, false);
         self.look(now);
     }
 
@@ -28,7 +28,7 @@ impl Station {
     /// stays.
     pub fn reconnect(&mut self, now: Instant) {
         self.freezer.is_leaving = false;
-        self.radio.set_connected(now, true);
+        self.radio.set_connected(now, MobileNo::OTHERS, true);
         self.look(now);
     }
 
@@ -38,8 +38,8 @@ impl Station {
             return;
         }
         let before = self.freezer.reach;
-        let (is_in_reach, is_fading) = (self.radio.is_in_reach(now), self.radio.is_fading(now));
-        let reach = self.freezer.looked(now, is_in_reach, is_fading);
+        let reception = self.radio.reception(now, MobileNo::OTHERS);
+        let reach = self.freezer.looked(now, reception.is_in_reach, reception.is_fading);
         match reach {
             Reach::Gone => self.take_back(now),
             Reach::There if before != reach => self.unfreeze(now),
@@ -67,27 +67,29 @@ impl Station {
     /// Takes the queued segments back from the radio, where they would only be lost. They are older
     /// than all held ones.
     fn take_back(&mut self, now: Instant) {
-        let packets = self.radio.drain(now, Segment::is_one);
-        for packet in packets.into_iter().rev() {
+        let taken = self.radio.drain(now, MobileNo::OTHERS, &Segment::is_one);
+        for (unsent, packet) in taken.into_iter().rev() {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
                 let key = FlowKey { fixed: segment.src, mobile: segment.dst };
                 let slot = self.table.find(&key)?;
-                let range = self.table.touch(now, slot).range_of(&segment);
-                Some((slot, Entered { range, is_new: true }))
+                let flow = self.table.touch(now, slot);
+                let range = flow.range_of(&segment);
+                Some((slot, Entered { range, is_new: flow.on_taken_back(unsent.no) }))
             });
-            self.keep(now, packet, entered, Freezer::hold_first);
+            self.keep(now, packet, Some(unsent), entered, Freezer::hold_first);
         }
     }
 
     pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
-        self.keep(now, packet, entered, Freezer::hold);
+        self.keep(now, packet, None, entered, Freezer::hold);
     }
 
     fn keep(
         &mut self,
         now: Instant,
         packet: Packet,
+        unsent: Option<Unsent>,
         entered: Option<(Slot, Entered)>,
         how: fn(&mut Freezer, Held) -> Outcome,
     ) {
@@ -95,7 +97,7 @@ impl Station {
         let is_proven = entered.is_some_and(|(slot, _)| self.table.is_proven(slot));
         // Stored by key, because the slot may be reused before the packet is released.
         let entered = entered.map(|(slot, entered)| (self.table.key(slot), entered));
-        let held = Held { packet, entered, is_proven };
+        let held = Held { packet, unsent, entered, is_proven };
         let (fate, copy) = match how(&mut self.freezer, held) {
             Outcome::NoRoom(packet) => {
                 self.counters.held_dropped += 1;
@@ -118,12 +120,13 @@ impl Station {
     fn release(&mut self, now: Instant) {
         while self.freezer.is_waiting()
             && self.freezer.reach != Reach::Gone
-            && self.radio.has_room(now, Way::Forth)
+            && self.radio.has_room(now, MobileNo::OTHERS)
         {
-            let Some(Held { packet, entered, .. }) = self.freezer.release() else { return };
+            let Some(held) = self.freezer.release() else { return };
+            let Held { packet, unsent, entered, .. } = held;
             let entered =
                 entered.and_then(|(key, entered)| Some((self.table.find(&key)?, entered)));
-            self.pass(now, packet, entered);
+            self.pass(now, packet, unsent, entered);
         }
     }
 

@@ -5,8 +5,8 @@
 //! wired port <- filter <- flow table <- radio <- wireless port
 //! ```
 //!
-//! A [`Station`] owns the [`Radio`], so its wireless port is the mobile. Packets that are not TCP
-//! or cannot be parsed pass through the radio unchanged. A station records the sequence numbers of
+//! A [`Station`] owns its radio, so its wireless port is the mobile. Packets that are not TCP or
+//! cannot be parsed pass through the radio unchanged. A station records the sequence numbers of
 //! flows; only the policy `snoop` and a mobile out of reach make it keep data.
 
 mod config;
@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use airtcp_link::radio::{Backend, MobileNo, Unsent};
 use airtcp_link::{Radio, Way};
 use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 use airtcp_wire::ip;
@@ -55,17 +56,13 @@ const MAX_MADE: usize = 65_536;
 /// The maximum number of queued events.
 const MAX_EVENTS: usize = 65_536;
 
-/// The radio's ports.
-const ANTENNA: PortId = PortId(0);
-const MOBILE: PortId = PortId(1);
-
 /// A base station with its radio: port 0 is the wired side, port 1 the mobile.
 #[derive(Debug)]
 pub struct Station {
     policy: Policy,
     /// The bits of the paper's mark, if the station sets it.
     mark: Option<u8>,
-    radio: Radio,
+    radio: Box<dyn Backend>,
     table: FlowTable,
     freezer: Freezer,
     /// The networks of the mobiles; empty if they are not known.
@@ -82,15 +79,30 @@ pub struct Station {
 }
 
 impl Station {
-    /// Creates the station that `config` describes.
+    /// Creates the station that `config` describes, with an emulated radio.
     ///
     /// # Errors
     ///
     /// [`StationError`] if settings are invalid or contradict each other.
     pub fn new(config: &StationConfig) -> Result<Self, StationError> {
+        Self::with_radio(config, Box::new(Radio::new(&config.radio, config.arq)))
+    }
+
+    /// Creates a station with the given radio, instead of the one that `config` describes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new); [`StationError::NothingRepairs`] for the policy `tcp-ecn` and a
+    /// radio without retransmission.
+    pub fn with_radio(
+        config: &StationConfig,
+        mut radio: Box<dyn Backend>,
+    ) -> Result<Self, StationError> {
         config.check()?;
+        if config.policy == Policy::TcpEcn && !radio.repairs() {
+            return Err(StationError::NothingRepairs);
+        }
         let gives = |is_given: bool| config.policy == Policy::TcpEcn && is_given;
-        let mut radio = Radio::new(&config.radio, config.arq);
         if gives(config.mark.marks_congestion()) {
             radio.mark_congestion();
         }
@@ -121,8 +133,8 @@ impl Station {
     }
 
     /// Returns the radio.
-    pub const fn radio(&self) -> &Radio {
-        &self.radio
+    pub fn radio(&self) -> &dyn Backend {
+        &*self.radio
     }
 
     /// Returns the counters.
@@ -133,13 +145,14 @@ impl Station {
     /// Returns the status at `now`.
     pub fn status(&self, now: Instant) -> Status {
         let held = self.freezer.waiting();
+        let reception = self.radio.reception(now, MobileNo::OTHERS);
         Status {
             policy: self.policy,
             reach: self.reach(now),
-            connected: self.radio.is_connected(now),
-            fading: self.radio.is_fading(now),
-            received_power: self.radio.received_power(now),
-            queued: Way::BOTH.map(|way| self.radio.queued(way)),
+            connected: reception.is_connected,
+            fading: reception.is_fading,
+            received_power: reception.power,
+            queued: Way::BOTH.map(|way| self.radio.queued(way, None).0),
             flows: self.table.len(Pool::Proven),
             unproven: self.table.len(Pool::Unproven),
             frozen: self.table.len(Pool::Pinned),
@@ -150,7 +163,7 @@ impl Station {
             cached: self.table.cached,
             counters: self.counters,
             radio: Way::BOTH.map(|way| *self.radio.counters(way)),
-            air: Way::BOTH.map(|way| *self.radio.air_counters(way)),
+            air: Way::BOTH.map(|way| self.radio.air_counters(way, None)),
         }
     }
 
@@ -158,7 +171,7 @@ impl Station {
     fn reach(&self, now: Instant) -> Reach {
         match self.policy {
             Policy::TcpEcn => self.freezer.reach,
-            _ if self.radio.is_in_reach(now) => Reach::There,
+            _ if self.radio.reception(now, MobileNo::OTHERS).is_in_reach => Reach::There,
             _ => Reach::Gone,
         }
     }
@@ -190,7 +203,7 @@ impl Station {
 
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
         let segment = self.read(&packet);
-        let Some(segment) = segment else { return self.pass(now, packet, None) };
+        let Some(segment) = segment else { return self.pass(now, packet, None, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
         // A segment without room is dropped here as if it had been lost before: it does not count
@@ -201,7 +214,7 @@ impl Station {
                 let is_proven = slot.is_some_and(|slot| self.table.is_proven(slot));
                 self.freezer.has_room(packet.len(), is_proven)
             }
-            false => self.radio.has_room(now, Way::Forth),
+            false => self.radio.has_room(now, MobileNo::OTHERS),
         };
         let (slot, entered) = match has_room && segment.is_intact {
             true => self.enter(now, key, slot, &segment),
@@ -218,7 +231,7 @@ impl Station {
             self.cache(now, &segment, entered, &packet);
         }
         if !is_holding {
-            return self.pass(now, packet, entered);
+            return self.pass(now, packet, None, entered);
         }
         let is_gone = self.freezer.reach == Reach::Gone && segment.is_intact;
         // A segment without room was neither recorded nor checked.
@@ -301,8 +314,20 @@ impl Station {
         None
     }
 
-    fn pass(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
-        let Some(frame) = self.radio.pass(now, packet) else { return };
+    /// Passes a packet to the radio, for the first time or again.
+    fn pass(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        again: Option<Unsent>,
+        entered: Option<(Slot, Entered)>,
+    ) {
+        let to = MobileNo::OTHERS;
+        let frame = match again {
+            Some(unsent) => self.radio.pass_again(now, to, unsent, packet),
+            None => self.radio.pass(now, to, packet),
+        };
+        let Some(frame) = frame else { return };
         if let Some((slot, entered)) = entered {
             self.table[slot].on_passed(&entered, frame, |frame| self.radio.holds(frame));
         }
@@ -425,7 +450,7 @@ impl Node for Station {
         self.look(now);
         match side {
             Side::Wired => self.on_fixed(now, packet),
-            Side::Wireless => self.radio.handle_packet(now, MOBILE, packet),
+            Side::Wireless => self.radio.receive(now, MobileNo::OTHERS, packet),
         }
     }
 
@@ -441,8 +466,8 @@ impl Node for Station {
             if let Some(packet) = self.made.pop_front() {
                 return Some((Side::Wired.port(), packet));
             }
-            let (port, packet) = self.radio.poll_transmit(now)?;
-            if port != ANTENNA {
+            let (way, _, packet) = self.radio.poll_delivered(now)?;
+            if way == Way::Forth {
                 return Some((Side::Wireless.port(), packet));
             }
             if let Some(packet) = self.on_mobile(now, packet) {

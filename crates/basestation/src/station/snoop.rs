@@ -195,7 +195,7 @@ impl Station {
         let Some((packet, range)) = cache.and_then(|cache| cache.copy(now, start)) else { return };
         self.counters.sent_again += 1;
         self.report(now, Fate::Duplicated, || packet.clone());
-        self.pass(now, packet, Some((slot, Entered { range, is_new: false })));
+        self.pass(now, packet, None, Some((slot, Entered { range, is_new: false })));
     }
 
     fn set_timer(&mut self, slot: Slot) {

@@ -96,6 +96,13 @@ impl Air {
         if self.rts { self.short(RTS) + SIFS + self.short(CTS) + SIFS } else { Duration::ZERO }
     }
 
+    /// The air time of a try of a frame for a packet of this size, if RTS is answered: a sender
+    /// that awaits a link ACK waits as long for a lost one.
+    pub(super) fn exchange(&self, packet: usize, arq: Arq, delay: Duration) -> Duration {
+        let answer = if arq.acknowledges() { self.answer() + delay * 2 } else { Duration::ZERO };
+        self.announcement() + self.data(packet) + answer
+    }
+
     /// The probability of an error in a data frame.
     pub(super) fn data_error(&self, packet: usize) -> f64 {
         let bits = self.frame(packet) as f64 * 8.0;

@@ -1,22 +1,34 @@
-//! One end of the radio: its queue, retransmission, and delivery.
+//! One end of the radio: its queues, retransmission, and delivery.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant, Packet};
+use airtcp_wire::is_accepted;
 
 use super::air::{CW_MAX, CW_MIN};
-use super::{AirCounters, FrameNo};
+use super::frame::{Received, decode, encode};
+use super::queues::Queues;
+use super::{AirCounters, FrameNo, MobileNo};
 use crate::channel::Draw;
 use crate::ip;
-use crate::ledger::{DropCause, Ledger};
-use crate::queue::ControlLaw;
+use crate::ledger::{Damage, DropCause, Ledger};
 use crate::spec::Way;
+
+/// The length of the range in which a damaged frame has flipped bits: a CRC-32 detects every such
+/// error.
+const DAMAGED_BITS: u64 = 32;
 
 /// A packet on its way over the air.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) no: FrameNo,
+    /// The order in which the end accepted the frames. It differs from that of the numbers for a
+    /// frame that was taken back and passed again.
+    pub(super) order: u64,
+    /// The mobile that sends or receives it: [`MobileNo::OTHERS`], or one that has joined.
+    pub(super) of: MobileNo,
     pub(super) packet: Packet,
     /// When the packet was accepted.
     pub(super) since: Instant,
@@ -39,36 +51,31 @@ pub(super) struct Fortune {
 
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    pub(super) queue: VecDeque<Frame>,
-    /// Lost frames, each with the time at which the sender detects the loss.
-    pub(super) aside: VecDeque<(Instant, Frame)>,
-    /// Packets at the other end, each with its time of arrival.
-    pub(super) arrived: VecDeque<(Instant, Packet)>,
+    pub(super) queues: Queues,
+    /// Packets at the other end, each with its time of arrival and its mobile.
+    pub(super) arrived: VecDeque<(Instant, MobileNo, Packet)>,
     /// The remaining slots of the backoff, counted from DIFS after the medium became idle.
     pub(super) slots: u32,
     cw: u32,
-    /// When the queue last became non-empty.
+    /// When a queue last became non-empty while all were empty.
     pub(super) ready: Instant,
-    highest: Option<FrameNo>,
     backoff: Stream,
     pub(super) fortune: Fortune,
     pub(super) ledger: Ledger,
+    /// The counters of all mobiles.
     pub(super) counters: AirCounters,
-    /// CoDel's control law, if the queue marks.
-    pub(super) law: Option<ControlLaw>,
 }
 
 impl End {
-    pub(super) fn new(seed: u64, way: Way) -> Self {
+    /// Creates an end whose mobiles take turns of the length `turn`.
+    pub(super) fn new(seed: u64, way: Way, turn: Duration) -> Self {
         let stream = |draw: Draw| draw.stream(seed, way);
         Self {
-            queue: VecDeque::new(),
-            aside: VecDeque::new(),
+            queues: Queues::new(turn),
             arrived: VecDeque::new(),
             slots: 0,
             cw: CW_MIN,
             ready: Instant::ZERO,
-            highest: None,
             backoff: stream(Draw::Backoff),
             fortune: Fortune {
                 announcement: stream(Draw::Announcement),
@@ -78,20 +85,19 @@ impl End {
             },
             ledger: Ledger::default(),
             counters: AirCounters::default(),
-            law: None,
         }
     }
 
-    /// The number of frames in the queue or lost and not yet detected, without the one in
-    /// transmission.
-    pub(super) fn waiting(&self) -> usize {
-        self.queue.len() + self.aside.len()
+    /// Changes the counters of a mobile, and those of all.
+    pub(super) fn count(&mut self, of: MobileNo, change: impl Fn(&mut AirCounters)) {
+        change(&mut self.counters);
+        change(&mut self.queues.of_mut(of).counters);
     }
 
-    /// Prepares for a frame that is about to be queued. If the queue is empty and the medium busy,
-    /// a backoff is drawn.
+    /// Prepares for a frame that is about to be queued. If all queues are empty and the medium
+    /// busy, a backoff is drawn.
     pub(super) fn make_ready(&mut self, now: Instant, is_busy: bool) {
-        if self.queue.is_empty() {
+        if self.queues.is_empty() {
             self.ready = now;
             if is_busy && self.slots == 0 {
                 self.draw_backoff();
@@ -102,13 +108,14 @@ impl End {
     /// Marks a frame that leaves the queue for the first time, if the control law demands it and
     /// the packet can be marked.
     pub(super) fn mark(&mut self, now: Instant, frame: &mut Frame) {
-        let Some(law) = self.law.as_mut().filter(|_| frame.tries == 0 && frame.passes == 0) else {
+        if frame.tries > 0 || frame.passes > 0 {
             return;
-        };
-        let backlog = self.queue.iter().map(|frame| ByteCount::from(frame.packet.len()));
-        let backlog = backlog.fold(ByteCount::ZERO, |sum, len| sum + len);
+        }
+        let queue = self.queues.of_mut(frame.of);
+        let Some(law) = &mut queue.law else { return };
         let can_mark = ip::is_ecn_capable(&frame.packet.data);
-        if law.marks(now, frame.since, backlog, can_mark) && ip::set_ce(&mut frame.packet.data) {
+        if law.marks(now, frame.since, queue.bytes, can_mark) && ip::set_ce(&mut frame.packet.data)
+        {
             self.ledger.marked(now, DropCause::CoDel, &frame.packet);
         }
     }
@@ -127,16 +134,46 @@ impl End {
     /// Delivers the packet of a frame to the other end at `at`, unless it was delivered before.
     pub(super) fn deliver(&mut self, at: Instant, frame: &mut Frame, packet: Packet) {
         if frame.arrived {
-            self.counters.duplicates += 1;
-            return;
+            return self.count(frame.of, |counters| counters.duplicates += 1);
         }
         frame.arrived = true;
         let counters = &mut self.ledger.counters;
         counters.forwarded += 1;
         counters.forwarded_bytes += ByteCount::from(packet.len());
+        let highest = &mut self.queues.of_mut(frame.of).highest;
         // RFC 4737 section 3.3.
-        counters.reordered += u64::from(self.highest.is_some_and(|highest| frame.no < highest));
-        self.highest = self.highest.max(Some(frame.no));
-        self.arrived.push_back((at, packet));
+        counters.reordered += u64::from(highest.is_some_and(|highest| frame.order < highest));
+        *highest = (*highest).max(Some(frame.order));
+        self.arrived.push_back((at, frame.of, packet));
+    }
+
+    /// Flips bits of the frame, and delivers its packet if the frame's header and the packet's IPv4
+    /// header are intact. Returns whether it did.
+    pub(super) fn deliver_damaged(&mut self, at: Instant, frame: &mut Frame) -> bool {
+        let mut bytes = encode(frame.no, &frame.packet.data);
+        let damage = &mut self.fortune.damage;
+        let bits = bytes.len() as u64 * 8;
+        let first = damage.below(bits);
+        let mut flipped = 0;
+        for bit in first..(first + DAMAGED_BITS).min(bits) {
+            if bit == first || damage.chance(0.5) {
+                bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+                flipped += 1;
+            }
+        }
+        let Received::Damaged { packet: data, .. } = decode(&bytes) else { return false };
+        if !ip::has_sound_header(&data) {
+            return false;
+        }
+        let is_changed = data != frame.packet.data;
+        let packet = Packet { data, ..frame.packet.clone() };
+        if is_changed && !frame.arrived {
+            let unnoticed = is_accepted(&packet.data);
+            let header = ip::header_len(&packet.data).unwrap_or(0);
+            let header = packet.data.get(..header) != frame.packet.data.get(..header);
+            self.ledger.corrupted(at, Damage { bits: flipped, header, unnoticed }, &packet);
+        }
+        self.deliver(at, frame, packet);
+        true
     }
 }

@@ -1,10 +1,12 @@
-//! A radio: two stations that share an IEEE 802.11b channel, with link-layer retransmission.
+//! A radio: a base station and its mobiles, which share an IEEE 802.11b channel with link-layer
+//! retransmission.
 //!
-//! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the
-//! mobile's. Each end has a queue of frames. Before each try an end waits until the medium has been
-//! idle for DIFS and its backoff has counted down; two ends that start at the same time collide. A
-//! try consists of RTS and CTS (if enabled), the frame and the link ACK, all of which take air
-//! time. [`RadioSpec`] describes the loss of frames, link ACKs, RTS and CTS. [`Arq`] selects the
+//! [`Backend`] is the interface of a radio for a base station; [`Radio`] implements it by
+//! emulation. A [`Radio`] is also a [`Node`](airtcp_types::Node): port 0 is the base station's
+//! side, port 1 the mobiles'. Before each try an end waits until the medium has been idle for DIFS
+//! and its backoff has counted down; two ends that start at the same time collide. A try consists
+//! of RTS and CTS (if enabled), the frame and the link ACK, all of which take air time.
+//! [`RadioSpec`] describes the loss of frames, link ACKs, RTS and CTS. [`Arq`] selects the
 //! recovery:
 //!
 //! | | a lost frame |
@@ -15,22 +17,33 @@
 //! | `head` | goes to the head of the queue one round trip of the radio later, while other frames are sent (DCR 4.1); as many transmissions in all as with `mac+link` |
 //!
 //! A frame whose link ACK was lost arrives twice. Its number identifies it, so it is delivered
-//! once. Frames that go to the tail, or wait for their turn at the head, are overtaken:
-//! [`Counters::reordered`](crate::Counters::reordered) counts them.
+//! once, also if it was taken back from the queue and passed again. Frames that go to the tail, or
+//! wait for their turn at the head, are overtaken:
+//! [`Counters::reordered`](crate::Counters::reordered) counts them, for each mobile.
+//!
+//! Each mobile that has [joined](Backend::join) has a queue of its own at each end, and may have
+//! its own errors and path; the others share one queue. Mobiles take turns with equal air time,
+//! which includes their retransmissions: a mobile with a bad channel does not reduce the share of
+//! the others. Not modelled: at the mobiles' end their frames also take turns, and do not contend
+//! with each other.
 //!
 //! A `plain` radio has nothing of 802.11: it is a link in each direction, in which a frame takes
 //! its packet's time at the rate; the ends do not wait for each other or collide. This is the radio
 //! of ns-2's simple topologies, and of DCR 4.1.
 //!
-//! A mobile is out of reach by its path, by the schedule or by [`Radio::set_connected`]. It then
+//! A mobile is out of reach by its path, by the schedule or by [`Backend::set_connected`]. It then
 //! receives nothing, but the tries are made.
 
 mod air;
+mod backend;
 mod counters;
+mod emulated;
 mod end;
 mod frame;
+mod mobile;
 mod part;
 mod power;
+mod queues;
 mod spec;
 mod state;
 #[cfg(test)]
@@ -39,6 +52,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+pub use backend::{Backend, MobileNo, Reception, Unsent};
 pub use counters::AirCounters;
 pub use part::PARTS;
 pub use power::Position;

@@ -123,7 +123,39 @@ impl FromStr for RadioSpec {
     }
 }
 
+/// The parts that may differ between mobiles.
+const OF_MOBILE: [&str; 7] =
+    ["error", "biterror", "deliver-corrupt", "at", "rx-thresh", "fz-thresh", "down"];
+
 impl RadioSpec {
+    /// Returns the description with the parts in `words` replaced. Only properties of the channel
+    /// to one mobile are accepted.
+    pub(super) fn of_mobile(&self, words: &str) -> Result<Self, SpecError> {
+        let mut own = Self { at: Vec::new(), down: Vec::new(), ..self.clone() };
+        read_parts(
+            &mut Words::new(words),
+            None,
+            &["at", "down"],
+            |part| part,
+            |at, part, words| {
+                if OF_MOBILE.contains(&part) {
+                    return own.read_part(at, part, words);
+                }
+                let expected = "error, biterror, deliver-corrupt, at, rx-thresh, fz-thresh or down, \
+                                the words of one mobile";
+                let names = names_of(PARTS).filter(|(name, _)| OF_MOBILE.contains(name));
+                Err(SpecError::new(at, part, expected, nearest_of(names, part)))
+            },
+        )?;
+        if own.at.is_empty() {
+            own.at.clone_from(&self.at);
+        }
+        if own.down.is_empty() {
+            own.down.clone_from(&self.down);
+        }
+        Ok(own)
+    }
+
     fn read_part(&mut self, at: usize, part: &str, words: &mut Words<'_>) -> Result<(), SpecError> {
         let watts = |word: &str| value::number(word);
         match part {

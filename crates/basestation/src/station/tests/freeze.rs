@@ -196,6 +196,29 @@ fn what_the_radio_gives_back_goes_before_what_came_after_it() {
 }
 
 #[test]
+fn what_the_radio_gives_back_is_as_new_for_the_filter_as_before() {
+    // The mobile's duplicate ACK crosses in 0.4 ms, while the first packet is in transmission.
+    let acks = |first: Packet| {
+        let mut script = Script::open("plain rate 1mbit");
+        script.mobile(ack(1));
+        script.run(40);
+        script.out.clear();
+        script.put(Side::Wired, first);
+        script.fixed(data(1));
+        script.station.disconnect(script.now);
+        assert_eq!(script.station.status(script.now).held, 1);
+        script.station.reconnect(script.now);
+        script.mobile(ack(1));
+        script.run(42);
+        script.acks()
+    };
+    assert!(acks(other(1_000)).is_empty(), "the radio repairs it");
+    // The first copy was lost on the wired side.
+    let lost_before = data(1_001).packet(key().fixed, key().mobile);
+    assert_eq!(acks(lost_before), [1], "the fixed host repairs it");
+}
+
+#[test]
 fn a_path_out_of_reach_costs_no_segment() {
     // In the middle of a flight, 250 m after 2 s.
     let mut script = Script::open("at 0s 230 at 2s 250 at 3s 260 at 5s 230");

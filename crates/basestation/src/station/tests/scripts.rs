@@ -1,7 +1,9 @@
 //! Flows in the table, and packets that pass unchanged.
 
+use airtcp_link::{Arq, Radio};
 use airtcp_types::{EventKind, Fate};
 
+use super::super::StationError;
 use super::*;
 
 fn counts(script: &Script) -> (usize, usize) {
@@ -223,4 +225,16 @@ fn a_flood_of_syns_and_of_data_leaves_running_flows_alone() {
     let status = script.station.status(script.now);
     assert_eq!((status.flows, status.unproven <= 4_096), (1, true));
     assert_eq!(script.station.flows(usize::MAX), before);
+}
+
+#[test]
+fn a_given_radio_that_repairs_nothing_is_refused_where_duplicate_acks_are_hidden() {
+    let with = |policy, arq| {
+        let config = StationConfig { policy, ..StationConfig::default() };
+        let radio = Radio::new(&config.radio, arq);
+        Station::with_radio(&config, Box::new(radio)).map(|station| station.policy())
+    };
+    assert_eq!(with(Policy::TcpEcn, Arq::Off).unwrap_err(), StationError::NothingRepairs);
+    assert_eq!(with(Policy::TcpEcn, Arq::Head).unwrap(), Policy::TcpEcn);
+    assert_eq!(with(Policy::Snoop, Arq::Off).unwrap(), Policy::Snoop);
 }

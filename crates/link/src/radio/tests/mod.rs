@@ -7,13 +7,17 @@ use airtcp_types::{EventKind, Fate, Instant, Node, Packet, PortId};
 use airtcp_wire::{checksum, is_accepted};
 
 use super::air::{Air, CW_MAX, CW_MIN, DIFS, SLOT};
-use super::{Arq, Radio, RadioSpec};
+use super::{Arq, Backend, MobileNo, Radio, RadioSpec};
 use crate::tests::ipv4_tcp;
 use crate::{Way, ip};
 
+mod drained;
+mod joining;
+mod mobiles;
 mod properties;
 
 const STATION: PortId = PortId(0);
+const ALL: MobileNo = MobileNo::OTHERS;
 
 fn radio(text: &str, arq: Arq) -> Radio {
     Radio::new(&text.parse().unwrap(), arq)
@@ -48,7 +52,7 @@ fn saturate(
     let mut now = Instant::ZERO;
     while now < end {
         for way in busy {
-            while radio.queued(*way) < 10 {
+            while radio.queued(*way, None).0 < 10 {
                 let packet = numbered(next[*way as usize], payload);
                 next[*way as usize] += 1;
                 radio.handle_packet(now, PortId(*way as u16), packet);
@@ -68,8 +72,8 @@ fn send(radio: &mut Radio, count: u32) -> Vec<u32> {
     let mut now = Instant::ZERO;
     let mut sent = 0;
     loop {
-        while sent < count && radio.queued(Way::Forth) < 20 {
-            assert!(radio.pass(now, numbered(sent, 1_460)).is_some());
+        while sent < count && radio.queued(Way::Forth, None).0 < 20 {
+            assert!(radio.pass(now, ALL, numbered(sent, 1_460)).is_some());
             sent += 1;
         }
         while let Some((_, packet)) = radio.poll_transmit(now) {
@@ -90,7 +94,7 @@ fn one_frame_takes_its_exchange_and_arrives_before_its_answer() {
     let mut radio = radio("delay 1us", Arq::Mac);
     let air = Air::new(&RadioSpec::default());
     let now = Instant::from_millis(5);
-    let frame = radio.pass(now, numbered(7, 1_460)).unwrap();
+    let frame = radio.pass(now, ALL, numbered(7, 1_460)).unwrap();
     // The medium has been idle for longer than DIFS: no wait.
     let arrives = now + air.data(1_500) + Duration::from_micros(1);
     let done = now + air.data(1_500) + air.answer() + Duration::from_micros(2);
@@ -115,7 +119,7 @@ fn a_queue_that_is_never_empty_is_served_at_the_standards_rate() {
         // The backoff's standard deviation, 9.2 slots, is under a tenth of an exchange, and there
         // are thousands of exchanges.
         assert!((arrived as f64 / expected - 1.0).abs() < 0.004, "{text}: {arrived} {expected}");
-        assert_eq!(radio.air_counters(Way::Forth).collisions, 0);
+        assert_eq!(radio.air_counters(Way::Forth, None).collisions, 0);
     }
 }
 
@@ -153,7 +157,7 @@ fn two_ends_share_the_air_and_collide_as_theory_says() {
     let forth = arrived.iter().filter(|(_, way, _)| *way == Way::Forth).count();
     let share = forth as f64 / arrived.len() as f64;
     assert!((share - 0.5).abs() < 0.02, "{share}");
-    let counters = radio.air_counters(Way::Forth);
+    let counters = radio.air_counters(Way::Forth, None);
     let collided = counters.collisions as f64 / counters.tries as f64;
     // Bianchi 2000, two stations: tau = p = 2 (1 - 2 p) / ((1 - 2 p) (W + 1) + p W (1 - (2 p)^m)),
     // W = 32, m = 5.
@@ -172,8 +176,8 @@ fn a_tcp_like_exchange_comes_near_the_bound_and_not_above() {
         let mut radio = Radio::new(&spec, Arq::Mac);
         let (mut now, mut sent, mut arrived) = (Instant::ZERO, 0, 0u64);
         while now < Instant::from_millis(60_000) {
-            while radio.queued(Way::Forth) < 10 {
-                radio.pass(now, numbered(sent, 1_460));
+            while radio.queued(Way::Forth, None).0 < 10 {
+                radio.pass(now, ALL, numbered(sent, 1_460));
                 sent += 1;
             }
             now = radio.poll_timeout().unwrap();
@@ -201,7 +205,7 @@ fn each_mode_leaves_the_loss_and_the_reordering_that_it_should() {
         assert_eq!(arrived.len() as u64, counters.forwarded);
         let overtaken = arrived.windows(2).any(|pair| pair[1] < pair[0]);
         assert_eq!(overtaken, counters.reordered > 0);
-        (residual(&radio), counters.reordered, *radio.air_counters(Way::Forth))
+        (residual(&radio), counters.reordered, radio.air_counters(Way::Forth, None))
     };
     let (off, reordered, _) = run(Arq::Off, "error 30% seed 6");
     assert!((off - 0.3).abs() < 0.013 && reordered == 0, "{off}");
@@ -219,14 +223,14 @@ fn each_mode_leaves_the_loss_and_the_reordering_that_it_should() {
 #[test]
 fn what_is_lost_at_the_head_is_sent_again_one_round_trip_later_and_first() {
     let mut radio = radio("delay 4ms error 100%", Arq::Head);
-    radio.pass(Instant::ZERO, numbered(0, 1_460));
+    radio.pass(Instant::ZERO, ALL, numbered(0, 1_460));
     radio.handle_timeout(Instant::from_millis(2));
-    assert_eq!(radio.air_counters(Way::Forth).tries, 1);
+    assert_eq!(radio.air_counters(Way::Forth, None).tries, 1);
     let air = Air::new(&RadioSpec::default());
     let known = Instant::ZERO + DIFS + air.data(1_500) + Duration::from_millis(8);
     assert_eq!(radio.poll_timeout(), Some(known));
     radio.handle_timeout(known + DIFS + SLOT * CW_MIN);
-    assert_eq!(radio.air_counters(Way::Forth).tries, 2);
+    assert_eq!(radio.air_counters(Way::Forth, None).tries, 2);
 }
 
 #[test]
@@ -245,14 +249,15 @@ fn a_plain_radio_is_a_link_each_way_that_repeats_one_round_trip_later() {
     }
     let mut hit = radio(&format!("{text} error 100%"), Arq::Head);
     for number in 0..7 {
-        hit.pass(Instant::ZERO, numbered(number, 960));
+        hit.pass(Instant::ZERO, ALL, numbered(number, 960));
     }
     // The loss of the first is known at 48 ms, when the seventh would be transmitted.
     let known = Instant::from_millis(48);
     hit.handle_timeout(known);
-    assert_eq!(hit.air_counters(Way::Forth).tries, 7);
-    let waiting = hit.drain(known, |_| true);
-    assert_eq!(waiting.iter().map(number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(hit.air_counters(Way::Forth, None).tries, 7);
+    let waiting = hit.drain(known, ALL, &|_| true);
+    let waiting: Vec<_> = waiting.iter().map(|(_, packet)| number(packet)).collect();
+    assert_eq!(waiting, [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]
@@ -260,7 +265,7 @@ fn a_lost_link_ack_delivers_once() {
     // A bit error rate at which data frames are hit often, and link ACKs often enough.
     let mut radio = radio("biterror 5e-5 seed 10", Arq::Mac);
     let arrived = send(&mut radio, 5_000);
-    let counters = radio.air_counters(Way::Forth);
+    let counters = radio.air_counters(Way::Forth, None);
     assert!(counters.duplicates > 20, "{counters:?}");
     let mut once = arrived.clone();
     once.dedup();
@@ -270,11 +275,11 @@ fn a_lost_link_ack_delivers_once() {
 #[test]
 fn nobody_hears_a_mobile_out_of_reach_and_the_tries_are_made_all_the_same() {
     let mut radio = radio("at 0s 100 at 20s 300 seed 11", Arq::Mac);
-    radio.set_connected(Instant::ZERO, false);
+    radio.set_connected(Instant::ZERO, ALL, false);
     radio.set_events(true);
-    radio.pass(Instant::ZERO, numbered(0, 100));
+    radio.pass(Instant::ZERO, ALL, numbered(0, 100));
     radio.handle_timeout(Instant::from_millis(1_000));
-    assert_eq!(radio.air_counters(Way::Forth).tries, 7);
+    assert_eq!(radio.air_counters(Way::Forth, None).tries, 7);
     assert_eq!(radio.counters(Way::Forth).disconnected, 1);
     let fates: Vec<_> = std::iter::from_fn(|| radio.poll_event()).map(|event| event.kind).collect();
     let [EventKind::Packet { fate: Fate::Dropped { cause: "link down" }, packet }] = &fates[..]
@@ -283,15 +288,15 @@ fn nobody_hears_a_mobile_out_of_reach_and_the_tries_are_made_all_the_same() {
     };
     assert_eq!(number(packet), 0);
     let now = Instant::from_millis(2_000);
-    radio.set_connected(now, true);
-    radio.pass(now, numbered(1, 100));
+    radio.set_connected(now, ALL, true);
+    radio.pass(now, ALL, numbered(1, 100));
     radio.handle_timeout(Instant::from_millis(2_100));
     assert_eq!(radio.counters(Way::Forth).forwarded, 1);
     // 250 m is at 15 s, and 242.1 m at 14.2 s.
-    let fading = |ms| radio.is_fading(Instant::from_millis(ms));
+    let fading = |ms| radio.reception(Instant::from_millis(ms), ALL).is_fading;
     assert!(!fading(14_100) && fading(14_300));
-    assert!(radio.is_connected(Instant::from_millis(14_900)));
-    assert!(!radio.is_connected(Instant::from_millis(15_100)));
+    assert!(radio.reception(Instant::from_millis(14_900), ALL).is_connected);
+    assert!(!radio.reception(Instant::from_millis(15_100), ALL).is_connected);
 }
 
 #[test]
@@ -299,7 +304,7 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
     let mut radio = radio("error 30% deliver-corrupt seed 12", Arq::Mac);
     let (mut now, mut damaged, mut seen) = (Instant::ZERO, 0, 0);
     for sent in 0..2_000 {
-        radio.pass(now, numbered(sent, 1_000));
+        radio.pass(now, ALL, numbered(sent, 1_000));
         while let Some(next) = radio.poll_timeout() {
             now = next;
             while let Some((_, packet)) = radio.poll_transmit(now) {
@@ -314,7 +319,7 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
     // a try; a hit in the trailer changes nothing.
     assert!((500..620).contains(&damaged), "{damaged}");
     assert_eq!((seen, damaged), (2_000, counters.corrupted - counters.corrupted_unnoticed));
-    let tries = radio.air_counters(Way::Forth).tries;
+    let tries = radio.air_counters(Way::Forth, None).tries;
     assert!((2_000..2_060).contains(&tries), "{tries}");
 }
 
@@ -322,7 +327,7 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
 fn a_full_queue_drops_at_the_tail_and_an_unknown_port_is_nothing() {
     let mut radio = radio("queue 2", Arq::Mac);
     let passed: Vec<_> =
-        (0..5).map(|n| radio.pass(Instant::ZERO, numbered(n, 10)).is_some()).collect();
+        (0..5).map(|n| radio.pass(Instant::ZERO, ALL, numbered(n, 10)).is_some()).collect();
     assert_eq!(passed, [true, true, false, false, false]);
     assert_eq!(radio.counters(Way::Forth).queue_dropped, 3);
     radio.handle_packet(Instant::ZERO, PortId(2), numbered(9, 10));
@@ -336,21 +341,21 @@ fn what_waits_is_taken_back_in_order_as_if_it_had_never_been_passed() {
     for (arq, text) in [(Arq::Mac, "queue 5"), (Arq::Head, "queue 5 error 100% delay 50ms")] {
         let mut radio = radio(text, arq);
         let frames: Vec<_> =
-            (0..5).map(|n| radio.pass(Instant::ZERO, numbered(n, 1_000)).unwrap()).collect();
-        assert!(!radio.has_room(Instant::ZERO, Way::Forth));
-        assert!(radio.has_room(Instant::ZERO, Way::Back));
+            (0..5).map(|n| radio.pass(Instant::ZERO, ALL, numbered(n, 1_000)).unwrap()).collect();
+        assert!(!radio.has_room(Instant::ZERO, ALL));
         // Two transmissions have started; with `head`, the first frame is set aside.
         let now = Instant::from_millis(2);
-        let numbers: Vec<u32> = radio.drain(now, |_| true).iter().map(number).collect();
+        let drained = radio.drain(now, ALL, &|_| true);
+        let numbers: Vec<u32> = drained.iter().map(|(_, packet)| number(packet)).collect();
         let first = if arq == Arq::Head { 0 } else { 2 };
         let begun = usize::from(arq == Arq::Head);
         assert_eq!(numbers.first(), Some(&first), "{arq}");
         assert!(numbers.is_sorted() && numbers.last() == Some(&4));
         let held = frames.iter().filter(|frame| radio.holds(**frame)).count();
-        assert_eq!((held, radio.queued(Way::Forth)), (1, 1), "{arq}: the one on the air");
+        assert_eq!((held, radio.queued(Way::Forth, None).0), (1, 1), "{arq}: the one on the air");
         assert_eq!(radio.counters(Way::Forth).received, 5 - numbers.len() as u64);
         assert_eq!(numbers.len(), 3 + begun);
-        assert!(radio.has_room(now, Way::Forth) && radio.drain(now, |_| true).is_empty());
+        assert!(radio.has_room(now, ALL) && radio.drain(now, ALL, &|_| true).is_empty());
     }
 }
 
@@ -363,8 +368,8 @@ fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
         }
         let (mut now, mut marks) = (Instant::ZERO, Vec::new());
         while now < Instant::from_millis(2_000) {
-            while radio.queued(Way::Forth) < backlog {
-                radio.pass(now, ipv4_tcp(1_460, ecn));
+            while radio.queued(Way::Forth, None).0 < backlog {
+                radio.pass(now, ALL, ipv4_tcp(1_460, ecn));
             }
             now = radio.poll_timeout().expect("it has work");
             while let Some((_, packet)) = radio.poll_transmit(now) {
@@ -389,6 +394,8 @@ fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
 fn the_schedule_is_not_announced() {
     let radio = radio("at 0s 100 at 20s 300 down 5s 1s", Arq::Mac);
     let now = Instant::from_millis(5_500);
-    assert!(radio.is_in_reach(now) && !radio.is_connected(now));
-    assert!(!radio.is_in_reach(Instant::from_millis(15_100)), "less than rx-thresh");
+    let outage = radio.reception(now, ALL);
+    assert!(outage.is_in_reach && !outage.is_connected);
+    let gone = radio.reception(Instant::from_millis(15_100), ALL);
+    assert!(!gone.is_in_reach, "less than rx-thresh");
 }

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::{number, numbered};
 use crate::Way;
-use crate::radio::{Arq, Radio, RadioSpec};
+use crate::radio::{Arq, Backend, Radio, RadioSpec};
 
-fn specs() -> impl Strategy<Value = RadioSpec> {
+pub(super) fn specs() -> impl Strategy<Value = RadioSpec> {
     let errors = prop_oneof![Just("".to_owned()), (1u32..=100).prop_map(|p| format!("error {p}%"))];
     let bits = prop_oneof![Just(""), Just("biterror 1e-5"), Just("biterror 1e-3")];
     let extra = prop_oneof![
@@ -31,7 +31,7 @@ fn specs() -> impl Strategy<Value = RadioSpec> {
     )
 }
 
-fn arqs() -> impl Strategy<Value = Arq> {
+pub(super) fn arqs() -> impl Strategy<Value = Arq> {
     prop::sample::select(Arq::ALL.map(|(_, arq)| arq).to_vec())
 }
 
@@ -83,7 +83,7 @@ proptest! {
             let counters = radio.counters(way);
             let lost = counters.queue_dropped + counters.channel_lost + counters.disconnected;
             prop_assert_eq!(counters.received, counters.forwarded + lost);
-            prop_assert_eq!(radio.queued(way), 0);
+            prop_assert_eq!(radio.queued(way, None), (0, 0));
             received += counters.received;
             forwarded += counters.forwarded;
         }
@@ -108,7 +108,7 @@ proptest! {
         prop_assert_eq!(one, other);
         for way in Way::BOTH {
             prop_assert_eq!(often.counters(way), seldom.counters(way));
-            prop_assert_eq!(often.air_counters(way), seldom.air_counters(way));
+            prop_assert_eq!(often.air_counters(way, None), seldom.air_counters(way, None));
         }
     }
 
