@@ -3,7 +3,7 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, NOTES, Order, PAPER, Point, REORDERING, picture};
+use super::policies::{self, Bench, NOTES, NS_2, Order, PAPER, Point, REORDERING, Tries, picture};
 use super::senders::SENDERS;
 use crate::prelude::*;
 
@@ -11,13 +11,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig12",
     what: "One pair by wired delay, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 12",
-    seconds: 200,
+    seconds: 300,
     body,
     ..Experiment::STUDY
 };
 
 /// The tries, and the one-way delays in ms. The paper has the points only in its picture.
-const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[100, 200, 500]), (REORDERING, &[100, 500])];
+const SWEEPS: [(Tries, &[u32]); 3] =
+    [(PAPER, &[100, 200, 500]), (REORDERING, &[100, 500]), (NS_2, &[100, 200, 500])];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = policies::findings("wired delay, ms");
@@ -35,13 +36,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 }
                 own.push(point);
             }
-            if tries == PAPER {
+            if tries != REORDERING {
                 claim_proportion(bench.findings, &own, sender.name);
             }
             all.extend(own);
         }
     }
-    for (name, tries) in [("fig12", PAPER), ("fig12-fewer-tries", REORDERING)] {
+    for (name, tries) in [("fig12", PAPER), ("fig12-fewer-tries", REORDERING), ("fig12-ns-2", NS_2)]
+    {
         let of = Course::PAPER.with_tries(tries);
         let is_of = |course: &Course| Course { delay: of.delay, ..*course } == of;
         let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());
@@ -66,7 +68,11 @@ fn claim_proportion(findings: &mut Findings, points: &[Point], sender: &str) {
             format!("{least} and {most} Mbit/s; the cause was not determined")
         });
         findings.claim(
-            format!("{}: goodput times delay, {most} over {least} ms, {sender}", policy.name()),
+            format!(
+                "{}: goodput times delay, {most} over {least} ms, {} tries, {sender}",
+                policy.name(),
+                first.course.radio()
+            ),
             "in proportion (0.9 to 1.1)",
             theory::show(&ratio, 1.0, 2),
             verdict,

@@ -4,7 +4,7 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, NOTES, PAPER, POLICIES, REORDERING};
+use super::policies::{self, NOTES, NS_2, PAPER, POLICIES, REORDERING, Tries};
 use super::senders::{self, SENDERS};
 use crate::prelude::*;
 
@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig17",
     what: "Two pairs by frame error rate, 500 ms, a figure for each mobile",
     source: "TCP-ECN 7.2, Fig. 17 and 18",
-    seconds: 250,
+    seconds: 375,
     body,
     ..Experiment::STUDY
 };
@@ -21,8 +21,13 @@ const MOBILES: [&str; 2] = ["mobile 1", "mobile 2"];
 /// The per cent of data frames with errors; the paper calls the last one high.
 const ERRORS: [u32; 4] = [0, 10, 20, 30];
 const HIGH: u32 = 30;
-/// The paper's tries, and fewer.
-const TRIES: [(u32, u32); 2] = [PAPER, REORDERING];
+const TRIES: [Tries; 3] = [PAPER, REORDERING, NS_2];
+const PICTURES: [(&str, &str, Tries); 4] = [
+    ("fig17", MOBILES[0], PAPER),
+    ("fig18", MOBILES[1], PAPER),
+    ("fig17-ns-2", MOBILES[0], NS_2),
+    ("fig18-ns-2", MOBILES[1], NS_2),
+];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
@@ -55,13 +60,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for row in grid.all().rows(&["sender", "radio", "error"]) {
         MOBILES.iter().for_each(|mobile| judge(&mut findings, &row, mobile));
     }
-    for (name, mobile) in ["fig17", "fig18"].into_iter().zip(MOBILES) {
-        let paper = grid.all().at("radio", Course::PAPER.radio());
-        let lines = paper.rows(&["sender", "policy"]).into_iter().map(|part| {
+    for (name, mobile, tries) in PICTURES {
+        let radio = Course::PAPER.with_tries(tries).radio();
+        let own = grid.all().at("radio", radio.clone());
+        let lines = own.rows(&["sender", "policy"]).into_iter().map(|part| {
             let name = format!("{}, {}", part.text("policy"), part.text("sender"));
             part.line(name, "error", 1e-6, |cell| cell.mean(mobile))
         });
-        let title = format!("Goodput of {mobile} of two, {} tries", Course::PAPER.radio());
+        let title = format!("Goodput of {mobile} of two, {radio} tries");
         let (x, y) = (draw::linear("frames hit, %"), draw::linear("goodput, Mbit/s"));
         findings.picture(name, Figure { title, x, y, series: lines.collect() });
     }

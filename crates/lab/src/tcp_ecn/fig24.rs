@@ -3,7 +3,7 @@
 use airtcp_basestation::Policy;
 
 use super::course::{Course, Outcome};
-use super::policies::{NOTES, PAPER, REORDERING};
+use super::policies::{NOTES, NS_2, PAPER, REORDERING, Tries};
 use super::senders::{self, SENDERS};
 use crate::prelude::*;
 
@@ -11,14 +11,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig24",
     what: "Peak memory of a base station by frame error rate: snoop, tcp-ecn",
     source: "TCP-ECN 7.5, Fig. 24",
-    seconds: 200,
+    seconds: 280,
     body,
     ..Experiment::STUDY
 };
 
 const POLICIES: [Policy; 2] = [Policy::Snoop, Policy::TcpEcn];
 /// The tries, and the per cent of frames with errors.
-const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[30])];
+const SWEEPS: [(Tries, &[u32]); 3] =
+    [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[30]), (NS_2, &[30])];
 /// The sizes of Snoop's cache in KiB; the last is never full.
 const CACHES: [u64; 5] = [4, 16, 64, 256, 4_096];
 /// The per cent of frames with errors for the comparison of caches: the paper blames the cache at
