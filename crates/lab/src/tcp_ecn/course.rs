@@ -7,9 +7,9 @@ use airtcp_link::Arq;
 use airtcp_sim::{Interval, Radios, RunResult, Scenario, StationMemory, Topology, Wire};
 use serde::Serialize;
 
-use super::policies::{self, Tries};
 use super::progress::Progress;
 use super::senders::Sender;
+use super::tries::{self, Tries};
 use crate::{Findings, LabError, Run, feed, simulate, theory};
 
 /// TCP-ECN 7.2, the constant part: 802.11 at 11 Mbit/s with ns-2's queue of 50 packets, and 100
@@ -48,7 +48,7 @@ impl Course {
     /// The set-up of TCP-ECN 7.2, Fig. 10.
     pub(super) const PAPER: Self = Self {
         pairs: 1,
-        tries: policies::PAPER,
+        tries: tries::PAPER,
         error: 20,
         delay: 500,
         loss: 0.0,
@@ -238,32 +238,33 @@ impl Course {
         )
     }
 
+    pub(super) fn station(&self, run: &Run, policy: Policy) -> Result<StationConfig, LabError> {
+        let Tries { tries, passes, .. } = self.tries;
+        let (failing, path) = (self.failing(), self.path(run));
+        let radio = format!("{RADIO} error {failing:.2}% tries {tries} passes {passes} {path}");
+        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
+        // TCP-ECN 7.1: LLTcpEcn, which passes a frame to the MAC again, replaces the link layer.
+        // The other policies have the tries of the MAC alone.
+        let arq = if policy == Policy::TcpEcn { Arq::MacLink } else { Arq::Mac };
+        Ok(StationConfig { radio, arq, policy, ..StationConfig::default() })
+    }
+
     pub(super) fn scenario(
         &self,
         run: &Run,
         sender: &Sender,
         policy: Policy,
     ) -> Result<Scenario, LabError> {
-        let Self { pairs, tries: Tries { tries, passes, .. }, delay, loss, .. } = self;
+        let Self { pairs, delay, loss, .. } = self;
         let wired = format!("{WIRED} delay {delay}ms");
         let bottleneck = Wire {
             forth: feed::spec(&format!("{wired} loss {loss}% only payload"))?,
             back: feed::spec(&wired)?,
         };
-        let radio = format!(
-            "{RADIO} error {:.2}% tries {tries} passes {passes} {}",
-            self.failing(),
-            self.path(run)
-        );
-        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
-        // TCP-ECN 7.1: LLTcpEcn, which passes a frame to the MAC again, replaces the link layer.
-        // The other policies have the tries of the MAC alone.
-        let arq = if policy == Policy::TcpEcn { Arq::MacLink } else { Arq::Mac };
-        let station = StationConfig { radio, arq, policy, ..StationConfig::default() };
         let topology = Topology::Wireless {
             access: Wire::default(),
             bottleneck,
-            station,
+            station: self.station(run, policy)?,
             radios: Radios::Shared,
         };
         let seconds = if run.is_small { 6 } else { self.seconds };

@@ -4,9 +4,10 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, NOTES, NS_2, Order, PAPER, Point, REORDERING, Tries};
+use super::policies::{self, Bench, NOTES, Order, Point};
 use super::progress::picture;
 use super::senders::SENDERS;
+use super::tries::{NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -85,6 +86,8 @@ fn claim_little_change(findings: &mut Findings, one: &Point, two: &Point, sender
             )
         });
         let shown = theory::show(&ratio, 1.0, 2);
-        findings.claim(what, "little variation (0.9 to 1.1)", shown, verdict);
+        findings.beside(one.is_beside(), |findings| {
+            findings.claim(what, "little variation (0.9 to 1.1)", shown, verdict);
+        });
     }
 }

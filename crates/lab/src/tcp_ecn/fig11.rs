@@ -3,8 +3,9 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, LOSING, NOTES, NS_2, Order, PAPER, REORDERING, Tries, picture};
+use super::policies::{self, Bench, NOTES, Order, picture};
 use super::senders::SENDERS;
+use super::tries::{LOSING, NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

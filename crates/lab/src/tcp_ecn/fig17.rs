@@ -2,10 +2,12 @@
 //! rate.
 
 use airtcp_basestation::Policy;
+use airtcp_sim::RadioResult;
 
 use super::course::Course;
-use super::policies::{self, NOTES, NS_2, PAPER, POLICIES, REORDERING, Tries};
+use super::policies::{self, NOTES, NOTHING_LEFT, POLICIES};
 use super::senders::{self, SENDERS};
+use super::tries::{NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -29,9 +31,16 @@ const PICTURES: [(&str, &str, Tries); 4] = [
     ("fig18-ns-2", MOBILES[1], NS_2),
 ];
 
+/// Returns the tries of this name.
+fn tries(radio: &str) -> Tries {
+    let tries = TRIES.into_iter().find(|tries| Course::PAPER.with_tries(*tries).radio() == radio);
+    tries.expect("one of the radios")
+}
+
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
-        "sender | tries x passes | frames hit, % | policy | mobile 1, Mbit/s | mobile 2",
+        "sender | tries x passes | frames hit, % | policy | mobile 1, Mbit/s | mobile 2 | \
+         lost after all tries, % | reordered, % | time-outs of both",
     );
     let axes = vec![
         Axis::new("sender", SENDERS.map(|sender| sender.name)),
@@ -42,23 +51,34 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let names = ["sender", "radio", "error", "policy"];
     let grid = Grid::run(run, axes, |point, seed| {
         let error = point.number("error") as u32;
-        let of = TRIES.map(|tries| Course { pairs: 2, error, ..Course::PAPER.with_tries(tries) });
-        let course = of.into_iter().find(|course| course.radio() == point.text("radio"));
-        let course = course.expect("one of the radios");
+        let tries = tries(&point.text("radio"));
+        let course = Course { pairs: 2, error, ..Course::PAPER.with_tries(tries) };
         let policy = policies::named(&point.text("policy"));
         let sender = senders::named(&point.text("sender"));
         let result = simulate::once(course.scenario(run, sender, policy)?, seed)?;
+        let radio = result.station.as_ref().map(|station| &station.radio[0]);
+        let per_cent = |of: fn(&RadioResult) -> f64| radio.map_or(0.0, of) * 100.0;
+        let fields = Fields::default()
+            .with("lost", per_cent(|radio| radio.residual_loss))
+            .with("reordered", per_cent(|radio| radio.reordered))
+            .with("timeouts", result.flows.iter().filter_map(|flow| flow.timeouts).sum::<u64>());
         let flows = MOBILES.iter().zip(&result.flows);
-        Ok(flows.fold(Fields::default(), |fields, (name, flow)| fields.with(*name, flow.goodput)))
+        Ok(flows.fold(fields, |fields, (name, flow)| fields.with(*name, flow.goodput)))
     })?;
     grid.record(&mut findings, &names)?;
     for row in grid.all().rows(&names) {
         let place = names.map(|axis| row.text(axis)).into_iter();
         let goodputs = MOBILES.map(|mobile| row.show(mobile, 1e-6, 3));
-        findings.table.add(place.chain(goodputs).collect());
+        let counts = [("lost", 3), ("reordered", 2), ("timeouts", 1)];
+        let counts = counts.map(|(field, decimals)| row.show(field, 1.0, decimals));
+        findings.table.add(place.chain(goodputs).chain(counts).collect());
     }
     for row in grid.all().rows(&["sender", "radio", "error"]) {
-        MOBILES.iter().for_each(|mobile| judge(&mut findings, &row, mobile));
+        let is_papers = senders::named(&row.text("sender")).is_papers();
+        let is_beside = !is_papers || !tries(&row.text("radio")).is_papers();
+        findings.beside(is_beside, |findings| {
+            MOBILES.iter().for_each(|mobile| judge(findings, &row, mobile));
+        });
     }
     for (name, mobile, tries) in PICTURES {
         let radio = Course::PAPER.with_tries(tries).radio();
@@ -92,7 +112,18 @@ fn judge(findings: &mut Findings, row: &Slice<'_>, mobile: &str) {
             "more (above 1)",
             (&ratio, 2),
             Bound::Above(1.0),
-            || "see tcp-ecn/fig11, which counts losses of one pair on the same radio".to_owned(),
+            || why(&of(plain), [&of(above), &of(below)]),
         );
     }
+}
+
+/// Returns the known reasons why the first policy is not above the second.
+fn why(plain: &Slice<'_>, policies: [&Slice<'_>; 2]) -> String {
+    let (lost, reordered) = (plain.mean("lost"), plain.mean("reordered"));
+    let radio = policies::with_plain(&lost, &reordered);
+    if policies::is_clean(&lost, &reordered) {
+        return format!("{radio}: {NOTHING_LEFT}");
+    }
+    let [one, other] = policies.map(|policy| policy.show("timeouts", 1.0, 1));
+    format!("{radio}; {one} and {other} time-outs; the cause was not determined")
 }

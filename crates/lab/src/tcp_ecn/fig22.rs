@@ -4,9 +4,10 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::fig20::AWAY;
-use super::policies::{self, Bench, NOTES, NS_2, Order, PAPER, Point, REORDERING, Tries, picture};
+use super::policies::{self, Bench, NOTES, Order, Point, picture};
 use super::progress;
 use super::senders::SENDERS;
+use super::tries::{NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -92,5 +93,7 @@ fn claim_flat(findings: &mut Findings, points: &[Point], sender: &str) {
         first.course.error,
         last.course.radio()
     );
-    findings.claim(what, "almost the same (0.9 to 1.1)", theory::show(&ratio, 1.0, 2), verdict);
+    findings.beside(first.is_beside(), |findings| {
+        findings.claim(what, "almost the same (0.9 to 1.1)", theory::show(&ratio, 1.0, 2), verdict);
+    });
 }

@@ -3,35 +3,14 @@
 use airtcp_basestation::Policy;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
 
 use super::course::{Course, Outcome};
 use super::progress::Progress;
 use super::senders::{SENDERS, Sender};
 use crate::{Findings, LabError, Run, draw, theory};
 
-/// The number of transmissions of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub(super) struct Tries {
-    /// The number of tries of the MAC.
-    pub(super) tries: u32,
-    /// How often the link layer of TCP-ECN passes a frame to the MAC.
-    pub(super) passes: u32,
-    /// Whether link ACKs have errors as often as data frames. Otherwise they have fewer, because
-    /// they are shorter.
-    pub(super) are_acks_hit: bool,
-}
-
 /// The policies in the order of the table.
 pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
-/// The paper's tries and passes; then two settings of ours with fewer: with link retransmission,
-/// frames overtake each other, or are lost.
-pub(super) const PAPER: Tries = Tries { tries: 7, passes: 3, are_acks_hit: false };
-pub(super) const REORDERING: Tries = Tries { tries: 2, ..PAPER };
-pub(super) const LOSING: Tries = Tries { tries: 1, passes: 2, ..PAPER };
-/// The MAC of ns-2 tries a frame that RTS announces four times (`LongRetryLimit_`), and its error
-/// model is the same for all frames.
-pub(super) const NS_2: Tries = Tries { tries: 4, are_acks_hit: true, ..PAPER };
 /// The per cent of loss and of reordering below which the radio has practically none.
 const NOTHING: f64 = 0.01;
 
@@ -163,6 +142,19 @@ impl Point {
         theory::paired(&self.of(above).goodputs, &self.of(below).goodputs)
     }
 
+    /// Returns whether claims about the point are beside the paper, which does not have this sender
+    /// or this radio.
+    pub(super) fn is_beside(&self) -> bool {
+        !self.sender.is_papers() || !self.course.tries.is_papers()
+    }
+
+    /// Returns the share of the payload that the radio carries with a policy.
+    pub(super) fn of_radio(&self, run: &Run, policy: Policy) -> Result<Interval, LabError> {
+        let station = self.course.station(run, policy)?;
+        let bound = self.sender.bound(&station.radio, station.arq);
+        Ok(theory::scaled(&self.of(policy).goodput, 1.0 / bound))
+    }
+
     /// Claims that the goodputs have this order, as in the paper.
     pub(super) fn claim(
         &self,
@@ -188,7 +180,9 @@ impl Point {
             if pairs == 1 { "" } else { "s" },
             self.sender.name
         );
-        findings.claim(what, claimed, theory::show(&ratio, 1.0, 2), verdict);
+        findings.beside(self.is_beside(), |findings| {
+            findings.claim(what, claimed, theory::show(&ratio, 1.0, 2), verdict);
+        });
     }
 
     /// Returns the known reasons why the order differs.
@@ -199,17 +193,13 @@ impl Point {
                 .map(|policy| theory::show(&of(self.of(policy)), 1.0, decimals))
                 .join(" and ")
         };
-        let radio = format!(
-            "with plain {} % of the packets are lost after the MAC's tries and {} % reordered",
-            theory::show(&plain.lost, 1.0, 3),
-            theory::show(&plain.reordered, 1.0, 3)
-        );
-        let is_clean = plain.lost.mean < NOTHING && plain.reordered.mean < NOTHING;
+        let radio = with_plain(&plain.lost, &plain.reordered);
+        let is_clean = is_clean(&plain.lost, &plain.reordered);
         let ratio = self.ratio(one, other).mean;
         let is_alike = (ratio - 1.0).abs() < ALIKE;
         let repairs = other == Policy::Plain && ratio > 1.0 && plain.lost.mean >= NOTHING;
         if is_clean && is_alike && self.course.gone.is_none() {
-            return format!("{radio}: the MAC's tries leave nothing for a policy to repair");
+            return format!("{radio}: {NOTHING_LEFT}");
         }
         let sent = format!(
             "{} segments are retransmitted, {} spuriously, with {} time-outs",
@@ -217,6 +207,7 @@ impl Point {
             shown(|o| o.spurious, 0),
             shown(|o| o.timeouts, 1)
         );
+        let cached = theory::show(&self.of(Policy::Snoop).sent_again, 1.0, 0);
         let ecn = self.of(Policy::TcpEcn);
         let rtt = 2e-3 * f64::from(self.course.delay);
         let agrees = |law: &f64| (ecn.goodput.mean / law - 1.0).abs() < NEAR;
@@ -229,14 +220,16 @@ impl Point {
                 ecn.goodput.mean / 1e6
             ),
             None if self.course.gone.is_some() && one == Policy::TcpEcn => {
-                format!("{FREEZE_BIT}; its share of the effect was not determined")
+                format!("Guess: {FREEZE_BIT}")
             }
             None if self.course.gone.is_some() && one == Policy::Snoop => format!(
-                "Our Snoop retransmits {} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
-                 ignores disconnections",
-                theory::show(&self.of(one).sent_again, 1.0, 0)
+                "Our Snoop retransmits {cached} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
+                 ignores disconnections"
             ),
             None if repairs => format!("{} repairs what plain loses on the radio", one.name()),
+            None if [one, other].contains(&Policy::Snoop) => format!(
+                "Snoop retransmits {cached} segments from its cache; the cause was not determined"
+            ),
             None => "The cause was not determined".to_owned(),
         };
         format!("{radio}; {sent}. {verdict}")
@@ -244,7 +237,23 @@ impl Point {
 }
 
 /// The effect of a closed window on the sender's timer.
-pub(super) const FREEZE_BIT: &str = "A closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before";
+pub(super) const FREEZE_BIT: &str = "a closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before, as \
+     tcp-ecn/disconnect shows with Linux";
+
+/// Formats what the radio loses and reorders with `plain`.
+pub(super) fn with_plain(lost: &Interval, reordered: &Interval) -> String {
+    let [lost, reordered] = [lost, reordered].map(|of| theory::show(of, 1.0, 3));
+    format!(
+        "with plain {lost} % of the packets are lost after the MAC's tries and {reordered} % reordered"
+    )
+}
+
+/// Returns whether the radio loses and reorders practically nothing.
+pub(super) fn is_clean(lost: &Interval, reordered: &Interval) -> bool {
+    lost.mean < NOTHING && reordered.mean < NOTHING
+}
+
+pub(super) const NOTHING_LEFT: &str = "the MAC's tries leave nothing for a policy to repair";
 
 /// Draws goodput over the swept parameter, with a curve for each sender and policy.
 pub(super) fn picture(
@@ -264,28 +273,4 @@ pub(super) fn picture(
     });
     let (x, y) = (draw::linear(x), draw::linear("goodput of a pair, Mbit/s"));
     Figure { title, x, y, series: series.collect() }
-}
-
-#[cfg(test)]
-mod tests {
-    use airtcp_link::{Arq, RadioSpec};
-    use airtcp_sim::Topology;
-
-    use super::*;
-
-    #[test]
-    fn link_retransmission_is_a_part_of_tcp_ecn() {
-        let run = Run { seeds: 1, is_small: true, ..Run::default() };
-        let station = |tries, policy| {
-            let scenario = Course::PAPER.with_tries(tries).scenario(&run, &SENDERS[0], policy);
-            let Topology::Wireless { station, .. } = scenario.unwrap().topology else { panic!() };
-            station
-        };
-        let arqs = POLICIES.map(|policy| station(PAPER, policy).arq);
-        assert_eq!(arqs, [Arq::Mac, Arq::Mac, Arq::MacLink]);
-        // A try fails if the frame or its link ACK has an error: 1 - 0.8 * 0.8.
-        let expected: RadioSpec = "error 36% tries 4".parse().unwrap();
-        let radio = station(NS_2, Policy::TcpEcn).radio;
-        assert_eq!((radio.tries, radio.passes, radio.error), (4, 3, expected.error));
-    }
 }
