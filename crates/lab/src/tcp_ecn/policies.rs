@@ -226,7 +226,14 @@ impl Point {
                 "Our Snoop retransmits {cached} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
                  ignores disconnections"
             ),
-            None if repairs => format!("{} repairs what plain loses on the radio", one.name()),
+            None if repairs && one == Policy::Snoop => format!(
+                "Guess: snoop repairs what plain loses on the radio, with {cached} segments from its cache"
+            ),
+            None if repairs => format!(
+                "Guess: {} repairs what plain loses on the radio, and itself loses {} %",
+                one.name(),
+                theory::show(&self.of(one).lost, 1.0, 3)
+            ),
             None if [one, other].contains(&Policy::Snoop) => format!(
                 "Snoop retransmits {cached} segments from its cache; the cause was not determined"
             ),
