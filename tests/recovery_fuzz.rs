@@ -14,8 +14,9 @@ use std::time::Duration;
 use airtcp_recovery::registry::{Entry, Make, controls, detections, judges};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
-    Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
-    SenderConfig, Start, Supply, TakesOver, Transmission, Transmit, TxState, View, When, WireNeeds,
+    Decision, Finding, LossDetection, LossJudge, Notice, NoticeKind, Phase, Profile, Raised,
+    Ruling, Sender, SenderConfig, Start, Supply, TakesOver, Transmission, Transmit, TxState, View,
+    When, WireNeeds,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
@@ -117,6 +118,8 @@ struct World {
     together: bool,
     /// Whether a reduction is spread over its round trip (RFC 9937).
     proportional: bool,
+    /// The detection that the profile uses in place of `sack`.
+    sack: Option<&'static Entry<dyn LossDetection>>,
     /// The smallest window of its control, whatever arrives.
     floor: ByteCount,
 }
@@ -124,7 +127,7 @@ struct World {
 impl World {
     fn new(combination: Combination, profile: Profile, granted: WireNeeds, pacing: bool) -> Self {
         RECOVERY.set(false);
-        let proportional = profile.proportional_rate_reduction;
+        let (proportional, sack) = (profile.proportional_rate_reduction, profile.sack);
         let rules_recovery = combination.control().entry().takes_over.recovery;
         let floor = ByteCount(if rules_recovery { 4 * SMSS } else { 0 });
         let config = SenderConfig { combination, profile, pacing, events: false };
@@ -152,6 +155,7 @@ impl World {
             smallest: SMSS,
             together: false,
             proportional,
+            sack,
             floor,
         }
     }
@@ -209,7 +213,12 @@ impl World {
                 let combination = self.sender.combination().clone();
                 let next = combination.with_detection(next.detection().clone());
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
-                prop_assert!(!granted || *self.sender.combination() == next);
+                let sack = self.sack.filter(|_| next.detection().entry().name == "sack");
+                let expected = match sack.map(Choice::plain) {
+                    Some(Ok(sack)) => next.with_detection(sack),
+                    _ => next,
+                };
+                prop_assert!(!granted || *self.sender.combination() == expected);
             }
             Operation::Shrink(size) => {
                 self.cuts = true;
@@ -484,7 +493,7 @@ fn rulings() -> impl Strategy<Value = Vec<Option<Ruling>>> {
 }
 
 fn profile() -> impl Strategy<Value = Profile> {
-    prop_oneof![Just(Profile::modern()), Just(Profile::paper())]
+    prop::sample::select(Profile::all())
 }
 
 fn granted() -> impl Strategy<Value = WireNeeds> {

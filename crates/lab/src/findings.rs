@@ -57,13 +57,21 @@ pub struct Claim {
     pub claimed: String,
     /// The figure that we measured.
     pub measured: String,
-    /// The claim is a side result: it cannot fail a self-check, and of a paper's claims it is
-    /// judged for a sender or a set-up that the paper did not have.
+    /// Whether the claim is beside the source: about a sender or a set-up that the source does not
+    /// have. In a self-check: a side result, which cannot fail the check.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_beside: bool,
     /// Whether the claim holds.
     #[serde(flatten)]
     pub verdict: Verdict,
+}
+
+impl Claim {
+    /// Returns the name of the verdict in tables, with a mark if the claim is beside the source.
+    pub fn verdict_name(&self) -> String {
+        let name = self.verdict.name();
+        if self.is_beside { format!("{name}, beside") } else { name.to_owned() }
+    }
 }
 
 /// Whether a claim holds.
@@ -172,8 +180,7 @@ impl Findings {
         self.claim(what, claimed, shown, bound.verdict(measured, why));
     }
 
-    /// Adds a side result: a claim of the source, judged for a sender or a set-up that the source
-    /// did not have. It is not counted with the source's claims, and cannot fail a self-check.
+    /// Adds a claim that is beside the source: see [`Claim::is_beside`].
     pub fn claim_beside(
         &mut self,
         what: impl Into<String>,
@@ -181,9 +188,16 @@ impl Findings {
         measured: impl Into<String>,
         verdict: Verdict,
     ) {
-        let what = format!("beside: {}", what.into());
-        let (claimed, measured) = (claimed.into(), measured.into());
+        let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
+    }
+
+    /// Adds the claims of `add`, which are beside the source if `is_beside`: see
+    /// [`Claim::is_beside`].
+    pub(crate) fn beside(&mut self, is_beside: bool, add: impl FnOnce(&mut Self)) {
+        let before = self.claims.len();
+        add(self);
+        self.claims[before..].iter_mut().for_each(|claim| claim.is_beside |= is_beside);
     }
 
     /// Adds a row for each combination of the values of `axes`. A row has these values and the
@@ -235,10 +249,18 @@ mod tests {
         for bound in [Bound::Above(4.0), Bound::Below(4.0), Bound::Within(4.0, 8.0)] {
             findings.mean("rate", "claimed", (&rate, 0), bound, || "of the moon".to_owned());
         }
-        assert!(findings.claims.iter().all(|claim| claim.measured == "7 ± 2"));
+        assert!(findings.claims.iter().all(|claim| claim.measured == "7 ± 2" && !claim.is_beside));
         let verdicts = findings.claims.iter().map(|claim| claim.verdict.name());
         let expected = ["holds", "does not hold", "not comparable"];
         assert!(verdicts.eq(expected));
         assert_eq!(findings.claims[1].verdict.reason(), Some("of the moon"));
+
+        for is_beside in [true, false] {
+            findings.beside(is_beside, |findings| {
+                findings.claim("rate", "claimed", "1", Verdict::Holds);
+            });
+        }
+        let beside = findings.claims.iter().map(|claim| claim.is_beside);
+        assert!(beside.eq([false, false, false, true, false]));
     }
 }

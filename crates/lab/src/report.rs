@@ -180,8 +180,8 @@ impl Report {
         let claimed = if self.is_own() { "expected" } else { "source says" };
         let mut table = Table::new(["claim", claimed, "measured", "verdict"]);
         for claim in &self.findings.claims {
-            let Claim { what, claimed, measured, verdict, .. } = claim;
-            let verdict = self.verdict(verdict).to_owned();
+            let Claim { what, claimed, measured, .. } = claim;
+            let verdict = self.verdict(claim);
             table.row([what.clone(), claimed.clone(), measured.clone(), verdict]);
         }
         table
@@ -193,10 +193,10 @@ impl Report {
         !EXPERIMENTS.iter().any(|experiment| experiment.name == self.experiment.name)
     }
 
-    fn verdict(&self, verdict: &Verdict) -> &'static str {
-        match verdict {
-            Verdict::NotComparable(_) if self.is_own() => "undecided",
-            other => other.name(),
+    fn verdict(&self, claim: &Claim) -> String {
+        match claim.verdict {
+            Verdict::NotComparable(_) if self.is_own() => "undecided".to_owned(),
+            _ => claim.verdict_name(),
         }
     }
 
@@ -213,7 +213,7 @@ impl Report {
     fn reasons(&self) -> impl Iterator<Item = String> {
         self.findings.claims.iter().filter_map(|claim| {
             let reason = claim.verdict.reason().filter(|reason| !reason.is_empty())?;
-            Some(format!("{}: {}: {reason}", claim.what, self.verdict(&claim.verdict)))
+            Some(format!("{}: {}: {reason}", claim.what, self.verdict(claim)))
         })
     }
 }

@@ -132,7 +132,7 @@ struct Kept {
     dir: PathBuf,
 }
 
-/// The number of claims with each verdict; those beside the source's set-up are counted apart.
+/// The number of the source's claims with each verdict, and of those beside the source.
 #[derive(Clone, Copy, Default)]
 struct Count {
     holds: usize,
@@ -217,7 +217,8 @@ impl Results {
         [("README.md".to_owned(), index)].into_iter().chain(pages).collect()
     }
 
-    /// Returns the number of claims with each verdict, by source.
+    /// Returns the number of claims with each verdict, by source. Claims that are beside the source
+    /// ([`Claim::is_beside`]) are counted apart.
     pub fn table(&self) -> Table {
         self.counts(|_, title| title.to_owned())
     }
@@ -311,8 +312,8 @@ const INDEX_BEGIN: &str = "\
 
 Every claim of the experiments that were run for this version, with the source's figure, the measured one and the
 verdict. Each page has a table for each experiment, and the command that repeats it. A claim counts once for each
-profile and set-up in which it was measured. Claims *beside* the source's set-up are judged on the pages, too, but not
-counted here: the source did not have that sender or that radio.
+profile and set-up in which it was measured. Claims about senders or set-ups that the source does not have are marked
+*beside* and counted apart.
 ";
 
 /// The end of the index.
@@ -337,10 +338,11 @@ fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
         );
         if !claims.is_empty() {
             let mut table = Table::new(["claim", "source says", "measured", "verdict", "reason"]);
-            for Claim { what, claimed, measured, verdict, .. } in claims {
+            for claim in claims {
+                let Claim { what, claimed, measured, verdict, .. } = claim;
                 let reason = verdict.reason().unwrap_or_default();
-                let verdict = verdict.name();
-                table.row([what, claimed, measured, verdict, reason].map(str::to_owned));
+                let verdict = claim.verdict_name();
+                table.row([what, claimed, measured, &verdict, reason].map(str::to_owned));
             }
             let _ = writeln!(text, "{}\n", table.to_markdown());
         }
@@ -443,7 +445,12 @@ mod tests {
     fn pages_count_verdicts_and_give_claim_reason_and_command() {
         let dir = tempfile::tempdir().unwrap();
         put(dir.path(), &summary("le/fig4", Verdict::Holds));
-        put(dir.path(), &summary("hack/fig7", Verdict::DoesNotHold("a|b".to_owned())));
+        let mut fig7 = summary("hack/fig7", Verdict::DoesNotHold("a|b".to_owned()));
+        fig7.claims.push(Claim {
+            is_beside: true,
+            ..summary("hack/fig7", Verdict::Holds).claims.swap_remove(0)
+        });
+        put(dir.path(), &fig7);
         put(dir.path(), &summary("hack/table1", Verdict::NotComparable("wide".to_owned())));
         let pages = Results::read(&[dir.path()]).unwrap().pages();
         let names: Vec<_> = pages.iter().map(|(name, _)| name.as_str()).collect();
@@ -452,11 +459,12 @@ mod tests {
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
         };
         let row = pages[0].1.lines().find(|line| line.contains("hack.md")).unwrap();
-        assert_eq!(cells(row)[1..8], ["[HACK](hack.md)", "2", "2", "0", "1", "1", "0"]);
+        assert_eq!(cells(row)[1..8], ["[HACK](hack.md)", "2", "2", "0", "1", "1", "1"]);
         let hack = &pages[1].1;
         assert!(hack.contains("`airtcp lab run hack/fig7`"), "{hack}");
         let row = hack.lines().find(|line| line.contains("a\\")).unwrap();
         assert_eq!(cells(row)[1..5], ["goodput", "2.0", "1.0 ± 0.1", "does not hold"]);
+        assert!(hack.contains("| holds, beside |"), "{hack}");
         assert!(hack.find("hack/fig7") < hack.find("hack/table1"));
         assert!(hack.contains("\nThe link is slower here.\n"), "{hack}");
         assert!(hack.contains("\n![Time](hack/fig7/time.svg)\n"), "{hack}");

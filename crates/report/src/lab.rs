@@ -88,7 +88,7 @@ const CLAIMS: [&str; 5] = ["claim", "source says", "measured", "verdict", "reaso
 fn row(claim: &Claim) -> [String; 5] {
     let Claim { what, claimed, measured, verdict, .. } = claim;
     let reason = verdict.reason().unwrap_or_default();
-    [what, claimed, measured, verdict.name(), reason].map(str::to_owned)
+    [what, claimed, measured, &claim.verdict_name(), reason].map(str::to_owned)
 }
 
 fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
@@ -109,9 +109,14 @@ fn verdicts<'a>(all: impl Iterator<Item = &'a Summary>) -> Section {
         }
     }
     let text = format!(
-        "{} claims: {holds} hold, {does_not} do not hold, {open} are not comparable, and {beside} are beside the set-up of \
-         the source. Intervals are of 95 % over the seeds.",
-        table.rows.len()
+        "{} claims: {holds} hold, {does_not} do not hold, {open} are not comparable. {}Intervals are of 95 % over the seeds.",
+        holds + does_not + open,
+        match beside {
+            0 => String::new(),
+            _ => format!(
+                "{beside} more are beside their source, which does not have the sender or the set-up. "
+            ),
+        }
     );
     Section { title: "Verdicts".to_owned(), blocks: vec![Block::Text(text), Block::Table(table)] }
 }

@@ -26,7 +26,7 @@ fn an_experiment_has_verdicts_a_table_its_picture_and_its_scenario() {
     experiment(dir.path(), SUMMARY);
     let page = html("A page", &[dir.path()]).unwrap();
     for part in [
-        "2 claims: 1 hold, 1 do not hold, 0 are not comparable, and 0 are beside the set-up of the source.",
+        "2 claims: 1 hold, 1 do not hold, 0 are not comparable.",
         "<b class=\"good\">holds</b>",
         "<b class=\"bad\">does not hold</b>",
         ">a reason</td>",

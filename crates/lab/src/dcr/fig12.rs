@@ -76,10 +76,10 @@ fn claim(findings: &mut Findings, sender: &Sender, own: &Outcome, theirs: &Outco
     );
     let why = || {
         format!(
-            "it has {}; {WESTWOOD} has {}. Hypothesis: a frame that is lost twice is later than DCR waits, and Reno then \
-             halves its window, where Westwood keeps the rate that it measured",
+            "it has {}; {WESTWOOD} has {}; {}",
             own.describe(),
-            theirs.describe()
+            theirs.describe(),
+            own.lost_twice()
         )
     };
     let shown = theory::show(&ratio, 1.0, 2);

@@ -34,6 +34,11 @@ pub(super) const HACK_SACK: Sender =
 /// The paper's four senders, in the order of tables.
 pub(super) const SENDERS: [Sender; 4] = [NEWRENO, SACK, HACK, HACK_SACK];
 
+/// The profile of the paper's hosts, which have Linux 2.2.10 (HACK 4).
+pub(super) const PAPERS: &str = "linux-2.2";
+/// The profiles in the order of tables. Claims about the other two are beside the paper.
+pub(super) const PROFILES: [&str; 3] = [PAPERS, "paper", "modern"];
+
 /// The per cent of corrupted packets whose header is corrupted: the two extremes of HACK 5.
 pub(super) const HEADERS: [u32; 2] = [0, 95];
 /// The file size of a small run.
@@ -104,6 +109,25 @@ pub(super) struct Outcome {
     pub(super) corrupted: u64,
     /// The number of transfers that did not finish.
     pub(super) unfinished: u64,
+}
+
+/// Returns whether a profile is that of the paper's hosts.
+pub(super) fn is_papers(profile: &Profile) -> bool {
+    profile.name == PAPERS
+}
+
+/// Runs an experiment with each profile. Claims about profiles that are not the paper's are beside
+/// the paper.
+pub(super) fn each_profile(
+    findings: &mut Findings,
+    mut one: impl FnMut(&Profile, &mut Findings) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    PROFILES.iter().try_for_each(|name| {
+        let profile = name.parse().expect("a profile");
+        let mut done = Ok(());
+        findings.beside(!is_papers(&profile), |findings| done = one(&profile, findings));
+        done
+    })
 }
 
 /// Returns the number of window reductions in all transfers.

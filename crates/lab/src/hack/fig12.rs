@@ -1,6 +1,6 @@
 //! Figures 12 to 19: bursts of corruption.
 
-use super::course::{Course, HACK, HACK_SACK, HEADERS, SACK};
+use super::course::{Course, HACK, HACK_SACK, HEADERS, SACK, each_profile};
 use super::factor::NOT_ISOLATED;
 use super::figure::{self, Sweep};
 use super::notified::Notified;
@@ -10,7 +10,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig12",
     what: "HACK and SACK under bursts of 2 to 10 corrupted packets, 300 ms",
     source: "HACK 5.2, Fig. 12 to 19",
-    seconds: 7,
+    seconds: 10,
     body,
     ..Experiment::STUDY
 };
@@ -40,29 +40,26 @@ pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Cour
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = figure::findings("bursts, % | header hit, % | packets in a burst");
-    let mut notified = Notified::default();
     let mut unfinished = 0;
-    for profile in [Profile::paper(), Profile::modern()] {
+    each_profile(&mut findings, |profile, findings| {
+        let mut notified = Notified::default();
         for (name, courses) in courses(run) {
-            let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;
+            let sweep = Sweep::measure(run, courses, profile, findings)?;
             let Course { share, header, .. } = sweep.courses[0];
-            sweep.rows(&mut findings, |course| {
+            sweep.rows(findings, |course| {
                 [course.share.to_string(), course.header.to_string(), course.burst.to_string()]
             });
             unfinished +=
                 sweep.all().iter().flat_map(|o| o.iter()).map(|o| o.unfinished).sum::<u64>();
             if header == 0 {
-                notified.add(&sweep, &mut findings)?;
+                notified.add(&sweep, findings)?;
             }
             let place = format!("bursts {share} %, header hit {header} %");
-            let why = if header > 0 {
-                sweep.unread(&mut findings)?.why()
-            } else {
-                NOT_ISOLATED.to_owned()
-            };
-            sweep.claim_above(&mut findings, [HACK, SACK], &place, &why);
-            sweep.claim_above(&mut findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
-            if sweep.is_paper() {
+            let why =
+                if header > 0 { sweep.unread(findings)?.why() } else { NOT_ISOLATED.to_owned() };
+            sweep.claim_above(findings, [HACK, SACK], &place, &why);
+            sweep.claim_above(findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
+            if sweep.is_papers() {
                 let title =
                     format!("Bursts of corruption {share} %, 300 ms, header hit {header} %");
                 let drawn =
@@ -70,8 +67,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 findings.picture(name, drawn);
             }
         }
-    }
-    notified.claim(&mut findings);
+        notified.claim(findings, profile);
+        Ok(())
+    })?;
     if unfinished > 0 {
         findings.note(format!("{unfinished} transfers were given up after 250 hours."));
     }

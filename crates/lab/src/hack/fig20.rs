@@ -2,7 +2,7 @@
 
 use airtcp_trace::figure::Axis;
 
-use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender};
+use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender, each_profile, is_papers};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::trail::Trail;
 use crate::paper::Printed;
@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig20",
     what: "Time-sequence graphs and throughput under bursts of five, 300 ms",
     source: "HACK 5.2, Fig. 20 to 25",
-    seconds: 1,
+    seconds: 2,
     body,
     ..Experiment::STUDY
 };
@@ -35,8 +35,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "profile | header hit, % | file, KB | sender | seconds | time-outs | of repairs | \
          longest stretch without an ACK, s",
     );
-    for profile in [Profile::paper(), Profile::modern()] {
-        let mut bench = Bench { run, profile: &profile, findings: &mut findings };
+    each_profile(&mut findings, |profile, findings| {
+        let mut bench = Bench { run, profile, findings: &mut *findings };
         let hit = bench.all(&COURSE)?;
         let read = bench.all(&Course { header: 0, ..COURSE })?;
         let unread = bench.row(&Course { header: 100, ..COURSE }, &HACK)?;
@@ -49,11 +49,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         bench.claim_order("header hit 0 %", &read, NOT_ISOLATED);
         bench.claim_stretches(&hit, &why);
         bench.claim_readable(&hit[1], &read[1]);
-        if profile.name == Profile::paper().name {
+        if is_papers(profile) {
             bench.claim_printed(&hit)?;
-            pictures(&mut findings, &hit, &read);
+            pictures(findings, &hit, &read);
         }
-    }
+        Ok(())
+    })?;
     findings.note(NOTE);
     Ok(findings)
 }

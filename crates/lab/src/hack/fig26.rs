@@ -1,6 +1,6 @@
 //! Figures 26 to 31: transfers that the receiver's window limits.
 
-use super::course::{Course, HACK, HACK_SACK, Outcome, SACK};
+use super::course::{Course, HACK, HACK_SACK, Outcome, SACK, each_profile};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{self, Sweep};
 use crate::prelude::*;
@@ -9,7 +9,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig26",
     what: "hack/fig12 with windows of 16 and 64 KB, 95 % of headers corrupted",
     source: "HACK 5.3, Fig. 26 to 31",
-    seconds: 6,
+    seconds: 9,
     body,
     ..Experiment::STUDY
 };
@@ -37,25 +37,25 @@ fn courses(run: &Run) -> impl Iterator<Item = (u64, &'static str, Vec<Course>)> 
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = figure::findings("window, KB | bursts, % | packets in a burst");
-    for profile in [Profile::paper(), Profile::modern()] {
+    each_profile(&mut findings, |profile, findings| {
         // For each window, the outcomes at all points.
         let mut wholes: Vec<(u64, [Vec<Outcome>; 2])> = Vec::new();
         for (kib, name, courses) in courses(run) {
-            let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;
+            let sweep = Sweep::measure(run, courses, profile, findings)?;
             let share = sweep.courses[0].share;
-            sweep.rows(&mut findings, |course| {
+            sweep.rows(findings, |course| {
                 [kib.to_string(), course.share.to_string(), course.burst.to_string()]
             });
             let place = format!("window {kib} KB, bursts {share} %");
-            if sweep.is_paper() {
+            if sweep.is_papers() {
                 let title = format!("Window {kib} KB, bursts {share} %, header hit 95 %");
                 let drawn =
                     sweep.throughput(title, "packets in a burst", |course| f64::from(course.burst));
                 findings.picture(name, drawn);
             }
-            let why = sweep.unread(&mut findings)?.why();
-            sweep.claim_above(&mut findings, [HACK, SACK], &place, &why);
-            sweep.claim_above(&mut findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
+            let why = sweep.unread(findings)?.why();
+            sweep.claim_above(findings, [HACK, SACK], &place, &why);
+            sweep.claim_above(findings, [HACK_SACK, HACK], &place, NOT_ISOLATED);
             if wholes.last().is_none_or(|(of, _)| *of != kib) {
                 wholes.push((kib, [const { Vec::new() }; 2]));
             }
@@ -74,6 +74,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 theory::above(&theory::ratio(&small, &large), 1.0, || NOT_ISOLATED.to_owned()),
             );
         }
-    }
+        Ok(())
+    })?;
     Ok(findings)
 }

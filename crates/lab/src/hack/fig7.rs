@@ -1,6 +1,6 @@
 //! Figures 7 to 11: random corruption.
 
-use super::course::{Course, HACK, HACK_SACK, HEADERS, NEWRENO, Outcome, RACK, SACK};
+use super::course::{Course, HACK, HACK_SACK, HEADERS, NEWRENO, Outcome, RACK, SACK, each_profile};
 use super::factor::NOT_ISOLATED;
 use super::figure::{self, Sweep};
 use super::notified::Notified;
@@ -10,7 +10,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig7",
     what: "HACK and SACK under random corruption of 2 to 15 %, 10 and 300 ms",
     source: "HACK 5.1, Fig. 7 to 11",
-    seconds: 7,
+    seconds: 10,
     body,
     ..Experiment::STUDY
 };
@@ -37,37 +37,38 @@ pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Cour
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = figure::findings("delay, ms | header hit, % | corrupted, %");
-    let mut notified = Notified::default();
-    for profile in [Profile::paper(), Profile::modern()] {
+    each_profile(&mut findings, |profile, findings| {
+        let mut notified = Notified::default();
         for (name, courses) in courses(run) {
-            let sweep = Sweep::measure(run, courses, &profile, &mut findings)?;
+            let sweep = Sweep::measure(run, courses, profile, findings)?;
             let Course { delay, header, .. } = sweep.courses[0];
-            sweep.rows(&mut findings, |course| {
+            sweep.rows(findings, |course| {
                 [course.delay.to_string(), course.header.to_string(), course.share.to_string()]
             });
             if header == 0 {
-                notified.add(&sweep, &mut findings)?;
+                notified.add(&sweep, findings)?;
             }
             let place = format!("{delay} ms, header hit {header} %");
             for pair in [[SACK, NEWRENO], [HACK, NEWRENO], [HACK_SACK, SACK], [HACK_SACK, HACK]] {
-                sweep.claim_above(&mut findings, pair, &place, NOT_ISOLATED);
+                sweep.claim_above(findings, pair, &place, NOT_ISOLATED);
             }
-            if sweep.is_paper() {
+            if sweep.is_papers() {
                 let title = format!("{delay} ms, header hit in {header} % of corrupted packets");
                 findings.picture(name, sweep.throughput(title, X, |course| course.share));
             }
             if name == SLOW_STARTS_OF {
-                slow_starts(&sweep, &mut findings)?;
+                slow_starts(&sweep, findings)?;
             }
         }
-    }
-    notified.claim(&mut findings);
+        notified.claim(findings, profile);
+        Ok(())
+    })?;
     Ok(findings)
 }
 
 /// HACK 5.1: SACK and HACK have fewer slow starts than NewReno.
 fn slow_starts(sweep: &Sweep<'_>, findings: &mut Findings) -> Result<(), LabError> {
-    if sweep.is_paper() {
+    if sweep.is_papers() {
         let title = "Slow starts, 300 ms, header hit 95 %".to_owned();
         let axes = [X, "time-outs of a transfer"];
         let drawn = sweep.draw(title, axes, |course| course.share, (|of| &of.timeouts, 1.0));

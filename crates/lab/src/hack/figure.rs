@@ -4,7 +4,7 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 
-use super::course::{Course, HACK, HACK_SACK, NEWRENO, Outcome, SACK, SENDERS, Sender};
+use super::course::{Course, HACK, HACK_SACK, NEWRENO, Outcome, SACK, SENDERS, Sender, is_papers};
 use super::factor::Factor;
 use super::unread::Unread;
 use crate::{Findings, LabError, Run, draw, theory};
@@ -70,8 +70,8 @@ impl<'a> Sweep<'a> {
         Ok(Unread::of(&unread, [&self.newreno, &self.sack, &self.hack]))
     }
 
-    pub(super) fn is_paper(&self) -> bool {
-        self.profile.name == Profile::paper().name
+    pub(super) fn is_papers(&self) -> bool {
+        is_papers(self.profile)
     }
 
     /// Returns the outcomes in the order of [`SENDERS`].

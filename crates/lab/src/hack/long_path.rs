@@ -1,7 +1,7 @@
 //! The long path without corrupted headers: every corruption is notified, so no time-out should
 //! occur.
 
-use super::course::{Course, HACK, HACK_SACK, SACK};
+use super::course::{Course, HACK, HACK_SACK, PAPERS, PROFILES, SACK};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -27,7 +27,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          corrupted",
     );
     let axes = vec![
-        Axis::new("profile", ["paper", "modern", "linux-2.2"]),
+        Axis::new("profile", PROFILES),
         Axis::new("burst", BURSTS.map(|(burst, ..)| burst)),
         Axis::new("sender", [SACK.name, HACK.name, HACK_SACK.name, BOUND]),
     ];
@@ -78,24 +78,36 @@ fn over_sack(at: &Slice<'_>, sender: &str) -> Interval {
 
 fn judge(findings: &mut Findings, part: &Slice<'_>, claimed: &str, (low, high): (f64, f64)) {
     for at in part.each("profile") {
-        let place = format!("bursts of {}, {}", part.text("burst"), at.text("profile"));
-        let timeouts = |at: &Slice<'_>| at.at("sender", HACK_SACK.name).mean("timeouts");
-        let own = timeouts(&at);
-        let none = Verdict::of(own.mean == 0.0, || {
-            let of = |at: Slice<'_>| format!("{} {:.2}", at.text("profile"), timeouts(&at).mean);
-            let all: Vec<_> = part.each("profile").map(of).collect();
-            format!("a transfer has {}", all.join(", "))
+        findings.beside(at.text("profile") != PAPERS, |findings| {
+            one(findings, part, &at, claimed, (low, high));
         });
-        let what = format!("time-outs of HACK + SACK, every corruption notified, {place}");
-        findings.claim(what, "none", theory::show(&own, 1.0, 2), none);
-        for sender in [HACK.name, HACK_SACK.name] {
-            let factor = over_sack(&at, sender);
-            let bound = theory::show(&over_sack(&at, BOUND), 1.0, 2);
-            let verdict = theory::within(&factor, (low * 0.9, high * 1.1), || {
-                format!("without errors the path gives {bound} times SACK")
-            });
-            let shown = format!("{} times", theory::show(&factor, 1.0, 2));
-            findings.claim(format!("{sender} over SACK, {place}"), claimed, shown, verdict);
-        }
+    }
+}
+
+fn one(
+    findings: &mut Findings,
+    part: &Slice<'_>,
+    at: &Slice<'_>,
+    claimed: &str,
+    (low, high): (f64, f64),
+) {
+    let place = format!("bursts of {}, {}", part.text("burst"), at.text("profile"));
+    let timeouts = |at: &Slice<'_>| at.at("sender", HACK_SACK.name).mean("timeouts");
+    let own = timeouts(at);
+    let none = Verdict::of(own.mean == 0.0, || {
+        let of = |at: Slice<'_>| format!("{} {:.2}", at.text("profile"), timeouts(&at).mean);
+        let all: Vec<_> = part.each("profile").map(of).collect();
+        format!("a transfer has {}", all.join(", "))
+    });
+    let what = format!("time-outs of HACK + SACK, every corruption notified, {place}");
+    findings.claim(what, "none", theory::show(&own, 1.0, 2), none);
+    for sender in [HACK.name, HACK_SACK.name] {
+        let factor = over_sack(at, sender);
+        let bound = theory::show(&over_sack(at, BOUND), 1.0, 2);
+        let verdict = theory::within(&factor, (low * 0.9, high * 1.1), || {
+            format!("without errors the path gives {bound} times SACK")
+        });
+        let shown = format!("{} times", theory::show(&factor, 1.0, 2));
+        findings.claim(format!("{sender} over SACK, {place}"), claimed, shown, verdict);
     }
 }

@@ -2,7 +2,7 @@
 
 use airtcp_trace::figure::Point;
 
-use super::course::{Course, HACK, Outcome, reductions};
+use super::course::{Course, HACK, Outcome, each_profile, is_papers, reductions};
 use super::factor::Factor;
 use super::figure::Sweep;
 use super::{fig7, fig12};
@@ -32,15 +32,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          no errors over SACK",
     );
     let mut series = Vec::new();
-    for profile in [Profile::paper(), Profile::modern()] {
+    each_profile(&mut findings, |profile, findings| {
         for cell in CELLS {
-            let points = measure(run, cell, &profile, &mut findings)?;
-            if profile.name == Profile::paper().name {
+            let points = measure(run, cell, profile, findings)?;
+            if is_papers(profile) {
                 let name = format!("{}, header hit {} %", cell.0, cell.1);
                 series.push(draw::series(name, Style::Marks, points));
             }
         }
-    }
+        Ok(())
+    })?;
     findings.note(
         "Geometric means over the points, and the least and the most of them; kbit/s and time-outs of each point are \
          in hack/fig7 and hack/fig12.",

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use airtcp_basestation::{Policy, StationConfig};
+use airtcp_link::Arq;
 use airtcp_sim::{Interval, Radios, RunResult, Scenario, StationMemory, Topology, Wire};
 use serde::Serialize;
 
 use super::progress::Progress;
 use super::senders::Sender;
+use super::tries::{self, Tries};
 use crate::{Findings, LabError, Run, feed, simulate, theory};
 
 /// TCP-ECN 7.2, the constant part: 802.11 at 11 Mbit/s with ns-2's queue of 50 packets, and 100
@@ -29,9 +31,8 @@ const REACH: f64 = 250.0;
 pub(super) struct Course {
     /// The number of fixed hosts, each with its own mobile.
     pub(super) pairs: u32,
-    /// The number of tries of the MAC, and how often the link layer passes a frame to the MAC.
-    pub(super) tries: u32,
-    pub(super) passes: u32,
+    #[serde(flatten)]
+    pub(super) tries: Tries,
     /// The per cent of data frames with errors.
     pub(super) error: u32,
     /// The one-way delay of the wired side, in ms.
@@ -47,8 +48,7 @@ impl Course {
     /// The set-up of TCP-ECN 7.2, Fig. 10.
     pub(super) const PAPER: Self = Self {
         pairs: 1,
-        tries: 7,
-        passes: 3,
+        tries: tries::PAPER,
         error: 20,
         delay: 500,
         loss: 0.0,
@@ -56,14 +56,21 @@ impl Course {
         seconds: 250,
     };
 
-    /// Returns the course with fewer tries, which is our addition.
-    pub(super) const fn with_tries(self, (tries, passes): (u32, u32)) -> Self {
-        Self { tries, passes, ..self }
+    /// Returns the course with other tries.
+    pub(super) const fn with_tries(self, tries: Tries) -> Self {
+        Self { tries, ..self }
     }
 
     /// Formats the radio's tries and passes for tables.
     pub(super) fn radio(&self) -> String {
-        format!("{} x {}", self.tries, self.passes)
+        format!("{} x {}", self.tries.tries, self.tries.passes)
+    }
+
+    /// Returns the per cent of tries that fail.
+    fn failing(&self) -> f64 {
+        let arrives = 1.0 - f64::from(self.error) / 100.0;
+        let arrives = if self.tries.are_acks_hit { arrives * arrives } else { arrives };
+        (1.0 - arrives) * 100.0
     }
 }
 
@@ -231,26 +238,33 @@ impl Course {
         )
     }
 
+    pub(super) fn station(&self, run: &Run, policy: Policy) -> Result<StationConfig, LabError> {
+        let Tries { tries, passes, .. } = self.tries;
+        let (failing, path) = (self.failing(), self.path(run));
+        let radio = format!("{RADIO} error {failing:.2}% tries {tries} passes {passes} {path}");
+        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
+        // TCP-ECN 7.1: LLTcpEcn, which passes a frame to the MAC again, replaces the link layer.
+        // The other policies have the tries of the MAC alone.
+        let arq = if policy == Policy::TcpEcn { Arq::MacLink } else { Arq::Mac };
+        Ok(StationConfig { radio, arq, policy, ..StationConfig::default() })
+    }
+
     pub(super) fn scenario(
         &self,
         run: &Run,
         sender: &Sender,
         policy: Policy,
     ) -> Result<Scenario, LabError> {
-        let Self { pairs, tries, passes, error, delay, loss, .. } = self;
+        let Self { pairs, delay, loss, .. } = self;
         let wired = format!("{WIRED} delay {delay}ms");
         let bottleneck = Wire {
             forth: feed::spec(&format!("{wired} loss {loss}% only payload"))?,
             back: feed::spec(&wired)?,
         };
-        let radio =
-            format!("{RADIO} error {error}% tries {tries} passes {passes} {}", self.path(run));
-        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
-        let station = StationConfig { radio, policy, ..StationConfig::default() };
         let topology = Topology::Wireless {
             access: Wire::default(),
             bottleneck,
-            station,
+            station: self.station(run, policy)?,
             radios: Radios::Shared,
         };
         let seconds = if run.is_small { 6 } else { self.seconds };

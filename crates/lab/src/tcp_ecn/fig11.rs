@@ -3,22 +3,23 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, LOSING, NOTES, Order, PAPER, REORDERING, picture};
+use super::policies::{self, Bench, NOTES, Order, picture};
 use super::senders::SENDERS;
+use super::tries::{LOSING, NS_2, PAPER, REORDERING, Tries};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig11",
     what: "One pair by frame error rate, 500 ms: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2, Fig. 11",
-    seconds: 170,
+    seconds: 240,
     body,
     ..Experiment::STUDY
 };
 
 /// The tries, and the per cent of frames with errors.
-const SWEEPS: [((u32, u32), &[u32]); 3] =
-    [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[20, 30]), (LOSING, &[20])];
+const SWEEPS: [(Tries, &[u32]); 4] =
+    [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[20, 30]), (LOSING, &[20]), (NS_2, &[0, 10, 20, 30])];
 /// The lowest error rate that the paper calls high, in per cent.
 const HIGH: u32 = 30;
 
@@ -50,7 +51,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
-    for (name, tries) in [("fig11", PAPER), ("fig11-fewer-tries", REORDERING)] {
+    for (name, tries) in [("fig11", PAPER), ("fig11-fewer-tries", REORDERING), ("fig11-ns-2", NS_2)]
+    {
         let of = Course::PAPER.with_tries(tries);
         let is_of = |course: &Course| Course { error: of.error, ..*course } == of;
         let title = format!("Goodput, {} tries", of.radio());

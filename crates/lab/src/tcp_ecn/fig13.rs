@@ -3,15 +3,16 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::policies::{self, Bench, NOTES, Order, PAPER, REORDERING, picture};
+use super::policies::{self, Bench, NOTES, Order, picture};
 use super::senders::SENDERS;
+use super::tries::{NS_2, PAPER, REORDERING};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig13",
     what: "One pair by wired loss, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 13",
-    seconds: 40,
+    seconds: 60,
     body,
     ..Experiment::STUDY
 };
@@ -26,7 +27,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.loss.to_string() };
     let mut all = Vec::new();
     for sender in &SENDERS {
-        for tries in [PAPER, REORDERING] {
+        for tries in [PAPER, REORDERING, NS_2] {
             for loss in run.points(&LOSSES) {
                 let course = Course { loss, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
@@ -42,7 +43,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
-    for (name, tries) in [("fig13", PAPER), ("fig13-fewer-tries", REORDERING)] {
+    for (name, tries) in [("fig13", PAPER), ("fig13-fewer-tries", REORDERING), ("fig13-ns-2", NS_2)]
+    {
         let of = Course::PAPER.with_tries(tries);
         let is_of = |course: &Course| Course { loss: of.loss, ..*course } == of;
         let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());

@@ -80,22 +80,20 @@ fn claim_resumed(
     let [plain, ecn] = [of(plain), of(ecn)];
     let what = |whose: &str| format!("{whose}: bytes in 20 s after it over 20 s before, {sender}");
     let timeouts = theory::show(&point.of(Policy::TcpEcn).timeouts, 1.0, 1);
-    bench.findings.mean(
-        what("tcp-ecn"),
-        "as before or more (above 0.9)",
-        (&ecn, 2),
-        Bound::Above(0.9),
-        || {
-            format!(
-                "{timeouts} time-outs. {FREEZE_BIT}; its share of the effect was not determined"
-            )
-        },
-    );
-    bench.findings.mean(
-        what("plain"),
-        "slower (below 0.9)",
-        (&plain, 2),
-        Bound::Below(0.9),
-        theory::unknown,
-    );
+    bench.findings.beside(point.is_beside(), |findings| {
+        findings.mean(
+            what("tcp-ecn"),
+            "as before or more (above 0.9)",
+            (&ecn, 2),
+            Bound::Above(0.9),
+            || format!("{timeouts} time-outs. Guess: {FREEZE_BIT}"),
+        );
+        findings.mean(
+            what("plain"),
+            "slower (below 0.9)",
+            (&plain, 2),
+            Bound::Below(0.9),
+            theory::unknown,
+        );
+    });
 }

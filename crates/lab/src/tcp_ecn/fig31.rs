@@ -1,11 +1,16 @@
 //! Figs. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and timestamps,
 //! with low and high wireless error.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use airtcp_basestation::Policy;
 use airtcp_link::Arq;
+use airtcp_testbed::dumbbell::Dumbbell;
+use airtcp_types::Observer;
 
 use super::real::{BARE_WARM_UP, Case, POLICIES, Point, ROUGH, Record, SMALL};
 use super::real_path::{Mobile, in_time, is_in_time, side_by_side};
+use super::sequence::Sequence;
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -30,20 +35,32 @@ const ALIKE: (f64, f64) = (0.9, 1.1);
 const LITTLE: f64 = 0.7;
 /// The share of the bound that TCP-ECN has if plain TCP has at most [`LITTLE`].
 const MOST: f64 = 0.9;
+/// The time-sequence graphs, of the first seed, on the radios without errors and with many.
+const LOW: (&str, Arq) = ("error 0%", Arq::MacLink);
+const HIGH: (&str, Arq) = ROUGH[0];
+const GRAPHS: [(&str, (&str, Arq), Policy); 4] = [
+    ("fig27", LOW, Policy::Plain),
+    ("fig28", LOW, Policy::TcpEcn),
+    ("fig29", HIGH, Policy::Plain),
+    ("fig30", HIGH, Policy::TcpEcn),
+];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     // The paper only says low and high.
-    let radios = std::iter::once(("error 0%", Arq::MacLink)).chain(ROUGH);
+    let radios = std::iter::once(LOW).chain(ROUGH);
     let radios: Vec<_> = radios.take(if run.is_small { 1 } else { 1 + ROUGH.len() }).collect();
     let mut findings = Findings::new(
         "radio | arq | policy | counted from | goodput, Mbit/s | over the bound | sent again | time-outs | \
          lost, % | overtaken, %",
     );
     let begin = if run.is_small { SMALL } else { TIMES };
-    let records = records(run, &radios, begin)?;
+    let records = watched(run, &radios, begin, &mut findings)?;
     // The same measurement after slow start.
     let later = if run.is_small { &[][..] } else { &ROUGH };
-    let later = self::records(run, later, (BARE_WARM_UP, TIMES.1))?;
+    let later = cases(run, later);
+    let later = side_by_side(run, &later, |case| {
+        in_time(|| case.run((BARE_WARM_UP, TIMES.1), None), |record| record.lateness)
+    })?;
     for record in records.iter().chain(&later) {
         findings.record(record)?;
     }
@@ -63,7 +80,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             row(&mut findings, of, policy, BARE_WARM_UP);
         }
         let [plain, _, ours] = [0, 1, 2].map(|at| &of_radio[at * each..(at + 1) * each]);
-        claim_most(&mut findings, "once slow start is over", plain, ours);
+        findings.beside(true, |findings| {
+            claim_most(findings, "once slow start is over", plain, ours);
+        });
     }
     let names: Vec<_> = radios.iter().map(|(radio, arq)| format!("{radio}, {arq}")).collect();
     let series =
@@ -74,16 +93,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let late = records.iter().chain(&later).filter(|record| !is_in_time(record.lateness)).count();
     findings.note(format!(
         "10 s from the first byte, slow start included, as the paper's iperf, and once more from 10 s on; 20 ms of wire each way. Our mobile withholds \
-         duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. {late} runs were late."
+         duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. Fig. 27 to 30 are of the first \
+         seed, from the sender's SYN on. {late} runs were late."
     ));
     Ok(findings)
 }
 
-fn records(
-    run: &Run,
-    radios: &[(&str, Arq)],
-    times: (Duration, Duration),
-) -> Result<Vec<Record>, LabError> {
+fn cases(run: &Run, radios: &[(&str, Arq)]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (radio, arq) in radios {
         let point = Point { radio: (*radio).to_owned(), arq: *arq, is_bare: true };
@@ -94,7 +110,45 @@ fn records(
             }));
         }
     }
-    side_by_side(run, &cases, |case| in_time(|| case.run(times), |record| record.lateness))
+    cases
+}
+
+/// Runs the cases of these radios, and draws the graphs of those in [`GRAPHS`].
+fn watched(
+    run: &Run,
+    radios: &[(&str, Arq)],
+    times: (Duration, Duration),
+    findings: &mut Findings,
+) -> Result<Vec<Record>, LabError> {
+    let graph = |case: &Case| {
+        let Case { point, policy, seed, .. } = case;
+        GRAPHS.iter().find(|(_, radio, of)| {
+            *radio == (point.radio.as_str(), point.arq) && of == policy && *seed == 1
+        })
+    };
+    let cases = cases(run, radios);
+    let runs = side_by_side(run, &cases, |case| {
+        let one = || {
+            let watcher = graph(case).map(|_| Arc::new(Mutex::new(Sequence::new(Dumbbell::LEFT))));
+            let observer =
+                watcher.clone().map(|watcher| watcher as Arc<Mutex<dyn Observer + Send>>);
+            let record = case.run(times, observer)?;
+            let seen = |watcher: Arc<Mutex<Sequence>>| {
+                watcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            };
+            Ok((record, watcher.map(seen)))
+        };
+        in_time(one, |(record, _)| record.lateness)
+    })?;
+    let mut records = Vec::new();
+    for (case, (record, sequence)) in cases.iter().zip(runs) {
+        if let (Some((name, ..)), Some(sequence)) = (graph(case), sequence) {
+            let title = format!("{}, {}, {}", record.policy, record.radio, record.arq);
+            findings.picture(*name, sequence.graph(title, TIMES.1.as_secs_f64()));
+        }
+        records.push(record);
+    }
+    Ok(records)
 }
 
 fn goodputs(of: &[Record]) -> Vec<f64> {

@@ -18,3 +18,5 @@ mod progress;
 pub(crate) mod real;
 mod real_path;
 mod senders;
+mod sequence;
+mod tries;

@@ -1,6 +1,7 @@
 //! The senders of the TCP-ECN experiments.
 
 use airtcp_basestation::Policy;
+use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::Profile;
 use airtcp_sim::FlowSpec;
 use airtcp_types::ByteCount;
@@ -55,6 +56,22 @@ pub(super) fn named(name: &str) -> &'static Sender {
 }
 
 impl Sender {
+    /// Returns whether this is the paper's sender.
+    pub(super) fn is_papers(&self) -> bool {
+        (self.profile)().name == Profile::paper().name
+    }
+
+    /// Returns the maximum payload that a radio carries, in bit/s.
+    pub(super) fn bound(&self, radio: &RadioSpec, arq: Arq) -> f64 {
+        let profile = (self.profile)();
+        let flow = self.flow(Policy::Plain);
+        // Timestamps take 12 bytes.
+        let ack = if flow.timestamps { 52 } else { 40 };
+        let packet = usize::from(flow.mtu);
+        let per_ack = if profile.delayed_acks { 2 } else { 1 };
+        radio.bound_with(arq, packet - ack, packet, ack, per_ack).bits_per_sec() as f64
+    }
+
     /// Returns the goodput that Mathis' law allows at a share of lost packets, in bit/s, for
     /// senders that follow the law. `rtt` is in seconds.
     pub(super) fn law(&self, lost: f64, rtt: f64) -> Option<f64> {
@@ -66,9 +83,8 @@ impl Sender {
     /// Returns the sender's flow to a mobile behind a station with this policy. The mobile heeds
     /// marks if the policy sets them.
     pub(super) fn flow(&self, policy: Policy) -> FlowSpec {
-        let profile = (self.profile)();
+        let (profile, is_paper) = ((self.profile)(), self.is_papers());
         let usual = FlowSpec::new(self.combination.parse().expect("a name of the registry"));
-        let is_paper = profile.name == Profile::paper().name;
         FlowSpec {
             name: self.name.to_owned(),
             profile,
