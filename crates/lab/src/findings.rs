@@ -57,7 +57,8 @@ pub struct Claim {
     pub claimed: String,
     /// The figure that we measured.
     pub measured: String,
-    /// In a self-check: the claim is a side result, which cannot fail the check.
+    /// Whether the claim is beside the source: about a sender or a set-up that the source does not
+    /// have. In a self-check: a side result, which cannot fail the check.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_beside: bool,
     /// Whether the claim holds.
@@ -171,7 +172,7 @@ impl Findings {
         self.claim(what, claimed, shown, bound.verdict(measured, why));
     }
 
-    /// Adds a side result to a self-check: if it does not hold, the check does not fail.
+    /// Adds a claim that is beside the source: see [`Claim::is_beside`].
     pub fn claim_beside(
         &mut self,
         what: impl Into<String>,
@@ -181,6 +182,14 @@ impl Findings {
     ) {
         let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
         self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
+    }
+
+    /// Adds the claims of `add`, which are beside the source if `is_beside`: see
+    /// [`Claim::is_beside`].
+    pub(crate) fn beside(&mut self, is_beside: bool, add: impl FnOnce(&mut Self)) {
+        let before = self.claims.len();
+        add(self);
+        self.claims[before..].iter_mut().for_each(|claim| claim.is_beside |= is_beside);
     }
 
     /// Adds a row for each combination of the values of `axes`. A row has these values and the
@@ -232,10 +241,18 @@ mod tests {
         for bound in [Bound::Above(4.0), Bound::Below(4.0), Bound::Within(4.0, 8.0)] {
             findings.mean("rate", "claimed", (&rate, 0), bound, || "of the moon".to_owned());
         }
-        assert!(findings.claims.iter().all(|claim| claim.measured == "7 ± 2"));
+        assert!(findings.claims.iter().all(|claim| claim.measured == "7 ± 2" && !claim.is_beside));
         let verdicts = findings.claims.iter().map(|claim| claim.verdict.name());
         let expected = ["holds", "does not hold", "not comparable"];
         assert!(verdicts.eq(expected));
         assert_eq!(findings.claims[1].verdict.reason(), Some("of the moon"));
+
+        for is_beside in [true, false] {
+            findings.beside(is_beside, |findings| {
+                findings.claim("rate", "claimed", "1", Verdict::Holds);
+            });
+        }
+        let beside = findings.claims.iter().map(|claim| claim.is_beside);
+        assert!(beside.eq([false, false, false, true, false]));
     }
 }

@@ -138,13 +138,13 @@ mod tests {
     use airtcp_recovery::Profile;
     use airtcp_sim::Scenario;
 
-    use super::super::table16::{Setup, network};
+    use super::super::congested::{RANDOM_WAIT, network};
     use super::*;
     use crate::simulate;
 
     /// Two flows at the same time, for five seconds.
     fn scenario() -> Scenario {
-        let scenario = network(&["sack/reno"], &Profile::paper(), Setup::RandomWait).unwrap();
+        let scenario = network(&["sack/reno"], &Profile::paper(), RANDOM_WAIT).unwrap();
         let flows = scenario.flows[..2].to_vec();
         Scenario { duration: Duration::from_secs(5), flows, ..scenario }
     }

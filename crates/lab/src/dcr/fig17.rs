@@ -2,8 +2,8 @@
 
 use airtcp_sim::Simulation;
 
+use super::congested::{RANDOM_WAIT, network};
 use super::delivery::Arrivals;
-use super::table16::{Setup, network};
 use crate::paper::Printed;
 use crate::prelude::*;
 
@@ -74,7 +74,7 @@ fn joined(run: &Run) -> Duration {
 
 fn one(run: &Run, profile: &str, first: &str, seed: u64) -> Result<Arrivals, LabError> {
     let profile = profile.parse().expect("a profile");
-    let mut scenario = network(&[first, SACK], &profile, Setup::RandomWait)?;
+    let mut scenario = network(&[first, SACK], &profile, RANDOM_WAIT)?;
     let half = scenario.flows.len() / 2;
     scenario.flows[half..].iter_mut().for_each(|flow| flow.start = joined(run));
     scenario.duration = joined(run) + Duration::from_secs(if run.is_small { 4 } else { 20 });

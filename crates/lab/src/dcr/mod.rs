@@ -1,5 +1,6 @@
 //! TCP-DCR: Bhandarkar and Reddy, "TCP-DCR: Making TCP robust to non-congestion events".
 
+mod congested;
 mod delivery;
 pub(crate) mod eq6;
 pub(crate) mod fig10;

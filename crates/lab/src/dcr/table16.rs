@@ -5,22 +5,19 @@ use airtcp_sim::{FlowResult, RunResult};
 use airtcp_trace::figure::Point;
 use serde::Serialize;
 
-use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, timed};
-use crate::paper::Printed;
+use super::congested::{AS_DESCRIBED, CHANGES, Change, NS2, RANDOM_WAIT, Setup, network};
+use super::{SHORTER, timed};
+use crate::paper::{Printed, TOLERANCE};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
     what: "Twelve flows, all, half or none with DCR, on a congested bottleneck",
     source: "DCR 5.4, Fig. 16 (\"Table 16\"), with the set-up of 3.1 and 5.2",
-    seconds: 125,
+    seconds: 180,
     body,
     ..Experiment::STUDY
 };
-
-const FLOWS: u32 = 12;
-// DCR 3.1 and 5.2: the queue at the bottleneck holds 60 packets, all others 50.
-const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 60";
 
 /// The printed figures for each scenario's kinds of flows: with DCR (`true`) and without.
 const PRINTED: [(u32, bool, [f64; 4]); 4] = [
@@ -37,43 +34,8 @@ const COLUMNS: [(&str, usize); 4] = [
     ("mean queue, packets", 0),
 ];
 
-/// In ns-2 a queue is full when one more packet would reach its limit.
-const BOTTLENECK_OF_NS2: &str = "rate 10mbit delay 10ms limit 59";
 /// The paper's version of ns-2, and one of 2011.
-const NS2: [&str; 2] = ["ns-2.26", "ns-2.35"];
-
-/// The additions to the set-up that the paper describes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Setup {
-    /// None.
-    AsDescribed,
-    /// Packets wait for a random time on their way to the bottleneck.
-    RandomWait,
-    /// The random wait, and the defaults of ns-2.
-    Ns2,
-}
-
-impl Setup {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::AsDescribed => "as described",
-            Self::RandomWait => "random wait",
-            Self::Ns2 => "random wait, ns-2's sender and queue",
-        }
-    }
-
-    /// Returns the known reason why the figures differ from the paper's.
-    const fn why(self) -> &'static str {
-        match self {
-            Self::AsDescribed => "the paper does not say how it staggers flows",
-            Self::RandomWait => {
-                "hypothesis: without lock-out, our flows keep the queue fuller at the same goodput, and so drop more"
-            }
-            Self::Ns2 => "other differences of ns-2's sender are not isolated",
-        }
-    }
-}
+const PROFILES_OF_NS2: [&str; 2] = ["ns-2.26", "ns-2.35"];
 
 /// One row of the table, or two if there are two kinds of flows.
 struct Case {
@@ -97,18 +59,18 @@ fn cases() -> Vec<Case> {
     ];
     for (scenario, kinds, others) in scenarios {
         let mut add = |kinds, profile, setup| cases.push(Case { scenario, kinds, profile, setup });
-        add(kinds, Profile::paper(), Setup::AsDescribed);
-        add(kinds, Profile::paper(), Setup::RandomWait);
-        for name in NS2 {
-            add(kinds, name.parse().expect("a profile"), Setup::Ns2);
+        add(kinds, Profile::paper(), AS_DESCRIBED);
+        add(kinds, Profile::paper(), RANDOM_WAIT);
+        for name in PROFILES_OF_NS2 {
+            add(kinds, name.parse().expect("a profile"), NS2);
         }
-        if scenario != 2 {
-            add(others, Profile::paper(), Setup::RandomWait);
-        }
-        add(kinds, Profile::modern(), Setup::RandomWait);
         if scenario == 2 {
-            add(others, Profile::modern(), Setup::RandomWait);
+            CHANGES.into_iter().for_each(|(setup, of)| add(kinds, of(Profile::paper()), setup));
+            add(others, Profile::modern(), RANDOM_WAIT);
+        } else {
+            add(others, Profile::paper(), RANDOM_WAIT);
         }
+        add(kinds, Profile::modern(), RANDOM_WAIT);
     }
     cases
 }
@@ -119,7 +81,7 @@ struct Record<'a> {
     scenario: u32,
     combination: &'a str,
     profile: &'a str,
-    setup: Setup,
+    setup: &'a str,
     /// The goodput of each flow with this combination, in bit/s.
     goodputs: Vec<f64>,
     /// Over all flows.
@@ -179,14 +141,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let row = Row::of(case, combination, &records);
             row.report(&mut findings);
             rows.push(row);
-            if case.setup == Setup::RandomWait {
+            if case.setup == RANDOM_WAIT {
                 let name = format!("{}: {combination}, {}", case.scenario, case.profile.name);
                 series.push(draw::series(name, Style::LineAndMarks, sorted(&records)));
             }
         }
     }
-    for row in rows.iter().filter(|row| row.case.profile.name != Profile::modern().name) {
-        row.judge(&mut findings, rows.iter().find(|other| row.is_isolated_by(other)));
+    for row in rows.iter().filter(|row| row.is_judged()) {
+        // The paper's flows with DCR are the ack-based ones.
+        let is_beside = row.combination.contains("dcr:timer");
+        findings.beside(is_beside, |findings| row.judge(findings, &rows));
     }
     findings.note(SHORTER);
     findings
@@ -231,7 +195,7 @@ impl<'a> Row<'a> {
             self.case.scenario.to_string(),
             self.combination.to_owned(),
             self.case.profile.name.to_owned(),
-            self.case.setup.name().to_owned(),
+            self.case.setup.name.to_owned(),
             a,
             b,
             c,
@@ -241,68 +205,101 @@ impl<'a> Row<'a> {
         ]);
     }
 
-    /// Returns whether `other` differs only by the random wait, or by ns-2's sender and queue, and
-    /// so isolates that effect.
-    fn is_isolated_by(&self, other: &Self) -> bool {
-        let same = |row: &Self| (row.case.scenario, row.case.kinds);
-        let [own, others] = [self, other].map(|row| row.case.profile.name);
-        let of_paper = others == Profile::paper().name;
-        other.case.setup == Setup::RandomWait
-            && self.combination == other.combination
-            && same(self) == same(other)
-            && match self.case.setup {
-                Setup::AsDescribed => own == others,
-                Setup::RandomWait => false,
-                Setup::Ns2 => of_paper,
-            }
+    /// Returns whether the row is compared with the paper: not our profile, and not a change that
+    /// exists to isolate its effect.
+    fn is_judged(&self) -> bool {
+        let is_change = |(setup, _): &Change| *setup == self.case.setup;
+        self.case.profile.name != Profile::modern().name && !CHANGES.iter().any(is_change)
+    }
+
+    /// Returns the row that has only the random wait in addition to the set-up as described.
+    fn at_random<'b>(&self, rows: &'b [Self]) -> Option<&'b Self> {
+        let paper = Profile::paper().name;
+        rows.iter().find(|other| {
+            (other.case.setup, other.case.profile.name) == (RANDOM_WAIT, paper)
+                && other.combination == self.combination
+                && (other.case.scenario, other.case.kinds) == (self.case.scenario, self.case.kinds)
+        })
     }
 
     /// Adds claims that compare the row's figures with the paper's.
-    fn judge(&self, findings: &mut Findings, random: Option<&Self>) {
+    fn judge(&self, findings: &mut Findings, rows: &[Self]) {
         let Self { case, combination, columns, .. } = self;
         let waits = combination.contains("dcr");
         let printed = PRINTED.iter().find(|(n, w, _)| *n == case.scenario && *w == waits);
+        let spoiled = self.spoiled(rows);
         for (column, (what, decimals)) in COLUMNS.into_iter().enumerate() {
             let Some((_, _, figures)) = printed else { continue };
-            let (setup, profile) = (case.setup.name(), case.profile.name);
+            let (setup, profile) = (case.setup.name, case.profile.name);
             let of = format!("scenario {}, {combination}, {setup}, {profile}", case.scenario);
-            let why = self.why(column, random);
-            if figures[column] == 0.0 {
+            let printed = Printed { what, figure: figures[column], decimals };
+            let why = || self.why(column, figures[column], rows);
+            if let Some(spoiled) = spoiled.clone() {
+                let verdict = Verdict::NotComparable(spoiled);
+                findings.printed_as(&printed, &of, &columns[column], verdict);
+            } else if figures[column] == 0.0 {
                 findings.claim(
                     format!("{what}, {of}"),
                     "0.0, with one decimal in print (below 0.05)",
                     self.show(column),
-                    theory::below(&columns[column], 0.05, || why),
+                    theory::below(&columns[column], 0.05, why),
                 );
-                continue;
+            } else {
+                findings.printed(&printed, &of, &columns[column], &why());
             }
-            let printed = Printed { what, figure: figures[column], decimals };
-            findings.printed(&printed, &of, &columns[column], &why);
         }
     }
 
-    fn why(&self, column: usize, random: Option<&Self>) -> String {
-        let known = self.case.setup.why();
-        if let (Setup::Ns2, Some(paper)) = (self.case.setup, random) {
-            return format!(
-                "with our own sender and a queue longer by one it is {}; {known}",
+    /// Returns the reason why a row without random waits decides nothing, if its flows keep in step
+    /// with the queue: the random wait alone makes their shares more even.
+    fn spoiled(&self, rows: &[Self]) -> Option<String> {
+        let random = self.at_random(rows).filter(|_| self.case.setup == AS_DESCRIBED)?;
+        let by = theory::difference(&self.jain, &random.jain);
+        let [own, even] = [self, random].map(|row| theory::show(&row.jain, 1.0, 3));
+        (by.bounds().1 < 0.0).then(|| {
+            format!(
+                "flows over access links as fast as the bottleneck keep in step with its queue: Jain's index is {own}, and \
+                 {even} with random waits before the bottleneck and everything else equal; the paper does not say how it avoids that"
+            )
+        })
+    }
+
+    fn why(&self, column: usize, printed: f64, rows: &[Self]) -> String {
+        match (self.at_random(rows), self.case.scenario) {
+            (Some(paper), 2) => paper.isolated(column, printed, rows),
+            (Some(paper), _) if self.case.setup == NS2 => format!(
+                "with our own sender and a queue longer by one it is {}; for single differences, see scenario 2",
                 paper.show(column)
-            );
-        }
-        if let Some(random) = random {
-            let [jain, even] = [self, random].map(|row| theory::show(&row.jain, 1.0, 3));
-            return format!(
-                "with random waits before the bottleneck, and everything else equal, it is {}, and Jain's index {even} instead of \
-                 {jain}: flows over access links as fast as the bottleneck synchronize with its queue; {known}",
-                random.show(column)
-            );
-        }
-        // The cause of a difference was only isolated without DCR.
-        match self.case.scenario {
-            2 => known.to_owned(),
-            _ => "the cause was not determined for flows with DCR; for flows without DCR, see scenario 2"
+            ),
+            _ => "single differences were only tried for flows without DCR: see scenario 2"
                 .to_owned(),
         }
+    }
+
+    /// Describes the effect of every change of one thing on a figure of this row.
+    fn isolated(&self, column: usize, printed: f64, rows: &[Self]) -> String {
+        let is_change = |row: &&Self| CHANGES.iter().any(|(setup, _)| *setup == row.case.setup);
+        let (mut alike, mut others, mut is_reached) = (Vec::new(), Vec::new(), false);
+        for row in rows.iter().filter(is_change) {
+            let figure = row.columns[column];
+            let by = theory::difference(&figure, &self.columns[column]);
+            let shown = format!("{} ({})", row.case.setup.name, row.show(column));
+            let differs = by.bounds().0 > 0.0 || by.bounds().1 < 0.0;
+            if differs {
+                others.push(shown)
+            } else {
+                alike.push(shown)
+            }
+            is_reached |= differs && (figure.mean / printed - 1.0).abs() <= TOLERANCE;
+        }
+        let list = |of: Vec<String>| if of.is_empty() { "none".to_owned() } else { of.join(", ") };
+        format!(
+            "one change at a time from the profile paper with random waits ({}): no difference by {}; a difference by {}; {}",
+            self.show(column),
+            list(alike),
+            list(others),
+            if is_reached { "one of these explains it" } else { "none of these explains it" }
+        )
     }
 }
 
@@ -328,7 +325,7 @@ fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Recor
         scenario: case.scenario,
         combination,
         profile: case.profile.name,
-        setup: case.setup,
+        setup: case.setup.name,
         goodputs: flows.iter().map(|flow| flow.goodput).collect(),
         jain: result.jain,
         segments: sum(|flow| flow.segments_sent),
@@ -337,29 +334,4 @@ fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Recor
         queue: bottleneck.map_or(0.0, |link| link.queue_mean),
         rtt: flows.iter().map(|flow| flow.rtt.mean).sum::<f64>() / flows.len().max(1) as f64,
     }
-}
-
-/// Returns twelve flows of these kinds, the same number of each, in their order.
-pub(super) fn network(
-    kinds: &[&str],
-    profile: &Profile,
-    setup: Setup,
-) -> Result<Scenario, LabError> {
-    let (access, bottleneck) = match setup {
-        Setup::AsDescribed => (ACCESS, BOTTLENECK),
-        Setup::RandomWait => (ACCESS_AT_RANDOM, BOTTLENECK),
-        Setup::Ns2 => (ACCESS_AT_RANDOM, BOTTLENECK_OF_NS2),
-    };
-    let access = feed::wire(access, ACCESS)?;
-    let bottleneck = Wire::both(feed::spec(bottleneck)?);
-    let each = FLOWS / kinds.len() as u32;
-    let flow = |(combination, number): (&str, u32)| FlowSpec {
-        name: format!("{combination} {number}"),
-        ..flow(combination, profile)
-    };
-    let flows = kinds.iter().flat_map(|kind| (1..=each).map(move |number| (*kind, number)));
-    Ok(Scenario {
-        flows: flows.map(flow).collect(),
-        ..Scenario::new("table16", Topology::Dumbbell { access, bottleneck })
-    })
 }

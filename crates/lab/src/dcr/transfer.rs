@@ -149,17 +149,11 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     for (deviation, _, goodput) in POINTS {
         let Some(outcome) = sender.at(deviation) else { continue };
         let of = format!("{}, {deviation} ms", sender.name);
-        let units = Interval {
-            mean: outcome.goodput.mean / 1e6,
-            half_width: outcome.goodput.half_width.map(|half| half / 1e6),
-            ..outcome.goodput
-        };
+        let units = theory::scaled(&outcome.goodput, 1e-6);
         let printed = Printed { what: "goodput, Mbit/s", figure: goodput, decimals: 2 };
         if let Some(unfit) = &outcome.unfit {
-            let shown = theory::show(&units, 1.0, printed.decimals);
-            let what = format!("{}, {of}", printed.what);
             let verdict = Verdict::NotComparable(unfit.clone());
-            findings.claim(what, format!("{goodput:.2}"), shown, verdict);
+            findings.printed_as(&printed, &of, &units, verdict);
             continue;
         }
         findings.printed(
