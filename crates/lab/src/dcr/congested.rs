@@ -14,7 +14,7 @@ const QUEUE: u32 = 60;
 pub(super) struct Setup {
     pub(super) name: &'static str,
     /// Whether packets wait for a random time on their way to the bottleneck.
-    is_random: bool,
+    pub(super) is_random: bool,
     /// The bottleneck's queue, in packets.
     pub(super) queue: u32,
 }
