@@ -50,7 +50,7 @@ fn why(curve: &Curve, bare: Option<&Curve>, stamped: Option<&Curve>) -> String {
     let repairs =
         "guess: recoveries, in which nothing is delayed, and slow start retransmit late packets";
     let Some(bare) = bare else {
-        return format!("{described}; {repairs}; not run without timestamps");
+        return format!("{described}; it has no timestamps; {repairs}");
     };
     let (with, without) = (curve.least(|_| true), bare.least(|_| true));
     let shown = theory::show(&without, 1.0, 2);

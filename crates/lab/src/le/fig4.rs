@@ -219,7 +219,9 @@ mod tests {
                 watched.timeouts
             })
         };
-        assert_eq!(times(LINK), [0, 0]);
+        for link in [LINK, LONGER] {
+            assert_eq!(times(link), [0, 0], "{link}");
+        }
         assert_eq!(times("rate 10mbit delay 150ms limit 1000"), [0, 1]);
     }
 
