@@ -91,13 +91,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         if curve.waits() && curve.is_paper() {
             let least = curve.goodputs.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
             let share = theory::ratio(least.unwrap_or(&plain), &plain);
-            findings.mean(
-                format!("{name}: least goodput over that of sack/reno without late packets"),
-                "0.9 or more (\"close\")",
-                (&share, 2),
-                Bound::Above(0.9),
-                || why(curve, None, None),
-            );
+            let what = format!("{name}: least goodput over that of sack/reno without late packets");
+            let bound = Bound::Above(0.9);
+            findings.beside(curve.is_beside(), |findings| {
+                findings.mean(what, "0.9 or more (\"close\")", (&share, 2), bound, || {
+                    why(curve, None, None)
+                });
+            });
         }
         if curve.combination == "sack/reno" && curve.is_paper() {
             let share = curve.shares[curve.shares.len() - 1];
