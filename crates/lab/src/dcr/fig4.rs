@@ -55,10 +55,12 @@ fn why(curve: &Curve, bare: Option<&Curve>, stamped: Option<&Curve>) -> String {
     let (with, without) = (curve.least(|_| true), bare.least(|_| true));
     let shown = theory::show(&without, 1.0, 2);
     if without.bounds().0 > with.bounds().1 {
-        format!(
-            "{described}; without timestamps it keeps {shown}: a needless repair raises TS.Recent, and PAWS (RFC 7323 5.3) then \
-             refuses the late originals that were sent before it"
-        )
+        let how = if curve.refuses(|_| true) {
+            "a needless repair raises TS.Recent, and PAWS (RFC 7323 5.3) then refuses late originals that were sent before it"
+        } else {
+            "not because of PAWS, which refuses nothing; how was not determined"
+        };
+        format!("{described}; without timestamps it keeps {shown}: {how}")
     } else {
         format!(
             "{described}; not timestamps: without them it keeps {shown}, no more than by chance; {repairs}"

@@ -56,7 +56,8 @@ const COMBINATIONS: [&str; 5] =
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
 
 fn flow(combination: &str, profile: &Profile) -> FlowSpec {
-    let timestamps = profile.name != Profile::paper().name;
+    let is_of_ns2 = profile.name == Profile::paper().name || profile.name.starts_with("ns-2");
+    let timestamps = !is_of_ns2;
     FlowSpec {
         mtu: if timestamps { MTU_WITH_TIMESTAMPS } else { MTU },
         timestamps,

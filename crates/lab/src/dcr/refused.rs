@@ -56,30 +56,34 @@ impl Observer for Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::time::Duration;
 
-    use airtcp_recovery::Profile;
-    use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+    use airtcp_types::{ByteCount, ExtSeq, FlowId, SeqNumber, SeqRange};
+    use airtcp_wire::tcp::{Header, emit};
 
-    use super::super::flow;
     use super::*;
-    use crate::{feed, simulate};
 
     #[test]
-    fn late_segments_are_refused_because_of_their_timestamps_only() {
-        let refused = |timestamps| {
-            let forth = "rate 8mbit delay 50ms limit 50 delayed 30% 25ms 8ms";
-            let bottleneck = feed::wire(forth, "rate 8mbit delay 50ms limit 50").unwrap();
-            let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
-            let flow = FlowSpec { timestamps, ..flow("sack/reno", &Profile::paper()) };
-            let (duration, flows) = (Duration::from_secs(10), vec![flow]);
-            let scenario = Scenario { duration, flows, ..Scenario::new("late", topology) };
-            let watch = |dumbbell: &Simulation<'_>| Watch::new(Room::new(Duration::ZERO), dumbbell);
-            let (result, watched) = simulate::once_watched(scenario, 1, watch).unwrap();
-            assert!(result.flows[0].spurious > 0);
-            watched.refused
-        };
-        assert_eq!(refused(false), 0);
-        assert!(refused(true) > 0);
+    fn what_is_neither_processed_nor_a_copy_was_refused() {
+        let (receiver, room) = (NodeId(1), Room::new(Duration::ZERO));
+        let (arrived, processed) = (None, BTreeSet::new());
+        let mut watch = Watch { room, receiver: Some(receiver), arrived, processed, refused: 0 };
+        // The second arrival of 100 is a copy; the first of 200 is refused.
+        for (seq, is_processed) in
+            [(100, true), (100, false), (200, false), (200, true), (300, true)]
+        {
+            let end: SocketAddr = "10.0.0.1:7".parse().unwrap();
+            let header = Header { seq: SeqNumber(seq), ..Header::default() };
+            let packet = emit(&FlowId { local: end, remote: end }, 64, &header, &[7; 100]);
+            watch.on_packet(Instant::ZERO, receiver, Crossing::In, &packet);
+            let start = ExtSeq(u64::from(seq));
+            let range = SeqRange::new(start, start + ByteCount(100));
+            let kind = EventKind::Received { range, ack: start, window: ByteCount(1_000) };
+            if is_processed {
+                watch.on_event(receiver, &Event { at: Instant::ZERO, flow: None, kind });
+            }
+        }
+        assert_eq!(watch.refused, 1);
     }
 }

@@ -91,6 +91,11 @@ impl Curve {
         )
     }
 
+    /// Returns whether PAWS refused missing data at that point.
+    pub(super) fn refuses(&self, counts: impl Fn(u32) -> bool) -> bool {
+        self.worst(counts).is_some_and(|at| self.refused[at].mean > 0.0)
+    }
+
     /// Returns whether the receiver's window limited the sender for most of the time at that point.
     pub(super) fn is_held(&self, counts: impl Fn(u32) -> bool) -> bool {
         self.worst(counts).is_some_and(|at| self.held[at].mean > 50.0)
