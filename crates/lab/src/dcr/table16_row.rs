@@ -148,7 +148,7 @@ impl<'a> Row<'a> {
         }
         let list = |of: Vec<String>| if of.is_empty() { "none".to_owned() } else { of.join(", ") };
         format!(
-            "one change at a time from the profile paper with random waits ({}): no difference by {}; a difference by {}; {}",
+            "one change at a time from the profile paper with random waits ({}): no significant difference by {}; a difference by {}; {}",
             self.show(column),
             list(alike),
             list(others),
