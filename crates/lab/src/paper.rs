@@ -2,7 +2,7 @@
 
 use airtcp_sim::Interval;
 
-use crate::{Findings, theory};
+use crate::{Findings, Verdict, theory};
 
 /// The relative difference from a paper's figure that still counts as the same result. It allows
 /// for another stack, another simulator, other random numbers, and few printed digits. It is the
@@ -25,13 +25,25 @@ impl Findings {
     /// 95 % interval is within a tenth of the printed figure; `why` gives the reason if it is
     /// outside.
     pub(crate) fn printed(&mut self, printed: &Printed, setup: &str, ours: &Interval, why: &str) {
-        let Printed { what, figure, decimals } = *printed;
+        let figure = printed.figure;
         let band = (figure * (1.0 - TOLERANCE), figure * (1.0 + TOLERANCE));
         let verdict = theory::within(ours, band, || {
             format!("ours is {:.2} times the paper's: {why}", ours.mean / figure)
         });
-        let shown = theory::show(ours, 1.0, decimals);
         self.has_printed = true;
+        self.printed_as(printed, setup, ours, verdict);
+    }
+
+    /// Adds a claim that shows our figure in `setup` beside the printed one, with this verdict.
+    pub(crate) fn printed_as(
+        &mut self,
+        printed: &Printed,
+        setup: &str,
+        ours: &Interval,
+        verdict: Verdict,
+    ) {
+        let Printed { what, figure, decimals } = *printed;
+        let shown = theory::show(ours, 1.0, decimals);
         self.claim(format!("{what}, {setup}"), format!("{figure:.decimals$}"), shown, verdict);
     }
 }
@@ -40,7 +52,7 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::report::Heading;
-    use crate::{EXPERIMENTS, Report, Verdict};
+    use crate::{EXPERIMENTS, Report};
 
     #[test]
     fn a_printed_figure_holds_within_a_tenth() {

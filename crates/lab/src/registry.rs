@@ -74,6 +74,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     le::fig6::EXPERIMENT,
     le::fig6::WIDE,
     le::fig9::EXPERIMENT,
+    le::fig9_real::EXPERIMENT,
     tcp_ecn::fig10::EXPERIMENT,
     tcp_ecn::fig11::EXPERIMENT,
     tcp_ecn::fig12::EXPERIMENT,

@@ -11,7 +11,7 @@ use airtcp_wire::tcp::View;
 use crate::draw;
 
 /// Returns the hosts of one side of a dumbbell, with the index of each one's flow in the results.
-fn hosts(dumbbell: &Simulation<'_>, side: &str) -> BTreeMap<NodeId, usize> {
+pub(super) fn hosts(dumbbell: &Simulation<'_>, side: &str) -> BTreeMap<NodeId, usize> {
     let number = |name: &str| name.strip_prefix(side)?.parse::<usize>().ok()?.checked_sub(1);
     let host = |(id, (name, _)): (u32, &(String, _))| Some((NodeId(id), number(name)?));
     (0..).zip(dumbbell.nodes()).filter_map(host).collect()
@@ -138,13 +138,13 @@ mod tests {
     use airtcp_recovery::Profile;
     use airtcp_sim::Scenario;
 
-    use super::super::table16::{Setup, network};
+    use super::super::congested::{RANDOM_WAIT, network};
     use super::*;
     use crate::simulate;
 
     /// Two flows at the same time, for five seconds.
     fn scenario() -> Scenario {
-        let scenario = network(&["sack/reno"], &Profile::paper(), Setup::RandomWait).unwrap();
+        let scenario = network(&["sack/reno"], &Profile::paper(), RANDOM_WAIT).unwrap();
         let flows = scenario.flows[..2].to_vec();
         Scenario { duration: Duration::from_secs(5), flows, ..scenario }
     }

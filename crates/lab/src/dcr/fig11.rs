@@ -111,7 +111,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
             levels.push((level, outcomes));
         }
-        claims(&mut findings, &pair, &levels);
+        let is_beside = pair.profile.name != Profile::paper().name;
+        findings.beside(is_beside, |findings| claims(findings, &pair, &levels));
     }
     let title = "Twelve flows with DCR and twelve without on 10 Mbit/s, a radio of 1 Mbit/s each";
     let (x, y) = (draw::linear("frames hit, %"), draw::linear("mean goodput of a flow, Mbit/s"));

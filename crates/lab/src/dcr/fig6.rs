@@ -30,14 +30,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 .map(|(interval, decimals)| theory::show(interval, 1.0, decimals));
             format!("{ratio} at {dropped} % dropped")
         };
-        findings.claim(
-            format!("{}: ratio of their goodputs, most congestion and least", curve.name),
-            "less with more congestion",
-            format!("{}; {}", shown(first), shown(last)),
-            theory::below(&theory::ratio(&first.ratio, &last.ratio), 1.0, || {
-                "not isolated".to_owned()
-            }),
-        );
+        findings.beside(curve.is_beside(), |findings| {
+            findings.claim(
+                format!("{}: ratio of their goodputs, most congestion and least", curve.name),
+                "less with more congestion",
+                format!("{}; {}", shown(first), shown(last)),
+                theory::below(&theory::ratio(&first.ratio, &last.ratio), 1.0, || {
+                    "not isolated".to_owned()
+                }),
+            )
+        });
     }
     Ok(findings)
 }

@@ -39,7 +39,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             )
         });
         let what = format!("{}: ratio at {} % late", curve.name, outcome.case.late);
-        findings.claim(what, claimed, theory::show(&outcome.ratio, 1.0, 2), verdict);
+        let shown = theory::show(&outcome.ratio, 1.0, 2);
+        findings
+            .beside(curve.is_beside(), |findings| findings.claim(what, claimed, shown, verdict));
     }
     Ok(findings)
 }
@@ -56,7 +58,7 @@ fn undo(with: &Curve, without: &Curve) -> String {
         )
     } else {
         format!(
-            "not by undo: at 30 % late the ratio is {shown} with it and {bare} without; hypothesis: the detection waits for \
+            "not by undo: at 30 % late the ratio is {shown} with it and {bare} without; guess: the detection waits for \
              late packets by itself"
         )
     }

@@ -33,17 +33,20 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let dropped = |at: usize| theory::show(&curve.outcomes[at].dropped, 1.0, 2);
             let last = curve.outcomes.len() - 1;
             format!(
-                "hypothesis: drops go from {} to {} %, as no queue tried gives 1 % for all",
+                "guess: drops go from {} to {} %, as no queue tried gives 1 % for all",
                 dropped(0),
                 dropped(last)
             )
         };
-        findings.claim(
-            format!("{}: difference over the mean, least and most", curve.name),
-            "stable (within 0.2)",
-            format!("{low} to {high}"),
-            theory::below(&theory::difference(&most, &least), 0.2, why),
-        );
+        let verdict = theory::below(&theory::difference(&most, &least), 0.2, why);
+        findings.beside(curve.is_beside(), |findings| {
+            findings.claim(
+                format!("{}: difference over the mean, least and most", curve.name),
+                "stable (within 0.2)",
+                format!("{low} to {high}"),
+                verdict,
+            )
+        });
     }
     Ok(findings)
 }

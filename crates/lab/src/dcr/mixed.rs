@@ -78,6 +78,16 @@ impl Curve {
         self.profile == Profile::modern()
     }
 
+    /// Returns whether the paper does not have these flows.
+    pub(super) fn is_beside(&self) -> bool {
+        self.profile.name != Profile::paper().name
+    }
+
+    /// Returns whether its flows wait by a timer; the paper's count ACKs from its section 5 on.
+    pub(super) fn is_timer(&self) -> bool {
+        self.pair[0].contains("dcr:timer")
+    }
+
     /// Returns whether the curve exists to isolate the effect of undo.
     pub(super) fn is_isolating(&self) -> bool {
         self.profile.name == NO_UNDO

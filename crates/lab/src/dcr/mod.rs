@@ -1,5 +1,6 @@
 //! TCP-DCR: Bhandarkar and Reddy, "TCP-DCR: Making TCP robust to non-congestion events".
 
+mod congested;
 mod delivery;
 pub(crate) mod eq6;
 pub(crate) mod fig10;
@@ -17,9 +18,11 @@ pub(crate) mod fig8;
 pub(crate) mod fig9;
 mod mixed;
 mod radio;
+mod refused;
 mod room;
 mod single;
 pub(crate) mod table16;
+mod table16_row;
 pub(crate) mod table20;
 pub(crate) mod table20_real;
 mod transfer;
@@ -53,7 +56,8 @@ const COMBINATIONS: [&str; 5] =
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
 
 fn flow(combination: &str, profile: &Profile) -> FlowSpec {
-    let timestamps = profile.name != Profile::paper().name;
+    let is_of_ns2 = profile.name == Profile::paper().name || profile.name.starts_with("ns-2");
+    let timestamps = !is_of_ns2;
     FlowSpec {
         mtu: if timestamps { MTU_WITH_TIMESTAMPS } else { MTU },
         timestamps,

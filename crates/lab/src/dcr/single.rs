@@ -1,9 +1,10 @@
 //! One flow alone over a path with increasing reordering.
 
 use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
+use airtcp_sim::{FlowSpec, Interval, Scenario, Simulation, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 
+use super::refused::Watch;
 use super::room::Room;
 use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
 use crate::study::{Axis, Fields, Grid};
@@ -11,7 +12,8 @@ use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 /// The combinations that also run in the modern profile without timestamps, to show the effect of
 /// PAWS (RFC 7323 section 5) on late packets.
-pub(super) const WITHOUT_TIMESTAMPS: [&str; 2] = ["sack/reno/dcr:timer", "rack/reno/dcr:timer"];
+const WITHOUT_TIMESTAMPS: [&str; 3] =
+    ["sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno/dcr:timer"];
 const NO_TIMESTAMPS: &str = "modern, no timestamps";
 /// DCR 3.1; only data is reordered.
 const BACK: &str = "rate 8mbit delay 50ms limit 50";
@@ -37,6 +39,8 @@ pub(super) struct Curve {
     reductions: Vec<Interval>,
     /// The per cent of the time in which the receiver's window limited the sender.
     held: Vec<Interval>,
+    /// The segments with missing data that PAWS refused.
+    refused: Vec<Interval>,
 }
 
 impl Curve {
@@ -50,6 +54,11 @@ impl Curve {
 
     pub(super) fn has_timestamps(&self) -> bool {
         !self.is_paper() && self.profile != NO_TIMESTAMPS
+    }
+
+    /// Returns whether the paper does not have this sender in this set-up.
+    pub(super) fn is_beside(&self) -> bool {
+        !self.is_paper() || self.combination.starts_with("rack")
     }
 
     pub(super) fn name(&self) -> String {
@@ -73,12 +82,18 @@ impl Curve {
     /// receiver's window limited the sender.
     pub(super) fn describe(&self, counts: impl Fn(u32) -> bool) -> String {
         let Some(at) = self.worst(counts) else { return "nothing was run".to_owned() };
-        let [reductions, held] =
-            [&self.reductions, &self.held].map(|of| theory::show(&of[at], 1.0, 1));
+        let [reductions, held, refused] =
+            [&self.reductions, &self.held, &self.refused].map(|of| theory::show(&of[at], 1.0, 1));
         format!(
-            "least at {}: {reductions} reductions, and the receiver's window limits it in {held} % of the time",
+            "least at {}: {reductions} reductions, {refused} late segments refused by PAWS, and the receiver's window limits it in \
+             {held} % of the time",
             self.points[at]
         )
+    }
+
+    /// Returns whether PAWS refused missing data at that point.
+    pub(super) fn refuses(&self, counts: impl Fn(u32) -> bool) -> bool {
+        self.worst(counts).is_some_and(|at| self.refused[at].mean > 0.0)
     }
 
     /// Returns whether the receiver's window limited the sender for most of the time at that point.
@@ -96,7 +111,7 @@ impl Sweep {
     pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
         let mut findings = Findings::new(&format!(
             "sender | profile | {} | goodput, Mbit/s | of its own at the first | reductions | time-outs | dropped | \
-             waits for the receiver, %",
+             waits for the receiver, % | refused by PAWS",
             self.x
         ));
         let mut curves = Vec::new();
@@ -140,7 +155,8 @@ impl Sweep {
             };
             let scenario = simulate::staggered(&timed(scenario, run.is_small), seed);
             let room = Room::new(scenario.warm_up);
-            let (result, room) = simulate::once_watched(scenario, seed, |_| room)?;
+            let watch = |dumbbell: &Simulation<'_>| Watch::new(room, dumbbell);
+            let (result, watched) = simulate::once_watched(scenario, seed, watch)?;
             let flow = &result.flows[0];
             let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
             Ok(Fields::default()
@@ -154,7 +170,9 @@ impl Sweep {
                 .with("timeouts", flow.timeouts.unwrap_or(0))
                 .with("dropped", dropped)
                 // The per cent of the time in which the receiver's window limited the sender.
-                .with("held", room.share() * 100.0))
+                .with("held", watched.room.share() * 100.0)
+                // Missing data that the receiver refused because of its timestamp.
+                .with("refused", watched.refused))
         })?;
         grid.record(findings, &[])?;
         let cells: Vec<_> = grid.all().each("x").collect();
@@ -173,6 +191,7 @@ impl Sweep {
                 cell.show("timeouts", 1.0, 1),
                 cell.show("dropped", 1.0, 0),
                 cell.show("held", 1.0, 1),
+                cell.show("refused", 1.0, 1),
             ]);
         }
         Ok(Curve {
@@ -182,6 +201,7 @@ impl Sweep {
             shares,
             reductions: means("reductions"),
             held: means("held"),
+            refused: means("refused"),
             goodputs,
         })
     }

@@ -32,7 +32,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         senders.iter().map(sender).collect(),
         |findings| grid.record(findings, &["combination", "profile", "deviation"]),
         "table20",
-        "hypothesis: more packets are late by more than a smoothed round trip",
+        "guess: more packets are late by more than a smoothed round trip",
     )
 }
 

@@ -50,7 +50,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         senders.iter().map(sender).collect(),
         |findings| runs.iter().try_for_each(|(seed, run)| findings.record_fields(*seed, run)),
         "table20-real",
-        "hypothesis: more packets are late by more than a smoothed round trip",
+        "guess: more packets are late by more than a smoothed round trip",
     )?;
     findings.note(
         "The senders take turns. A run whose link was late by more than a tenth of the round-trip time with more than one \

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::Style;
 
@@ -59,6 +60,11 @@ pub(super) struct Sender {
 }
 
 impl Sender {
+    /// Returns whether the paper does not have this sender.
+    fn is_beside(&self) -> bool {
+        self.combination != AS_THE_PAPER || !self.name.ends_with(Profile::paper().name)
+    }
+
     fn at(&self, deviation: u32) -> Option<&Outcome> {
         self.outcomes.iter().find(|outcome| outcome.deviation == deviation)
     }
@@ -95,7 +101,7 @@ pub(super) fn findings(
     let printed = POINTS.map(|(deviation, _, goodput)| draw::point(f64::from(deviation), goodput));
     series.push(draw::series("DCR in the paper", Style::LineAndMarks, printed.to_vec()));
     for sender in &senders {
-        claims(&mut findings, sender, why);
+        findings.beside(sender.is_beside(), |findings| claims(findings, sender, why));
     }
     let ours = senders.iter().find(|sender| sender.combination == AS_THE_PAPER);
     let pair = |(deviation, printed, _): (u32, f64, f64)| {
@@ -149,17 +155,11 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     for (deviation, _, goodput) in POINTS {
         let Some(outcome) = sender.at(deviation) else { continue };
         let of = format!("{}, {deviation} ms", sender.name);
-        let units = Interval {
-            mean: outcome.goodput.mean / 1e6,
-            half_width: outcome.goodput.half_width.map(|half| half / 1e6),
-            ..outcome.goodput
-        };
+        let units = theory::scaled(&outcome.goodput, 1e-6);
         let printed = Printed { what: "goodput, Mbit/s", figure: goodput, decimals: 2 };
         if let Some(unfit) = &outcome.unfit {
-            let shown = theory::show(&units, 1.0, printed.decimals);
-            let what = format!("{}, {of}", printed.what);
             let verdict = Verdict::NotComparable(unfit.clone());
-            findings.claim(what, format!("{goodput:.2}"), shown, verdict);
+            findings.printed_as(&printed, &of, &units, verdict);
             continue;
         }
         findings.printed(

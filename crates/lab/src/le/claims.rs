@@ -2,21 +2,25 @@
 
 use airtcp_sim::Interval;
 
-use super::curve::Curve;
+use super::curve::{Curve, Point};
 use super::fig4::SACK1;
 use crate::{Findings, Verdict, theory};
+
+/// The names of the set-ups that claims distinguish.
+pub(super) const FOUR_TRIPS: &str = "paper, RTO 200 ms, RTT 50 ms";
+pub(super) const MODERN: &str = "modern";
 
 pub(super) const NOTES: [&str; 7] = [
     "RTO, behind a time: the mean number of time-outs in a run.",
     "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window is not the limit, because the proof of LE 2.2 \
-     sends two new segments while the first loss is outstanding. A loss halves 32 to 16. The RTT is 40 ms; the paper states \
-     neither delay nor time-out, so both 5 and 25 round trips are tried.",
+     sends two new segments while the first loss is outstanding. A loss halves 32 to 16. The paper states neither delay \
+     nor time-out: a time-out is 5 or 25 round trips of 40 ms, or 4 of 50 ms.",
     "Repairs in a single RTT: all were sent before the ACK of the first one arrived, in most of the runs.",
     "`sack1 of ns-2` is our sender with the pipe of ns-2's tcp-sack1.cc, which counts lost segments as in flight: after all \
      duplicate ACKs it counts k segments, against a window of 16. The paper's curve is this, not SACK. `sack` is RFC 6675, whose pipe \
-     excludes lost segments.",
+     excludes lost segments: its claims are beside the paper.",
     "`le, own timer` is LE whose first repair does not restart the timer, as in LE 2.2.4. It makes no difference here, because the \
-     time-out is five round trips or more.",
+     time-out is four round trips or more.",
     "If only segments of the first half of the window arrive, fack and sack have a time-out: they have halved the window, more than \
      16 segments are outstanding, and nothing more is sent that could trigger ACKs. LE waits for three duplicate ACKs, and so \
      sends two new segments before.",
@@ -28,21 +32,30 @@ fn is_near(measured: u64, claimed: u64) -> bool {
     measured.abs_diff(claimed) * 10 <= claimed
 }
 
+pub(super) fn named<'a>(curves: &'a [Curve], name: &str) -> Option<&'a Curve> {
+    curves.iter().find(|curve| curve.name == name)
+}
+
 /// Adds the claims of one set-up.
 pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
-    as_drawn(findings, setup, curves);
-    if setup == "modern" {
-        return;
-    }
-    let named = |name: &str| curves.iter().find(|curve| curve.name == name);
+    let is_ours = setup == MODERN;
+    findings.beside(is_ours, |findings| as_drawn(findings, setup, curves));
+    let named = |name: &str| named(curves, name);
     let (Some(reno), Some(newreno), Some(sack), Some(fack), Some(le), Some(ns2)) =
         (named("reno"), named("newreno"), named("sack"), named("fack"), named("le"), named(SACK1))
     else {
         return;
     };
-    order(findings, setup, [le, fack, sack, newreno, reno]);
-    for curve in [sack, ns2] {
-        sack_claims(findings, setup, curve, newreno);
+    findings.beside(is_ours, |findings| each(findings, setup, le, fack));
+    if is_ours {
+        return;
+    }
+    // The paper's SACK is that of ns-2.
+    for (curve, is_beside) in [(ns2, false), (sack, true)] {
+        findings.beside(is_beside, |findings| {
+            order(findings, setup, [le, fack, curve, newreno, reno]);
+            sack_claims(findings, setup, curve, newreno);
+        });
     }
     let why = "repairs in the first round trip are as many as half of the window";
     most(
@@ -53,7 +66,7 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         why,
     );
     le_claims(findings, setup, le, fack);
-    before_time_out(findings, setup, newreno);
+    findings.beside(setup != FOUR_TRIPS, |findings| before_time_out(findings, setup, newreno));
 }
 
 fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {
@@ -79,21 +92,62 @@ const MANY: fn(u64) -> bool = |lost| lost > 18;
 fn order(findings: &mut Findings, setup: &str, claimed: [&Curve; 5]) {
     let all = |_: u64| true;
     let mean = |curve: &Curve, counts: fn(u64) -> bool| Interval::of(&curve.times(counts));
-    let [le, fack, ..] = claimed;
-    let why = || {
-        let [le, fack] = [le, fack].map(|curve| theory::show(&mean(curve, MANY), 1.0, 1));
-        format!(
-            "from 19 losses on le has {le} ms and fack {fack}: a time-out of five round trips hardly punishes fack"
-        )
-    };
-    let neighbours = claimed.windows(2);
-    let verdicts = neighbours.map(|of| theory::less(&of[0].times(all), &of[1].times(all), why));
+    let verdicts = claimed.windows(2).map(|of| {
+        theory::less(&of[0].times(all), &of[1].times(all), || {
+            let show = |curve: &Curve, counts| theory::show(&mean(curve, counts), 1.0, 1);
+            let each = |curve: &&Curve| {
+                format!("{} has {}, then {}", curve.name, show(curve, FEW), show(curve, MANY))
+            };
+            let [one, other] = [&of[0], &of[1]].map(each);
+            format!("up to 18 losses, then from 19 on: {one} ms; {other} ms")
+        })
+    });
     let verdict = Verdict::all(verdicts);
     let mut sorted = claimed.map(|curve| (curve.name, mean(curve, all)));
     sorted.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
     let shown = sorted.map(|(name, mean)| format!("{name} {}", theory::show(&mean, 1.0, 1)));
-    let what = format!("mean over all numbers of losses, ms, {setup}");
+    let what = format!("mean over all numbers of losses, ms, with {}, {setup}", claimed[2].name);
     findings.claim(what, "LE < FACK < SACK < NewReno < Reno", shown.join(" < "), verdict);
+}
+
+/// LE 3.1.1: LE recovers faster than FACK.
+fn each(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
+    let by = |(le, fack): (&Point, &Point)| (le.lost, theory::scaled(&le.less(fack), 1e3));
+    let all: Vec<_> = le.points.iter().zip(&fack.points).map(by).collect();
+    let list = |what: &str, counts: fn(f64, f64) -> bool| {
+        let of = all.iter().filter(|(_, by)| counts(by.bounds().0, by.bounds().1));
+        let (lost, ms): (Vec<_>, Vec<_>) = of.map(|(lost, by)| (*lost, by.mean)).unzip();
+        let least = ms.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = ms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let by =
+            if ms.is_empty() { String::new() } else { format!(" by {least:+.1} to {most:+.1}") };
+        format!("{what} at {} numbers of losses ({}){by}", lost.len(), spans(&lost))
+    };
+    let shown = [
+        list("faster", |_, high| high < 0.0),
+        list("undecided", |low, high| low <= 0.0 && high >= 0.0),
+        list("slower", |low, _| low > 0.0),
+    ];
+    let verdicts = all.iter().map(|(_, by)| {
+        theory::below(by, 0.0, || {
+            "guess: fack finds a loss by the distance of the highest SACK block, where le waits for three later transmissions"
+                .to_owned()
+        })
+    });
+    let verdict = Verdict::all(verdicts);
+    let what = format!("time of le less that of fack for each number of losses, ms, {setup}");
+    findings.claim(what, "below 0 for each", shown.join("; "), verdict);
+}
+
+/// Formats ascending numbers as spans, such as `1 to 3, 7`.
+fn spans(numbers: &[u64]) -> String {
+    let follows = |a: &u64, b: &u64| a + 1 == *b;
+    let span = |of: &[u64]| match of {
+        [first, .., last] => format!("{first} to {last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    };
+    numbers.chunk_by(follows).map(span).collect::<Vec<_>>().join(", ")
 }
 
 fn sack_claims(findings: &mut Findings, setup: &str, sack: &Curve, newreno: &Curve) {
@@ -156,7 +210,7 @@ fn before_time_out(findings: &mut Findings, setup: &str, newreno: &Curve) {
     let repairs = Interval::of(&newreno.repairs());
     let verdict = theory::within(&repairs, (4.5, 5.5), || {
         "only the first partial ACK restarts the timer, and one repair is sent per round trip: their number is that of the round \
-         trips in the time-out and one more, as the two set-ups show; 5 would be a time-out of four"
+         trips in the time-out and one more, as the three set-ups show: the paper's 5 are those of four round trips"
             .to_owned()
     });
     let what = format!("newreno: segments sent again before its RTO, {setup}");

@@ -64,6 +64,13 @@ impl Point {
             is_single: records.iter().filter(|r| r.single).count() * 2 > records.len(),
         }
     }
+
+    /// Returns the recovery time less that of `other` in seconds, seed by seed over the same
+    /// losses.
+    pub(super) fn less(&self, other: &Self) -> Interval {
+        let pairs = self.times.iter().zip(&other.times);
+        Interval::of(&pairs.map(|(own, other)| own - other).collect::<Vec<_>>())
+    }
 }
 
 impl Curve {

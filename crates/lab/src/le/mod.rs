@@ -3,12 +3,15 @@
 
 mod claims;
 mod clamped;
+mod controls;
 mod curve;
 pub(crate) mod fig4;
 pub(crate) mod fig5;
 pub(crate) mod fig6;
 pub(crate) mod fig9;
+pub(crate) mod fig9_real;
 mod network;
+mod testbed;
 mod together;
 mod variants;
 mod window;

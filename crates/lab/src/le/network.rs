@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_recovery::{Combination, Profile};
 use airtcp_sim::{FlowSpec, Scenario, Topology};
 
-use super::variants;
+use super::{controls, variants};
 use crate::{LabError, Run, feed};
 
 /// The rate of the bottleneck in Mbit/s, and that of a faster one.
@@ -66,11 +66,11 @@ pub(super) fn scenario(
 /// The name of LE whose retransmissions do not restart the timer.
 pub(super) const OWN_TIMER: &str = "le, own timer";
 
-/// Parses a combination's name, whose detection can be [`OWN_TIMER`].
+/// Parses a combination's name, whose detection can be [`OWN_TIMER`] and whose control one of
+/// [`controls`].
 pub(super) fn combine(name: &str) -> Combination {
-    let parse = |name: &str| -> Combination { name.parse().expect("a name of the registry") };
     match name.strip_prefix(OWN_TIMER) {
-        Some(rest) => parse(&format!("le{rest}")).with_detection(variants::own_timer()),
-        None => parse(name),
+        Some(rest) => controls::combine(&format!("le{rest}")).with_detection(variants::own_timer()),
+        None => controls::combine(name),
     }
 }

@@ -54,7 +54,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.table.row([control, profile, way, loss, goodput, estimate, ratio]);
     }
     for part in grid.all().rows(&["profile", "way"]) {
-        claim(&mut findings, &part);
+        let is_ours = part.text("profile") == "modern";
+        findings.beside(is_ours, |findings| claim(findings, &part));
     }
     findings.note(
         "the estimate is ssthresh after a reduction over the smallest round trip; reno has none: its figure is what \

@@ -5,6 +5,7 @@ use std::time::Duration;
 use airtcp_sim::{FlowDirection, FlowSpec, Interval, Scenario, Topology};
 use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 
+use super::pinned;
 use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{Findings, LabError, Run, feed, simulate};
 
@@ -89,7 +90,7 @@ fn scenario(point: &Point, path: &Path, is_small: bool) -> Result<Scenario, LabE
     let flow = |control: &str, way| FlowSpec {
         way,
         profile: point.profile(),
-        ..FlowSpec::new(format!("sack/{control}").parse().expect("a name of the registry"))
+        ..FlowSpec::new(pinned::combine(control).into())
     };
     let mut flows = vec![flow(&point.text("control"), FlowDirection::LeftToRight)];
     if path.is_shared {

@@ -3,3 +3,4 @@
 pub(crate) mod compression;
 mod course;
 pub(crate) mod loss;
+mod pinned;
