@@ -23,7 +23,7 @@ use airtcp_types::ByteCount;
 use crate::front::{Clients, InterceptConfig, intercept_config, refuse};
 use crate::{Refusal, Side, splice};
 
-pub use bypass::{Bypass, bypass};
+pub use bypass::bypass;
 
 /// The number of SYN retransmissions: an attempt to connect lasts 63 s, about as long as a client
 /// keeps trying.
