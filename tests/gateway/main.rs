@@ -2,25 +2,30 @@
 //! them, and servers in a third namespace behind the far gateway.
 
 mod check;
+mod ctl;
 mod intercept;
 mod keys;
+mod names;
+mod network;
 mod plain;
 mod programs;
+mod remote;
 mod split;
 
 use std::error::Error;
-use std::io::{BufRead, BufReader, Lines, Read};
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::Command;
 
-use airtcp_link::{Link, Way};
-use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
-use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
+use airtcp_link::Way;
+use airtcp_testbed::dumbbell::Dumbbell;
+use airtcp_testbed::{Service, peer};
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
+
+use network::{Network, Running, is_possible};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -35,201 +40,6 @@ fn airtcp(arguments: &[&str]) -> Command {
 
 fn body() -> Vec<u8> {
     (0..BYTES).map(|n| (n % 251) as u8).collect()
-}
-
-/// A running gateway.
-struct Running {
-    child: Child,
-    stderr: Lines<BufReader<ChildStderr>>,
-}
-
-impl Running {
-    fn start(namespace: &Namespace, arguments: &[&str]) -> Outcome<Self> {
-        let mut running = Self::of(namespace, airtcp(arguments))?;
-        running.wait_for("ready")?;
-        Ok(running)
-    }
-
-    fn of(namespace: &Namespace, mut command: Command) -> Outcome<Self> {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = namespace.spawn_child(command)?;
-        let stderr = BufReader::new(child.stderr.take().ok_or("it is piped")?).lines();
-        Ok(Self { child, stderr })
-    }
-
-    /// Waits for a line that contains `words`.
-    fn wait_for(&mut self, words: &str) -> Outcome {
-        let mut before = Vec::new();
-        for line in self.stderr.by_ref() {
-            let line = line?;
-            if line.contains(words) {
-                return Ok(());
-            }
-            before.push(line);
-        }
-        Err(format!("it ended without `{words}`: {before:?}").into())
-    }
-
-    fn terminate(&self) -> Outcome {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status()?.success());
-        Ok(())
-    }
-
-    /// Stops the gateway with SIGTERM; returns its stdout and stderr.
-    fn stop(mut self) -> Outcome<(String, String)> {
-        self.terminate()?;
-        let mut stdout = String::new();
-        self.child.stdout.take().ok_or("it is piped")?.read_to_string(&mut stdout)?;
-        let stderr = self.stderr.by_ref().collect::<Result<Vec<_>, _>>()?.join("\n");
-        assert_eq!(self.child.wait()?.code(), Some(0), "{stderr}");
-        Ok((stdout, stderr))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Two machines with keys, a link between them, and servers behind the far machine.
-struct Network {
-    dumbbell: Dumbbell,
-    servers: Namespace,
-    directory: TempDir,
-    public: [String; 2],
-}
-
-impl Network {
-    fn new() -> Outcome<Self> {
-        Self::over(LINK)
-    }
-
-    fn over(link: &str) -> Outcome<Self> {
-        let spec = link.parse()?;
-        let dumbbell =
-            Dumbbell::build(Plan::new(Host::Kernel, Link::new(&spec, &spec)?, Host::Kernel))?;
-        let servers = Namespace::new()?;
-        let far = dumbbell.right().namespace();
-        far.connect("lan0", &servers, "lan0")?;
-        for (namespace, host) in [(far, 1), (&servers, 2)] {
-            let addresses = [format!("192.0.2.{host}/24"), format!("2001:db8::{host}/64")];
-            let addresses = addresses
-                .map(|address| address.parse())
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()?;
-            namespace.configure("lan0", &addresses, None)?;
-        }
-        let directory = tempfile::tempdir()?;
-        let near = keys::generate(&directory.path().join("near.key"))?;
-        let far = keys::generate(&directory.path().join("far.key"))?;
-        Ok(Self { dumbbell, servers, directory, public: [near, far] })
-    }
-
-    fn near(&self) -> &Namespace {
-        self.dumbbell.left().namespace()
-    }
-
-    fn far(&self) -> &Namespace {
-        self.dumbbell.right().namespace()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.directory.path().join(name).display().to_string()
-    }
-
-    /// Starts the far gateway, which may dial the servers behind it and its own loopback address.
-    fn start_far(&self, more: &[&str]) -> Outcome<Running> {
-        let (key, [near, _]) = (self.path("far.key"), &self.public);
-        self.start_far_with(&["--key", &key, "--peer", near], more)
-    }
-
-    fn start_far_with(&self, carrier: &[&str], more: &[&str]) -> Outcome<Running> {
-        let own = [
-            "--allow",
-            "127.0.0.1",
-            "--allow",
-            "::1",
-            "--allow",
-            "192.0.2.0/24",
-            "--allow",
-            "2001:db8::/32",
-        ];
-        Running::start(self.far(), &[&["gateway", "far"], carrier, &own[..], more].concat())
-    }
-
-    /// Starts a near gateway, and waits until the far gateway answers.
-    fn start_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
-        let mut near = self.launch_near(endpoint, more)?;
-        near.wait_for("ready")?;
-        near.wait_for("answers")?;
-        Ok(near)
-    }
-
-    fn launch_near(&self, endpoint: IpAddr, more: &[&str]) -> Outcome<Running> {
-        let (key, [_, far]) = (self.path("near.key"), &self.public);
-        let endpoint = SocketAddr::new(endpoint, 51_820).to_string();
-        let line = ["gateway", "near", "--key", &key, "--peer", far, "--endpoint", &endpoint];
-        Running::of(self.near(), airtcp(&[&line, more].concat()))
-    }
-
-    /// Starts an HTTP server with one body.
-    fn serve(namespace: &Namespace, at: &str) -> Outcome<SocketAddr> {
-        let at = at.to_owned();
-        let listener = namespace.block_on(async move { TcpListener::bind(at).await })?;
-        let address = listener.local_addr()?;
-        namespace.spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    let mut request = Vec::new();
-                    while !request.ends_with(b"\r\n\r\n") {
-                        request.push(stream.read_u8().await?);
-                    }
-                    let head = format!(
-                        "HTTP/1.1 200 OK\r\ncontent-length: {BYTES}\r\nconnection: close\r\n\r\n"
-                    );
-                    stream.write_all(head.as_bytes()).await?;
-                    stream.write_all(&body()).await
-                });
-            }
-        });
-        Ok(address)
-    }
-
-    /// Runs curl at the near side.
-    fn curl(&self, arguments: &[&str]) -> Outcome<Output> {
-        let mut command = Command::new("curl");
-        command.args(["--silent", "--show-error", "--max-time", "60"]).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Ok(self.near().spawn_child(command)?.wait_with_output()?)
-    }
-
-    fn fetch(&self, arguments: &[&str]) -> Outcome {
-        let output = self.curl(arguments)?;
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && output.stdout == body(), "{arguments:?}: {stderr}");
-        Ok(())
-    }
-
-    fn refused(&self, arguments: &[&str], code: i32, words: &str) -> Outcome {
-        let output = self.curl(arguments)?;
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
-        Ok(())
-    }
-}
-
-/// Whether namespaces and curl are available; prints a message if the test is skipped.
-fn is_possible() -> bool {
-    let has_curl = Command::new("curl").arg("--version").output().is_ok();
-    if !has_curl {
-        assert!(std::env::var_os("AIRTCP_REQUIRE_TOOLS").is_none(), "curl is not installed");
-        println!("skipped: curl is not installed");
-    }
-    has_curl && or_skip(requirements()).is_some()
 }
 
 #[test]
@@ -302,7 +112,7 @@ fn datagrams_of_a_program_reach_a_server_and_come_back() -> Outcome {
         }
     });
     let answered = network.near().block_on(async {
-        let mut control = tokio::net::TcpStream::connect("127.0.0.1:1080").await?;
+        let mut control = TcpStream::connect("127.0.0.1:1080").await?;
         control.write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
         let mut reply = [0; 12];
         control.read_exact(&mut reply).await?;
@@ -418,4 +228,48 @@ fn as_many_files_may_be_open_as_the_hard_limit_says() -> Outcome {
     let mut far = under("-n 100")?;
     far.wait_for("may open 100 files")?;
     far.wait_for("ready")
+}
+
+/// Sends data, and checks that the same data comes back.
+async fn echoes(stream: &mut TcpStream, count: usize) -> io::Result<()> {
+    let sent: Vec<u8> = (0..count).map(|n| (n % 251) as u8).collect();
+    let mut heard = vec![0; count];
+    let (mut read, mut write) = stream.split();
+    tokio::try_join!(write.write_all(&sent), read.read_exact(&mut heard))?;
+    assert!(heard == sent);
+    Ok(())
+}
+
+#[test]
+fn a_stopping_far_gateway_lets_connections_end() -> Outcome {
+    if !is_possible() {
+        return Ok(());
+    }
+    let network = Network::new()?;
+    let mut far = network.start_far(&[])?;
+    let echo = network.servers.serve("192.0.2.2:0".parse()?, Service::Echo, None)?;
+    let forward = format!("2222:{}", echo.address());
+    let endpoint = Dumbbell::address(Dumbbell::RIGHT, false);
+    // If a reset is lost, the end of the hold resets the connection.
+    let _near = network.start_near(endpoint, &["-L", &forward, "--hold", "5"])?;
+    let open = || {
+        network.near().block_on(async {
+            let mut stream = TcpStream::connect("127.0.0.1:2222").await?;
+            echoes(&mut stream, 1000).await?;
+            Ok::<_, io::Error>(stream)
+        })
+    };
+    let (mut ends, mut stays) = (open()?, open()?);
+    far.terminate()?;
+    far.wait_for("stopping")?;
+    let ended = network.near().block_on(async move {
+        echoes(&mut ends, 1000).await?;
+        ends.shutdown().await?;
+        ends.read(&mut [0; 1]).await
+    })?;
+    assert_eq!(ended, 0, "more than was sent");
+    let reset = network.near().block_on(async move { stays.read(&mut [0; 1]).await });
+    assert_eq!(reset.err().ok_or("it goes on")?.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(far.child.wait()?.code(), Some(0));
+    Ok(())
 }

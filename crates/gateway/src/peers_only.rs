@@ -1,33 +1,38 @@
 //! A device that accepts packets only from known peers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_device::Device;
 use airtcp_types::Packet;
-use airtcp_wire::icmp::{self, Message};
-use airtcp_wire::ip;
+use airtcp_wire::{icmp, ip};
 use tokio::time::Instant;
 
 use crate::carried::lock;
+use crate::filter::{Filter, Filtered};
 
-/// A device that drops packets from addresses other than its peers'.
+/// Returns a device that drops packets from addresses other than its peers', and its counters.
 ///
 /// A peer is an address, and anyone who can send from that address is the peer: nothing is
 /// authenticated. ICMP errors of routers pass if they quote a packet to a peer; the stack checks
 /// them further (RFC 5927).
+pub fn peers_only<D: Device>(device: D, peers: &[IpAddr]) -> (impl Device + use<D>, PeerFigures) {
+    let peers = peers.iter().map(|peer| (*peer, Exchanged::default())).collect();
+    let shared = Arc::new(Mutex::new(Shared { peers, refused: 0 }));
+    let filter = PeersOnly { shared: shared.clone(), sending: Vec::new() };
+    (Filtered::new(device, filter), PeerFigures(shared))
+}
+
 #[derive(Debug)]
-pub struct PeersOnly<D> {
-    device: D,
+struct PeersOnly {
     shared: Arc<Mutex<Shared>>,
     /// Destinations and lengths of the packets in the current `try_send` call.
     sending: Vec<(Option<IpAddr>, u64)>,
 }
 
-/// The counters of a [`PeersOnly`], cheap to clone. They outlive the device.
+/// The counters of a device of [`peers_only`], cheap to clone. They outlive the device.
 #[derive(Clone, Debug)]
 pub struct PeerFigures(Arc<Mutex<Shared>>);
 
@@ -57,20 +62,6 @@ struct Exchanged {
     sent: u64,
 }
 
-impl<D: Device> PeersOnly<D> {
-    /// Creates a device that passes on packets that `device` receives from `peers`.
-    pub fn new(device: D, peers: impl IntoIterator<Item = IpAddr>) -> Self {
-        let peers = peers.into_iter().map(|peer| (peer, Exchanged::default())).collect();
-        let shared = Arc::new(Mutex::new(Shared { peers, refused: 0 }));
-        Self { device, shared, sending: Vec::new() }
-    }
-
-    /// A handle to the counters.
-    pub fn figures(&self) -> PeerFigures {
-        PeerFigures(self.shared.clone())
-    }
-}
-
 impl PeerFigures {
     /// The counters of each peer, in the order of their addresses.
     pub fn peers(&self) -> Vec<PeerFigure> {
@@ -91,79 +82,32 @@ impl PeerFigures {
 }
 
 impl Shared {
-    /// Counts a packet that arrived at `now`; returns whether it passes.
-    fn admit(&mut self, now: Instant, packet: &Packet) -> bool {
+    /// Counts a packet that has arrived; returns whether it passes.
+    fn admit(&mut self, packet: &Packet) -> bool {
         let source = ip::addresses(&packet.data).map(|(source, _)| source);
         if let Some(peer) = source.and_then(|source| self.peers.get_mut(&source)) {
-            peer.last_packet = Some(now);
+            peer.last_packet = Some(Instant::now());
             peer.received += packet.len() as u64;
             return true;
         }
-        let passes = quoted(packet).is_some_and(|(_, to)| self.peers.contains_key(&to));
+        let error = ip::parse(&packet.data).ok();
+        let about = error.as_ref().and_then(icmp::quoted).and_then(ip::addresses);
+        let passes = about.is_some_and(|(_, to)| self.peers.contains_key(&to));
         self.refused += u64::from(!passes);
         passes
     }
 }
 
-/// Returns the source and destination of the packet that an ICMP error quotes.
-fn quoted(packet: &Packet) -> Option<(IpAddr, IpAddr)> {
-    let datagram = ip::parse(&packet.data).ok()?;
-    let message = match (datagram.protocol, datagram.dst) {
-        (ip::ICMP, IpAddr::V4(_)) => icmp::parse_v4(datagram.payload),
-        (ip::ICMPV6, IpAddr::V6(_)) => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        _ => return None,
-    };
-    match message.ok()? {
-        Message::Error { quoted, .. } => ip::addresses(quoted),
-        _ => None,
-    }
-}
-
-impl<D: Device> Device for PeersOnly<D> {
-    fn name(&self) -> &str {
-        self.device.name()
+impl Filter for PeersOnly {
+    fn admits(&mut self, packet: &mut Packet) -> bool {
+        lock(&self.shared).admit(packet)
     }
 
-    fn mtu(&self) -> usize {
-        self.device.mtu()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.device.capabilities()
-    }
-
-    fn counters(&self) -> Counters {
-        self.device.counters()
-    }
-
-    async fn readable(&self) -> io::Result<()> {
-        self.device.readable().await
-    }
-
-    async fn writable(&self) -> io::Result<()> {
-        self.device.writable().await
-    }
-
-    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        let before = into.len();
-        self.device.try_recv(into, max)?;
-        let mut shared = lock(&self.shared);
-        let now = Instant::now();
-        let mut refused: Vec<_> =
-            into.extract_if(before.., |packet| !shared.admit(now, packet)).collect();
-        self.device.recycle(&mut refused);
-        Ok(into.len() - before)
-    }
-
-    fn recycle(&mut self, packets: &mut Vec<Packet>) {
-        self.device.recycle(packets);
-    }
-
-    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+    fn try_send(&mut self, device: &mut impl Device, packets: &mut VecDeque<Packet>) -> usize {
         let of =
             |packet: &Packet| (ip::addresses(&packet.data).map(|(_, to)| to), packet.len() as u64);
         self.sending.extend(packets.iter().map(of));
-        let sent = self.device.try_send(packets);
+        let sent = device.try_send(packets);
         let mut shared = lock(&self.shared);
         for (to, length) in self.sending.drain(..).take(sent) {
             if let Some(peer) = to.and_then(|to| shared.peers.get_mut(&to)) {
@@ -171,10 +115,6 @@ impl<D: Device> Device for PeersOnly<D> {
             }
         }
         sent
-    }
-
-    fn reclaim(&mut self, into: &mut Vec<Packet>) {
-        self.device.reclaim(into);
     }
 }
 
@@ -204,8 +144,7 @@ mod tests {
             [("10.77.0.1", "10.77.0.2", "10.77.0.3"), ("fd77::1", "fd77::2", "fd77::3")]
         {
             let (mut link, device) = memory::pair(1500, 64);
-            let mut device = PeersOnly::new(device, [ip(peer)]);
-            let figures = device.figures();
+            let (mut device, figures) = peers_only(device, &[ip(peer)]);
             let sent = echo(own, peer);
             let mut packets: VecDeque<_> = [
                 echo(peer, own),

@@ -6,8 +6,9 @@ use std::num::NonZero;
 use airtcp_types::{FlowId, Packet, SeqNumber};
 
 use crate::checksum::{checksum, verify, verify_transport};
+use crate::ip::{self, Datagram};
 use crate::tcp::transport_sum;
-use crate::{Headers, ParseError, ip};
+use crate::{Headers, ParseError};
 
 /// The length of an ICMP header in bytes: type, code, checksum, and four bytes that depend on the
 /// type.
@@ -71,8 +72,26 @@ pub enum Reason {
     Parameter,
 }
 
-/// Reads a message received over IPv4, and verifies its checksum.
-pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
+/// Reads the message in a datagram, and verifies its checksum. A datagram of another protocol is
+/// [`Message::Other`].
+pub fn parse<'a>(datagram: &Datagram<'a>) -> Result<Message<'a>, ParseError> {
+    match (datagram.protocol, datagram.dst.is_ipv4()) {
+        (ip::ICMP, true) => parse_v4(datagram.payload),
+        (ip::ICMPV6, false) => parse_v6(datagram.src, datagram.dst, datagram.payload),
+        _ => Ok(Message::Other),
+    }
+}
+
+/// Returns the start of the packet that the error in a datagram is about; `None` if the datagram is
+/// not an ICMP error.
+pub fn quoted<'a>(datagram: &Datagram<'a>) -> Option<&'a [u8]> {
+    match parse(datagram) {
+        Ok(Message::Error { quoted, .. }) => Some(quoted),
+        _ => None,
+    }
+}
+
+fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
     if !verify(bytes) {
         return Err(ParseError::Checksum);
@@ -94,8 +113,7 @@ pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     Ok(Message::Error { reason, quoted: rest })
 }
 
-/// Reads a message received over IPv6, and verifies its checksum.
-pub fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, ParseError> {
+fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
     if !verify_transport(src, dst, ip::ICMPV6, bytes) {
         return Err(ParseError::Checksum);

@@ -7,6 +7,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use airtcp_device::Tun;
+use airtcp_gateway::peers_only;
 use airtcp_tunnel::Tunnel;
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -93,9 +95,10 @@ async fn through_tunnel(tunnel: Endpoint, own: IpAddr, far: IpAddr) -> anyhow::R
 
 async fn on_tun(plain: &Plain, far: IpAddr) -> anyhow::Result<Found> {
     let own = plain.address.address();
-    let device = plain.open_for(&[far]).await.context(
+    let file = plain.open().await.context(
         "the check needs the device (a near gateway that runs here has it: type `airtcp gateway ctl status`, or stop it first)",
     )?;
+    let (device, _) = peers_only(Tun::new(file)?, &[far]);
     let mut pinger = Pinger::new(device, own, far);
     let Some(first) = pinger.first().await? else {
         bail!(

@@ -1,30 +1,37 @@
 //! `airtcp gateway ctl`: queries and changes a running gateway.
 
+mod status;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use airtcp_net::Stack;
 use airtcp_recovery::Combination;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::report::Report;
 use crate::control::{Asker, Control, NobodyThere, asked};
+use crate::output::Mistake;
 use crate::ss::{self, Served};
 use crate::{output, value};
 
 /// The sockets of the systemd units.
-const OF_UNITS: [&str; 2] =
-    ["/run/airtcp-gateway-near/ctl.sock", "/run/airtcp-gateway-far/ctl.sock"];
+const OF_UNITS: [&str; 3] = [
+    "/run/airtcp-gateway-near/ctl.sock",
+    "/run/airtcp-gateway-far/ctl.sock",
+    "/run/airtcp-gateway-split/ctl.sock",
+];
 
 /// `airtcp gateway ctl`.
 #[derive(Args, Debug)]
 pub(super) struct CtlArgs {
     #[command(subcommand)]
     command: Command,
-    /// Control socket of the gateway [default: that of the gateway that runs, the near one of two]
+    /// Control socket of the gateway [default: that of the gateway that runs; of several, the near,
+    /// far or split one, in this order]
     #[arg(long, value_name = "SOCKET", global = true)]
     control: Option<PathBuf>,
     /// Print JSON
@@ -34,10 +41,10 @@ pub(super) struct CtlArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Print whether the other gateway answers, and what was carried
+    /// Print what was carried, and with two gateways whether the other one answers
     Status,
-    /// List the connections between the gateways, as `ss -tinm` lists the kernel's; `spare` are
-    /// those opened ahead
+    /// List the connections of the gateway, as `ss -tinm` lists the kernel's. Those of near and far
+    /// are the ones between them; `spare` are opened ahead
     Ss,
     /// Change a setting of the gateway while it runs
     #[command(subcommand)]
@@ -46,7 +53,8 @@ enum Command {
 
 #[derive(Subcommand, Debug)]
 enum Setting {
-    /// Change the strategies for what this gateway sends, also on connections that are open
+    /// Change the strategies for what this gateway sends over the link, also on connections that
+    /// are open
     Strategies {
         /// For example rack/cubic or le/westwood/dcr:timer
         #[arg(value_name = "A/B[/C]", value_parser = value::strategies)]
@@ -63,14 +71,37 @@ enum Request {
     SetStrategies { strategies: String },
 }
 
-/// A gateway that answers on a control socket.
-#[derive(Clone, Debug)]
-pub(super) struct Controlled {
-    pub(super) served: Served,
-    pub(super) report: Report,
+/// A gateway whose status can be queried.
+pub(super) trait Reported: Clone + Send + 'static {
+    /// The current status.
+    ///
+    /// # Errors
+    /// None in practice: only those of JSON encoding.
+    fn status(&self) -> serde_json::Result<Value>;
+
+    /// The stack that sends over the link.
+    fn link(&self) -> &Stack;
+
+    /// The local addresses of the connections that were opened ahead.
+    fn spare(&self) -> Vec<SocketAddr> {
+        Vec::new()
+    }
+
+    /// Rejects strategies that do not work over the link.
+    ///
+    /// # Errors
+    /// The strategies need something that the link does not deliver.
+    fn check(&self, strategies: &Combination) -> Result<(), Mistake>;
 }
 
-impl Controlled {
+/// A gateway that answers on a control socket.
+#[derive(Clone, Debug)]
+pub(super) struct Controlled<R> {
+    pub(super) served: Served,
+    pub(super) report: R,
+}
+
+impl<R: Reported> Controlled<R> {
     /// Listens at `path`; without one, at the default path of `ctl` and `airtcp ss` if it is free.
     ///
     /// # Errors
@@ -104,12 +135,11 @@ impl Controlled {
                 mark(&mut answer, &self.report.spare());
                 Ok(answer)
             }
-            Request::Status => Ok(serde_json::to_value(self.report.status())?),
+            Request::Status => Ok(self.report.status()?),
             Request::SetStrategies { strategies } => {
                 let combination: Combination = strategies.parse()?;
-                self.report.way.check(&combination)?;
-                let stacks = self.served.stacks.iter();
-                let changed: usize = stacks.map(|stack| stack.set_combination(&combination)).sum();
+                self.report.check(&combination)?;
+                let changed = self.report.link().set_combination(&combination);
                 tracing::info!(%combination, changed, "strategies");
                 Ok(json!({"strategies": combination.to_string(), "changed": changed}))
             }
@@ -146,7 +176,7 @@ pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     match args.command {
         Command::Ss => ss::print(vec![answer], args.json, ""),
         _ if args.json => output::print_json(&answer),
-        Command::Status => output::print(&status(&answer)),
+        Command::Status => output::print(&status::text(&answer)),
         Command::Set(_) => output::print(&format!(
             "{} from now on; open connections that have changed: {}",
             answer["strategies"].as_str().unwrap_or("-"),
@@ -159,7 +189,8 @@ fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
     let looked: Vec<PathBuf> = match control {
         Some(path) => vec![path.to_owned()],
         None => {
-            let usual = ["gateway-near", "gateway-far"].into_iter().filter_map(ss::default_path);
+            let usual = ["gateway-near", "gateway-far", "gateway-split"];
+            let usual = usual.into_iter().filter_map(ss::default_path);
             usual.chain(OF_UNITS.map(PathBuf::from)).collect()
         }
     };
@@ -180,129 +211,9 @@ fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
     }
 }
 
-/// Formats a status for people.
-fn status(status: &Value) -> String {
-    let near = &status["near"];
-    let end = if near.is_null() { &status["far"] } else { near };
-    let count = |name: &str| end[name].as_u64().unwrap_or(0);
-    let mut lines = Vec::new();
-    if !near.is_null() {
-        let far = near["far"].as_str().unwrap_or("-");
-        let state = match (near["connected"] == true, near["reason"].as_str()) {
-            (true, _) => "answers",
-            (false, Some(reason)) => reason,
-            (false, None) => "is not heard yet",
-        };
-        let since = near["since"].as_f64().unwrap_or(0.0) / 1e3;
-        let rtt = near["rtt"].as_f64().filter(|_| near["connected"] == true);
-        let rtt = rtt.map_or(String::new(), |rtt| format!("; round trip {rtt:.1} ms"));
-        lines.push(format!("the far gateway at {far} {state} (for {since:.0} s){rtt}"));
-    }
-    lines.push(format!(
-        "connections: {} open, {} carried; {} sent, {} received",
-        count("open"),
-        count("opened"),
-        output::bytes(count("sent")),
-        output::bytes(count("received")),
-    ));
-    let refused: Vec<String> = end["refused"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(reason, count)| format!("{} {count}", reason.replace('_', " ")))
-        .collect();
-    if !refused.is_empty() {
-        lines.push(format!("refused: {}", refused.join(", ")));
-    }
-    let datagrams = &status["datagrams"];
-    let count = |name: &str| datagrams[name].as_u64().unwrap_or(0);
-    if count("sent") + count("received") > 0 {
-        lines.push(format!(
-            "datagrams: {} sent, {} received; lost by the link {}, recovered {}; repairs sent {}",
-            count("sent"),
-            count("received"),
-            count("lost"),
-            count("recovered"),
-            count("repairs_sent"),
-        ));
-    }
-    for peer in status["peers"].as_array().into_iter().flatten() {
-        let ago = |what: &str| {
-            let age = peer[format!("seconds_since_{what}")].as_f64();
-            age.map_or(format!("no {what} yet"), |age| format!("last {what} {age:.0} s ago"))
-        };
-        let state = match peer["key"].as_str() {
-            Some(key) => {
-                let at = peer["endpoint"].as_str().unwrap_or("an unknown address");
-                format!("{key} at {at}: {}", ago("handshake"))
-            }
-            None => format!("{}: {}", peer["addresses"][0].as_str().unwrap_or("-"), ago("packet")),
-        };
-        lines.push(format!(
-            "peer {state}; {} sent, {} received",
-            output::bytes(peer["sent_bytes"].as_u64().unwrap_or(0)),
-            output::bytes(peer["received_bytes"].as_u64().unwrap_or(0)),
-        ));
-    }
-    if let Some(refused) = status["refused_packets"].as_u64().filter(|refused| *refused > 0) {
-        lines.push(format!("packets of others, which were dropped: {refused}"));
-    }
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_status_says_whether_the_other_end_answers_and_what_was_carried() {
-        let near = json!({
-            "near": {
-                "far": "10.77.0.1:7077", "connected": true, "since": 61_000.5, "rtt": 20.5, "open": 2, "opened": 9, "sent": 2048, "received": 0,
-                "refused": {"host_unreachable": 1, "refused": 3},
-            },
-            "datagrams": {"sent": 7, "received": 6, "lost": 3, "recovered": 2, "repairs_sent": 4},
-            "peers": [{
-                "key": "KEY=", "endpoint": "192.0.2.1:51820", "seconds_since_handshake": 12.4,
-                "sent_bytes": 4096, "received_bytes": 1,
-            }],
-        });
-        let expected = "\
-the far gateway at 10.77.0.1:7077 answers (for 61 s); round trip 20.5 ms
-connections: 2 open, 9 carried; 2 KiB sent, 0 B received
-refused: host unreachable 1, refused 3
-datagrams: 7 sent, 6 received; lost by the link 3, recovered 2; repairs sent 4
-peer KEY= at 192.0.2.1:51820: last handshake 12 s ago; 4 KiB sent, 1 B received";
-        assert_eq!(status(&near), expected);
-        let near = json!({"near": {
-            "far": "10.77.0.1:7077", "connected": false, "reason": "does not answer", "since": 4_000, "rtt": 20.5,
-        }});
-        let text = status(&near);
-        let first = "the far gateway at 10.77.0.1:7077 does not answer (for 4 s)";
-        assert_eq!(text.lines().next(), Some(first));
-        let far = json!({
-            "far": {"open": 0, "opened": 0, "sent": 0, "received": 0, "refused": {}},
-            "peers": [{"key": "KEY=", "endpoint": null, "sent_bytes": 0, "received_bytes": 0}],
-        });
-        let expected = "\
-connections: 0 open, 0 carried; 0 B sent, 0 B received
-peer KEY= at an unknown address: no handshake yet; 0 B sent, 0 B received";
-        assert_eq!(status(&far), expected);
-        let far = json!({
-            "far": {"open": 0, "opened": 0, "sent": 0, "received": 0, "refused": {}},
-            "peers": [
-                {"key": null, "addresses": ["10.77.0.2"], "seconds_since_packet": 1.2, "sent_bytes": 9, "received_bytes": 0},
-                {"key": null, "addresses": ["10.77.0.3"], "sent_bytes": 0, "received_bytes": 0},
-            ],
-            "refused_packets": 7,
-        });
-        let expected = "\
-connections: 0 open, 0 carried; 0 B sent, 0 B received
-peer 10.77.0.2: last packet 1 s ago; 9 B sent, 0 B received
-peer 10.77.0.3: no packet yet; 0 B sent, 0 B received
-packets of others, which were dropped: 7";
-        assert_eq!(status(&far), expected);
-    }
 
     #[test]
     fn connections_that_were_opened_ahead_are_marked() {

@@ -31,8 +31,7 @@ use crate::example;
 use crate::output::{self, Mistake};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
-use settings::{FarSettings, NearSettings};
-use split::SplitArgs;
+use settings::{FarSettings, NearSettings, SplitSettings};
 
 /// The time limit for connections to end after a signal to stop.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -90,6 +89,16 @@ struct NearArgs {
     settings: NearSettings,
 }
 
+/// `airtcp gateway split`.
+#[derive(Args, Debug)]
+struct SplitArgs {
+    /// TOML file with the same keys as the flags, such as: clients = 4096; flags override it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SplitSettings,
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -104,8 +113,8 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
             block_on(check::run(plan))
         }
         Command::Split(args) => {
-            args.check()?;
-            block_on(split::run(*args))
+            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            block_on(split::run(plan))
         }
         Command::Far(args) => {
             let plan = args.settings.or(of_file(args.config)?).plan()?;

@@ -11,14 +11,18 @@ use airtcp_gateway::datagram::{
 };
 use airtcp_gateway::{Far, FarStatus, Near, NearStatus};
 use airtcp_net::Stack;
+use airtcp_recovery::Combination;
 use airtcp_stack::Counters;
 use serde::Serialize;
+use serde_json::Value;
 
 #[cfg(test)]
 pub(crate) use metrics::exported;
+pub(super) use metrics::put_carried;
 
 use super::carrier::{Carrier, Peer, Way};
-use crate::output;
+use super::ctl::Reported;
+use crate::output::{self, Mistake};
 
 /// The source of a report, read on demand.
 #[derive(Clone, Debug)]
@@ -37,7 +41,7 @@ pub(super) enum End {
 
 /// The status of a gateway.
 #[derive(Debug, Serialize)]
-pub(super) struct Status {
+struct Status {
     /// The carrier's name in the settings.
     carrier: &'static str,
     /// The public key of this end, with WireGuard.
@@ -67,7 +71,7 @@ pub(super) enum DatagramsStatus {
     Far(FarDatagramsStatus),
 }
 
-/// The counters of connections, of either gateway.
+/// The counters of connections, of any gateway.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pub(super) open: usize,
@@ -92,8 +96,7 @@ impl Report {
         Self { stack: carrier.stack().clone(), way: carrier.way.clone(), end }
     }
 
-    /// Returns the current status.
-    pub(super) fn status(&self) -> Status {
+    fn full_status(&self) -> Status {
         Status {
             carrier: self.way.name(),
             key: self.way.key(),
@@ -105,29 +108,49 @@ impl Report {
         }
     }
 
-    /// The local addresses of the spare connections.
-    pub(super) fn spare(&self) -> Vec<SocketAddr> {
-        match &self.end {
-            End::Near(near, _) => near.spare(),
-            End::Far(..) => Vec::new(),
-        }
-    }
-
     /// Prints the summary at exit: JSON on stdout, or a line for people on stderr.
     ///
     /// # Errors
     /// Writing failed.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         if json {
-            return output::print_json(&self.status());
+            return output::print_json(&self.full_status());
         }
-        let Carried { opened, refused, sent, received, .. } = self.end.status().carried();
+        self.end.status().carried().note();
+        Ok(())
+    }
+}
+
+impl Reported for Report {
+    fn status(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self.full_status())
+    }
+
+    fn link(&self) -> &Stack {
+        &self.stack
+    }
+
+    fn spare(&self) -> Vec<SocketAddr> {
+        match &self.end {
+            End::Near(near, _) => near.spare(),
+            End::Far(..) => Vec::new(),
+        }
+    }
+
+    fn check(&self, strategies: &Combination) -> Result<(), Mistake> {
+        self.way.check(strategies)
+    }
+}
+
+impl Carried {
+    /// Prints a line for people on stderr.
+    pub(super) fn note(&self) {
+        let Self { opened, refused, sent, received, .. } = self;
         let refused: u64 = refused.values().sum();
-        let (sent, received) = (output::bytes(sent), output::bytes(received));
+        let (sent, received) = (output::bytes(*sent), output::bytes(*received));
         output::note(format_args!(
             "carried {opened} connections, refused {refused}: {sent} sent, {received} received"
         ));
-        Ok(())
     }
 }
 

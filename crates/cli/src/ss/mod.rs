@@ -23,7 +23,8 @@ pub(crate) use served::{Request, Served, by_default};
 const DIRECTORY: &str = "/run/airtcp-serve";
 
 /// The directories of the sockets of the gateways' units.
-const OF_UNITS: [&str; 2] = ["/run/airtcp-gateway-near", "/run/airtcp-gateway-far"];
+const OF_UNITS: [&str; 3] =
+    ["/run/airtcp-gateway-near", "/run/airtcp-gateway-far", "/run/airtcp-gateway-split"];
 
 /// Clears a terminal and moves the cursor to its start.
 const CLEAR: &str = "\x1b[H\x1b[2J";

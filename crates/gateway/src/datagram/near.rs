@@ -231,10 +231,6 @@ impl Association {
     /// `InvalidInput`: `data` is longer than 65,507 bytes, or `to` is not a destination;
     /// `NotConnected` or `NetworkDown` once the stack has ended.
     pub async fn send_to(&self, data: &[u8], to: &Destination) -> io::Result<usize> {
-        if data.len() > MAX_DATAGRAM {
-            let why = format!("a datagram has at most {MAX_DATAGRAM} bytes, not {}", data.len());
-            return Err(io::Error::new(ErrorKind::InvalidInput, why));
-        }
         let is_sound = match &to.host {
             HostAddress::Ip(_) => true,
             HostAddress::Name(name) => crate::destination::is_name(name),
@@ -246,16 +242,21 @@ impl Association {
         Ok(data.len())
     }
 
-    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data. Drops a request
-    /// of more than 65,507 bytes. [`recv`](Self::recv) returns the reply, with port 0.
+    /// Sends an ICMP echo request to `to`: the sequence number (2 bytes) and data.
+    /// [`recv`](Self::recv) returns the reply, with port 0.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: `data` is longer than 65,507 bytes; `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn ping(&self, data: &[u8], to: IpAddr) -> io::Result<()> {
         self.send(data, &Destination { host: HostAddress::Ip(to), port: 0 })
     }
 
     fn send(&self, data: &[u8], to: &Destination) -> io::Result<()> {
+        if data.len() > MAX_DATAGRAM {
+            let why =
+                format!("a datagram or ping has at most {MAX_DATAGRAM} bytes, not {}", data.len());
+            return Err(io::Error::new(ErrorKind::InvalidInput, why));
+        }
         {
             let mut waiting = self.inbox.waiting();
             waiting.ended.map_or(Ok(()), |kind| Err(io::Error::from(kind)))?;

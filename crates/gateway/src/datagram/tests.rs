@@ -104,6 +104,11 @@ async fn datagrams_of_all_sizes_come_back_over_both_families() {
                 assert_eq!(association.send_to(&data, &server.into()).await.unwrap(), len);
                 assert!(receive(&association).await == (data, server), "{len} bytes at {server}");
             }
+            let too_long = [0; 65_508];
+            let sent = association.send_to(&too_long, &server.into()).await.map(drop);
+            for sent in [sent, association.ping(&too_long, server.ip())] {
+                assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            }
         }
         let (near, far) = (ends.near.status(), ends.far.status());
         assert_eq!((near.counters.sent, near.counters.received), (20, 20), "{near:?}");

@@ -21,7 +21,7 @@ pub use forward::{Forward, InvalidForward, serve_forward, serve_remote};
 pub(crate) use intercept::refuse;
 pub use intercept::{InterceptConfig, intercept, intercept_config};
 pub use login::{InvalidLogin, Login};
-pub use ping::{Pings, WithoutPings, carry_pings, without_pings};
+pub use ping::{Pings, carry_pings, without_pings};
 pub use socks::serve_socks5;
 
 #[cfg(test)]

@@ -5,12 +5,11 @@
 //! be allowed to open (`net.ipv4.ping_group_range`). If the destination does not answer, the
 //! program gets no answer. A fragmented request is refused.
 
-use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_device::Device;
 use airtcp_types::Packet;
 use airtcp_wire::fragment::{self, Fragment};
 use airtcp_wire::icmp::{self, Complaint, Message};
@@ -20,6 +19,7 @@ use tokio::time::timeout;
 
 use super::intercept::{Associations, SHORT};
 use crate::datagram::{Association, NearDatagrams};
+use crate::filter::{Filter, Filtered};
 use crate::waiting::Waiting;
 
 /// The most pings that may wait.
@@ -29,10 +29,8 @@ const FRAGMENT: u8 = 44;
 /// The hop limit of the answers: Linux's default.
 const HOP_LIMIT: u8 = 64;
 
-/// A device from which arriving echo requests are removed.
 #[derive(Debug)]
-pub struct WithoutPings<D> {
-    device: D,
+struct WithoutPings {
     requests: mpsc::Sender<Ping>,
     replies: Arc<Waiting>,
 }
@@ -55,10 +53,11 @@ struct Ping {
 }
 
 /// Removes the echo requests from the packets that arrive at `device`.
-pub fn without_pings<D: Device>(device: D) -> (WithoutPings<D>, Pings) {
+pub fn without_pings<D: Device>(device: D) -> (impl Device, Pings) {
     let (ask, requests) = mpsc::channel(WAITING);
     let replies = Arc::<Waiting>::default();
-    (WithoutPings { device, requests: ask, replies: replies.clone() }, Pings { requests, replies })
+    let filter = WithoutPings { requests: ask, replies: replies.clone() };
+    (Filtered::new(device, filter), Pings { requests, replies })
 }
 
 /// Carries pings until their device is dropped.
@@ -78,7 +77,10 @@ pub async fn carry_pings(pings: Pings, near: NearDatagrams) -> io::Result<()> {
         };
         let answers = |association| answer(association, ping.source, replies.clone());
         if let Some(association) = associations.of(ping.source, answers)? {
-            association.ping(&ping.data, ping.to)?;
+            match association.ping(&ping.data, ping.to) {
+                Err(error) if error.kind() != ErrorKind::InvalidInput => return Err(error),
+                _ => {}
+            }
         }
     }
 }
@@ -122,79 +124,33 @@ fn ping(packet: &Packet) -> Option<Ping> {
         return None;
     }
     let datagram = ip::parse(&packet.data).ok()?;
-    let message = match datagram.dst.is_ipv4() {
-        true => icmp::parse_v4(datagram.payload),
-        false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-    };
-    let Ok(Message::Echo(echo)) = message else { return None };
+    let Ok(Message::Echo(echo)) = icmp::parse(&datagram) else { return None };
     let (identifier, data) = echo.split_first_chunk()?;
     let source = SocketAddr::new(datagram.src, u16::from_be_bytes(*identifier));
     Some(Ping { source, to: datagram.dst, data: data.to_vec() })
 }
 
-impl<D: Device> Device for WithoutPings<D> {
-    fn name(&self) -> &str {
-        self.device.name()
-    }
-
-    fn mtu(&self) -> usize {
-        self.device.mtu()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.device.capabilities()
-    }
-
-    fn counters(&self) -> Counters {
-        self.device.counters()
-    }
-
-    async fn readable(&self) -> io::Result<()> {
-        tokio::select! {
-            readable = self.device.readable() => readable,
-            () = self.replies.changed() => Ok(()),
+impl Filter for WithoutPings {
+    fn admits(&mut self, packet: &mut Packet) -> bool {
+        if let Some(ping) = ping(packet) {
+            // With a full queue, the ping is lost.
+            let _ = self.requests.try_send(ping);
+            return false;
         }
+        let Some(fragment) = fragment(packet) else { return true };
+        refuse(packet, &fragment).into_iter().for_each(|error| self.replies.push(error));
+        false
     }
 
-    async fn writable(&self) -> io::Result<()> {
-        self.device.writable().await
-    }
-
-    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        self.replies.send(&mut self.device);
-        let before = into.len();
-        self.device.try_recv(into, max)?;
-        let mut at = before;
-        while let Some(packet) = into.get(at) {
-            if let Some(ping) = ping(packet) {
-                // With a full queue, the ping is lost.
-                let _ = self.requests.try_send(ping);
-            } else if let Some(fragment) = fragment(packet) {
-                refuse(packet, &fragment).into_iter().for_each(|error| self.replies.push(error));
-            } else {
-                at += 1;
-                continue;
-            }
-            into.remove(at);
-        }
-        Ok(into.len() - before)
-    }
-
-    fn recycle(&mut self, packets: &mut Vec<Packet>) {
-        self.device.recycle(packets);
-    }
-
-    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
-        self.device.try_send(packets)
-    }
-
-    fn reclaim(&mut self, into: &mut Vec<Packet>) {
-        self.device.reclaim(into);
+    fn outbox(&self) -> Option<&Waiting> {
+        Some(&self.replies)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use airtcp_device::memory;
 
     use super::*;

@@ -1,36 +1,34 @@
 //! A pair of devices: TCP goes to the stack of each, everything else from one device to the other.
 
-use std::collections::VecDeque;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_device::Device;
 use airtcp_types::Packet;
-use airtcp_wire::icmp::{self, Message};
 use airtcp_wire::ip::{self, Datagram};
-use airtcp_wire::{ParseError, fragment};
+use airtcp_wire::{ParseError, fragment, icmp};
 
+use crate::filter::{Filter, Filtered};
 use crate::waiting::Waiting;
 
-/// A device that receives only TCP, and ICMP errors about TCP. Other packets leave unchanged by the
-/// other device, except multicast and link-local ones.
-#[derive(Debug)]
-pub struct Bypass<D> {
-    device: D,
-    /// Packets to send by this device, and by the other one.
-    here: Arc<Waiting>,
-    there: Arc<Waiting>,
-}
-
-/// Joins two devices for packets that are not TCP. At most 512 packets wait in each direction;
-/// further ones are dropped.
-pub fn bypass<A: Device, B: Device>(one: A, other: B) -> (Bypass<A>, Bypass<B>) {
+/// Joins two devices for packets that are not TCP.
+///
+/// The devices returned receive only TCP, and ICMP errors about TCP. Other packets leave unchanged
+/// by the other device, except multicast and link-local ones. At most 512 packets wait in each
+/// direction; further ones are dropped.
+pub fn bypass<A: Device, B: Device>(one: A, other: B) -> (impl Device, impl Device) {
     let (here, there) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
     (
-        Bypass { device: one, here: here.clone(), there: there.clone() },
-        Bypass { device: other, here: there, there: here },
+        Filtered::new(one, Bypass { here: here.clone(), there: there.clone() }),
+        Filtered::new(other, Bypass { here: there, there: here }),
     )
+}
+
+/// Packets to send by a device, and by the other one.
+#[derive(Debug)]
+struct Bypass {
+    here: Arc<Waiting>,
+    there: Arc<Waiting>,
 }
 
 /// Whether a packet is a TCP segment, a fragment of one, or an ICMP error about one.
@@ -66,65 +64,21 @@ fn is_routable(packet: &Packet) -> bool {
 }
 
 fn is_error_about_tcp(datagram: &Datagram<'_>) -> bool {
-    let message = match (datagram.protocol, datagram.dst.is_ipv4()) {
-        (ip::ICMP, true) => icmp::parse_v4(datagram.payload),
-        (ip::ICMPV6, false) => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        _ => return false,
-    };
-    let Ok(Message::Error { quoted, .. }) = message else { return false };
-    icmp::parse_quote(quoted).is_some_and(|quote| quote.protocol == ip::TCP)
+    let quote = icmp::quoted(datagram).and_then(icmp::parse_quote);
+    quote.is_some_and(|quote| quote.protocol == ip::TCP)
 }
 
-impl<D: Device> Device for Bypass<D> {
-    fn name(&self) -> &str {
-        self.device.name()
-    }
-
-    fn mtu(&self) -> usize {
-        self.device.mtu()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.device.capabilities()
-    }
-
-    fn counters(&self) -> Counters {
-        self.device.counters()
-    }
-
-    async fn readable(&self) -> io::Result<()> {
-        tokio::select! {
-            readable = self.device.readable() => readable,
-            () = self.here.changed() => Ok(()),
+impl Filter for Bypass {
+    fn admits(&mut self, packet: &mut Packet) -> bool {
+        let is_of_tcp = is_of_tcp(packet);
+        if !is_of_tcp && is_routable(packet) {
+            self.there.push(std::mem::take(packet));
         }
+        is_of_tcp
     }
 
-    async fn writable(&self) -> io::Result<()> {
-        self.device.writable().await
-    }
-
-    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        self.here.send(&mut self.device);
-        let before = into.len();
-        self.device.try_recv(into, max)?;
-        for other in into.extract_if(before.., |packet| !is_of_tcp(packet)) {
-            if is_routable(&other) {
-                self.there.push(other);
-            }
-        }
-        Ok(into.len() - before)
-    }
-
-    fn recycle(&mut self, packets: &mut Vec<Packet>) {
-        self.device.recycle(packets);
-    }
-
-    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
-        self.device.try_send(packets)
-    }
-
-    fn reclaim(&mut self, into: &mut Vec<Packet>) {
-        self.device.reclaim(into);
+    fn outbox(&self) -> Option<&Waiting> {
+        Some(&self.here)
     }
 }
 

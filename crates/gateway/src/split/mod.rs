@@ -9,21 +9,23 @@ mod bypass;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use airtcp_net::{AnyTcpListener, PendingStream, Stack};
+use airtcp_net::{AnyTcpListener, PendingStream, Stack, TcpStream};
 use airtcp_stack::HostConfig;
 use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 
+use crate::carried::{Resets, Totals};
 use crate::front::{Clients, InterceptConfig, intercept_config, refuse};
-use crate::{Refusal, Side, splice};
+use crate::{Carried, Refusal, Side, splice};
 
-pub use bypass::{Bypass, bypass};
+pub use bypass::bypass;
 
 /// The number of SYN retransmissions: an attempt to connect lasts 63 s, about as long as a client
 /// keeps trying.
@@ -71,7 +73,7 @@ pub fn link_config(mtu: u16) -> HostConfig {
 pub struct Split {
     local: Arc<Place>,
     link: Arc<Place>,
-    counts: Arc<Counts>,
+    totals: Arc<Totals>,
 }
 
 /// One of the two sides.
@@ -82,26 +84,18 @@ struct Place {
     clients: Clients,
 }
 
-#[derive(Default, Debug)]
-struct Counts {
-    opened: AtomicU64,
-    refused: AtomicU64,
-    sent: AtomicU64,
-    received: AtomicU64,
-}
-
 /// The counters of a [`Split`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct SplitStatus {
     /// Connections that are open or being opened.
     pub open: u32,
     /// Connections that were opened.
     pub opened: u64,
-    /// SYNs that were refused.
-    pub refused: u64,
-    /// Bytes of data carried to the side of the link, by connections that have ended.
+    /// SYNs that were refused, by [reason](Refusal::name).
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Bytes of data carried to the side of the link.
     pub sent: u64,
-    /// Bytes of data carried from the side of the link, by connections that have ended.
+    /// Bytes of data carried from the side of the link.
     pub received: u64,
 }
 
@@ -110,7 +104,7 @@ impl Split {
     /// ([`local_config`], [`link_config`]), with at most `limit` connections from each side.
     pub fn new(local: Stack, link: Stack, limit: u32) -> Self {
         let place = |stack| Arc::new(Place { stack, clients: Clients::new(limit) });
-        Self { local: place(local), link: place(link), counts: Arc::default() }
+        Self { local: place(local), link: place(link), totals: Arc::default() }
     }
 
     /// Carries connections from both sides until a stack ends. When the future is dropped, new
@@ -135,11 +129,13 @@ impl Split {
 
     /// The current counters.
     pub fn status(&self) -> SplitStatus {
-        let Counts { opened, refused, sent, received } = &*self.counts;
-        let [opened, refused, sent, received] =
-            [opened, refused, sent, received].map(|count| count.load(Ordering::Relaxed));
-        let open = self.local.clients.count() + self.link.clients.count();
-        SplitStatus { open, opened, refused, sent, received }
+        SplitStatus {
+            open: self.local.clients.count() + self.link.clients.count(),
+            opened: self.totals.opened.load(Relaxed),
+            refused: self.totals.refused(),
+            sent: self.totals.sent.load(Relaxed),
+            received: self.totals.received.load(Relaxed),
+        }
     }
 
     /// Waits until no connection is open.
@@ -165,24 +161,25 @@ impl Split {
             let source = pending.source();
             let Some(slot) = from.clients.enter(source.ip()).await else {
                 tracing::info!(%source, "refused: its address has as many connections as it may");
-                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                self.totals.refuse(&Refusal::Busy);
                 continue;
             };
-            let carried = carry(pending, to.clone(), is_local, self.counts.clone());
+            let carried = carry(pending, to.clone(), is_local, self.totals.clone());
             from.clients.serve(slot, carried);
         }
     }
 }
 
 /// Opens the other half of a connection, and joins the halves.
-async fn carry(pending: PendingStream, to: Arc<Place>, is_local: bool, counts: Arc<Counts>) {
+async fn carry(pending: PendingStream, to: Arc<Place>, is_local: bool, totals: Arc<Totals>) {
     let (source, destination) = (pending.source(), pending.destination());
     let mut opened = match to.stack.connect_as(source, destination).await {
         Ok(opened) => opened,
         Err(error) => {
             tracing::info!(%source, %destination, %error, "refused");
-            counts.refused.fetch_add(1, Ordering::Relaxed);
-            return refuse(pending, &Refusal::of_dial(&error));
+            let refusal = Refusal::of_dial(&error);
+            totals.refuse(&refusal);
+            return refuse(pending, &refusal);
         }
     };
     let Ok(accepted) = pending.accept().await else {
@@ -190,11 +187,13 @@ async fn carry(pending: PendingStream, to: Arc<Place>, is_local: bool, counts: A
         return Side::abort(&mut opened);
     };
     tracing::debug!(%source, %destination, "open");
-    counts.opened.fetch_add(1, Ordering::Relaxed);
-    let carried = match is_local {
-        true => splice(accepted, opened).await,
-        false => splice(opened, accepted).await,
-    };
-    counts.sent.fetch_add(carried.sent, Ordering::Relaxed);
-    counts.received.fetch_add(carried.received, Ordering::Relaxed);
+    let (local, link) = if is_local { (accepted, opened) } else { (opened, accepted) };
+    splice(local, counted(link, totals)).await;
+}
+
+/// Counts a connection and the data that it carries.
+fn counted(link: TcpStream, totals: Arc<Totals>) -> Carried {
+    let mut carried = Carried::new(link, totals, Arc::<Resets>::default(), 0);
+    carried.count();
+    carried
 }

@@ -55,10 +55,7 @@ impl Allowance {
 impl Host {
     pub(super) fn on_icmp(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
         let v4 = datagram.dst.is_ipv4();
-        let parsed = match v4 {
-            true => icmp::parse_v4(datagram.payload),
-            false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        };
+        let parsed = icmp::parse(datagram);
         if parsed.is_ok_and(|message| self.matches_no_socket(message)) && self.pass_on(packet) {
             return;
         }

@@ -206,12 +206,10 @@ fn an_error_leads_back_to_the_segment_it_quotes() {
         let (src, dst) = (flow.remote.ip(), flow.local.ip());
         let packet = icmp::emit_error(src, dst, 64, complaint, &original);
         let datagram = ip::parse(&packet.data).unwrap();
-        let message = match v6 {
-            false => icmp::parse_v4(datagram.payload),
-            true => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        };
+        let message = icmp::parse(&datagram);
         let Ok(Message::Error { reason, quoted }) = message else { panic!("{message:?}") };
         assert_eq!(reason, expected);
+        assert_eq!(icmp::quoted(&datagram), Some(quoted));
         let quote = icmp::parse_quote(quoted).unwrap();
         assert_eq!(
             (quote.flow, quote.protocol, quote.seq),
@@ -308,12 +306,23 @@ proptest! {
         if let (Some(first), Some(byte)) = (first, bytes.first_mut()) {
             *byte = first;
         }
-        let address = IpAddr::from([10, 0, 0, 1]);
         let _ = ip::parse(&bytes);
         let _ = tcp::parse(&bytes);
         let _ = udp::parse(&bytes);
-        let _ = icmp::parse_v4(&bytes);
-        let _ = icmp::parse_v6(address, address, &bytes);
+        for (address, protocol) in
+            [(IpAddr::from([10, 0, 0, 1]), ip::ICMP), (IpAddr::from([0; 16]), ip::ICMPV6)]
+        {
+            let _ = icmp::parse(&ip::Datagram {
+                src: address,
+                dst: address,
+                protocol,
+                pointer: 0,
+                hop_limit: 64,
+                ecn: ip::NOT_ECT,
+                atomic: false,
+                payload: &bytes,
+            });
+        }
         let _ = icmp::parse_quote(&bytes);
     }
 }

@@ -8,8 +8,8 @@ mod plain;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use airtcp_device::Device;
-use airtcp_gateway::{PeerFigures, carrier_config};
+use airtcp_device::{Device, Tun};
+use airtcp_gateway::{PeerFigures, carrier_config, peers_only};
 use airtcp_net::{Stack, StackThread};
 use airtcp_recovery::Combination;
 use airtcp_stack::HostConfig;
@@ -127,9 +127,8 @@ impl Carrier {
         let host = host(plain.address, plain.mtu.into(), peers.len(), strategies);
         let file = plain.open().await?;
         Self::start(host, || {
-            let device = plain::device(file, peers)?;
-            let way = Way::Tun(device.figures());
-            Ok((device, way))
+            let (device, figures) = peers_only(Tun::new(file)?, peers);
+            Ok((device, Way::Tun(figures)))
         })
     }
 

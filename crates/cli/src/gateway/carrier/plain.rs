@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use airtcp_device::{Tun, TunFile};
-use airtcp_gateway::PeersOnly;
+use airtcp_device::TunFile;
 use airtcp_stack::host::Cidr;
 use airtcp_testbed::here;
 use anyhow::Context;
@@ -61,14 +60,6 @@ impl Plain {
         opened.files.into_iter().next().context("a device without a queue")
     }
 
-    /// As [`open`](Self::open), with packets from `peers` only.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); also if there is no runtime with I/O.
-    pub(crate) async fn open_for(&self, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
-        device(self.open().await?, peers)
-    }
-
     /// Returns the sysctl to set if the kernel does not forward.
     fn unset_forwarding(&self) -> Option<&'static str> {
         let (family, key) = match self.address.address() {
@@ -78,14 +69,6 @@ impl Plain {
         let path = format!("/proc/sys/net/{family}/conf/{}/forwarding", self.device);
         std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "0").then_some(key)
     }
-}
-
-/// Creates a device on `file` that passes on packets from `peers` only.
-///
-/// # Errors
-/// There is no runtime with I/O, or no descriptor left.
-pub(super) fn device(file: TunFile, peers: &[IpAddr]) -> anyhow::Result<PeersOnly<Tun>> {
-    Ok(PeersOnly::new(Tun::new(file)?, peers.iter().copied()))
 }
 
 #[cfg(test)]

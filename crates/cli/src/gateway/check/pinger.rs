@@ -143,11 +143,7 @@ impl<D: Device> Pinger<D> {
     /// Returns the round trip if the packet answers a ping.
     fn answered(&mut self, packet: &Packet) -> Option<Duration> {
         let datagram = ip::parse(&packet.data).ok()?;
-        let message = match datagram.dst.is_ipv4() {
-            true => icmp::parse_v4(datagram.payload),
-            false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
-        };
-        let Ok(Message::EchoReply) = message else { return None };
+        let Ok(Message::EchoReply) = icmp::parse(&datagram) else { return None };
         let (identifier, rest) = datagram.payload.get(4..)?.split_first_chunk()?;
         let sequence = u16::from_be_bytes(*rest.first_chunk()?);
         let sent = self.sent.remove(&sequence).filter(|_| *identifier == IDENTIFIER)?;

@@ -91,7 +91,14 @@ fn put_near(
     put(encoder, "gateway_rtt_seconds", help, &ConstGauge::new(rtt))
 }
 
-fn put_carried(encoder: &mut DescriptorEncoder<'_>, carried: &Carried) -> fmt::Result {
+/// Encodes the counters of connections.
+///
+/// # Errors
+/// The encoder fails.
+pub(in crate::gateway) fn put_carried(
+    encoder: &mut DescriptorEncoder<'_>,
+    carried: &Carried,
+) -> fmt::Result {
     put(
         encoder,
         "gateway_open",
@@ -100,12 +107,8 @@ fn put_carried(encoder: &mut DescriptorEncoder<'_>, carried: &Carried) -> fmt::R
     )?;
     for (name, help, value) in [
         ("gateway_opened", "Connections carried since the start", carried.opened),
-        ("gateway_sent_bytes", "Bytes of connections sent to the other gateway", carried.sent),
-        (
-            "gateway_received_bytes",
-            "Bytes of connections received from the other gateway",
-            carried.received,
-        ),
+        ("gateway_sent_bytes", "Bytes of connections sent over the link", carried.sent),
+        ("gateway_received_bytes", "Bytes of connections received over the link", carried.received),
     ] {
         put(encoder, name, help, &ConstCounter::new(value))?;
     }

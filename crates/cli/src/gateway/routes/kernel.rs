@@ -4,9 +4,9 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use futures_util::TryStreamExt;
-use rtnetlink::packet_route::route::{RouteAttribute, RouteProtocol, RouteScope};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteProtocol, RouteScope, RouteType};
 use rtnetlink::packet_route::rule::RuleMessage;
 use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 
@@ -117,4 +117,23 @@ pub(super) fn explain(
         };
         anyhow!("`ip {}`: {error}{hint}", words())
     })
+}
+
+/// Checks that the table has no routes of another program or of a running gateway.
+pub(super) fn check(found: &[Found]) -> anyhow::Result<()> {
+    for Found { route, is_ours, .. } in found {
+        if !is_ours {
+            bail!(
+                "routing table {TABLE} has routes of another program, such as to {}: see `ip route show table {TABLE}`, and \
+                 remove them",
+                route.to
+            );
+        }
+        if route.kind == RouteType::Unicast {
+            bail!(
+                "another gateway of this machine intercepts already: stop it, or start this one without --intercept"
+            );
+        }
+    }
+    Ok(())
 }

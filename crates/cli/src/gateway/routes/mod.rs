@@ -15,19 +15,21 @@
 //! found and removed, including those of a process that was killed. Nothing else is changed: no
 //! sysctl, no firewall, no route of other programs.
 
+mod ipv6;
 mod kernel;
 mod message;
+mod words;
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use airtcp_testbed::Cidr;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::net::if_::if_nametoindex;
 use rtnetlink::packet_route::route::RouteType;
 
 use crate::output::Mistake;
-use kernel::{Found, Kernel, explain};
+pub(super) use ipv6::Ipv6;
+use kernel::{Found, Kernel, check, explain};
 
 /// The number of the routing table, and the mark of packets that do not use it.
 pub(super) const TABLE: u32 = 51877;
@@ -81,39 +83,6 @@ pub(super) fn network(text: &str) -> Result<Cidr, String> {
         }
     };
     Ok(Cidr { address, ..cidr })
-}
-
-/// How a newly created device handles IPv6.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ipv6 {
-    /// IPv6 is carried.
-    On,
-    /// New devices have no IPv6, but others may: IPv6 is blocked, so that it does not bypass the
-    /// gateway.
-    Blocked,
-    /// The machine has no IPv6.
-    Absent,
-}
-
-impl Ipv6 {
-    /// Reads the kernel's settings.
-    pub(super) fn of_this_machine() -> Self {
-        let is_disabled = |device: &str| {
-            let path = format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6");
-            // The file may be hidden from a service; then IPv6 counts as enabled.
-            std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
-        };
-        let addresses = std::fs::read_to_string("/proc/thread-self/net/if_inet6");
-        // A device can have IPv6 although `all` disables it.
-        let is_used = addresses.as_ref().is_ok_and(|addresses| !addresses.is_empty());
-        if addresses.is_err() || (is_disabled("all") && !is_used) {
-            Self::Absent
-        } else if is_disabled("all") || is_disabled("default") {
-            Self::Blocked
-        } else {
-            Self::On
-        }
-    }
 }
 
 /// The desired rules and routes.
@@ -296,7 +265,9 @@ async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
     // Lookup rules are removed first: while they exist, the tunnel's packets need the rules that
     // skip them.
     let mut rules = kernel.rules().await?;
-    rules.sort_by_key(|(rule, _)| !rule.as_ref().is_some_and(Rule::looks_up));
+    let looks_up =
+        |rule: &Option<Rule>| matches!(rule, Some(Rule { action: Action::Lookup { .. }, .. }));
+    rules.sort_by_key(|(rule, _)| !looks_up(rule));
     // Continues after a failure, so that the others are still removed.
     let mut removed = Ok(());
     for (_, message) in rules {
@@ -306,83 +277,6 @@ async fn remove_from(kernel: &Kernel) -> anyhow::Result<()> {
         removed = removed.and(kernel.remove_route(&found.route).await);
     }
     removed
-}
-
-/// Checks that the table has no routes of another program or of a running gateway.
-fn check(found: &[Found]) -> anyhow::Result<()> {
-    for Found { route, is_ours, .. } in found {
-        if !is_ours {
-            bail!(
-                "routing table {TABLE} has routes of another program, such as to {}: see `ip route show table {TABLE}`, and \
-                 remove them",
-                route.to
-            );
-        }
-        if route.kind == RouteType::Unicast {
-            bail!(
-                "another gateway of this machine intercepts already: stop it, or start this one without --intercept"
-            );
-        }
-    }
-    Ok(())
-}
-
-fn version(is_ipv6: bool) -> &'static str {
-    if is_ipv6 { "-6" } else { "-4" }
-}
-
-impl Rule {
-    /// The arguments of the `ip` command.
-    fn words(&self, verb: &str) -> String {
-        use fmt::Write as _;
-        let mut words = format!("{} rule {verb} priority {}", version(self.is_ipv6), self.priority);
-        let mut add = |word: fmt::Arguments<'_>| {
-            let _ = write!(words, " {word}");
-        };
-        if let Some(mark) = self.mark {
-            add(format_args!("fwmark {mark}"));
-        }
-        if let Some(to) = self.to {
-            add(format_args!("to {to}"));
-        }
-        if let Some(port) = self.port {
-            add(format_args!("ipproto udp dport {port}"));
-        }
-        match self.action {
-            Action::Lookup { table: MAIN, suppress } => {
-                add(format_args!("lookup main suppress_prefixlength {suppress}"));
-            }
-            Action::Lookup { table, .. } => add(format_args!("lookup {table}")),
-            Action::Goto(priority) => add(format_args!("goto {priority}")),
-            Action::Nop => add(format_args!("nop")),
-        }
-        add(format_args!("protocol {PROTOCOL}"));
-        words
-    }
-
-    const fn looks_up(&self) -> bool {
-        matches!(self.action, Action::Lookup { .. })
-    }
-}
-
-impl Route {
-    /// The arguments of the `ip` command.
-    fn words(&self, verb: &str, device: &str) -> String {
-        let kind = match self.kind {
-            RouteType::Unreachable => "unreachable ",
-            RouteType::Throw => "throw ",
-            _ => "",
-        };
-        let through = match self.kind {
-            RouteType::Unicast => format!(" dev {device}"),
-            _ => String::new(),
-        };
-        let version = version(self.to.address.is_ipv6());
-        let (to, metric) = (self.to, self.metric);
-        format!(
-            "{version} route {verb} {kind}{to}{through} metric {metric} table {TABLE} protocol {PROTOCOL}"
-        )
-    }
 }
 
 #[cfg(test)]

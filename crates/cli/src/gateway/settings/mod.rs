@@ -1,7 +1,8 @@
-//! Settings of both gateways: flags, and files with the same keys.
+//! Settings of the gateways: flags, and files with the same keys.
 
 mod far;
 mod near;
+mod split;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,7 +15,24 @@ use crate::output::Mistake;
 use crate::{settings, value};
 
 pub(super) use far::{FarCarrier, FarPlan, FarSettings};
-pub(super) use near::{NearCarrier, NearPlan, NearSettings, clients};
+pub(super) use near::{NearCarrier, NearPlan, NearSettings};
+pub(super) use split::{SplitPlan, SplitSettings, check_strategies};
+
+/// Reads a value that is the name of a TUN device.
+pub(super) fn device_of_file<'de, D: Deserializer<'de>>(
+    file: D,
+) -> Result<Option<String>, D::Error> {
+    settings::text(file, value::tun)
+}
+
+/// Parses `--clients`.
+fn clients(text: &str) -> Result<u32, String> {
+    value::whole(1, 1_000_000, "--clients 4096")(text)
+}
+
+fn clients_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u32>, D::Error> {
+    number(file, clients)
+}
 
 /// Parses `--socks5`, `--http-connect` and `--metrics`.
 fn listen(text: &str) -> Result<SocketAddr, String> {

@@ -9,11 +9,11 @@ use airtcp_gateway::front::{Forward, Login};
 use airtcp_recovery::Combination;
 use airtcp_stack::host::Cidr;
 use clap::Args;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::{
-    check_flags, inner_mtu, listen, listen_of_file, local, mtu_of_file, number, redundancy,
-    redundancy_of_file,
+    check_flags, clients, clients_of_file, inner_mtu, listen, listen_of_file, local, mtu_of_file,
+    redundancy, redundancy_of_file,
 };
 use crate::gateway::CLIENTS;
 use crate::gateway::carrier::{self, CarrierName, Plain};
@@ -21,15 +21,6 @@ use crate::gateway::intercept::InterceptSettings;
 use crate::gateway::peer::{KeyPeer, PeerSpec};
 use crate::output::Mistake;
 use crate::{example, live, settings, value};
-
-/// Parses `--clients`.
-pub(in crate::gateway) fn clients(text: &str) -> Result<u32, String> {
-    value::whole(1, 1_000_000, "--clients 4096")(text)
-}
-
-fn clients_of_file<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u32>, D::Error> {
-    number(file, clients)
-}
 
 /// Flags of `airtcp gateway near`, and the keys of its file.
 #[derive(Args, Deserialize, Debug, Default)]
@@ -202,9 +193,7 @@ impl NearSettings {
     /// # Errors
     /// A setting is missing, or contradicts another.
     pub(in crate::gateway) fn plan(self) -> Result<NearPlan, Mistake> {
-        let is_some = |forwards: &Option<Vec<Forward>>| {
-            forwards.as_ref().is_some_and(|forwards| !forwards.is_empty())
-        };
+        let is_some = |all: &Option<Vec<Forward>>| all.as_ref().is_some_and(|all| !all.is_empty());
         let has_fronts = self.socks5.is_some()
             || self.http_connect.is_some()
             || is_some(&self.forwards)

@@ -193,14 +193,14 @@ fn unknown_protocols_are_complained_of() {
     let mut host = server();
     let data = with_header(segment(V4, &syn()), |data| data[9] = 200);
     let complaint = answers(&mut host, data.clone());
-    let message = icmp::parse_v4(ip::parse(&complaint[0].data).unwrap().payload);
+    let message = icmp::parse(&ip::parse(&complaint[0].data).unwrap());
     let reason = icmp::Reason::Protocol;
     assert_eq!(message, Ok(icmp::Message::Error { reason, quoted: &data }));
     let mut data = segment(V6, &syn());
     data[6] = 200;
     let complaint = answers(&mut host, data.clone());
     let datagram = ip::parse(&complaint[0].data).unwrap();
-    let message = icmp::parse_v6(datagram.src, datagram.dst, datagram.payload);
+    let message = icmp::parse(&datagram);
     assert_eq!(message, Ok(icmp::Message::Error { reason, quoted: &data }));
     assert_eq!(datagram.payload[7], 6, "the next header field");
     assert_eq!(

@@ -1,43 +1,20 @@
-//! `--tun` and `--intercept` of `airtcp gateway near`: carries the traffic of programs that do not
-//! know about the gateway.
+//! The settings of `--tun` and `--intercept`.
 
-use std::convert::Infallible;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr};
 
-use airtcp_device::Tun;
-use airtcp_gateway::Near;
-use airtcp_gateway::datagram::NearDatagrams;
-use airtcp_gateway::front::{
-    Clients, InterceptConfig, carry_pings, intercept, intercept_config, without_pings,
-};
-use airtcp_net::{Stack, StackThread};
-use airtcp_testbed::{Cidr, here};
-use anyhow::{Context, anyhow, bail};
+use airtcp_testbed::Cidr;
 use clap::Args;
-use nix::sys::socket::{setsockopt, sockopt};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use tokio::task::JoinHandle;
 
-use super::routes::{self, EVERYTHING, Ipv6, Routes};
-use crate::device;
+use super::Plan;
+use crate::gateway::routes::{self, EVERYTHING, Ipv6, Routes};
+use crate::gateway::settings::device_of_file;
 use crate::output::Mistake;
-use crate::ss::Served;
-use crate::{settings, value};
+use crate::value;
 
 /// The default device.
 const DEVICE: &str = "airtcp0";
-
-/// The source addresses of programs, which only this machine sees: IPv4's is from the network for
-/// benchmarks (RFC 2544), which no other network uses; IPv6's is from a random local network (RFC
-/// 4193).
-const ADDRESSES: [Cidr; 2] = [
-    Cidr { address: IpAddr::V4(Ipv4Addr::new(198, 18, 77, 1)), prefix: 32 },
-    Cidr { address: IpAddr::V6(Ipv6Addr::new(0xfd41, 0x6972, 0x7463, 0, 0, 0, 0, 1)), prefix: 128 },
-];
 
 /// The header of a datagram inside the tunnel (bytes).
 const HEADER: u16 = 8;
@@ -47,7 +24,7 @@ const LEAST: u16 = 1280;
 /// Flags, and the keys of the table `[intercept]` in a file.
 #[derive(Args, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct InterceptSettings {
+pub(in crate::gateway) struct InterceptSettings {
     /// Carry the traffic of all programs of this machine, and of those for which it is the router:
     /// creates a TUN device, and routes and rules, which are removed at exit. Needs root. In a
     /// file: enabled = true below [intercept]
@@ -56,7 +33,7 @@ pub(super) struct InterceptSettings {
     /// TUN device whose traffic is carried [default with --intercept: airtcp0]. Without
     /// --intercept, routes into it are yours to make
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
-    #[serde(deserialize_with = "device_name")]
+    #[serde(deserialize_with = "device_of_file")]
     tun: Option<String>,
     /// Carry what goes to these networks, separated by commas [default: everything but the
     /// machine's own networks]
@@ -73,31 +50,15 @@ pub(super) struct InterceptSettings {
     answer_early: bool,
 }
 
-fn device_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    settings::text(deserializer, value::tun)
-}
-
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Cidr>>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let networks = texts.iter().map(|text| routes::network(text)).collect::<Result<_, _>>();
     networks.map(Some).map_err(D::Error::custom)
 }
 
-/// The validated settings of interception.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Plan {
-    device: String,
-    /// The MTU of the device.
-    mtu: u16,
-    /// `None` if the user makes the routes.
-    routes: Option<Routes>,
-    ipv6: Ipv6,
-    answer_early: bool,
-}
-
 impl InterceptSettings {
     /// Merges the settings; those of `self` take precedence.
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(in crate::gateway) fn or(self, other: Self) -> Self {
         Self {
             enabled: self.enabled || other.enabled,
             tun: self.tun.or(other.tun),
@@ -108,7 +69,7 @@ impl InterceptSettings {
     }
 
     /// Whether the settings ask for a device.
-    pub(super) const fn is_wanted(&self) -> bool {
+    pub(in crate::gateway) const fn is_wanted(&self) -> bool {
         self.enabled || self.tun.is_some()
     }
 
@@ -116,7 +77,7 @@ impl InterceptSettings {
     ///
     /// # Errors
     /// A flag needs another one, which is missing.
-    pub(super) fn check(&self) -> Result<(), Mistake> {
+    pub(in crate::gateway) fn check(&self) -> Result<(), Mistake> {
         let needs = |flag: &str, other: &str| {
             Err(Mistake::new(format!(
                 "{flag} has no effect without {other}: add it, or remove {flag}"
@@ -138,7 +99,7 @@ impl InterceptSettings {
     ///
     /// # Errors
     /// As [`check`](Self::check), and too many networks.
-    pub(super) fn plan(
+    pub(in crate::gateway) fn plan(
         self,
         mtu: u16,
         endpoints: &[SocketAddr],
@@ -160,149 +121,6 @@ impl InterceptSettings {
         let routes = self.enabled.then(routes).transpose()?;
         let mtu = mtu.saturating_sub(HEADER).max(LEAST);
         Ok(Some(Plan { device, mtu, routes, ipv6, answer_early: self.answer_early }))
-    }
-}
-
-impl Plan {
-    /// Returns the equivalent `ip` commands, one per line.
-    pub(super) fn commands(&self) -> String {
-        let (device, mtu) = (&self.device, self.mtu);
-        let mut lines = vec![format!("ip tuntap add dev {device} mode tun")];
-        if let Some(routes) = &self.routes {
-            lines.push(format!("ip link set dev {device} mtu {mtu} up"));
-            lines.extend(self.addresses().iter().map(|cidr| {
-                let nodad = if cidr.address.is_ipv6() { " nodad" } else { "" };
-                format!("ip address add {cidr} dev {device}{nodad}")
-            }));
-            lines.extend(routes.commands());
-        }
-        lines.join("\n")
-    }
-
-    fn addresses(&self) -> &'static [Cidr] {
-        if self.ipv6 == Ipv6::On { &ADDRESSES } else { &ADDRESSES[..1] }
-    }
-
-    /// The mark of packets that bypass the device.
-    pub(super) fn mark(&self) -> Option<u32> {
-        self.routes.as_ref().map(|_| routes::TABLE)
-    }
-
-    /// Marks the packets of the tunnel's `socket`.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub(super) fn set_mark(&self, socket: &impl AsFd) -> anyhow::Result<()> {
-        let Some(mark) = self.mark() else { return Ok(()) };
-        setsockopt(socket, sockopt::Mark, &mark).map_err(|errno| {
-            anyhow!(
-                "marking the tunnel's packets for --intercept: {}: run this as root, or with CAP_NET_ADMIN",
-                errno.desc()
-            )
-        })
-    }
-
-    /// Opens the device, carries its traffic, and then makes the kernel route traffic into it.
-    ///
-    /// # Errors
-    /// The device cannot be opened, or the kernel refuses a route. Nothing is left behind in that
-    /// case.
-    pub(super) async fn start(
-        self,
-        near: Near,
-        datagrams: NearDatagrams,
-        clients: Clients,
-    ) -> anyhow::Result<Interception> {
-        let name = &self.device;
-        if self.routes.is_some() && device::exists(name) {
-            bail!(
-                "{name} exists already: --intercept creates its device; choose another name with --tun, or omit --intercept \
-                 and make the routes yourself"
-            );
-        }
-        let mtu = (!device::exists(name)).then_some(self.mtu);
-        let opened = device::open(name, mtu, true, 1)?;
-        let file = opened.files.into_iter().next().context("a device without a queue")?;
-        let config = intercept_config(u16::try_from(opened.mtu.0).unwrap_or(u16::MAX));
-        let mut pings = None;
-        let thread = StackThread::start("intercept", || {
-            let (device, taken) = without_pings(Tun::new(file)?);
-            pings = Some(taken);
-            Stack::new(device, config).context("starting the stack of intercepted connections")
-        })?;
-        let pings = carry_pings(pings.context("a stack without a device")?, datagrams.clone());
-        // The task ends with the device.
-        thread.spawn(async { drop(pings.await) });
-        let mut config = InterceptConfig::default();
-        config.answer_early = self.answer_early;
-        let stack = thread.stack().clone();
-        let task = thread.spawn(intercept(stack, near, Some(datagrams), clients, config));
-        let device = self.device.clone();
-        let has_routes = self.routes.is_some();
-        let served = Served {
-            command: "gateway near",
-            device: device.clone(),
-            stacks: vec![thread.stack().clone()],
-        };
-        served.listen_by_default();
-        let interception = Interception { device, thread, task, has_routes };
-        if let Some(routes) = &self.routes {
-            let added = async {
-                here::configure(name, self.addresses(), &[]).await?;
-                routes.add().await
-            };
-            added.await.with_context(|| format!("routing traffic into {name}"))?;
-        }
-        Ok(interception)
-    }
-}
-
-/// A device whose traffic is carried.
-pub(super) struct Interception {
-    device: String,
-    thread: StackThread,
-    task: JoinHandle<io::Result<Infallible>>,
-    has_routes: bool,
-}
-
-impl Interception {
-    /// Waits until the device stops carrying, which happens only when it is gone; waits forever
-    /// without interception.
-    pub(super) async fn ended(interception: Option<&mut Self>) -> anyhow::Error {
-        let Some(Self { device, task, .. }) = interception else {
-            return std::future::pending().await;
-        };
-        let why = match task.await {
-            Ok(Err(error)) => error.to_string(),
-            Ok(Ok(never)) => match never {},
-            Err(error) => error.to_string(),
-        };
-        anyhow!("{device} does not carry any more: {why}")
-    }
-
-    /// Refuses new connections. Open ones continue.
-    pub(super) fn close(&self) {
-        self.task.abort();
-    }
-
-    /// Resets the remaining connections, and removes the rules and routes.
-    ///
-    /// # Errors
-    /// The kernel refuses; the text says what to type.
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
-        self.close();
-        // Done before the routes are removed, so that no packet of these connections leaves by
-        // another route. A reset, not a FIN: a FIN would claim that all data has arrived.
-        self.thread.stack().reset_connections();
-        self.thread.stack().shutdown_within(Duration::ZERO).await;
-        let removed = match self.has_routes {
-            true => routes::remove().await.context(
-                "some routing rules are left; type: ip rule flush protocol 177 && ip -6 rule flush protocol 177",
-            ),
-            false => Ok(()),
-        };
-        self.thread.join();
-        removed
     }
 }
 

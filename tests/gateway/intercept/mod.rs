@@ -1,5 +1,7 @@
 //! `--intercept`: programs without any proxy setting, and the state left behind on the machine.
 
+mod dry_run;
+
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -12,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use super::{BYTES, Network, Outcome, Running, airtcp, is_possible};
+use super::{BYTES, Network, Outcome, airtcp, is_possible};
 
 fn endpoint() -> IpAddr {
     Dumbbell::address(Dumbbell::RIGHT, false)
@@ -266,91 +268,5 @@ fn programs_can_be_answered_before_their_destination_is_connected() -> Outcome {
     });
     let error = read.err().ok_or("a closed port answers")?;
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    Ok(())
-}
-
-#[test]
-fn a_dry_run_shows_the_commands_and_changes_nothing() -> Outcome {
-    if !has_ip() {
-        return Ok(());
-    }
-    let network = network()?;
-    let before = state(network.near())?;
-    let mut command = airtcp(&[
-        "gateway",
-        "near",
-        "--key",
-        &network.path("near.key"),
-        "--peer",
-        &network.public[1],
-    ]);
-    command.args(["--endpoint", &format!("{}:51820", endpoint()), "--intercept", "--dry-run"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = network.near().spawn_child(command)?.wait_with_output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(state(network.near())?, before);
-    let commands = String::from_utf8(output.stdout)?;
-    for line in commands.lines() {
-        ip(network.near(), line.strip_prefix("ip ").ok_or("a command of ip")?)?;
-    }
-    let after = state(network.near())?;
-    ip(network.near(), "link delete airtcp0")?;
-    ip(network.near(), "route flush table 51877")?;
-    ip(network.near(), "-6 route flush table 51877")?;
-    ip(network.near(), "rule flush protocol 177")?;
-    ip(network.near(), "-6 rule flush protocol 177")?;
-    assert_eq!(state(network.near())?, before);
-    let _far = network.start_far(&[])?;
-    let _near = network.start_near(endpoint(), &["--intercept"])?;
-    assert_eq!(without_numbers(&state(network.near())?), without_numbers(&after));
-    Ok(())
-}
-
-/// Removes the numbers of interfaces, and entries that the kernel adds to a device only while a
-/// process holds it: link-local addresses, and routes to IPv6 addresses.
-fn without_numbers(state: &str) -> String {
-    let added = ["fe80", "ff00::/8", "fd41"];
-    let lines = state.lines().filter(|line| !added.iter().any(|word| line.contains(word)));
-    let lines = lines.map(|line| {
-        let words = line.split_whitespace().filter(|word| *word != "linkdown");
-        let words = words.skip_while(|word| word.ends_with(':') && word.len() < 4);
-        words.collect::<Vec<_>>().join(" ")
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn a_running_gateway_is_asked_and_told() -> Outcome {
-    if !has_ip() {
-        return Ok(());
-    }
-    let network = network()?;
-    let (near_socket, far_socket) = (network.path("near.sock"), network.path("far.sock"));
-    let _far = network.start_far(&["--control", &far_socket])?;
-    let near: Running =
-        network.start_near(endpoint(), &["--intercept", "--control", &near_socket])?;
-    get(&network, Network::serve(&network.servers, "192.0.2.2:0")?)?;
-    let ctl = |socket: &str, words: &[&str]| -> Outcome<String> {
-        let output =
-            airtcp(&[&["gateway", "ctl", "--control", socket], words].concat()).output()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?)
-    };
-    let status = ctl(&near_socket, &["status"])?;
-    assert!(status.contains("the far gateway at 10.77.0.1:7077 answers"), "{status}");
-    assert!(status.contains("1 carried"), "{status}");
-    for socket in [&near_socket, &far_socket] {
-        let changed = ctl(socket, &["set", "strategies", "rack/cubic"])?;
-        assert!(changed.starts_with("rack/cubic"), "{changed}");
-        assert!(ctl(socket, &["ss"])?.contains("cubic"), "{changed}");
-        let listed: Value = serde_json::from_str(&ctl(socket, &["ss", "--json"])?)?;
-        assert!(listed[0]["connections"][0]["info"].is_object(), "{listed}");
-    }
-    let status: Value = serde_json::from_str(&ctl(&far_socket, &["status", "--json"])?)?;
-    assert_eq!(status["far"]["opened"], 1, "{status}");
-    near.stop()?;
-    let gone = airtcp(&["gateway", "ctl", "--control", &near_socket, "status"]).output()?;
-    let stderr = String::from_utf8_lossy(&gone.stderr);
-    assert!(gone.status.code() == Some(1) && stderr.contains("no gateway listens on"), "{stderr}");
     Ok(())
 }
