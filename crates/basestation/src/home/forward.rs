@@ -50,7 +50,7 @@ impl HomeAgent {
             Ok((Message::Acknowledgment(acknowledgment), extensions)) => {
                 self.on_acknowledgment(from, &acknowledgment, extensions);
             }
-            Ok(_) | Err(_) => self.counters.malformed += 1,
+            _ => self.counters.malformed += 1,
         }
     }
 
@@ -64,13 +64,10 @@ impl HomeAgent {
         let Some(own) = self.config.own(v6) else { return };
         let room = self.config.mtu - tunnel::overhead(v6);
         let is_long = bytes.len() > room;
-        let parts = match fragment::cut(bytes, room) {
-            Ok(parts) => parts,
-            Err(_) => {
-                self.counters.too_big += 1;
-                self.complain(now, v6, Complaint::TooBig { mtu: room as u32 }, bytes);
-                return;
-            }
+        let Ok(parts) = fragment::cut(bytes, room) else {
+            self.counters.too_big += 1;
+            self.complain(now, v6, Complaint::TooBig { mtu: room as u32 }, bytes);
+            return;
         };
         self.counters.fragmented += u64::from(is_long);
         for part in parts {

@@ -137,6 +137,7 @@ impl HomeAgent {
         mobile.reply = None;
         self.schedule(place, before);
         self.reply(place, &answer(from, request, lifetime, station));
+        self.on_deadline(now, place);
     }
 
     /// Sends a refusal, authenticated for the mobile and for a station that relays it.

@@ -74,9 +74,8 @@ impl HomeAgent {
             return;
         };
         let identifier = acknowledgment.identifier;
-        let left = &mut self.mobiles[place].left;
-        let left =
-            left.iter().position(|left| left.station == station && left.identifier() == identifier);
+        let mut left = self.mobiles[place].left.iter();
+        let left = left.position(|left| left.station == station && left.identifier() == identifier);
         let Some(left) = left else { return };
         let before = self.mobiles[place].deadline();
         let lists = extensions.filter_map(|extension| match extension {

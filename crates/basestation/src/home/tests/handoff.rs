@@ -59,7 +59,8 @@ fn the_old_station_is_asked_four_times_and_the_reply_waits_a_quarter_of_a_second
     assert_eq!(exit(&script.give(packet.clone()), &packet), asked.request.care_of);
 
     let sent = script.at(1_250).sent();
-    let [again, reply] = &read(&sent)[..] else { panic!("{sent:?}") };
+    let messages = read(&sent);
+    let [again, reply] = &messages[..] else { panic!("{sent:?}") };
     assert_eq!((again, reply.to), (&first[0], asked.from));
     assert_eq!(reply.reply().identification, id(1_000));
     assert!(reply.is_signed(Ends::MobileHome, &key(300)));
@@ -74,7 +75,8 @@ fn flow_lists_are_passed_on_once_each_and_the_reply_comes_before_them() {
     let (mut script, asked, _) = moved();
     script.at(1_040);
     let sent = script.give(acknowledgment(id(1_000), &[(0, 2)], &key(400)));
-    let [reply, part] = &read(&sent)[..] else { panic!("{sent:?}") };
+    let messages = read(&sent);
+    let [reply, part] = &messages[..] else { panic!("{sent:?}") };
     assert!(reply.vendor.is_empty() && reply.is_signed(Ends::MobileHome, &key(300)));
     assert_eq!(part.vendor, [(FLOWS, list(id(1_000), 0, 2))]);
     assert_eq!((part.to, part.reply().identification), (asked.from, id(1_000)));
@@ -92,9 +94,8 @@ fn flow_lists_are_passed_on_once_each_and_the_reply_comes_before_them() {
 
     // Lost between agent and south: the mobile asks again, and everything comes again.
     let again = script.ask(&asked);
-    assert!(again.iter().any(|read| read.to == asked.from));
-    script.at(10_001);
-    assert_eq!(read(&script.sent())[0].revocation().identifier, (id(1_000) >> 32) as u32);
+    assert_eq!((again.len(), again[0].to), (2, asked.from));
+    assert_eq!(again[1].revocation().identifier, (id(1_000) >> 32) as u32);
     assert_eq!(script.give(both).len(), 2);
 }
 
@@ -111,14 +112,9 @@ fn an_acknowledgment_of_a_standard_agent_ends_the_waiting() {
 fn an_acknowledgment_of_a_stranger_or_about_something_else_is_ignored() {
     let (mut script, ..) = moved();
     let id = id(1_000);
-    for (packet, is_counted) in [
-        (acknowledgment(id, &[(0, 1)], &key(401)), true),
-        (acknowledgment(id ^ 1 << 32, &[(0, 1)], &key(400)), false),
-    ] {
-        assert!(script.give(packet).is_empty());
-        let count = script.agent.status(script.now).counters.unauthenticated;
-        assert_eq!(count, 1, "{is_counted}");
-    }
+    assert!(script.give(acknowledgment(id, &[(0, 1)], &key(401))).is_empty());
+    assert!(script.give(acknowledgment(id ^ 1 << 32, &[(0, 1)], &key(400))).is_empty());
+    assert_eq!(script.agent.status(script.now).counters.unauthenticated, 1);
     // Parts that cannot be: the reply is sent, and no part.
     let impossible = [(0, 0), (2, 2), (0, 129), (200, 255)];
     let sent = script.give(acknowledgment(id, &impossible, &key(400)));

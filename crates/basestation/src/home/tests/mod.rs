@@ -33,7 +33,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 fn key(spi: u32) -> Key {
-    let algorithm = if spi % 2 == 0 { Algorithm::HmacSha256 } else { Algorithm::HmacMd5 };
+    let algorithm = if spi.is_multiple_of(2) { Algorithm::HmacSha256 } else { Algorithm::HmacMd5 };
     Key::new(spi, algorithm, vec![spi as u8; 16]).unwrap()
 }
 
@@ -208,8 +208,8 @@ impl Read {
     }
 
     fn authentication(&self, ends: Ends) -> Option<Authentication<'_>> {
-        let (_, extensions) = mobility::parse(&self.bytes, self.to.is_ipv6()).unwrap();
-        extensions.into_iter().find_map(|extension| match extension {
+        let (_, mut extensions) = mobility::parse(&self.bytes, self.to.is_ipv6()).unwrap();
+        extensions.find_map(|extension| match extension {
             Extension::Authentication(of) if of.ends == ends => Some(of),
             _ => None,
         })
