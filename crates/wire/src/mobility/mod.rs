@@ -81,7 +81,7 @@ pub mod flag {
     pub const REVERSE: u8 = 0x02;
 }
 
-/// The reason why bytes are not a message of Mobile IP.
+/// The reason why bytes are not a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MobilityError {
     /// There are fewer bytes than the message has.
@@ -127,7 +127,7 @@ pub struct Request {
     pub home_agent: IpAddr,
     /// The address to which packets are to be sent.
     pub care_of: IpAddr,
-    /// The time of the request, as a [`timestamp`]; a later request has a later one.
+    /// The time of the request, as a [`timestamp`].
     pub identification: u64,
 }
 
@@ -142,8 +142,7 @@ pub struct Reply {
     pub home: IpAddr,
     /// The home agent's address.
     pub home_agent: IpAddr,
-    /// The identification of the request. With [`code::IDENTIFICATION`], its upper half is the home
-    /// agent's time in seconds (RFC 5944 section 5.7.1).
+    /// That of the request; with [`code::IDENTIFICATION`], the upper half is the agent's time.
     pub identification: u64,
 }
 
