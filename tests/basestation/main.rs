@@ -1,6 +1,7 @@
 //! The base station between two kernels, each in its own namespace.
 
 mod gateway;
+mod home_agent;
 mod radio;
 mod transfer;
 

@@ -10,6 +10,7 @@ mod fragments;
 mod gateway;
 mod host;
 mod link_spec;
+mod mobility;
 mod options;
 mod rrtp;
 mod scenario;
@@ -54,6 +55,11 @@ fn requests_to_a_gateway_from_any_bytes() {
 #[test]
 fn datagrams_to_a_gateway_from_any_bytes() {
     replay("datagrams", datagrams::run);
+}
+
+#[test]
+fn messages_to_a_home_agent_from_any_bytes() {
+    replay("mobility", mobility::run);
 }
 
 #[test]

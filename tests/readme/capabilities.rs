@@ -187,7 +187,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                 .all(|flag| help.contains(flag))
         }
         "Base station: handover of a mobile to another station" => {
-            code_has("crates/basestation", &["handoff", "handover"])
+            code_has("crates/basestation/src/station", &["handoff", "handover"])
+        }
+        "Home agent: registrations of Mobile IP, IP-in-IP tunnels, restarts with the registrations (`basestation home-agent`)" => {
+            help(env!("CARGO_BIN_EXE_basestation")).contains("home-agent")
+                && code_has("crates/basestation/src/home", &["encapsulate"])
         }
         "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
             code_has("crates/net/src/rrtp", &["datagramsocket"])

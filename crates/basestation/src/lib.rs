@@ -4,6 +4,8 @@
 //! only forwards packets. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: the
 //! inputs are packets and the time, the outputs are packets, events and a deadline.
 //!
+//! A [`HomeAgent`] sends the packets of mobiles that are away to where they are; see [`home`].
+//!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};
 //! use airtcp_types::{Instant, Node, Packet};
@@ -15,14 +17,16 @@
 //! assert_eq!(bridge.poll_transmit(Instant::ZERO), Some((Side::Wireless.port(), packet)));
 //! ```
 //!
-//! Neither fragments packets nor sends "packet too big". Devices and the command line are in other
+//! Stations and bridges neither fragment packets nor send "packet too big". Devices and the command line are in other
 //! crates.
 #![forbid(unsafe_code)]
 
 mod bridge;
 mod counters;
+pub mod home;
 pub mod station;
 
 pub use bridge::{Bridge, Side};
 pub use counters::Counters;
+pub use home::{HomeAgent, HomeConfig};
 pub use station::{Policy, Station, StationConfig};

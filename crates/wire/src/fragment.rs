@@ -12,6 +12,9 @@ const MAX_LEN: usize = 65_535;
 const LEAST_TCP: usize = 16;
 /// The length of an IPv6 fragment header, in bytes.
 const HEADER_LEN: usize = 8;
+/// "Don't fragment" and "more fragments", in byte 6 and in bytes 6 and 7 of an IPv4 header.
+const DF: u8 = 0b0100_0000;
+const MF: u16 = 0b0010_0000_0000_0000;
 
 /// A received fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,7 +150,7 @@ impl Fragment<'_> {
         let mut start = self.before.to_vec();
         if self.src.is_ipv4() {
             // Clears the offset and MF, but keeps DF.
-            start[6] &= 0b0100_0000;
+            start[6] &= DF;
             start[7] = 0;
         } else {
             // RFC 8200 section 4.5: the fragment header is removed.
@@ -155,6 +158,66 @@ impl Fragment<'_> {
         }
         start
     }
+}
+
+/// Splits an IPv4 packet, which may be a fragment itself, into fragments of at most `mtu` bytes
+/// (RFC 791 section 3.2). A packet that fits is returned as it is.
+///
+/// # Errors
+///
+/// [`ParseError::Length`]: the packet must not be fragmented, because it is IPv6 or has DF set; or
+/// `mtu` leaves no room for eight bytes of payload. Otherwise the error of the header.
+pub fn cut(bytes: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, ParseError> {
+    let (headers, bytes) = ip::check(bytes)?;
+    if bytes.len() <= mtu {
+        return Ok(vec![bytes.to_vec()]);
+    }
+    if headers.v6 || bytes[6] & DF != 0 {
+        return Err(ParseError::Length);
+    }
+    let (first, mut rest) = bytes.split_at(headers.len);
+    let later = later_header(first);
+    let field = u16::from_be_bytes([first[6], first[7]]);
+    let (mut eighths, is_last_more) = (usize::from(field & 0x1fff), field & MF != 0);
+    let mut fragments = Vec::new();
+    while !rest.is_empty() {
+        let header = if fragments.is_empty() { first } else { &later };
+        let room = mtu.saturating_sub(header.len());
+        let len = if rest.len() <= room { rest.len() } else { room & !7 };
+        if len == 0 || eighths > 0x1fff {
+            return Err(ParseError::Length);
+        }
+        let (part, others) = rest.split_at(len);
+        let more = if others.is_empty() && !is_last_more { 0 } else { MF };
+        let mut fragment = [header, part].concat();
+        fragment[6..8].copy_from_slice(&(eighths as u16 | more).to_be_bytes());
+        complete(&mut fragment, first[1] & 0b11);
+        fragments.push(fragment);
+        (rest, eighths) = (others, eighths + len / 8);
+    }
+    Ok(fragments)
+}
+
+/// Returns the IPv4 header of the fragments after the first: with the options that are copied.
+fn later_header(first: &[u8]) -> Vec<u8> {
+    const COPIED: u8 = 0x80;
+    let (fixed, mut options) = first.split_at(V4_HEADER_LEN);
+    let mut header = fixed.to_vec();
+    while let Some(kind) = options.first() {
+        let len = match kind {
+            0 => break,
+            1 => 1,
+            _ => options.get(1).map_or(0, |len| usize::from(*len)),
+        };
+        let Some((option, rest)) = options.split_at_checked(len).filter(|_| len > 0) else { break };
+        if kind & COPIED != 0 {
+            header.extend_from_slice(option);
+        }
+        options = rest;
+    }
+    header.resize(header.len().next_multiple_of(4), 0);
+    header[0] = 0x40 | (header.len() / 4) as u8;
+    header
 }
 
 /// Sets the length, the ECN field and the checksum of a reassembled packet; returns false if it is

@@ -199,6 +199,12 @@ pub enum Complaint {
     Host,
     /// A filter rejected the packet.
     Prohibited,
+    /// The packet is too long to be forwarded, and must not be fragmented (RFC 1191 section 4, RFC
+    /// 4443 section 3.2).
+    TooBig {
+        /// The maximum length of a packet in bytes; IPv4 carries at most 65,535.
+        mtu: u32,
+    },
 }
 
 /// Whether a message whose first byte is `kind` is an error, in response to which no error may be
@@ -209,6 +215,26 @@ pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
         // RFC 4443 section 2.1.
         false => kind < 128,
     }
+}
+
+/// Whether an ICMP error may be sent about a packet (RFC 1122 section 3.2.2, RFC 4443 section 2.4
+/// (e)): not about ICMP errors and fragments other than the first, nor to a source that is not one
+/// host, nor about a packet to several hosts. A too-long IPv6 packet to several hosts is an
+/// exception that is not made.
+pub fn may_complain(bytes: &[u8]) -> bool {
+    let Ok((headers, bytes)) = ip::check(bytes) else { return false };
+    let (src, dst) = headers.addresses(bytes);
+    let is_one = |address: IpAddr| {
+        let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+        !(address.is_unspecified() || address.is_multicast() || is_broadcast)
+    };
+    let is_first = headers.fragment.is_none_or(|part| part.offset == 0);
+    let is_icmp = headers.protocol == if headers.v6 { ip::ICMPV6 } else { ip::ICMP };
+    let is_about_error = || {
+        let kind = bytes.get(headers.len);
+        kind.is_none_or(|kind| is_error(!headers.v6, *kind))
+    };
+    is_one(src) && is_one(dst) && !src.is_loopback() && is_first && !(is_icmp && is_about_error())
 }
 
 /// Builds an error about `original`, and quotes as much of it as the RFCs allow.
@@ -228,6 +254,7 @@ pub fn emit_error(
         // RFC 1812 section 5.2.7.1.
         (true, Complaint::Prohibited) => ([V4_UNREACHABLE, 13], 0),
         (true, Complaint::Reassembly) => ([V4_TIME_EXCEEDED, 1], 0),
+        (true, Complaint::TooBig { mtu }) => ([V4_UNREACHABLE, 4], mtu.min(u16::MAX.into())),
         (false, Complaint::Network) => ([V6_UNREACHABLE, 0], 0),
         (false, Complaint::Prohibited) => ([V6_UNREACHABLE, 1], 0),
         (false, Complaint::Host) => ([V6_UNREACHABLE, 3], 0),
@@ -235,6 +262,7 @@ pub fn emit_error(
         // RFC 4443 section 3.4: code 1 is an unrecognised next header.
         (false, Complaint::Protocol { pointer }) => ([V6_PARAMETER_PROBLEM, 1], pointer),
         (false, Complaint::Reassembly) => ([V6_TIME_EXCEEDED, 1], 0),
+        (false, Complaint::TooBig { mtu }) => ([V6_PACKET_TOO_BIG, 0], mtu),
     };
     let max = match v4 {
         true => V4_ERROR_MAX - ip::V4_HEADER_LEN,

@@ -8,10 +8,14 @@ use crate::{Headers, ParseError, checksum, headers};
 
 /// ICMP's protocol number.
 pub const ICMP: u8 = 1;
+/// The protocol number of an IPv4 packet in a tunnel (RFC 2003).
+pub const IPV4: u8 = 4;
 /// TCP's protocol number.
 pub const TCP: u8 = 6;
 /// UDP's protocol number.
 pub const UDP: u8 = 17;
+/// The protocol number of an IPv6 packet in a tunnel (RFC 2473).
+pub const IPV6: u8 = 41;
 /// ICMPv6's protocol number.
 pub const ICMPV6: u8 = 58;
 /// The next-header number for no next header (RFC 8200 section 4.7).

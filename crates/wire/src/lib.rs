@@ -16,6 +16,9 @@
 //! | mark a packet, forward it | [`ip::set_ecn`], [`ip::set_hop_limit`] |
 //! | write a packet | [`tcp::emit`], [`udp::emit`], [`icmp::emit_error`] |
 //! | split a super-segment into packets | [`each_segment`], [`into_segments`] |
+//! | split an IPv4 packet into fragments | [`fragment::cut`] |
+//! | put a packet into an IP tunnel, take it out | [`tunnel`] |
+//! | read and write the messages of Mobile IP | [`mobility`] |
 //!
 //! All readers use the same parser of IP headers, [`Headers`], and therefore agree on extension
 //! headers and fragments. Headers are written with smoltcp's wire layer.
@@ -53,11 +56,13 @@ mod headers;
 pub mod icmp;
 pub mod ip;
 mod layout;
+pub mod mobility;
 pub mod options;
 pub mod payload;
 pub mod run;
 mod segments;
 pub mod tcp;
+pub mod tunnel;
 pub mod udp;
 
 #[cfg(test)]

@@ -78,7 +78,11 @@ pub(super) fn preshared(path: &Path) -> anyhow::Result<PresharedKey> {
     read(path, "make one with `airtcp gateway keygen --out FILE`, and give both ends the same")
 }
 
-fn read<K: FromStr<Err: Display>>(path: &Path, advice: &str) -> anyhow::Result<K> {
+/// Reads a key from a file; `advice` says how to create one.
+///
+/// # Errors
+/// The file cannot be read, or is not a key.
+pub(crate) fn read<K: FromStr<Err: Display>>(path: &Path, advice: &str) -> anyhow::Result<K> {
     let name = path.display().to_string();
     let text = file::read(path, LONGEST).map_err(|error| match path.exists() {
         true => anyhow!("reading {name}: {error:#}"),

@@ -8,7 +8,7 @@ mod ctl;
 mod descriptors;
 mod far;
 mod intercept;
-mod keys;
+pub(crate) mod keys;
 mod live;
 mod near;
 mod peer;

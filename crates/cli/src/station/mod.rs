@@ -1,6 +1,7 @@
 //! `basestation`: a base station, or a plain bridge, between two TUN devices.
 
 mod ctl;
+mod home;
 mod live;
 mod metrics;
 mod middle;
@@ -34,6 +35,7 @@ use crate::output;
 use crate::record::Recording;
 use crate::table::parts;
 use ctl::CtlArgs;
+use home::HomeAgentArgs;
 use middle::Middle;
 use report::Report;
 use request::Request;
@@ -75,6 +77,8 @@ struct Cli {
 enum Command {
     /// Query or control a running base station
     Ctl(CtlArgs),
+    /// Send the packets of mobiles that are away to where they are (Mobile IP)
+    HomeAgent(HomeAgentArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Print the man page of a command, or write all to a directory
@@ -95,6 +99,7 @@ pub fn basestation() -> ExitCode {
         Err(error) => {
             let example = match std::env::args_os().nth(1).as_ref().and_then(|word| word.to_str()) {
                 Some("ctl") => "basestation ctl status",
+                Some("home-agent") => "basestation home-agent --config home-agent.toml",
                 Some("completions") => "basestation completions bash",
                 Some("man") => "basestation man ctl | man -l -",
                 _ => EXAMPLE,
@@ -110,6 +115,7 @@ pub fn basestation() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<()> {
     match &cli.command {
         Some(Command::Ctl(args)) => return ctl::run(args),
+        Some(Command::HomeAgent(args)) => return home::run(args),
         Some(Command::Completions(args)) => return generate::completions(args, Cli::command()),
         Some(Command::Man(args)) => return generate::man(args, Cli::command()),
         None => {}

@@ -4,6 +4,7 @@ mod beside_etherparse;
 mod packets;
 mod rows;
 mod table;
+mod tunnel;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -197,6 +198,7 @@ fn an_error_leads_back_to_the_segment_it_quotes() {
         (Complaint::Host, Reason::Host),
         (Complaint::Prohibited, Reason::Prohibited),
         (Complaint::Reassembly, Reason::HopLimit),
+        (Complaint::TooBig { mtu: 1480 }, Reason::TooBig(1480)),
     ];
     for (v6, (complaint, expected)) in
         [false, true].into_iter().flat_map(|v6| complaints.map(|complaint| (v6, complaint)))

@@ -1,0 +1,96 @@
+//! Packets that do not fit into the tunnel, and packets that lead in circles.
+
+use airtcp_wire::fragment;
+use airtcp_wire::icmp::{self, Reason};
+
+use super::*;
+
+fn registered() -> Script {
+    let mut script = Script::new();
+    script.ask(&ask("198.51.100.1", 0));
+    script.ask(&ask("2001:db8:1::1", 0));
+    script
+}
+
+#[test]
+fn a_packet_that_must_not_be_split_is_answered_with_the_length_that_fits() {
+    for (home, room) in [("192.0.2.7", 1_480), ("2001:db8::7", 1_460)] {
+        let mut script = registered();
+        let fits = data(home, room);
+        let sent = script.give(fits.clone());
+        exit(&sent, &fits);
+        assert_eq!(sent[0].len(), 1_500);
+
+        let long = data(home, room + 1);
+        let sent = script.give(long.clone());
+        let error = ip::parse(&sent[0].data).unwrap();
+        assert_eq!((sent.len(), error.dst), (1, ip::parse(&long.data).unwrap().src));
+        let message = match error.src.is_ipv4() {
+            true => icmp::parse_v4(error.payload),
+            false => icmp::parse_v6(error.src, error.dst, error.payload),
+        };
+        let Ok(icmp::Message::Error { reason, quoted }) = message else { panic!("{message:?}") };
+        assert_eq!(reason, Reason::TooBig(room as u32));
+        assert!(long.data.starts_with(quoted));
+        assert_eq!(script.agent.status(script.now).counters.too_big, 1);
+    }
+}
+
+#[test]
+fn a_packet_that_may_be_split_is_split_before_the_tunnel() {
+    let mut script = registered();
+    let mut long = data("192.0.2.7", 4_000);
+    long.data[6] = 0;
+    assert!(fragment::complete(&mut long.data, ip::ECT_0));
+    let mut whole = Vec::new();
+    let sent = script.give(long.clone());
+    assert_eq!(sent.len(), 3);
+    for packet in sent {
+        assert!(packet.len() <= 1_500);
+        let inner = tunnel::decapsulate(&packet.data).unwrap().packet;
+        let part = fragment::parse(&inner.data).unwrap();
+        if whole.is_empty() {
+            whole = part.start();
+        }
+        whole.extend_from_slice(part.payload);
+    }
+    assert!(fragment::complete(&mut whole, ip::ECT_0));
+    assert_eq!(whole, long.data);
+    assert_eq!(script.agent.status(script.now).counters.fragmented, 1);
+}
+
+#[test]
+fn no_error_is_sent_about_an_error() {
+    let mut script = registered();
+    let (to, from) = (address("192.0.2.7"), address("203.0.113.9"));
+    let quoted = data("203.0.113.9", 100).data;
+    let mut error = icmp::emit_error(from, to, 64, icmp::Complaint::Port, &quoted).data;
+    error.resize(1_481, 0);
+    assert!(fragment::complete(&mut error, 0));
+    // `complete` keeps DF.
+    assert!(script.give(Packet::new(error)).is_empty());
+    assert_eq!(script.agent.status(script.now).counters.too_big, 1);
+}
+
+#[test]
+fn a_packet_of_the_agent_does_not_enter_a_tunnel_again() {
+    let mut script = registered();
+    let packet = data("192.0.2.7", 100);
+    let sent = script.give(packet.clone());
+    let looped =
+        tunnel::encapsulate((address("192.0.2.1"), address("192.0.2.7")), 64, &sent[0].data);
+    assert!(script.give(looped.unwrap()).is_empty());
+    assert!(script.give(sent[0].clone()).is_empty());
+    assert_eq!(script.agent.status(script.now).counters.looped, 2);
+}
+
+#[test]
+fn what_waits_for_the_caller_is_bounded() {
+    let mut script = registered();
+    for _ in 0..3_000 {
+        script.agent.handle_packet(script.now, PortId(0), data("192.0.2.7", 100));
+    }
+    assert_eq!(script.sent().len(), ROOM);
+    let dropped = script.agent.status(script.now).counters.dropped_full;
+    assert_eq!(dropped, 3_000 - ROOM as u64);
+}
