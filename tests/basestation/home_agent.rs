@@ -134,10 +134,7 @@ fn a_router_with_a_home_agent_sends_the_mobiles_packets_after_it_also_after_a_ki
             internet.send(data(host, home, room + 1)).await;
             let error = internet.receive(host).await;
             let error = ip::parse(&error.data).unwrap();
-            let message = match error.src.is_ipv4() {
-                true => icmp::parse_v4(error.payload),
-                false => icmp::parse_v6(error.src, error.dst, error.payload),
-            };
+            let message = icmp::parse(&error);
             let Ok(icmp::Message::Error { reason, .. }) = message else { panic!("{message:?}") };
             assert_eq!(reason, Reason::TooBig(room as u32));
         }

@@ -237,15 +237,7 @@ impl Results {
             let count = Count::of(all.iter().flat_map(|summary| &summary.claims));
             let [claims, holds, does_not, other, beside] = count.cells();
             let experiments = all.len().to_string();
-            table.row([
-                source(name, title),
-                experiments,
-                claims,
-                holds,
-                does_not,
-                other,
-                beside,
-            ]);
+            table.row([source(name, title), experiments, claims, holds, does_not, other, beside]);
         }
         table
     }
