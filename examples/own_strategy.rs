@@ -5,12 +5,12 @@ use airtcp::{HostConfig, Stack, TcpConfig, types::ByteCount};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[derive(Debug)]
-struct Gentle {
+struct Steady {
     smss: ByteCount,
     cwnd: ByteCount,
 }
 
-impl CongestionControl for Gentle {
+impl CongestionControl for Steady {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         if ack.round_start && ack.cwnd_limited {
             self.cwnd += self.smss;
@@ -27,15 +27,15 @@ impl CongestionControl for Gentle {
         self.cwnd
     }
     fn state(&self) -> ControlState {
-        ControlState { ssthresh: None, mode: "gentle" }
+        ControlState { ssthresh: None, mode: "steady" }
     }
 }
 
-static GENTLE: Entry<dyn CongestionControl> = Entry {
-    name: "gentle",
+static STEADY: Entry<dyn CongestionControl> = Entry {
+    name: "steady",
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
-    make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
+    make: |_, params| Ok(Box::new(Steady { smss: params.smss, cwnd: params.initial_window })),
     ..Entry::BLANK
 };
 
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
     let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
     let (address, mut tcp) = ("10.0.0.1:7".parse()?, TcpConfig::default());
-    tcp.sender.combination = tcp.sender.combination.with_control(Choice::new(&GENTLE, None)?);
+    tcp.sender.combination = tcp.sender.combination.with_control(Choice::new(&STEADY, None)?);
     let listener = server.listen(address, 1)?;
     let mut stream = client.connect_with(address, tcp).await?;
     let (mut accepted, _) = listener.accept().await?;

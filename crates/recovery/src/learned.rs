@@ -40,7 +40,8 @@ pub struct RandomLosses {
     pub lost: f64,
     /// The number of blocks of consecutive transmissions in which they were counted.
     pub blocks: f64,
-    /// The sum of the squares of the losses per block, which shows whether losses come in bursts.
+    /// The sum over the blocks of the squared number of losses, which shows whether losses come in
+    /// bursts.
     pub squares: f64,
     /// When the counts were last halved, so that they decay at the same pace on every connection.
     pub halved_at: Option<Instant>,

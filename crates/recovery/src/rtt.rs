@@ -159,7 +159,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Returns how often the time-out was doubled since the back-off last ended.
+    /// Returns the number of times that the time-out was doubled since the back-off last ended.
     pub const fn backoff(&self) -> u32 {
         self.backoff
     }

@@ -45,7 +45,8 @@ pub struct View<'a> {
     pub slow_start: bool,
     /// Whether the detection uses SACK.
     pub sack: bool,
-    /// DupThresh of RFC 5681 and RFC 6675.
+    /// DupThresh of RFC 5681 and RFC 6675: the number of duplicate ACKs or segments above a hole
+    /// that indicate a loss.
     pub dup_thresh: u32,
     /// Round-trip time estimates.
     pub rtt: &'a RttEstimator,

@@ -65,17 +65,22 @@ impl CongestionControl for Gentle {
                 self.cwnd = self.cwnd.max(self.prior.0);
                 self.ssthresh = self.prior.1;
             }
+            NoticeKind::Idle { restart: true, .. } => {
+                self.cwnd = self.cwnd.min(self.initial_window);
+            }
             NoticeKind::Unused => {
                 let least = self.cwnd.min(self.initial_window);
                 self.cwnd = self.cwnd.scale(0.5).max(least);
             }
             NoticeKind::SegmentSize(smss) => {
                 self.smss = smss;
+                self.initial_window = self.initial_window.max(smss);
                 self.cwnd = self.cwnd.max(smss);
                 self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(smss * 2));
             }
             NoticeKind::TakeOver { cwnd, ssthresh } => {
-                (self.cwnd, self.ssthresh) = (cwnd, ssthresh)
+                (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+                self.prior = (cwnd, ssthresh);
             }
             _ => {}
         }

@@ -89,6 +89,31 @@ fn gentle_takes_a_quarter() {
 }
 
 #[test]
+fn gentle_continues_from_the_window_of_the_control_before_it() {
+    let initial_window = ByteCount(20 * SMSS);
+    let mut gentle = gentle::Gentle::new(&ControlParams::new(ByteCount(SMSS), initial_window));
+    let mut notify = |kind| {
+        gentle.on_notice(&Notice::new(ms(100), ByteCount::ZERO, kind));
+        gentle.window()
+    };
+    let (cwnd, ssthresh) = (ByteCount(8 * SMSS), Some(ByteCount(8 * SMSS)));
+    assert_eq!(notify(NoticeKind::TakeOver { cwnd, ssthresh }), cwnd);
+    assert_eq!(notify(NoticeKind::Undo { resumes: false }), cwnd);
+}
+
+#[test]
+fn gentle_restarts_with_the_initial_window_after_an_idle_time() {
+    let initial_window = ByteCount(10 * SMSS);
+    let mut gentle = gentle::Gentle::new(&ControlParams::new(ByteCount(SMSS), initial_window));
+    gentle.on_ack(&ack_view(ms(100), ByteCount(SMSS)));
+    for (restart, window) in [(false, 11 * SMSS), (true, 10 * SMSS)] {
+        let idle = NoticeKind::Idle { time: RTT * 10, restart, app_limited: false };
+        gentle.on_notice(&Notice::new(ms(1100), ByteCount::ZERO, idle));
+        assert_eq!(gentle.window(), ByteCount(window));
+    }
+}
+
+#[test]
 fn calm_asks_the_round_trip() {
     let mut scene = Scene::new();
     scene.send(5);

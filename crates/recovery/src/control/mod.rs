@@ -59,7 +59,7 @@ pub struct ControlParams {
     /// This connection's share of the rate that the path has recently carried for connections to
     /// the same peer.
     pub rate: Option<Rate>,
-    /// The seed for random choices of a strategy: the same seed makes the same choices.
+    /// The seed for random choices of a strategy, any number: the same seed makes the same choices.
     pub seed: u64,
 }
 
@@ -204,9 +204,9 @@ pub struct PathModel {
     /// The smallest recent RTT; `None` before the first sample.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub min_rtt: Option<Duration>,
-    /// The pacing rate as a multiple of `bw`.
+    /// The pacing rate divided by `bw`, a ratio.
     pub pacing_gain: f64,
-    /// The window as a multiple of the product of `bw` and `min_rtt`.
+    /// The window divided by the product of `bw` and `min_rtt`, a ratio.
     pub cwnd_gain: f64,
     /// The largest recent delivery rate.
     pub max_bw: Rate,

@@ -80,8 +80,12 @@ impl TakesOver {
     pub const NONE: Self = Self { recovery: false, marks: false };
 }
 
-/// Creates a strategy. The parameter is the text after the colon, as in `fixed:32`; the error says
-/// what is wrong with it.
+/// Creates a strategy. The parameter is the text after the colon, as in `fixed:32`; `None` without
+/// one.
+///
+/// # Errors
+/// The strategy rejects the parameter; the text says which parameters it takes. Whether it accepts
+/// a parameter must not depend on `params`.
 pub type Make<T> = fn(parameter: Option<&str>, params: &ControlParams) -> Result<Box<T>, String>;
 
 /// The registry entry of a strategy.

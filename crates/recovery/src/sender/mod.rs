@@ -89,7 +89,7 @@ pub struct Start {
     pub handshake_rtt: Option<Duration>,
     /// Whether the SYN or the SYN-ACK was retransmitted, or arrived with a congestion mark.
     pub syn_retransmitted: bool,
-    /// The seed for random choices of the strategies.
+    /// The seed for random choices of the strategies, any number.
     pub seed: u64,
 }
 
@@ -362,7 +362,7 @@ impl Sender {
         &self.core.rtt
     }
 
-    /// Returns how often the retransmission timer expired since SND.UNA last advanced.
+    /// Returns the number of expiries of the retransmission timer since SND.UNA last advanced.
     pub const fn backoff(&self) -> u32 {
         self.core.rto.timeouts()
     }
@@ -394,12 +394,13 @@ impl Sender {
         self.reordering.extent()
     }
 
-    /// Returns on how many ACKs reordering was seen, at most 65,535 (`tcpi_reord_seen`).
+    /// Returns the number of ACKs that showed reordering, at most 65,535 (`tcpi_reord_seen`).
     pub const fn reord_seen(&self) -> u32 {
         self.reordering.seen()
     }
 
-    /// Returns DupThresh.
+    /// Returns DupThresh of RFC 5681 and RFC 6675: the number of duplicate ACKs or segments above a
+    /// hole that indicate a loss.
     pub const fn dup_thresh(&self) -> u32 {
         self.core.dup_thresh as u32
     }

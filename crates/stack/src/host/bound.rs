@@ -40,7 +40,8 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::FlowInUse`] if such a connection exists. If the host chose the port, it chooses
-    /// another one instead.
+    /// another one instead. [`HostError::Stale`] if `bound` is closed; [`HostError::WrongKind`] if
+    /// it is not a bound address; otherwise as [`tcp_connect`](Self::tcp_connect).
     pub fn tcp_connect_from(
         &mut self,
         now: Instant,
@@ -68,7 +69,12 @@ impl Host {
     }
 
     /// Listens as [`tcp_listen_with`](Self::tcp_listen_with), at a bound address. The id of the
-    /// bound address becomes invalid.
+    /// bound address becomes invalid. `backlog` is a number of connections.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if `bound` is closed; [`HostError::WrongKind`] if it is not a bound
+    /// address.
     pub fn tcp_listen_at(
         &mut self,
         bound: SocketId,

@@ -162,7 +162,12 @@ pub enum CidrError {
 }
 
 impl Cidr {
-    /// Creates a host address in a network of `prefix_len` bits.
+    /// Creates a host address in a network with a prefix of `prefix_len` bits.
+    ///
+    /// # Errors
+    ///
+    /// [`CidrError::Value`] if the prefix is longer than the address, or if the address is
+    /// unspecified or a multicast address.
     pub fn new(address: IpAddr, prefix_len: u8) -> Result<Self, CidrError> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         if prefix_len > longest || address.is_unspecified() || address.is_multicast() {

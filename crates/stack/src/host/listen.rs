@@ -17,12 +17,20 @@ impl Host {
     /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address; neither stands
     /// for both. A listener at a specific address takes precedence. Port zero stands for any free
     /// port.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_bind`](Self::tcp_bind).
     pub fn tcp_listen(&mut self, local: SocketAddr, backlog: usize) -> Result<SocketId, HostError> {
         self.listen(local, backlog, None)
     }
 
     /// Listens as [`tcp_listen`](Self::tcp_listen), with settings for the connections of this
-    /// listener.
+    /// listener. `backlog` is a number of connections.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_bind`](Self::tcp_bind).
     pub fn tcp_listen_with(
         &mut self,
         local: SocketAddr,
@@ -76,7 +84,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::WrongKind`] if the socket is not a listener.
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a
+    /// listener.
     pub fn tcp_set_listener_config(
         &mut self,
         listener: SocketId,
@@ -92,6 +101,11 @@ impl Host {
     /// waits.
     ///
     /// The connection may have ended meanwhile: reading from it then returns the reason.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a
+    /// listener, or is one at [every destination](Self::tcp_listen_any).
     pub fn tcp_accept(
         &mut self,
         now: Instant,

@@ -25,8 +25,8 @@ pub struct Listed {
 }
 
 impl Host {
-    /// Returns the first `most` connections, including those that the application has closed or not
-    /// yet accepted. The order has no meaning, but is the same in every run.
+    /// Returns the first `most` connections (a number), including those that the application has
+    /// closed or not yet accepted. The order has no meaning, but is the same in every run.
     pub fn tcp_listing(&self, now: Instant, most: usize) -> Vec<Listed> {
         let listed = self.sockets.iter().filter_map(|socket| {
             let (flow, state, held, info) = match &socket.kind {

@@ -314,11 +314,19 @@ impl Host {
     ///
     /// A listener is readable while a connection waits to be accepted, a UDP socket while a
     /// datagram is queued.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed.
     pub fn readiness(&self, socket: SocketId) -> Result<Readiness, HostError> {
         self.socket(socket).map(Socket::readiness)
     }
 
     /// The local address of a socket.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed.
     pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         Ok(match &self.socket(socket)?.kind {
             Kind::Bound(bound) => bound.local,

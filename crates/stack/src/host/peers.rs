@@ -11,9 +11,9 @@ use super::secret::Keyed;
 /// Resource limits, per peer or in total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Connections, except those in TIME-WAIT that the application has closed.
+    /// The number of connections, except those in TIME-WAIT that the application has closed.
     pub connections: usize,
-    /// The part of these whose handshake a peer has started and not completed. SYNs beyond this
+    /// The number of these whose handshake a peer has started and not completed. SYNs beyond this
     /// limit are answered with SYN cookies.
     pub half_open: usize,
     /// Out-of-order data that waits for missing data, including the overhead.

@@ -19,6 +19,12 @@ impl Host {
     /// The connection is open once [`Readiness::connected`](crate::tcp::Readiness::connected) is
     /// set. If the attempt fails, the connection is closed and [`Connection::error`] returns the
     /// reason.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NoMemory`] and [`HostError::TooManyConnections`] if a limit is reached;
+    /// [`HostError::Unroutable`] if the host has no address from which to reach `remote`;
+    /// [`HostError::NoPorts`] if no port is free.
     pub fn tcp_connect(
         &mut self,
         now: Instant,
@@ -224,6 +230,11 @@ impl Host {
     }
 
     /// Closes the sending direction after the queued data; reading remains possible.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a
+    /// connection.
     pub fn tcp_shutdown(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.owned(socket)?.connection.shutdown(now);
         self.touch(now, socket);
@@ -235,6 +246,11 @@ impl Host {
     /// A connection delivers the queued data and then ends by itself. If received data was not
     /// read, it is reset (RFC 2525 section 2.17). [`SocketOption::Linger`] limits the time this may
     /// take. The connections that wait at a listener are reset.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is already closed; [`HostError::WrongKind`] if it is a
+    /// UDP socket.
     pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, counters| {
             counters.tcp_ext_abort_on_close += u64::from(connection.close(now));
@@ -243,6 +259,10 @@ impl Host {
 
     /// Resets a connection, refuses a pending SYN, or closes a listener or a bound address. The id
     /// becomes invalid.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_close`](Self::tcp_close).
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
@@ -293,6 +313,11 @@ impl Host {
     }
 
     /// A read-only view of a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a
+    /// connection.
     pub fn tcp(&self, socket: SocketId) -> Result<&Connection, HostError> {
         match &self.socket(socket)?.kind {
             Kind::Tcp(tcp) => Ok(&tcp.connection),
@@ -307,6 +332,9 @@ impl Host {
     /// [`SocketOption::Combination`] returns [`HostError::NotNegotiated`] if the strategies need an
     /// option that the two ends did not negotiate, and otherwise the reason why no more data can be
     /// sent. The old strategies then stay in use.
+    ///
+    /// Every option returns [`HostError::Stale`] if the socket is closed, and
+    /// [`HostError::WrongKind`] if it is not a connection.
     pub fn tcp_set(
         &mut self,
         now: Instant,

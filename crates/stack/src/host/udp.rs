@@ -124,6 +124,11 @@ impl Host {
 
     /// Returns the pending ICMP error for a datagram to the socket's peer, and clears it. Send and
     /// receive calls return it, too, instead of sending or receiving.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a UDP
+    /// socket.
     pub fn udp_take_error(&mut self, socket: SocketId) -> Result<Option<Unreachable>, HostError> {
         let error = self.udp_socket(socket)?.error.take();
         self.report_readiness(socket);
@@ -139,6 +144,12 @@ impl Host {
 
     /// Binds a socket to `local`. Unspecified addresses and port zero are handled as in
     /// [`tcp_listen`](Self::tcp_listen).
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::AddressInUse`] if another UDP socket has the address;
+    /// [`HostError::NotLocal`] if it is not an address of the host; [`HostError::NoPorts`] if no
+    /// port is free.
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let bound = self.bindings.free_for_udp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
@@ -220,13 +231,23 @@ impl Host {
         self.udp_send_to(socket, data, peer)
     }
 
-    /// Sets the TTL or hop limit of a socket.
+    /// Sets the TTL or hop limit of a socket, in hops.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a UDP
+    /// socket.
     pub fn udp_set_hop_limit(&mut self, socket: SocketId, hop_limit: u8) -> Result<(), HostError> {
         self.udp_socket(socket)?.hop_limit = hop_limit;
         Ok(())
     }
 
-    /// The TTL or hop limit of a socket.
+    /// The TTL or hop limit of a socket, in hops.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a UDP
+    /// socket.
     pub fn udp_hop_limit(&self, socket: SocketId) -> Result<u8, HostError> {
         match &self.socket(socket)?.kind {
             Kind::Udp(udp) => Ok(udp.hop_limit),
@@ -354,7 +375,9 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError::Unreachable`], once, if an ICMP error arrived for a datagram to the peer.
+    /// [`HostError::Unreachable`], once, if an ICMP error arrived for a datagram to the peer;
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a UDP
+    /// socket.
     pub fn udp_recv_from(
         &mut self,
         socket: SocketId,
@@ -365,6 +388,10 @@ impl Host {
 
     /// Receives as [`udp_recv_from`](Self::udp_recv_from), but returns both ends of the datagram:
     /// `remote` is its source, `local` its destination.
+    ///
+    /// # Errors
+    ///
+    /// As [`udp_recv_from`](Self::udp_recv_from).
     pub fn udp_recv_flow(
         &mut self,
         socket: SocketId,
@@ -381,6 +408,10 @@ impl Host {
     }
 
     /// Peeks: as [`udp_recv_from`](Self::udp_recv_from), but the datagram stays in the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`udp_recv_from`](Self::udp_recv_from).
     pub fn udp_peek_from(
         &mut self,
         socket: SocketId,
@@ -392,6 +423,11 @@ impl Host {
     }
 
     /// Closes a UDP socket. The id becomes invalid.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Stale`] if the socket is closed; [`HostError::WrongKind`] if it is not a UDP
+    /// socket.
     pub fn udp_close(&mut self, socket: SocketId) -> Result<(), HostError> {
         let (local, held) = {
             let udp = self.udp_socket(socket)?;

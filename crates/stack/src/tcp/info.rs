@@ -120,13 +120,13 @@ pub struct Info {
     pub lost: ByteCount,
     /// Bytes selectively acknowledged.
     pub sacked: ByteCount,
-    /// DSACKs received (RFC 2883).
+    /// The number of DSACKs received (RFC 2883).
     pub dsack_dups: u64,
     /// The maximum reordering, in segments, of a segment that was sent once; zero if none was seen.
     pub reordering: u32,
     /// The number of ACKs that showed reordering.
     pub reord_seen: u32,
-    /// Unanswered window probes or keep-alives.
+    /// The number of unanswered window probes or keep-alives.
     pub probes: u32,
     /// The receiver's estimate of the round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]

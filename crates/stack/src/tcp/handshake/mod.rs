@@ -31,7 +31,7 @@ impl Connection {
     /// Opens a connection in SYN-SENT. [`poll_transmit`](Self::poll_transmit) returns its SYN.
     ///
     /// `isn` is the initial sequence number (RFC 6528) and `ts_offset` the start of this end's
-    /// timestamps (RFC 7323 section 5.4); both should be unpredictable.
+    /// timestamps, which count milliseconds (RFC 7323 section 5.4); both should be unpredictable.
     pub fn connect(
         now: Instant,
         flow: FlowId,
@@ -71,7 +71,7 @@ impl Connection {
 
     /// Accepts a SYN for a listener: the connection is in SYN-RECEIVED, and
     /// [`poll_transmit`](Self::poll_transmit) returns its SYN-ACK. Data in the SYN is ignored: the
-    /// peer retransmits it.
+    /// peer retransmits it. `isn` and `ts_offset` are as in [`connect`](Self::connect).
     pub fn accept(
         now: Instant,
         flow: FlowId,
