@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,8 @@ fn address(text: &str) -> IpAddr {
 fn settings(directory: &Path) -> String {
     let (key, state) = (directory.join("van.key"), directory.join("home.json"));
     std::fs::write(&key, "AQEB".repeat(8)).unwrap();
+    // Otherwise a warning precedes `ready`.
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let text = format!(
         "tun = 'home0'\naddresses = ['192.0.2.1', '2001:db8::1']\nstate = '{}'\npersist = true\n\
          [[mobile]]\nname = 'van'\naddresses = ['192.0.2.7', '2001:db8::7']\nspi = 300\nkey = '{}'\n",
@@ -88,8 +91,17 @@ fn data(host: &str, home: &str, len: usize) -> Packet {
 /// Sends a datagram to the mobile, which has to arrive through the tunnel.
 async fn assert_tunnelled(internet: &mut Internet, host: &str, home: &str, care_of: &str) {
     let mut sent = data(host, home, 500);
-    internet.send(sent.clone()).await;
-    let outer = internet.receive(care_of).await;
+    let mut tries = 0;
+    let outer = loop {
+        internet.send(sent.clone()).await;
+        // The kernel needs up to a second to notice that a device is in use again.
+        let soon = Duration::from_millis(200);
+        match tokio::time::timeout(soon, internet.receive(care_of)).await {
+            Ok(outer) => break outer,
+            Err(_) => tries += 1,
+        }
+        assert!(tries < 100, "nothing to {care_of}");
+    };
     let inner = tunnel::decapsulate(&outer.data).unwrap();
     // The router forwarded it once before the tunnel.
     ip::set_hop_limit(&mut sent.data, 63);
@@ -155,5 +167,5 @@ fn a_router_with_a_home_agent_sends_the_mobiles_packets_after_it_also_after_a_ki
     assert!(second.child.wait().unwrap().success());
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["bindings"].as_array().unwrap().len(), 2, "{report}");
-    assert_eq!(report["counters"]["tunnelled"], 2, "{report}");
+    assert!(report["counters"]["tunnelled"].as_u64() >= Some(2), "{report}");
 }
