@@ -25,10 +25,7 @@ fn a_packet_that_must_not_be_split_is_answered_with_the_length_that_fits() {
         let sent = script.give(long.clone());
         let error = ip::parse(&sent[0].data).unwrap();
         assert_eq!((sent.len(), error.dst), (1, ip::parse(&long.data).unwrap().src));
-        let message = match error.src.is_ipv4() {
-            true => icmp::parse_v4(error.payload),
-            false => icmp::parse_v6(error.src, error.dst, error.payload),
-        };
+        let message = icmp::parse(&error);
         let Ok(icmp::Message::Error { reason, quoted }) = message else { panic!("{message:?}") };
         assert_eq!(reason, Reason::TooBig(room as u32));
         assert!(long.data.starts_with(quoted));

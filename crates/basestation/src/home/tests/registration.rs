@@ -42,10 +42,7 @@ fn a_mobile_that_is_not_registered_is_unreachable() {
         let sent = script.give(data(home, 100));
         let error = ip::parse(&sent[0].data).unwrap();
         assert_eq!(error.dst, address(source));
-        let message = match error.src.is_ipv4() {
-            true => icmp::parse_v4(error.payload),
-            false => icmp::parse_v6(error.src, error.dst, error.payload),
-        };
+        let message = icmp::parse(&error);
         assert!(matches!(message, Ok(icmp::Message::Error { reason: Reason::Host, .. })));
         assert_eq!(script.agent.status(script.now).counters.unreachable, 1);
         // An address that nobody has is not the agent's business.
