@@ -40,11 +40,13 @@ fn claims(findings: &mut Findings, error: u32, curves: &[Curve]) {
         let (sender, outcomes) = curve;
         let Some(share) = kept(outcomes) else { continue };
         if sender.waits() {
-            claim_robust(findings, sender, outcomes, &share);
-            if let Some(beside) = without(curves, sender) {
-                let place = format!("with {error} % hit at the longest delay");
-                claim_over(findings, &place, "more (above 1.1)", curve, beside);
-            }
+            findings.beside(sender.is_beside(), |findings| {
+                claim_robust(findings, sender, outcomes, &share);
+                if let Some(plain) = without(curves, sender) {
+                    let place = format!("with {error} % hit at the longest delay");
+                    claim_over(findings, &place, "more (above 1.1)", curve, plain);
+                }
+            });
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
             let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
             findings.mean(

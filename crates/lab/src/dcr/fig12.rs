@@ -47,7 +47,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .iter()
             .find(|(other, _)| other.profile == sender.profile && other.combination == WESTWOOD);
         for (own, theirs) in westwood.iter().flat_map(|(_, theirs)| outcomes.iter().zip(theirs)) {
-            claim(&mut findings, sender, own, theirs);
+            findings.beside(sender.is_beside(), |findings| claim(findings, sender, own, theirs));
         }
     }
     for (name, error) in PICTURES.into_iter().zip(ERRORS).filter(|(_, e)| errors.contains(e)) {

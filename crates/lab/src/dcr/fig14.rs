@@ -105,9 +105,9 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
             let what = format!("that of the others, ms, {place}");
             findings.mean(
                 what,
-                "around 50 (40 to 60)",
+                "around 50 (45 to 55)",
                 (&usual, 0),
-                Bound::Within(40.0, 60.0),
+                Bound::Within(45.0, 55.0),
                 why,
             );
         }

@@ -30,13 +30,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let contending = sweep(run, &mut findings, contenders, &places(Air::Wifi))?;
     for curve in plain.iter().filter(|(sender, _)| sender.waits()) {
         let (sender, outcomes) = curve;
-        claim_close(&mut findings, sender, outcomes);
-        if let (Some(own), Some(beside)) = (outcomes.last(), without(&plain, sender)) {
-            // DCR 4.1: significantly better than SACK. Without frame errors there is nothing to
-            // improve.
-            let place = format!("with {} % hit", own.place.error);
-            claim_over(&mut findings, &place, "significantly better (above 1.1)", curve, beside);
-        }
+        findings.beside(sender.is_beside(), |findings| {
+            claim_close(findings, sender, outcomes);
+            if let (Some(own), Some(plain)) = (outcomes.last(), without(&plain, sender)) {
+                // DCR 4.1: significantly better than SACK. Without frame errors there is nothing
+                // to improve.
+                let place = format!("with {} % hit", own.place.error);
+                claim_over(findings, &place, "significantly better (above 1.1)", curve, plain);
+            }
+        });
     }
     if let Some((sender, outcomes)) = plain.first() {
         claim_falls(&mut findings, sender, outcomes);

@@ -162,6 +162,11 @@ impl Sender {
         self.profile == Profile::paper()
     }
 
+    /// Returns whether claims about this sender are beside the paper, which has DCR with SACK.
+    pub(super) fn is_beside(&self) -> bool {
+        !self.is_paper() || !self.combination.starts_with(COMBINATIONS[0])
+    }
+
     pub(super) fn waits(&self) -> bool {
         self.combination.contains("dcr")
     }
@@ -281,9 +286,10 @@ impl Outcome {
         let share = packets * (PAYLOAD * 8) as f64 / self.bound;
         let is_less = self.of_bound().mean < NEAR * share.min(1.0);
         format!(
-            "one frame in {:.0} is hit twice, and is later than DCR waits: if the window is reduced for each of them, \
-             equation (6) allows {share:.2} of the capacity{}",
+            "guess: one frame in {:.0} is hit twice, and is later than DCR waits; if the window is reduced for each of them, \
+             equation (6) allows {:.2} of the capacity{}",
             1.0 / (hit * hit),
+            share.min(1.0),
             if is_less { ", so there is another cause, which was not determined" } else { "" }
         )
     }
@@ -319,8 +325,7 @@ pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Cu
     })
 }
 
-/// DCR 4.1: claims that a sender is faster than another at the last place of a sweep. The paper has
-/// DCR with SACK only.
+/// DCR 4.1: claims that a sender is faster than another at the last place of a sweep.
 pub(super) fn claim_over(
     findings: &mut Findings,
     place: &str,
@@ -335,11 +340,7 @@ pub(super) fn claim_over(
         format!("it has {}; {} has {}", own.describe(), beside.combination, theirs.describe())
     });
     let shown = theory::show(&ratio, 1.0, 2);
-    if sender.combination.starts_with(COMBINATIONS[0]) {
-        findings.claim(what, claimed, shown, verdict);
-    } else {
-        findings.claim_beside(what, claimed, shown, verdict);
-    }
+    findings.claim(what, claimed, shown, verdict);
 }
 
 /// Returns the radio towards the mobiles, or the sum of all radios.

@@ -100,7 +100,8 @@ fn one(
         format!("a transfer has {}", all.join(", "))
     });
     let what = format!("time-outs of HACK + SACK, every corruption notified, {place}");
-    findings.claim(what, "none", theory::show(&own, 1.0, 2), none);
+    // The paper does not claim this.
+    findings.claim_beside(what, "none", theory::show(&own, 1.0, 2), none);
     for sender in [HACK.name, HACK_SACK.name] {
         let factor = over_sack(at, sender);
         let bound = theory::show(&over_sack(at, BOUND), 1.0, 2);

@@ -128,7 +128,7 @@ fn why(at: &Slice<'_>, unread: &Slice<'_>) -> String {
     let (newreno, sack, hack) = (of(NEWRENO.name), of(SACK.name), of(HACK.name));
     format!(
         "with all headers corrupted HACK is {:.2} times SACK, and NewReno, which ignores them, {:.2} times; one intact header \
-         in twenty makes HACK {:.2} times faster",
+         in twenty makes HACK {:.2} times as fast",
         over(unread, &sack),
         over(&newreno, &sack),
         over(&hack, unread)

@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Speed-up of HACK over SACK at all points of hack/fig7 and hack/fig12",
     source: "HACK 5.2, Table 1; 7",
     seconds: 40,
-    seeds: 20,
+    seeds: 50,
     body,
     ..Experiment::STUDY
 };

@@ -29,7 +29,7 @@ impl Unread {
         let Self { over_sack, newreno_over_sack, gain } = self;
         format!(
             "with all headers corrupted HACK is {over_sack:.2} times SACK, and NewReno, which ignores them, {newreno_over_sack:.2} times; \
-             one intact header in twenty makes HACK {gain:.2} times faster"
+             one intact header in twenty makes HACK {gain:.2} times as fast"
         )
     }
 }

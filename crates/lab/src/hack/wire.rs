@@ -203,7 +203,7 @@ impl Pair {
                 )
             })
         };
-        findings.claim(
+        findings.claim_beside(
             format!("seconds of packets over the simulator's, {}, {point}", sender.name),
             "0.9 to 1.1",
             theory::show(&ratio, 1.0, 2),

@@ -38,16 +38,21 @@ pub(super) fn named<'a>(curves: &'a [Curve], name: &str) -> Option<&'a Curve> {
 
 /// Adds the claims of one set-up.
 pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
-    let is_ours = setup == MODERN;
-    findings.beside(is_ours, |findings| as_drawn(findings, setup, curves));
+    findings.beside(setup == FOUR_TRIPS || setup == MODERN, |findings| {
+        judge(findings, setup, curves);
+    });
+}
+
+fn judge(findings: &mut Findings, setup: &str, curves: &[Curve]) {
+    as_drawn(findings, setup, curves);
     let named = |name: &str| named(curves, name);
     let (Some(reno), Some(newreno), Some(sack), Some(fack), Some(le), Some(ns2)) =
         (named("reno"), named("newreno"), named("sack"), named("fack"), named("le"), named(SACK1))
     else {
         return;
     };
-    findings.beside(is_ours, |findings| each(findings, setup, le, fack));
-    if is_ours {
+    each(findings, setup, le, fack);
+    if setup == MODERN {
         return;
     }
     // The paper's SACK is that of ns-2.
@@ -66,7 +71,7 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         why,
     );
     le_claims(findings, setup, le, fack);
-    findings.beside(setup != FOUR_TRIPS, |findings| before_time_out(findings, setup, newreno));
+    before_time_out(findings, setup, newreno);
 }
 
 fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {

@@ -1,6 +1,6 @@
 //! Figure 9 at 10 % loss with real packets: our senders to a Linux receiver.
 
-use super::controls::{self, LINUX};
+use super::controls;
 use super::testbed;
 use crate::prelude::*;
 use crate::real::{Course, Tcp, late};
@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const MBIT: &str = "7";
 
 fn body(run: &Run) -> Result<Findings, LabError> {
-    let form = format!("westwood-plus{LINUX}");
+    let form = "westwood-plus";
     let [fack, le] = ["fack", "le"].map(|detection| format!("{detection}/{form}"));
     let senders = [fack.as_str(), &le, testbed::FACK_RR, testbed::LE_RR];
     let mut runs = Vec::new();
@@ -44,7 +44,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.table.row([sender.to_owned(), goodput, again, late]);
     }
     let late_runs: f64 = senders.iter().flat_map(|sender| of(sender, "late")).sum();
-    for stated in testbed::with_westwood(&form).iter().chain(&testbed::with_rr()) {
+    for stated in testbed::with_westwood(form).iter().chain([&testbed::with_rr()]) {
         let goodput = |sender: &str| {
             let values = of(sender, "goodput");
             (!values.is_empty()).then(|| theory::scaled(&Interval::of(&values), 1e-6))

@@ -265,6 +265,7 @@ fn row(findings: &mut Findings, away: u64, name: &str, of: &[&Record]) {
     ]);
 }
 
+/// The paper has no such run: its claims about disconnections are beside it.
 fn claim(findings: &mut Findings, records: &[Record]) {
     let back = |stop: Stop, away: u64| {
         let name = stop.name();
@@ -280,7 +281,7 @@ fn claim(findings: &mut Findings, records: &[Record]) {
             let (Some(without), Some(with)) = (back(without, away), back(with, away)) else {
                 continue;
             };
-            findings.claim(
+            findings.claim_beside(
                 format!("{what}: back sooner than without, after {away} s"),
                 "sooner",
                 format!("{:.2} s, and {:.2} s without", with.median, without.median),
@@ -301,7 +302,7 @@ fn claim(findings: &mut Findings, records: &[Record]) {
         }
         let timeouts: u64 = of.clone().map(|record| record.timeouts).sum();
         let again: u64 = of.map(|record| record.retransmissions).sum();
-        findings.claim(
+        findings.claim_beside(
             format!("stopped one RTO ahead: the sender sees no loss in {away} s (7.3)"),
             "its window is not affected",
             format!("{timeouts} time-outs, {again} segments sent again, all runs together"),

@@ -74,7 +74,7 @@ fn claim_proportion(
         let [least, most] = [first, last].map(|point| point.course.delay);
         let verdict = theory::within(&ratio, (0.9, 1.1), || {
             let cause = if ratio.mean > 1.0 && shares[0].mean >= FULL {
-                format!("at {least} ms the radio is the limit, not the delay")
+                format!("guess: at {least} ms the radio is the limit, not the delay")
             } else {
                 theory::unknown()
             };

@@ -66,8 +66,9 @@ pub(super) const NOTES: [&str; 3] = [
      alone. In the paper (7.1) link retransmission is a part of TCP-ECN, which replaces the link layer of the base \
      station. Here it is at both ends of the radio, for ACKs, too.",
     "The paper gives 7 x 3 as an example of tries x passes. We add fewer: with 2 x 3, frames of TCP-ECN overtake each \
-     other; with 1 x 2, some are lost, too. 4 x 3 is the MAC of ns-2 with its defaults: four tries, and the error rate \
-     holds for link ACKs as for frames, so a try fails with 36 % at 20 %. The paper does not state the limit of its MAC.",
+     other; with 1 x 2, some are lost, too. 4 x 3 has the tries of ns-2's MAC, and a try fails \
+     if the frame or its link ACK has an error: 36 % at 20 %. It loses more than ns-2, where a frame has arrived if only its \
+     link ACK has an error. The paper does not state the limit of its MAC.",
     "The paper does not state its window. The default of ns-2 is 20 packets, which one of the senders has; the windows of \
      the others are never the limit.",
 ];

@@ -94,8 +94,8 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
             let pinned = at(&format!("{control}, pinned"), loss);
             let pinned = pinned.map_or(estimate, |part| course::estimate(&part));
             format!(
-                "the estimate is {} of the goodput; with the window pinned at 40 segments, it is {} of the {:.2} Mbit/s of the link: the \
-                 rest is the effect of the estimate on the window",
+                "the estimate is {} of the goodput; with the window pinned at 40 segments, with LE, it is {} of the {:.2} Mbit/s of the link: \
+                 guess: the rest is the effect of the estimate on the window",
                 theory::show(&course::ratio(&part), 1.0, 2),
                 theory::show(&pinned, 1e-6, 2),
                 CAPACITY / 1e6
