@@ -88,8 +88,9 @@ impl Capabilities {
 ///   counted in `tx_errors` and dropped, and TCP retransmits its data. A device that is gone drops
 ///   every packet, so that [`send`](Device::send) ends.
 /// - **Packets.** A received packet begins with its IP header. Without offload it has
-///   [`Checksum::Full`] and an empty `tail`. `try_send` refuses packets longer than the MTU, and
-///   packets that need an offload which [`capabilities`](Device::capabilities) lacks.
+///   [`Checksum::Full`] and an empty `tail`. `try_send` refuses packets that
+///   need an offload which [`capabilities`](Device::capabilities) lacks, and may refuse packets
+///   longer than the MTU (`Tun` leaves this to the kernel).
 /// - **Wrappers.** A device that wraps another also forwards [`recycle`](Device::recycle) and
 ///   [`reclaim`](Device::reclaim): the defaults free the memory that the inner device would reuse.
 ///
@@ -142,21 +143,21 @@ impl Capabilities {
 ///         self.socket.writable().await
 ///     }
 ///     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-///         let mut buffer = [0; MTU];
-///         for received in 0..max {
+///         let mut buffer = [0; MTU + 1];
+///         let before = into.len();
+///         for _ in 0..max {
 ///             match self.socket.try_recv(&mut buffer) {
-///                 Ok(length) => {
+///                 Ok(length @ 1..=MTU) => {
 ///                     self.counters.rx_packets += 1;
 ///                     self.counters.rx_bytes += length as u64;
 ///                     into.push(Packet::new(buffer[..length].to_vec()));
 ///                 }
-///                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(received),
-///                 // Packets are returned first; the next call returns the error.
-///                 Err(_) if received > 0 => return Ok(received),
-///                 Err(error) => return Err(error),
+///                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+///                 // Empty, longer than the MTU, or a transient error.
+///                 Ok(_) | Err(_) => self.counters.rx_errors += 1,
 ///             }
 ///         }
-///         Ok(max)
+///         Ok(into.len() - before)
 ///     }
 ///     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
 ///         let before = packets.len();

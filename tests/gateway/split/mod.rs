@@ -186,6 +186,7 @@ fn connections_are_split_and_both_ends_see_each_other() -> Outcome {
     let (stdout, _) = gateway.stop()?;
     let status: Value = serde_json::from_str(&stdout)?;
     assert_eq!((&status["split"]["opened"], &status["split"]["open"]), (&8.into(), &0.into()));
+    assert_eq!(status["split"]["refused"], serde_json::json!({}), "{status}");
     assert!(status["split"]["sent"].as_u64() > Some(4 * BYTES as u64), "{status}");
     for way in Way::BOTH {
         assert!(path.dumbbell.counters(way).channel_lost > 0);

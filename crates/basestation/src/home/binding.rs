@@ -144,12 +144,12 @@ impl Mobile {
         Some((answer, has_left.is_some()))
     }
 
-    /// Asks the stations of the current registration's change again, for a repeated request.
+    /// Asks the stations of the current registration's change again, for a repeated request. Those
+    /// that are still being asked are not asked more often, however many copies of the request come.
     pub(super) fn ask_again(&mut self, now: Instant) {
         let last = self.last;
-        self.left.iter_mut().filter(|left| left.identification == last).for_each(|left| {
-            left.restart(now);
-        });
+        let is_due = |left: &&mut Left| left.identification == last && left.next.is_none();
+        self.left.iter_mut().filter(is_due).for_each(|left| left.restart(now));
     }
 
     /// The next deadline.

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use airtcp_types::{Instant, Packet};
 use airtcp_wire::icmp::{self, Complaint};
-use airtcp_wire::mobility::{self, Message};
+use airtcp_wire::mobility::{self, Extension, Extensions, Message};
 use airtcp_wire::{Headers, fragment, ip, tunnel, udp};
 
-use super::{HOP_LIMIT, HomeAgent};
+use super::{FLOWS, HOP_LIMIT, HomeAgent};
 
 impl HomeAgent {
     pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet) {
@@ -44,6 +44,10 @@ impl HomeAgent {
         };
         let from = SocketAddr::new(src, datagram.src_port);
         match mobility::parse(datagram.payload, headers.v6) {
+            // RFC 3115 section 2.1: discarded without an answer.
+            Ok((message, extensions)) if has_unknown(&message, extensions) => {
+                self.counters.malformed += 1;
+            }
             Ok((Message::Request(request), extensions)) => {
                 self.on_request(now, from, &request, extensions);
             }
@@ -61,6 +65,11 @@ impl HomeAgent {
             self.complain(now, v6, Complaint::Host, bytes);
             return;
         };
+        // RFC 2003 section 3.2: the exit of a tunnel does not use that tunnel.
+        if ip::addresses(bytes).is_some_and(|(src, _)| src == binding.care_of) {
+            self.counters.looped += 1;
+            return;
+        }
         let Some(own) = self.config.own(v6) else { return };
         let room = self.config.mtu - tunnel::overhead(v6);
         let is_long = bytes.len() > room;
@@ -93,7 +102,12 @@ impl HomeAgent {
             self.counters.rate_limited += 1;
             return;
         }
-        self.send(icmp::emit_error(own, src, HOP_LIMIT, complaint, bytes));
+        let error = icmp::emit_error(own, src, HOP_LIMIT, complaint, bytes);
+        match self.by_address.get(&src) {
+            // Back here it would look like a packet in a circle. An error causes no further error.
+            Some(&place) => self.forward(now, place, v6, &error.data),
+            None => self.send(error),
+        }
     }
 
     /// Sends a message of Mobile IP from the agent's port.
@@ -103,6 +117,12 @@ impl HomeAgent {
         let local = SocketAddr::new(own, port(v6));
         self.send(udp::emit(&airtcp_types::FlowId { local, remote: to }, HOP_LIMIT, message));
     }
+}
+
+/// Whether a message has a critical extension that the agent does not use in it.
+fn has_unknown(message: &Message, mut extensions: Extensions<'_>) -> bool {
+    let is_known = |kind| kind == FLOWS && matches!(message, Message::Acknowledgment(_));
+    extensions.any(|of| matches!(of, Extension::Vendor { kind, .. } if !is_known(kind)))
 }
 
 /// The UDP port of the messages.

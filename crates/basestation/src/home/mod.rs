@@ -8,8 +8,8 @@
 //! - **Authentication.** A request has an authenticator of the mobile, and of the station that
 //!   relays it. Requests from unknown mobiles get no answer.
 //! - **Replays.** A request's identification is a time. It has to be later than that of the last
-//!   accepted request, and within 7 s of the agent's clock (RFC 5944 section 5.7.1). The last
-//!   request again gets its reply again.
+//!   accepted request, and within 7 s of the agent's clock (RFC 5944 section 5.7.1). Within
+//!   that time, the last request again gets its reply again.
 //! - **Durable storage.** A registration takes effect, and the reply leaves, only when the caller
 //!   has stored it: [`HomeAgent::poll_store`], [`HomeAgent::stored`].
 //! - **Handoff.** The station that the mobile left gets a revocation (RFC 3543) with the new care-of
@@ -36,6 +36,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
@@ -117,21 +118,26 @@ impl HomeAgent {
         let time = self.time(now);
         for stored in &snapshot.mobiles {
             let Some(&place) = self.by_address.get(&stored.address) else { continue };
+            let before = self.mobiles[place].deadline();
             let registration = stored.registration.as_ref();
+            let longest = self.config.lifetime.as_secs() as u16;
             let binding = registration.and_then(|of| {
                 let left = of.until.wrapping_sub(time) as i64;
                 let is_valid = left > 0 && of.care_of.is_ipv6() == stored.address.is_ipv6();
+                // The clock may have been set back, or the settings changed.
+                let lifetime = of.lifetime.min(longest);
+                let left = duration_of(left as u64).min(Duration::from_secs(lifetime.into()));
                 is_valid.then(|| Binding {
                     care_of: of.care_of,
                     station: self.stations.get(&of.care_of).copied(),
                     port: of.port,
-                    lifetime: of.lifetime,
-                    until: now + duration_of(left as u64),
+                    lifetime,
+                    until: now + left,
                 })
             });
             self.mobiles[place] =
                 Mobile { last: stored.identification, binding, ..Mobile::default() };
-            self.schedule(place, None);
+            self.schedule(place, before);
         }
     }
 
@@ -223,6 +229,7 @@ impl Node for HomeAgent {
         while let Some(&(at, place)) = self.agenda.first()
             && at <= now
         {
+            self.agenda.pop_first();
             self.on_deadline(now, place);
         }
     }
@@ -245,7 +252,7 @@ fn timestamp_of(now: Instant) -> u64 {
     ((u128::from(now.as_nanos()) << 32) / 1_000_000_000) as u64
 }
 
-fn duration_of(timestamp: u64) -> std::time::Duration {
+fn duration_of(timestamp: u64) -> Duration {
     let nanos = (u128::from(timestamp) * 1_000_000_000) >> 32;
-    std::time::Duration::from_nanos(nanos as u64)
+    Duration::from_nanos(nanos as u64)
 }

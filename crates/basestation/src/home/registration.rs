@@ -96,6 +96,10 @@ impl HomeAgent {
         if !returns && !is_away {
             return Err(code::POORLY_FORMED);
         }
+        let difference = request.identification.wrapping_sub(self.time(now)) as i64;
+        if difference.unsigned_abs() > TOLERANCE {
+            return Err(code::IDENTIFICATION);
+        }
         let mobile = &self.mobiles[place];
         if request.identification == mobile.last && mobile.last != 0 {
             let latest = mobile.latest();
@@ -110,8 +114,7 @@ impl HomeAgent {
             };
         }
         let is_newer = mobile.last == 0 || is_after(request.identification, mobile.last);
-        let difference = request.identification.wrapping_sub(self.time(now)) as i64;
-        if !is_newer || difference.unsigned_abs() > TOLERANCE {
+        if !is_newer {
             return Err(code::IDENTIFICATION);
         }
         Ok(Valid { station, repeats: false })

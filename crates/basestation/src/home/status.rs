@@ -45,7 +45,8 @@ pub struct HomeCounters {
     pub unauthenticated: u64,
     /// Requests for home addresses that are not configured, or from an address of no host.
     pub unknown: u64,
-    /// Datagrams to the agent that are no message, or a message that it does not use.
+    /// Datagrams to the agent that are no message, or a message that it does not use, or that have
+    /// an unknown critical extension.
     pub malformed: u64,
     /// Replies and ICMP errors not sent, because of their rate limit.
     pub rate_limited: u64,
@@ -65,7 +66,8 @@ pub struct HomeCounters {
     pub too_big: u64,
     /// Packets to mobiles that are not registered.
     pub unreachable: u64,
-    /// Packets dropped because they came out of a tunnel of this agent.
+    /// Packets dropped because they came out of a tunnel of this agent, or from the exit of the one
+    /// that they would enter.
     pub looped: u64,
     /// Packets dropped because they are invalid or for an unknown address.
     pub dropped: u64,

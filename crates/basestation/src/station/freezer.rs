@@ -192,8 +192,12 @@ impl Freezer {
         if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
             own.is_new &= copy.is_new;
         }
-        // The room of the copy suffices for it.
-        let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
+        // The room of the copy suffices for it. It takes over the frame, which may have arrived.
+        let held = if self.has_room(held.packet.len(), held.is_proven) {
+            held
+        } else {
+            Held { unsent: held.unsent.or(again.unsent), entered: held.entered, ..again }
+        };
         self.admit(held, VecDeque::push_front);
         Outcome::Again
     }
@@ -358,6 +362,17 @@ mod tests {
         assert_eq!((first.packet.data[0], frame(&first)), (1, Some(0)));
         assert!(!first.entered.unwrap().1.is_new);
         assert_eq!(freezer.release().as_ref().map(frame), Some(Some(2)));
+    }
+
+    #[test]
+    fn the_copy_takes_over_the_frame_of_one_that_has_no_room() {
+        let mut freezer = Freezer::new(cost(100), AWAY);
+        freezer.hold(held(0, 100, 2));
+        let longer = Held { packet: Packet::new(vec![1; 101]), ..held(0, 100, 1) };
+        assert_eq!(freezer.hold_first(back(7, longer)), Outcome::Again);
+        let first = freezer.release().unwrap();
+        assert_eq!((first.packet.data[0], frame(&first)), (2, Some(7)));
+        assert_eq!(freezer.waiting(), (0, 0));
     }
 
     #[test]

@@ -77,7 +77,7 @@ struct Cli {
 enum Command {
     /// Query or control a running base station
     Ctl(CtlArgs),
-    /// Send the packets of mobiles that are away to where they are (Mobile IP)
+    /// Run a Mobile IP home agent: tunnel packets to mobiles in other networks
     HomeAgent(HomeAgentArgs),
     /// Print shell completions
     Completions(CompletionsArgs),

@@ -246,7 +246,8 @@ impl Association {
     /// [`recv`](Self::recv) returns the reply, with port 0.
     ///
     /// # Errors
-    /// `InvalidInput`: `data` is longer than 65,507 bytes; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `InvalidInput`: `data` is longer than 65,507 bytes; `NotConnected` or `NetworkDown` once the
+    /// stack has ended.
     pub fn ping(&self, data: &[u8], to: IpAddr) -> io::Result<()> {
         self.send(data, &Destination { host: HostAddress::Ip(to), port: 0 })
     }

@@ -82,6 +82,43 @@ fn a_packet_of_the_agent_does_not_enter_a_tunnel_again() {
 }
 
 #[test]
+fn a_mobile_gets_its_errors_through_its_tunnel() {
+    let mut script = registered();
+    let mut bus = ask("198.51.100.77", 0);
+    (bus.request.home, bus.mobile) = (address("192.0.2.8"), key(301));
+    assert_eq!(script.code(&bus), 0);
+    let long = data_from("192.0.2.8", "192.0.2.7", 1_481);
+    let sent = script.give(long.clone());
+    assert_eq!(sent.len(), 1);
+    let outer = tunnel::decapsulate(&sent[0].data).unwrap();
+    assert_eq!(outer.exit, bus.request.care_of);
+    let error = ip::parse(&outer.packet.data).unwrap();
+    assert_eq!((error.src, error.dst), (address("192.0.2.1"), bus.request.home));
+    let message = icmp::parse(&error);
+    let Ok(icmp::Message::Error { reason, quoted }) = message else { panic!("{message:?}") };
+    assert_eq!(reason, Reason::TooBig(1_480));
+    assert!(long.data.starts_with(quoted));
+    assert_eq!(script.agent.status(script.now).counters.looped, 0);
+
+    // Neither is registered: there is nobody to be sent the error.
+    let mut script = Script::new();
+    assert!(script.give(long).is_empty());
+    assert_eq!(script.agent.status(script.now).counters.unreachable, 2);
+}
+
+/// RFC 2003 section 3.2.
+#[test]
+fn a_packet_of_the_exit_does_not_enter_its_tunnel() {
+    let mut script = registered();
+    for (exit, home) in [("198.51.100.1", "192.0.2.7"), ("2001:db8:1::1", "2001:db8::7")] {
+        assert!(script.give(data_from(exit, home, 100)).is_empty());
+    }
+    assert_eq!(script.give(data_from("198.51.100.2", "192.0.2.7", 100)).len(), 1);
+    let counters = script.agent.status(script.now).counters;
+    assert_eq!((counters.looped, counters.tunnelled), (2, 1));
+}
+
+#[test]
 fn what_waits_for_the_caller_is_bounded() {
     let mut script = registered();
     for _ in 0..3_000 {

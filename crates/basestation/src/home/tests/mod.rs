@@ -7,7 +7,6 @@ mod registration;
 mod storage;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use airtcp_types::{FlowId, Node};
 use airtcp_wire::mobility::{
@@ -117,8 +116,11 @@ fn datagram(from: SocketAddr, message: &[u8]) -> Packet {
 
 /// A datagram of `len` bytes from a host of the Internet.
 fn data(to: &str, len: usize) -> Packet {
-    let to = address(to);
-    let from = address(if to.is_ipv6() { "2001:db8:9::9" } else { "203.0.113.9" });
+    data_from(if address(to).is_ipv6() { "2001:db8:9::9" } else { "203.0.113.9" }, to, len)
+}
+
+fn data_from(from: &str, to: &str, len: usize) -> Packet {
+    let (from, to) = (address(from), address(to));
     let flow = FlowId { local: SocketAddr::new(from, 9), remote: SocketAddr::new(to, 9) };
     let header = tunnel::overhead(to.is_ipv6()) + udp::HEADER_LEN;
     udp::emit(&flow, 63, &vec![7; len - header])

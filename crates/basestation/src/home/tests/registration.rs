@@ -120,6 +120,34 @@ fn the_last_request_again_gets_its_reply_again_and_an_older_one_is_refused() {
 }
 
 #[test]
+fn the_last_request_is_refused_as_well_when_it_is_old() {
+    let mut script = Script::new();
+    let asked = ask("198.51.100.1", 0);
+    assert_eq!(script.code(&asked), code::ACCEPTED);
+    assert_eq!(script.at(7_000).code(&asked), code::ACCEPTED);
+    assert_eq!(script.at(7_001).code(&asked), code::IDENTIFICATION);
+    let counters = script.agent.status(script.now).counters;
+    assert_eq!((counters.repeated, counters.replayed), (1, 1));
+}
+
+/// RFC 3115 section 2.1.
+#[test]
+fn a_critical_extension_that_is_unknown_discards_the_message() {
+    let relayed = ask("198.51.100.1", 0);
+    for kind in [FORWARD, FLOWS, 3, u16::MAX] {
+        let mut script = Script::new();
+        let mut message = Message::Request(relayed.request).emit();
+        key(300).sign(&mut message, Ends::MobileHome);
+        push_vendor(&mut message, kind, b"added");
+        key(400).sign(&mut message, Ends::ForeignHome);
+        assert!(script.give(datagram(relayed.from, &message)).is_empty());
+        assert_eq!(script.agent.poll_store(), None);
+        let counters = script.agent.status(script.now).counters;
+        assert_eq!((counters.malformed, counters.requests), (1, 0));
+    }
+}
+
+#[test]
 fn a_stranger_changes_nothing() {
     let (mobile, foreign) = (code::MOBILE_AUTHENTICATION, code::FOREIGN_AUTHENTICATION);
     let relayed = ask("198.51.100.1", 0);
@@ -157,11 +185,12 @@ fn what_is_not_covered_by_the_authenticators_is_refused() {
         sent.extend(script.store());
         Read::of(&sent[0]).reply().code
     };
+    let skippable = [130, 2, 0, 0];
     let mut after = relayed.message();
-    push_vendor(&mut after, 1, b"after");
+    after.extend(skippable);
     assert_eq!(code(&after, relayed.from), code::POORLY_FORMED);
     let mut after = own.message();
-    push_vendor(&mut after, 1, b"after");
+    after.extend(skippable);
     assert_eq!(code(&after, own.from), code::POORLY_FORMED);
     let mut twice = relayed.message();
     key(300).sign(&mut twice, Ends::MobileHome);
@@ -174,7 +203,7 @@ fn what_is_not_covered_by_the_authenticators_is_refused() {
     // A station may add extensions of its own.
     let mut added = fields;
     key(300).sign(&mut added, Ends::MobileHome);
-    push_vendor(&mut added, 1, b"added");
+    added.extend(skippable);
     key(400).sign(&mut added, Ends::ForeignHome);
     assert_eq!(code(&added, relayed.from), code::ACCEPTED);
 }

@@ -96,3 +96,34 @@ fn a_registration_that_ended_before_the_restart_leaves_its_identification() {
     assert_eq!(agent.snapshot().mobiles[0].identification, id(0));
     assert_eq!(agent.poll_timeout(), None);
 }
+
+#[test]
+fn a_state_that_is_restored_twice_ends_once() {
+    let mut script = Script::new();
+    script.ask(&ask("198.51.100.1", 0));
+    let mut snapshot = script.agent.snapshot();
+    let mut later = snapshot.mobiles[0].clone();
+    later.registration.as_mut().unwrap().until = id(200_000);
+    snapshot.mobiles.push(later);
+    let mut agent = HomeAgent::new(config(), Instant::ZERO, id(0)).unwrap();
+    agent.restore(Instant::ZERO, &snapshot);
+    agent.restore(Instant::ZERO, &snapshot);
+    assert_eq!(agent.poll_timeout(), Some(Instant::from_millis(200_000)));
+    agent.handle_timeout(Instant::from_millis(300_001));
+    assert_eq!((agent.poll_timeout(), agent.counters.expired), (None, 1));
+}
+
+#[test]
+fn a_restored_registration_lasts_no_longer_than_its_lifetime_and_the_settings_allow() {
+    let mut script = Script::new();
+    script.ask(&ask("198.51.100.1", 0));
+    let snapshot = script.agent.snapshot();
+    // The clock was set back by an hour.
+    for (longest, expected) in [(600, 300), (60, 60)] {
+        let config = HomeConfig { lifetime: Duration::from_secs(longest), ..config() };
+        let time = id(0) - (3_600 << 32);
+        let mut agent = HomeAgent::new(config, Instant::ZERO, time).unwrap();
+        agent.restore(Instant::ZERO, &snapshot);
+        assert_eq!(agent.status(Instant::ZERO).bindings[0].seconds, expected);
+    }
+}

@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// The file cannot be read, or does not have this format.
 pub(super) fn read(path: &Path) -> anyhow::Result<Snapshot> {
-    if !path.exists() {
+    let name = path.display();
+    if !path.try_exists().with_context(|| format!("reading {name}"))? {
         return Ok(Snapshot::default());
     }
-    let name = path.display();
     let text = file::read(path, LONGEST).with_context(|| format!("reading {name}"))?;
     serde_json::from_str(&text).map_err(|error| {
         anyhow!(
@@ -119,6 +119,9 @@ mod tests {
             let error = read(&path).unwrap_err().to_string();
             assert!(error.contains("home.json") && error.contains("register again"), "{error}");
         }
+        // What is below a file cannot be looked for.
+        let error = read(&path.join("home.json")).unwrap_err();
+        assert!(format!("{error:#}").contains("home.json/home.json"), "{error:#}");
         let error = write(&directory.path().join("no/home.json"), &snapshot(1)).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("does not exist: create it"), "{error}");
