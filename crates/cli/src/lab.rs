@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn only_real_experiments_want_namespaces() {
         assert!(!parse("lab list").unwrap().is_real());
-        assert!(!parse("lab run self/loss le/*").unwrap().is_real());
+        assert!(!parse("lab run self/loss le/fig?").unwrap().is_real());
         assert!(parse("lab run self/packets").unwrap().is_real());
     }
 }

@@ -134,7 +134,7 @@ pub struct Request {
 /// Registration Reply (RFC 5944 section 3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// The [code](code).
+    /// The [code].
     pub code: u8,
     /// The granted lifetime in seconds.
     pub lifetime: u16,
