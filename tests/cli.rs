@@ -197,7 +197,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         (
             &["frobnicate"],
             2,
-            "commands: serve, get, put, connect, quickserve, quickget, gateway, ss,",
+            "commands: demo, compare, names, link, sim, sweep, serve, get, put,",
         ),
         (&["help", "basestation"], 2, "the base station is a separate program: type "),
         (
