@@ -194,11 +194,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         (&["gateway", "near", "--config", "no"], 1, "give --config a TOML file, whose keys are"),
         (&["gateway", "check"], 2, "for example: airtcp gateway check --key near.key --peer"),
         (&["gateway", "far", "--no"], 2, "for example: airtcp gateway far --key far.key --peer"),
-        (
-            &["frobnicate"],
-            2,
-            "commands: demo, compare, names, link, sim, sweep, serve, get, put,",
-        ),
+        (&["frobnicate"], 2, "commands: demo, compare, names, link, sim, sweep, serve, get, put,"),
         (&["help", "basestation"], 2, "the base station is a separate program: type "),
         (
             &["quickserve", "a.csv", "--listen", "tcp://127.0.0.1:1"],

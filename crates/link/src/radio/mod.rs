@@ -5,7 +5,7 @@
 //! emulation. A [`Radio`] is also a [`Node`](airtcp_types::Node): port 0 is the base station's
 //! side, port 1 the mobiles'. Before each try an end waits until the medium has been idle for DIFS
 //! and its backoff has counted down; two ends that start at the same time collide. A try consists
-//! of RTS and CTS (if enabled), the frame and the link ACK, all of which take air time.
+//! of RTS and CTS (if enabled), the frame and the link ACK; they all take air time.
 //! [`RadioSpec`] describes the loss of frames, link ACKs, RTS and CTS. [`Arq`] selects the
 //! recovery:
 //!
