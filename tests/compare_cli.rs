@@ -375,6 +375,21 @@ fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
 }
 
 #[test]
+fn a_directory_gets_json_and_picture_and_keeps_them() -> Outcome {
+    let directory = TempDir::new()?;
+    let out = directory.path().join("results");
+    let with = ["--with", "rack/cubic,le/westwood", "--out", out.to_str().expect("it is text")];
+    let printed = compare(&with)?;
+    assert!(printed.status.success(), "{}", stderr(&printed));
+    let written = serde_json::from_slice::<Value>(&fs::read(out.join("compare.json"))?)?;
+    assert_eq!(written, json(&compare(&["--with", "rack/cubic,le/westwood", "--json"])?)?);
+    assert!(fs::read_to_string(out.join("compare.svg"))?.starts_with("<svg"));
+    let refusal = refused(&compare(&with)?, 2);
+    assert!(refusal.contains("has results already: choose another"), "{refusal}");
+    Ok(())
+}
+
+#[test]
 fn a_picture_that_cannot_be_written_is_an_error_before_all_runs() -> Outcome {
     let long = ["compare", LINK, "--seconds", "1000000", "--picture", "/no/such/place/a.svg"];
     let text = refused(&airtcp(&long)?, 1);

@@ -320,6 +320,30 @@ fn states_of_the_first_seed_are_json_lines_and_change_no_result() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn a_directory_gets_scenario_results_and_states_and_keeps_them() -> Outcome {
+    let directory = TempDir::new()?;
+    let out = directory.path().join("new/run");
+    let run = ["sim", "run", "-", "--seeds", "2", "--set", "flow.0.congestion=reno"];
+    let with = [&run[..], &["--out", out.to_str().expect("text"), "--every", "0.5"]].concat();
+    let printed = fed(&with, SMALL)?;
+    assert!(printed.status.success(), "{}", stderr(&printed));
+    let read = |name: &str| std::fs::read_to_string(out.join(name));
+    assert_eq!(read("scenario.toml")?, format!("# --set flow.0.congestion=reno\n{SMALL}"));
+    let as_json = fed(&[&run[..], &["--json"]].concat(), SMALL)?;
+    assert_eq!(serde_json::from_str::<Value>(&read("sim.json")?)?, json(&as_json)?);
+    let states: Result<Vec<Value>, _> =
+        read("states.jsonl")?.lines().map(serde_json::from_str).collect();
+    assert!(states?.iter().any(|state| state["cwnd"].as_u64() > Some(0)));
+    let page = directory.path().join("page.html");
+    let paths = [out.to_str().expect("text"), "-o", page.to_str().expect("text")];
+    let report = airtcp(&[&["report"], &paths[..]].concat()).output()?;
+    assert!(report.status.success(), "{}", stderr(&report));
+    let refusal = refused(&fed(&with, SMALL)?, 2);
+    assert!(refusal.ends_with("has results already: choose another"), "{refusal}");
+    Ok(())
+}
+
 const MOBILE: &str = r#"duration = "3s"
 [bottleneck]
 forth = "rate 100mbit delay 20ms limit 1000"

@@ -24,13 +24,10 @@ fn results(directory: &Path) -> Url {
         let done = Command::new("sh").args(["-ec", &line]).current_dir(directory).output().unwrap();
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     };
-    fs::create_dir(directory.join("run")).unwrap();
-    shell("airtcp sim init > run/scenario.toml");
+    shell("airtcp sim init > scenario.toml");
+    shell("airtcp sim run scenario.toml --set duration=10s --seeds 3 --out run --trace run/trace");
     shell(
-        "airtcp sim run run/scenario.toml --set duration=10s --seeds 3 --json --state run/states.jsonl --trace run/trace > run/sim.json",
-    );
-    shell(
-        "airtcp compare weak-4g --with rack/cubic,le/westwood,rack/bbr3/spike --seeds 2 --json > run/compare.json",
+        "airtcp compare weak-4g --with rack/cubic,le/westwood,rack/bbr3/spike --seeds 2 --out run",
     );
     shell("airtcp lab run self/half-duplex --seeds 2 --out run/lab");
     fs::write(
@@ -172,10 +169,10 @@ async fn the_page_draws_the_records_and_zooms_and_loads_nothing() {
     client.close().await.unwrap();
 }
 
-/// The number of pictures of the experiment.
+/// The number of pictures of the comparison and the experiment.
 fn count_pictures(directory: &Path) -> usize {
     let summary =
         fs::read_to_string(directory.join("run/lab/self/half-duplex/summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&summary).unwrap();
-    summary["pictures"].as_array().unwrap().len()
+    1 + summary["pictures"].as_array().unwrap().len()
 }

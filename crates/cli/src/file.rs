@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airtcp_link::Trace;
 use anyhow::{Context, anyhow, bail};
 
-use crate::output;
+use crate::output::{self, Mistake};
 
 /// The maximum size of a link's trace, in bytes: about ten million lines.
 const LONGEST_TRACE: u64 = 128 << 20;
@@ -60,6 +60,43 @@ fn try_writing(path: &Path) -> io::Result<()> {
             OpenOptions::new().write(true).open(path).map(drop)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// The directory of `--out`, for the results of one command.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// Creates the directory, before the first run.
+    ///
+    /// # Errors
+    /// Those of creating it; it has the file `results` already.
+    pub(crate) fn new(directory: &Path, results: &str) -> anyhow::Result<Self> {
+        let context = || format!("--out {}", directory.display());
+        fs::create_dir_all(directory).with_context(context)?;
+        let folder = Self(directory.to_owned());
+        if folder.path(results).exists() {
+            let what = format!("{} has results already: choose another", context());
+            return Err(Mistake::new(what).into());
+        }
+        check_directory(directory).with_context(context)?;
+        Ok(folder)
+    }
+
+    /// Returns the path of a file of the directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.path(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+        output::note(format_args!("wrote {}", path.display()));
+        Ok(())
     }
 }
 
@@ -160,6 +197,18 @@ mod tests {
         assert!(!directory.path().join("b").exists());
         assert!(check_directory(&path.join("c")).is_err());
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_keeps_earlier_results() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b");
+        Folder::new(&path, "sim.json").unwrap().write("sim.json", "1").unwrap();
+        Folder::new(&path, "compare.json").unwrap();
+        let refused = Folder::new(&path, "sim.json").map(|_| ()).unwrap_err().to_string();
+        assert!(refused.ends_with("has results already: choose another"), "{refused}");
+        assert_eq!(fs::read_to_string(path.join("sim.json")).unwrap(), "1");
+        assert!(Folder::new(&path.join("sim.json"), "a").is_err());
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(crate) struct CompareArgs {
     /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(super) threads: Option<NonZero<usize>>,
+    /// Write the results as JSON and the picture to this directory, for `airtcp report DIR`
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
     /// Draw goodput over round-trip time to this file
     #[arg(long, value_name = "FILE.svg", value_parser = picture)]
     pub(super) picture: Option<PathBuf>,

@@ -17,7 +17,7 @@ use airtcp_stack::tcp::TcpConfig;
 use airtcp_types::ByteCount;
 use anyhow::Context;
 
-use crate::file;
+use crate::file::{self, Folder};
 use crate::output::{self, Mistake};
 use crate::progress::Progress;
 use crate::value::LinkPair;
@@ -26,6 +26,9 @@ use round_trip::capacity;
 
 pub(crate) use args::CompareArgs;
 pub(crate) use round_trip::{RoundTrip, length};
+
+/// The name of the results in the directory of `--out`.
+const RESULTS: &str = "compare.json";
 
 /// The share of a run that is not measured.
 const WARM_UP: f64 = 0.2;
@@ -46,12 +49,17 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         file::check_writable(path).with_context(|| format!("--picture {}", path.display()))?;
     }
     let plan = Plan::new(args)?;
+    let folder = args.out.as_deref().map(|out| Folder::new(out, RESULTS)).transpose()?;
     let (rows, beside_itself) = plan.run(args)?;
     let report = Report::new(args, &plan, rows, beside_itself);
     if args.json {
         output::print_json(&report)?;
     } else {
         output::print(&report.to_string())?;
+    }
+    if let Some(folder) = &folder {
+        folder.write("compare.svg", &picture::of(&report).to_svg())?;
+        folder.write(RESULTS, &serde_json::to_string_pretty(&report)?)?;
     }
     if let Some(path) = &args.picture {
         let written = fs::write(path, picture::of(&report).to_svg());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airtcp_sim::toml::Setting;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::{live, value};
 
@@ -29,6 +29,7 @@ pub(crate) enum SimCommand {
 
 /// `airtcp sim run`.
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("states").args(["state", "out"]).multiple(true)))]
 pub(crate) struct RunArgs {
     /// Scenario file, or `-` for stdin
     #[arg(value_name = "SCENARIO.toml")]
@@ -48,6 +49,10 @@ pub(crate) struct RunArgs {
     /// Print the full record of every run and the means as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the scenario, the results as JSON and the states of the first seed to this directory,
+    /// for `airtcp report DIR`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Write a trace of the first seed to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
@@ -55,8 +60,8 @@ pub(crate) struct RunArgs {
     /// as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// Simulated time between two samples of --state
-    #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
+    /// Simulated time between two samples of --state or --out
+    #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "states", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) every: Duration,
     /// Show the progress on a page at http://ADDR/ while the command runs: a port of 127.0.0.1, or
     /// ADDRESS:PORT. No login

@@ -15,12 +15,16 @@ use airtcp_trace::Recorder;
 use airtcp_types::Observer;
 use anyhow::Context;
 
+use crate::file::{self, Folder};
 use crate::live::{Aside, Work};
 use crate::output::{self, Mistake};
 use crate::progress::Progress;
-use crate::{file, record};
+use crate::record;
 use args::{RunArgs, SimArgs, SimCommand};
 use report::Report;
+
+/// The name of the results in the directory of `--out`.
+const RESULTS: &str = "sim.json";
 
 /// Runs a command of `airtcp sim`. Ctrl-C ends it at once, without results of the finished runs.
 ///
@@ -35,8 +39,15 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
 }
 
 fn run_scenario(args: &RunArgs) -> anyhow::Result<()> {
-    let scenario = source::scenario(args)?;
-    let report = Report::new(&scenario, runs(args, &scenario)?);
+    let (scenario, text) = source::scenario(args)?;
+    let folder = args.out.as_deref().map(|out| Folder::new(out, RESULTS)).transpose()?;
+    let in_folder = folder.as_ref().map(|folder| folder.path("states.jsonl"));
+    let states = args.state.clone().or(in_folder);
+    let report = Report::new(&scenario, runs(args, &scenario, states.as_deref())?);
+    if let Some(folder) = &folder {
+        folder.write("scenario.toml", &text)?;
+        folder.write(RESULTS, &serde_json::to_string_pretty(&report)?)?;
+    }
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -45,7 +56,11 @@ fn run_scenario(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
+fn runs(
+    args: &RunArgs,
+    scenario: &Scenario,
+    states: Option<&Path>,
+) -> anyhow::Result<Vec<RunResult>> {
     // Without random elements, all seeds give the same result.
     let seeds = if scenario.is_random() { u64::from(args.seeds) } else { 1 };
     let end = scenario.seed.checked_add(seeds).ok_or_else(|| {
@@ -64,8 +79,8 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     };
     let mut runs = Vec::new();
     let mut rest = scenario.seed..end;
-    if args.trace.is_some() || args.state.is_some() {
-        runs.push(watched(args, scenario)?);
+    if args.trace.is_some() || states.is_some() {
+        runs.push(watched(args, scenario, states)?);
         rest.start += 1;
         advance();
     }
@@ -75,12 +90,16 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
 }
 
 /// Runs the scenario with its own seed, and writes the trace and the states that were requested.
-fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
+fn watched(
+    args: &RunArgs,
+    scenario: &Scenario,
+    states: Option<&Path>,
+) -> anyhow::Result<RunResult> {
     let simulation = Simulation::new(scenario).map_err(source::as_mistake)?;
     let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));
     let mut recorder = recorder.transpose()?;
     let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
-    let run = match &args.state {
+    let run = match states {
         Some(file) => with_states(file, args.every, simulation, observer)?,
         None => simulation.run(observer).map_err(source::as_mistake)?,
     };
@@ -116,7 +135,7 @@ fn with_states(
     simulation: Simulation<'_>,
     observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<RunResult> {
-    let context = || format!("--state {}", path.display());
+    let context = || path.display().to_string();
     let made = File::create(path).map_err(|error| file::not_made(path, error));
     let mut lines = BufWriter::new(made.with_context(context)?);
     let mut written = Ok(());

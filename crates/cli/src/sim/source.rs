@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use airtcp_sim::toml::Source;
+use airtcp_sim::toml::{Setting, Source};
 use airtcp_sim::{Scenario, SimError};
 use anyhow::Context;
 
@@ -14,11 +14,12 @@ use crate::output::{self, Mistake};
 /// The maximum size of a scenario, in bytes.
 const LONGEST_SCENARIO: u64 = 1 << 20;
 
-/// Reads the scenario of the command line.
+/// Reads the scenario of the command line, and returns it with its text, in which the settings of
+/// the command line are comments.
 ///
 /// # Errors
 /// It cannot be read, or is invalid.
-pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
+pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<(Scenario, String)> {
     let path = &args.scenario;
     let (name, text) = if path.as_os_str() == "-" {
         ("stdin".to_owned(), file::text(io::stdin(), LONGEST_SCENARIO).context("reading stdin")?)
@@ -45,7 +46,9 @@ pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<Scenario> {
         }
     })?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
-    Ok(scenario)
+    let line = |setting: &Setting| format!("# --set {setting}").replace('\n', " ") + "\n";
+    let settings = args.settings.iter().map(line);
+    Ok((scenario, settings.chain([text]).collect()))
 }
 
 /// Converts an error, which is a mistake if the scenario causes it.
