@@ -281,6 +281,10 @@ counters! {
     tcp_ext_timeouts: "TcpExtTCPTimeouts",
     /// Fast retransmissions.
     tcp_ext_fast_retrans: "TcpExtTCPFastRetrans",
+    /// Transmissions marked lost.
+    tcp_ext_segs_lost: "TcpExtSegsLost",
+    /// Transmissions marked lost that a judge considers random, which do not reduce the window.
+    tcp_ext_segs_lost_random: "TcpExtSegsLostRandom",
     /// SYN or SYN-ACK retransmissions.
     tcp_ext_syn_retrans: "TcpExtTCPSynRetrans",
     /// Window reductions undone because of timestamps, or because the segments to retransmit had

@@ -20,7 +20,7 @@ pub(crate) const MOST_FLOWS: usize = 100;
 /// The maximum number of connections that are examined in detail. Packets wait meanwhile.
 const MOST_DETAILS: usize = 1_000;
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "local",
     "peer",
     "state",
@@ -33,7 +33,8 @@ const COLUMNS: [&str; 14] = [
     "sent (MB)",
     "received (MB)",
     "sent again (%)",
-    "lost (kB)",
+    "lost",
+    "random (%)",
     "waits for",
 ];
 
@@ -60,10 +61,10 @@ pub(crate) fn of_stacks(stacks: &[Stack]) -> Snapshot {
                 ("segments sent again", counters.tcp_retrans_segs),
                 ("fast retransmits", counters.tcp_ext_fast_retrans),
                 ("time-outs", counters.tcp_ext_timeouts),
-                ("corrupted, by HACK", counters.tcp_ext_hack_acks_recv),
                 ("taken back as spurious", undone(&counters)),
             ]),
         ),
+        losses(&counters),
         rtts(&flows),
         Chart::counters(
             "Connections opened and reset",
@@ -99,6 +100,17 @@ fn counted<const N: usize>(
     counters: [(&'static str, u64); N],
 ) -> impl Iterator<Item = (&'static str, f64)> {
     counters.into_iter().map(|(name, value)| (name, value as f64))
+}
+
+/// Returns the losses by the cause that a judge attributes them to.
+fn losses(counters: &Counters) -> Chart {
+    let random = counters.tcp_ext_segs_lost_random;
+    let corrupted =
+        counters.tcp_ext_hack_acks_recv.saturating_sub(counters.tcp_ext_hack_acks_ignored);
+    let others = counters.tcp_ext_segs_lost.saturating_sub(random + corrupted);
+    let series =
+        [("congestion and time-outs", others), ("random", random), ("corrupted (HACK)", corrupted)];
+    Chart::counters("Segments lost, by cause", "1/s", counted(series))
 }
 
 /// Returns the number of undone reductions and spurious time-outs.
@@ -149,8 +161,9 @@ fn row(flow: &Listed) -> Vec<Value> {
     ];
     if let Some(info) = &flow.info {
         let rate = |rate: Rate| rounded(rate.bits_per_sec() as f64 / 1e6);
+        let random = info.segs_lost_random as f64 / info.segs_lost.max(1) as f64;
         let again = info.bytes_retrans.0 as f64 / info.bytes_sent.0.max(1) as f64;
-        row.extend::<[Value; 11]>([
+        row.extend::<[Value; 12]>([
             info.combination.as_str().into(),
             info.rtt.map(|rtt| rounded(millis(rtt))).into(),
             scaled(info.cwnd, 1e3).into(),
@@ -160,7 +173,8 @@ fn row(flow: &Listed) -> Vec<Value> {
             scaled(info.bytes_sent, 1e6).into(),
             scaled(info.bytes_received, 1e6).into(),
             rounded(again * 1e2).into(),
-            scaled(info.lost, 1e3).into(),
+            info.segs_lost.into(),
+            rounded(random * 1e2).into(),
             waits_for(info).into(),
         ]);
     }

@@ -141,7 +141,7 @@ impl Connection {
         if let Some(sign) = undone {
             self.count_undo(sign, counters);
         }
-        self.tally.settle(now, &self.send);
+        self.tally.settle(now, &self.send, counters);
     }
 
     fn count_undo(&self, sign: UndoSign, counters: &mut Counters) {

@@ -9,6 +9,7 @@ use serde::Serializer;
 
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
+use crate::Counters;
 
 /// A snapshot of a connection, with the fields of `ss -ti`; [`Display`](fmt::Display) prints the
 /// line of `ss`.
@@ -118,6 +119,11 @@ pub struct Info {
     pub retrans: u64,
     /// Bytes lost and not yet retransmitted.
     pub lost: ByteCount,
+    /// Transmissions marked lost since the connection started.
+    pub segs_lost: u64,
+    /// Those of `segs_lost` that a judge considers random, so that the congestion control does not
+    /// react to them.
+    pub segs_lost_random: u64,
     /// Bytes selectively acknowledged.
     pub sacked: ByteCount,
     /// The number of DSACKs received (RFC 2883).
@@ -202,6 +208,8 @@ pub(super) struct Tally {
     bytes_received: ByteCount,
     retrans_segs: u64,
     syn_retrans: u64,
+    lost_segs: u64,
+    lost_random: u64,
     last_snd: Instant,
     last_rcv: Instant,
     last_ack: Instant,
@@ -253,6 +261,8 @@ impl Tally {
             bytes_received: ByteCount::ZERO,
             retrans_segs: 0,
             syn_retrans: 0,
+            lost_segs: 0,
+            lost_random: 0,
             last_snd: now,
             last_rcv: now,
             last_ack: now,
@@ -327,8 +337,14 @@ impl Tally {
         self.watches.run(now, Time::Busy, true);
     }
 
-    /// Starts and stops the stopwatches by the state of the send half.
-    pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
+    /// Counts new losses, and starts and stops the stopwatches by the state of the send half.
+    pub(super) fn settle(&mut self, now: Instant, send: &SendHalf, counters: &mut Counters) {
+        if let Some(stats) = send.sender().map(|sender| sender.stats()) {
+            counters.tcp_ext_segs_lost += stats.segments_lost - self.lost_segs;
+            counters.tcp_ext_segs_lost_random += stats.segments_lost_at_random - self.lost_random;
+            self.lost_segs = stats.segments_lost;
+            self.lost_random = stats.segments_lost_at_random;
+        }
         let busy = send.una() < send.end();
         self.watches.run(now, Time::Busy, busy);
         self.watches.run(now, Time::RwndLimited, busy && send.is_window_limited());
@@ -386,6 +402,8 @@ impl Connection {
             retrans_out: 0,
             retrans: tally.retrans_segs + tally.syn_retrans,
             lost: ByteCount::ZERO,
+            segs_lost: tally.lost_segs,
+            segs_lost_random: tally.lost_random,
             sacked: ByteCount::ZERO,
             dsack_dups: 0,
             reordering: 0,
@@ -522,6 +540,8 @@ impl fmt::Display for Info {
         }
         let counts = [
             ("lost", segments(self.lost)),
+            ("segs_lost", self.segs_lost),
+            ("segs_lost_random", self.segs_lost_random),
             ("sacked", segments(self.sacked)),
             ("dsack_dups", self.dsack_dups),
             ("reordering", self.reordering.into()),

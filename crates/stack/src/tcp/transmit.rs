@@ -90,7 +90,7 @@ impl Connection {
             }
             return self.emit_due_ack(now, seq, counters, outlet);
         }
-        self.tally.settle(now, &self.send);
+        self.tally.settle(now, &self.send, counters);
         if self.send.take_probe() {
             counters.tcp_ext_win_probe += 1;
             return Some(self.emit_probe(now, counters, outlet));
@@ -324,7 +324,7 @@ impl Connection {
         }
         counters.tcp_ext_fast_retrans += u64::from(rule == SendRule::FastRetransmit);
         self.tally.on_data_sent(now, segments, len, again);
-        self.tally.settle(now, &self.send);
+        self.tally.settle(now, &self.send, counters);
     }
 
     fn emit_syn(

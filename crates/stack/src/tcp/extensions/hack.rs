@@ -73,7 +73,7 @@ impl Connection {
         let believed = outstanding.contains(seq) && self.send.on_special_ack(now, seq);
         counters.tcp_ext_hack_acks_ignored += u64::from(!believed);
         self.collect_events();
-        self.tally.settle(now, &self.send);
+        self.tally.settle(now, &self.send, counters);
         true
     }
 }

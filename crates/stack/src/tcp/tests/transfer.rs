@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use airtcp_recovery::registry::Entry;
+use airtcp_recovery::{Cause, Choice, Finding, LossJudge, Ruling, Transmission, View, When};
 use airtcp_types::SharedBytes;
 
 use super::*;
@@ -120,6 +122,45 @@ fn sack_blocks_bring_a_fast_retransmission() {
     let info = s.conn.info(s.now);
     assert_eq!((info.retrans, info.bytes_retrans), (2, ByteCount(2000)));
     assert_eq!(s.counters.tcp_ext_fast_retrans, 1);
+}
+
+/// A judge to which every loss is random.
+#[derive(Debug)]
+struct AllRandom;
+
+impl LossJudge for AllRandom {
+    fn rule(&mut self, _: &Finding, _: &Transmission, _: &View<'_>, _: bool) -> Option<Ruling> {
+        Some(Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random })
+    }
+}
+
+static ALL_RANDOM: Entry<dyn LossJudge> = Entry {
+    name: "all-random",
+    summary: "every loss is random",
+    source: "this test",
+    make: |_, _| Ok(Box::new(AllRandom)),
+    ..Entry::BLANK
+};
+
+#[test]
+fn losses_are_counted_by_their_cause() {
+    for (judges, random) in [(vec![], 0), (vec![Choice::new(&ALL_RANDOM, None).unwrap()], 1)] {
+        let mut config = plain();
+        config.sender.combination = config.sender.combination.clone().with_judges(judges);
+        let mut s = Script::established(&config);
+        s.write(5000);
+        while s.take(0).is_some() {}
+        send!(s, 10, "A", 1, ack = 1, sack = [(1001, 5001)]);
+        let info = s.conn.info(s.now);
+        assert_eq!((info.segs_lost, info.segs_lost_random), (1, random));
+        let counted = (s.counters.tcp_ext_segs_lost, s.counters.tcp_ext_segs_lost_random);
+        assert_eq!(counted, (1, random));
+        assert!(info.to_string().contains(" segs_lost:1"), "{info}");
+        // The counts outlive the sender.
+        send!(s, 20, "A", 1, ack = 5001);
+        assert_eq!(s.counters.tcp_ext_segs_lost, 1);
+        assert_eq!(s.conn.info(s.now).segs_lost_random, random);
+    }
 }
 
 // Shows: RFC6675-4-2, RFC6675-5-2
