@@ -38,6 +38,10 @@ const PLAIN_FLOOR: f64 = 0.9;
 const CHANGES: u32 = 10;
 /// The number of flows that share a BDP of 625 bytes.
 const FLOWS: usize = 4;
+/// The name of the link whose rate changes.
+const CHANGING: &str = "rate changes";
+/// The time after an increase of the rate in which a sender may lack data, in seconds.
+const SOON: f64 = 1.6;
 /// The time by which ACKs are aggregated.
 const BURST: Duration = Duration::from_millis(10);
 /// The name of the link that other cases are compared with.
@@ -75,7 +79,7 @@ const SITUATIONS: [Situation; 5] = [
         course: |tcp, seed, times| plain(Flow::new(tcp.clone()), seed, times),
     },
     Situation {
-        name: "rate changes",
+        name: CHANGING,
         pictures: ["changes-throughput", "changes-rtt"],
         title: "alternating 100 and 10 Mbit/s, 20 ms",
         floor: Floor::Best,
@@ -168,7 +172,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
             row(&mut findings, &measured, case, sender, times.0);
         }
         pictures(&mut findings, &measured, case, of, count);
-        claim(&mut findings, &measured, case, of.floor, count);
+        claim(&mut findings, &measured, case, of.floor, (count, times));
     }
     findings.note(super::counted(run, times));
     findings.note(format!(
@@ -226,7 +230,13 @@ fn pictures(
     }
 }
 
-fn claim(findings: &mut Findings, measured: &Measured, case: usize, floor: Floor, count: usize) {
+fn claim(
+    findings: &mut Findings,
+    measured: &Measured,
+    case: usize,
+    floor: Floor,
+    (count, times): (usize, (Duration, Duration)),
+) {
     let values = |sender, case| measured.values(sender, case, goodput);
     let mean = |sender: &usize| Interval::of(&values(*sender, case)).mean;
     let best = (1..count).max_by(|a, b| mean(a).total_cmp(&mean(b)));
@@ -242,8 +252,38 @@ fn claim(findings: &mut Findings, measured: &Measured, case: usize, floor: Floor
     };
     let ratio = theory::paired(&values(0, case), &values(other.0, other.1));
     let what = format!("goodput over {of}: {}", measured.case_name(case));
-    let (claimed, bound) = (format!("above {floor}"), Bound::Above(floor));
-    measured.claim(findings, &[(0, case), other], what, claimed, (&ratio, 3), bound);
+    let verdict = measured.unless_late(&[(0, case), other], || {
+        let reason = || match measured.case_name(case) {
+            CHANGING => slow_increases(measured, [(0, case), other], times),
+            _ => theory::unknown(),
+        };
+        Bound::Above(floor).verdict(&ratio, reason)
+    });
+    findings.claim(what, format!("above {floor}"), theory::show(&ratio, 1.0, 3), verdict);
+}
+
+/// Returns how much of the data that the first sender lacks beside the other one it lacks soon
+/// after an increase of the rate, in the first run.
+fn slow_increases(
+    measured: &Measured,
+    of: [(usize, usize); 2],
+    (from, end): (Duration, Duration),
+) -> String {
+    let throughput = |(sender, case): (usize, usize)| {
+        let run = measured.first_run(sender, case);
+        run.map(|done| done.timeline.throughput()).unwrap_or_default()
+    };
+    let [own, other] = of.map(throughput);
+    let step = end.as_secs_f64() / f64::from(CHANGES + 2);
+    // The rate decreases at odd multiples of the step.
+    let is_soon = |at: f64| at % (2.0 * step) < SOON;
+    let lacks = own.iter().zip(&other).filter(|(own, _)| own.x >= from.as_secs_f64());
+    let (mut all, mut soon) = (0.0, 0.0);
+    for (own, other) in lacks {
+        all += other.y - own.y;
+        soon += if is_soon(own.x) { other.y - own.y } else { 0.0 };
+    }
+    format!("{:.2} of the missing data are missing in the {SOON} s after an increase", soon / all)
 }
 
 /// Returns the goodput of all flows together, in bit/s.
