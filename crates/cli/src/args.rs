@@ -411,8 +411,11 @@ impl Refusal {
                 break;
             }
             if let Some(tip) = part.strip_prefix("tip: ") {
-                line.push_str("; ");
-                line.push_str(tip);
+                // Nobody means an option as a value.
+                if !tip.starts_with("to pass ") {
+                    line.push_str("; ");
+                    line.push_str(tip);
+                }
             } else if !part.is_empty() {
                 line.push_str(if line.is_empty() { "" } else { " " });
                 line.push_str(part);

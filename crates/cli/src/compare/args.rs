@@ -15,8 +15,8 @@ use crate::value::{self, LinkPair, Several};
 /// `airtcp compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
---with usual: the default, every detection with cubic, every control with rack
-  and with le, every judge with rack/cubic
+--with usual: the default, every detection with cubic, every control but fixed
+  with rack and with le, every judge but rr with rack/cubic
 rrtp runs RRTP instead of TCP, with optional network parameters:
   rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%
 --with all: these, every detection with every control, and every detection with
