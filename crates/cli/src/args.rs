@@ -109,7 +109,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
     /// Detection, congestion control and judges in one value: rack/cubic or
-    /// le/westwood/hack+dcr:timer
+    /// le/westwood/hack+dcr:timer [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
           conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
