@@ -49,7 +49,7 @@ pub(crate) struct CompareArgs {
     /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(super) threads: Option<NonZero<usize>>,
-    /// Draw goodput over round-trip time to this file
+    /// Draw goodput, round-trip time and the goodput of rack/cubic beside it to this file
     #[arg(long, value_name = "FILE.svg", value_parser = picture)]
     pub(super) picture: Option<PathBuf>,
     /// Print the results as JSON instead of a table
