@@ -421,6 +421,10 @@ impl Refusal {
                 line.push_str(part);
             }
         }
+        let is_word = error.kind() == ErrorKind::UnknownArgument && !text.contains("argument '-");
+        if is_word && example.contains('"') {
+            line.push_str("; put a description of several words in quotes");
+        }
         // The parsers of this program name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
             line.push_str("; for example: ");
@@ -466,6 +470,15 @@ mod tests {
             "{below}"
         );
         assert!(!error("airtcp serv").contains("all commands"));
+    }
+
+    #[test]
+    fn a_description_without_quotes_is_recognised() {
+        for line in ["airtcp compare rate 1mbit", "airtcp link --a x --b y rate 1mbit delay 5ms"] {
+            assert!(error(line).contains("; put a description of several words in quotes"));
+        }
+        assert!(!error("airtcp compare wek-4g").contains("quotes"));
+        assert!(!error("airtcp compare lte --flow 2").contains("quotes"));
     }
 
     #[test]
