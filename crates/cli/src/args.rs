@@ -109,7 +109,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
     /// Detection, congestion control and judges in one value: rack/cubic or
-    /// le/westwood/hack+dcr:timer
+    /// le/westwood/hack+dcr:timer [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
           conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
@@ -411,12 +411,19 @@ impl Refusal {
                 break;
             }
             if let Some(tip) = part.strip_prefix("tip: ") {
-                line.push_str("; ");
-                line.push_str(tip);
+                // Nobody means an option as a value.
+                if !tip.starts_with("to pass ") {
+                    line.push_str("; ");
+                    line.push_str(tip);
+                }
             } else if !part.is_empty() {
                 line.push_str(if line.is_empty() { "" } else { " " });
                 line.push_str(part);
             }
+        }
+        let is_word = error.kind() == ErrorKind::UnknownArgument && !text.contains("argument '-");
+        if is_word && example.contains('"') {
+            line.push_str("; put a description of several words in quotes");
         }
         // The parsers of this program name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
@@ -463,6 +470,15 @@ mod tests {
             "{below}"
         );
         assert!(!error("airtcp serv").contains("all commands"));
+    }
+
+    #[test]
+    fn a_description_without_quotes_is_recognised() {
+        for line in ["airtcp compare rate 1mbit", "airtcp link --a x --b y rate 1mbit delay 5ms"] {
+            assert!(error(line).contains("; put a description of several words in quotes"));
+        }
+        assert!(!error("airtcp compare wek-4g").contains("quotes"));
+        assert!(!error("airtcp compare lte --flow 2").contains("quotes"));
     }
 
     #[test]

@@ -107,6 +107,9 @@ pub(crate) fn not_made(path: &Path, error: io::Error) -> anyhow::Error {
             "the directory {} does not exist: create it, or choose another path",
             above.display()
         ),
+        _ if error.kind() == ErrorKind::PermissionDenied => {
+            anyhow!("{error}: choose a directory where you may write, or run this with sudo")
+        }
         _ => error.into(),
     }
 }

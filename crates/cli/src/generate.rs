@@ -32,7 +32,7 @@ enum Kind {
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Command, such as `sim run` [default: the program itself]
+    /// Command, such as `completions` [default: the program itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
     /// Write the man pages of all commands to this directory

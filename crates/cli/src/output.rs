@@ -110,6 +110,9 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
             Some("; this machine does not have that address: `ip addr` lists its addresses")
         }
         ErrorKind::AlreadyExists => Some("; choose another name, or remove it"),
+        ErrorKind::ConnectionRefused => {
+            Some("; no program listens there: check the address and the port, or start the server")
+        }
         ErrorKind::IsADirectory => Some("; specify a file"),
         ErrorKind::NotADirectory => Some("; specify a directory"),
         ErrorKind::StorageFull => Some("; free some space, or choose another file system"),

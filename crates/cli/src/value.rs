@@ -267,7 +267,12 @@ pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
                 .to_owned(),
         );
     }
-    let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| error.to_string())?;
+    let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| {
+        // A shell splits a description without quotes, of which only the first word is here.
+        let is_cut = error.offset == text.len() && !text.contains(char::is_whitespace);
+        let hint = if is_cut { "; put a description of several words in quotes" } else { "" };
+        format!("{error}{hint}")
+    })?;
     Ok(LinkPair { forth, back })
 }
 

@@ -18,8 +18,8 @@ pub struct Rule {
 /// The reason why a text is not a rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{0:?} is not a rule: write a network and, if it is not for all ports, a port or a range of \
-     them, such as 10.0.0.0/8, 192.0.2.1:443 or [2001:db8::/32]:8000-8999"
+    "{0:?} is not a rule: write an address or a network and, if it is not for all ports, a port or \
+     a range of them, such as 10.0.0.0/8, 127.0.0.1:8000-8999 or [2001:db8::/32]:443"
 )]
 pub struct RuleError(String);
 

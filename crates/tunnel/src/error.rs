@@ -12,7 +12,7 @@ pub enum TunnelError {
     /// A text is not a key. It is not repeated in the message, because it may be a secret.
     #[error(
         "this is no WireGuard key: a key is 32 bytes in base64, 44 characters with the = at the end, as `wg genkey` \
-         and `wg pubkey` print it; the text has {0} characters"
+         and `wg pubkey` print it; the text has a length of {0}"
     )]
     Key(usize),
     /// A text is not a network.

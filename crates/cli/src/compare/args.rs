@@ -15,8 +15,8 @@ use crate::value::{self, LinkPair, Several};
 /// `airtcp compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
---with usual: the default, every detection with cubic, every control with rack
-  and with le, every judge with rack/cubic
+--with usual: the default, every detection with cubic, every control but fixed
+  with rack and with le, every judge but rr with rack/cubic
 rrtp runs RRTP instead of TCP, with optional network parameters:
   rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%
 --with all: these, every detection with every control, and every detection with
@@ -52,7 +52,7 @@ pub(crate) struct CompareArgs {
     /// Write the results as JSON and the picture to this directory, for `airtcp report DIR`
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Draw goodput over round-trip time to this file
+    /// Draw goodput, round-trip time and the goodput of rack/cubic beside it to this file
     #[arg(long, value_name = "FILE.svg", value_parser = picture)]
     pub(super) picture: Option<PathBuf>,
     /// Print the results as JSON instead of a table

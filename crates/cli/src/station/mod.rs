@@ -97,7 +97,8 @@ pub fn basestation() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let example = match std::env::args_os().nth(1).as_ref().and_then(|word| word.to_str()) {
+            let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+            let example = match words.find(|word| !word.starts_with('-')).as_deref() {
                 Some("ctl") => "basestation ctl status",
                 Some("home-agent") => "basestation home-agent --config home-agent.toml",
                 Some("completions") => "basestation completions bash",

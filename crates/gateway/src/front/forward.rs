@@ -72,7 +72,7 @@ impl FromStr for Forward {
             [port, host, host_port] => (None, port, host, host_port),
             [bind, port, host, host_port] => (Some(bind), port, host, host_port),
             _ => {
-                let text = format!("`{text}` has {} parts instead of 3 or 4", parts.len());
+                let text = format!("`{text}` does not have 3 or 4 parts between colons");
                 return Err(InvalidForward(text));
             }
         };

@@ -101,7 +101,7 @@ impl fmt::Display for Arq {
 
 /// A name that is not in [`Arq::ALL`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no ARQ mode: off, mac, mac+link or head")]
+#[error("`{0}` is no ARQ mode: use off, mac, mac+link or head")]
 pub struct UnknownArq(String);
 
 impl FromStr for Arq {

@@ -77,6 +77,7 @@ struct StackArgs {
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     gateway: Vec<IpAddr>,
     /// For airtcp://, the strategies of the sender: rack/cubic or le/westwood/hack+dcr:timer
+    /// [default: rack/bbr3/spike]
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     strategies: Option<Combination>,
     /// For airtcp://, disable segmentation and checksum offload

@@ -283,7 +283,7 @@ fn a_mistake_in_a_station_has_the_position_of_the_word() {
     );
     assert_eq!(
         with("policy", "arq = \"some\"\npolicy"),
-        "s.toml:6:7: `some` is no ARQ mode: off, mac, mac+link or head"
+        "s.toml:6:7: `some` is no ARQ mode: use off, mac, mac+link or head"
     );
     assert_eq!(
         with("policy", "arq = \"off\"\npolicy"),
