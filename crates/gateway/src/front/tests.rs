@@ -335,9 +335,9 @@ fn a_forward_is_written_as_in_ssh() {
         assert_eq!(text.parse::<Forward>().unwrap().to_string(), shown);
     }
     for (text, why) in [
-        ("8080", "1 parts"),
-        ("8080:80", "2 parts"),
-        ("::1:22:fd00::7:22", "8 parts"),
+        ("8080", "does not have 3 or 4 parts"),
+        ("8080:80", "does not have 3 or 4 parts"),
+        ("::1:22:fd00::7:22", "does not have 3 or 4 parts"),
         ("0:a:80", "`0` is not a port from 1 to 65535"),
         ("x:a:80", "`x` is not"),
         ("99999:a:80", "1 to 65535"),
@@ -345,8 +345,8 @@ fn a_forward_is_written_as_in_ssh() {
         ("8080:a b:80", "not a host"),
         ("8080:a:0", "no port from 1 to 65535"),
         ("8080:a:70000", "no port from 1 to 65535"),
-        ("8080:[a:80", "2 parts"),
-        ("", "1 parts"),
+        ("8080:[a:80", "does not have 3 or 4 parts"),
+        ("", "does not have 3 or 4 parts"),
     ] {
         let error = text.parse::<Forward>().unwrap_err().to_string();
         assert!(error.contains(why) && error.contains("for example 8080:intranet:80"), "{error}");
