@@ -71,9 +71,9 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
 /// Sends the signal, waits for the end, and returns the exit code as a shell reports it.
 fn end(mut child: Child, signal: &str) -> Result<Option<i32>, Box<dyn Error>> {
     let begin = Instant::now();
-    // Until the program has replaced `env`, the signal would reach `env`, which may ignore it.
+    // Before the program runs, the signal would reach this test's fork or `env`, which may ignore it.
     let name = format!("/proc/{}/comm", child.id());
-    while std::fs::read_to_string(&name)?.trim() == "env" && begin.elapsed() < LIMIT {
+    while std::fs::read_to_string(&name)?.trim() != "airtcp" && begin.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());

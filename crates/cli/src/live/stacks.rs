@@ -161,7 +161,7 @@ fn row(flow: &Listed) -> Vec<Value> {
     ];
     if let Some(info) = &flow.info {
         let rate = |rate: Rate| rounded(rate.bits_per_sec() as f64 / 1e6);
-        let random = info.segs_lost_random as f64 / info.segs_lost.max(1) as f64;
+        let random = f64::from(info.segs_lost_random) / f64::from(info.segs_lost.max(1));
         let again = info.bytes_retrans.0 as f64 / info.bytes_sent.0.max(1) as f64;
         row.extend::<[Value; 12]>([
             info.combination.as_str().into(),

@@ -119,11 +119,11 @@ pub struct Info {
     pub retrans: u64,
     /// Bytes lost and not yet retransmitted.
     pub lost: ByteCount,
-    /// Transmissions marked lost since the connection started.
-    pub segs_lost: u64,
+    /// Transmissions marked lost since the connection started; it wraps.
+    pub segs_lost: u32,
     /// Those of `segs_lost` that a judge considers random, so that the congestion control does not
     /// react to them.
-    pub segs_lost_random: u64,
+    pub segs_lost_random: u32,
     /// Bytes selectively acknowledged.
     pub sacked: ByteCount,
     /// The number of DSACKs received (RFC 2883).
@@ -208,8 +208,8 @@ pub(super) struct Tally {
     bytes_received: ByteCount,
     retrans_segs: u64,
     syn_retrans: u64,
-    lost_segs: u64,
-    lost_random: u64,
+    lost_segs: u32,
+    lost_random: u32,
     last_snd: Instant,
     last_rcv: Instant,
     last_ack: Instant,
@@ -340,10 +340,13 @@ impl Tally {
     /// Counts new losses, and starts and stops the stopwatches by the state of the send half.
     pub(super) fn settle(&mut self, now: Instant, send: &SendHalf, counters: &mut Counters) {
         if let Some(stats) = send.sender().map(|sender| sender.stats()) {
-            counters.tcp_ext_segs_lost += stats.segments_lost - self.lost_segs;
-            counters.tcp_ext_segs_lost_random += stats.segments_lost_at_random - self.lost_random;
-            self.lost_segs = stats.segments_lost;
-            self.lost_random = stats.segments_lost_at_random;
+            let count = |now: u64, counted: &mut u32, counter: &mut u64| {
+                *counter += u64::from((now as u32).wrapping_sub(*counted));
+                *counted = now as u32;
+            };
+            let random = stats.segments_lost_at_random;
+            count(stats.segments_lost, &mut self.lost_segs, &mut counters.tcp_ext_segs_lost);
+            count(random, &mut self.lost_random, &mut counters.tcp_ext_segs_lost_random);
         }
         let busy = send.una() < send.end();
         self.watches.run(now, Time::Busy, busy);
@@ -540,8 +543,8 @@ impl fmt::Display for Info {
         }
         let counts = [
             ("lost", segments(self.lost)),
-            ("segs_lost", self.segs_lost),
-            ("segs_lost_random", self.segs_lost_random),
+            ("segs_lost", self.segs_lost.into()),
+            ("segs_lost_random", self.segs_lost_random.into()),
             ("sacked", segments(self.sacked)),
             ("dsack_dups", self.dsack_dups),
             ("reordering", self.reordering.into()),

@@ -154,7 +154,7 @@ fn losses_are_counted_by_their_cause() {
         let info = s.conn.info(s.now);
         assert_eq!((info.segs_lost, info.segs_lost_random), (1, random));
         let counted = (s.counters.tcp_ext_segs_lost, s.counters.tcp_ext_segs_lost_random);
-        assert_eq!(counted, (1, random));
+        assert_eq!(counted, (1, u64::from(random)));
         assert!(info.to_string().contains(" segs_lost:1"), "{info}");
         // The counts outlive the sender.
         send!(s, 20, "A", 1, ack = 5001);
