@@ -268,7 +268,7 @@ pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
         );
     }
     let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| {
-        // A shell splits a description without quotes, of which only the first word is here.
+        // A shell splits a description without quotes, so only its first word is here.
         let is_cut = error.offset == text.len() && !text.contains(char::is_whitespace);
         let hint = if is_cut { "; put a description of several words in quotes" } else { "" };
         format!("{error}{hint}")

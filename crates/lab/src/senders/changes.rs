@@ -275,15 +275,22 @@ fn slow_increases(
     };
     let [own, other] = of.map(throughput);
     let step = end.as_secs_f64() / f64::from(CHANGES + 2);
-    // The rate decreases at odd multiples of the step.
-    let is_soon = |at: f64| at % (2.0 * step) < SOON;
-    let lacks = own.iter().zip(&other).filter(|(own, _)| own.x >= from.as_secs_f64());
+    let share = share_soon(&own, &other, from.as_secs_f64(), step);
+    share.map_or_else(theory::unknown, |share| {
+        format!("{share:.2} of the missing data are missing in the {SOON} s after an increase")
+    })
+}
+
+/// Returns the share of what `own` lacks from `from` on that it lacks soon after an increase. The
+/// rate decreases at odd multiples of `step`, and increases at even ones. `None` if most of the
+/// time is soon after an increase, or if nothing is lacking.
+fn share_soon(own: &[Point], other: &[Point], from: f64, step: f64) -> Option<f64> {
     let (mut all, mut soon) = (0.0, 0.0);
-    for (own, other) in lacks {
+    for (own, other) in own.iter().zip(other).filter(|(own, _)| own.x >= from) {
         all += other.y - own.y;
-        soon += if is_soon(own.x) { other.y - own.y } else { 0.0 };
+        soon += if own.x % (2.0 * step) < SOON { other.y - own.y } else { 0.0 };
     }
-    format!("{:.2} of the missing data are missing in the {SOON} s after an increase", soon / all)
+    (step > SOON && all > 0.0).then(|| soon / all)
 }
 
 /// Returns the goodput of all flows together, in bit/s.
@@ -311,6 +318,20 @@ mod tests {
         let times: Vec<_> = forth.changes.iter().map(|change| change.at.as_secs()).collect();
         assert_eq!(times, (1..=10).map(|number| 5 * number).collect::<Vec<_>>());
         assert!(changes(end).ends_with("at 45000000us rate 10mbit at 50000000us rate 100mbit"));
+    }
+
+    #[test]
+    fn what_is_missing_after_an_increase_is_a_share_of_all_that_is_missing() {
+        let points = |values: [f64; 5]| {
+            let at = [1.0, 11.0, 14.0, 16.0, 21.0].into_iter().zip(values);
+            at.map(|(x, y)| draw::point(x, y)).collect::<Vec<_>>()
+        };
+        let (own, other) =
+            (points([0.0, 70.0, 95.0, 5.0, 40.0]), points([90.0, 90.0, 95.0, 10.0, 95.0]));
+        // 20 and 55 of 80 are missing at 11 and 21 s; what is missing before 10 s does not count.
+        assert_eq!(share_soon(&own, &other, 10.0, 5.0), Some(75.0 / 80.0));
+        assert_eq!(share_soon(&own, &other, 10.0, 1.5), None);
+        assert_eq!(share_soon(&own, &own, 10.0, 5.0), None);
     }
 
     #[test]
