@@ -146,12 +146,19 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
     std::fs::create_dir(directory.path().join("dir"))?;
     let tun = ["--tun", "tun0", "--address", "10.0.0.2/24"];
     let url = "http://10.0.0.1/f";
-    let cases: [(&[&str], i32, &str); 38] = [
+    let cases: [(&[&str], i32, &str); 41] = [
         (&["serv"], 2, "'serv'; a similar subcommand exists: 'serve'; for example: "),
         (&["--color", "maybe", "names"], 2, "for example: airtcp names --json"),
         (&["demo", "--link", "lte"], 2, "airtcp demo --lossy --link "),
         (&["lab", "run", "self/loss", "--resume"], 2, "--out results"),
         (&["lab", "run", "self/los"], 2, "did you mean `self/loss`?"),
+        (&["lab", "run", "fig4"], 2, "did you mean `dcr/fig4` or `le/fig4`?"),
+        (&["compare", "lte", "--with", "BBR3"], 2, "write rack/bbr3; for example --with "),
+        (
+            &["gateway", "ctl", "set", "strategies"],
+            2,
+            "for example: airtcp gateway ctl set strategies rack/cubic",
+        ),
         (&["lab", "results"], 2, "airtcp lab results results"),
         (&["lab", "results", "a.csv"], 1, "a.csv: Not a directory; specify a directory"),
         (&["lab", "run", "self/loss", "--out", "a.csv"], 1, "--out a.csv: "),

@@ -582,6 +582,17 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_strategies_has_an_example_of_the_value() {
+        let example = "; for example: airtcp gateway ctl set strategies rack/cubic";
+        let missing = error("airtcp gateway ctl set strategies");
+        assert!(missing.contains("<A/B[/C]>") && missing.ends_with(example), "{missing}");
+        let unknown = error("airtcp gateway ctl set strategies rack/cubci");
+        assert!(unknown.ends_with(&format!("; did you mean `cubic`?{example}")), "{unknown}");
+        assert!(error("airtcp gateway ctl set strategies BBR3").contains("write rack/bbr3"));
+        assert!(error("airtcp gateway ctl --what").contains("airtcp gateway ctl status"));
+    }
+
+    #[test]
     fn a_negative_number_is_refused_as_a_value() {
         for line in [
             "airtcp sim run a.toml --seeds -3",

@@ -4,7 +4,10 @@
 pub(crate) fn of(words: &[&str]) -> &'static str {
     let mut words = words.iter();
     match words.find_map(|word| Some((*word, of_command(word)?))) {
-        Some(("gateway", usual)) => words.find_map(|word| of_gateway(word)).unwrap_or(usual),
+        Some(("gateway", usual)) => match words.find_map(|word| of_gateway(word)) {
+            Some(CTL) if words.any(|word| *word == "set") => CTL_SET,
+            found => found.unwrap_or(usual),
+        },
         Some((_, usual)) => usual,
         None => USUAL,
     }
@@ -68,6 +71,12 @@ pub(crate) const FAR_TUN: &str =
 pub(crate) const CHECK: &str = "airtcp gateway check --key near.key --peer PUBLIC_KEY_OF_THE_FAR_END --endpoint \
                                 gateway.example:51820";
 
+/// An example for `airtcp gateway ctl`.
+const CTL: &str = "airtcp gateway ctl status, or: airtcp gateway ctl set strategies le/westwood";
+
+/// An example for `airtcp gateway ctl set`.
+pub(crate) const CTL_SET: &str = "airtcp gateway ctl set strategies rack/cubic";
+
 fn of_gateway(command: &str) -> Option<&'static str> {
     Some(match command {
         "keygen" => "airtcp gateway keygen --out near.key",
@@ -76,7 +85,7 @@ fn of_gateway(command: &str) -> Option<&'static str> {
         "far" => FAR,
         "split" => "airtcp gateway split --strategies rack/bbr3/spike",
         "check" => CHECK,
-        "ctl" => "airtcp gateway ctl status, or: airtcp gateway ctl set strategies le/westwood",
+        "ctl" => CTL,
         _ => return None,
     })
 }

@@ -121,14 +121,15 @@ pub(crate) fn is_experiment(text: &str) -> bool {
 }
 
 /// Returns position and text of a TOML error, as `:LINE:COLUMN: TEXT` to follow the name of the
-/// file.
+/// file. An unknown name has a suggestion.
 pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = before.map_or(String::new(), |before| {
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         format!(":{}:{column}", before.matches('\n').count() + 1)
     });
-    format!("{place}: {}", error.message().trim())
+    let what = error.message().trim();
+    format!("{place}: {what}{}", airtcp_types::suggestion(what))
 }
 
 /// Reads a link's trace.

@@ -21,6 +21,8 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use crate::output;
+
 /// How long a scraper may take for its request and the response. Others wait meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -77,7 +79,9 @@ where
     F: Future<Output = Option<C>> + Send + 'static,
 {
     let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("--metrics {address}"))?;
+    let listener = listener
+        .with_context(|| format!("--metrics {address}"))
+        .map_err(|error| output::if_privileged(error, address.port()))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "metrics");
     tokio::spawn(async move {

@@ -10,6 +10,10 @@ use serde::Serialize;
 
 use crate::global;
 
+/// The first port that every user may bind, unless the system has another
+/// net.ipv4.ip_unprivileged_port_start.
+const FIRST_UNPRIVILEGED: u16 = 1024;
+
 /// Writes a line to stdout. If the reader has closed the pipe, that is not an error.
 ///
 /// # Errors
@@ -96,6 +100,24 @@ pub(crate) fn if_missing(error: anyhow::Error, advice: impl Display) -> anyhow::
         true => with_advice(error, advice),
         false => error,
     }
+}
+
+/// Adds to the error of binding a port, if that needs a privilege, how to get it.
+pub(crate) fn if_privileged(error: anyhow::Error, port: u16) -> anyhow::Error {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_denied = causes.any(|cause| cause.kind() == ErrorKind::PermissionDenied);
+    if !is_denied || !(1..FIRST_UNPRIVILEGED).contains(&port) {
+        return error;
+    }
+    let program = std::env::current_exe();
+    let program = program.map_or_else(|_| "airtcp".to_owned(), |path| path.display().to_string());
+    with_advice(
+        error,
+        format_args!(
+            "port {port} needs a privilege, as all ports below {FIRST_UNPRIVILEGED}: choose another port, or type sudo \
+             setcap cap_net_bind_service=+ep {program}"
+        ),
+    )
 }
 
 /// Returns advice about an error of the operating system whose text has none.
@@ -201,6 +223,20 @@ mod tests {
         let missing = if_missing(of(2), "give a file");
         assert_eq!(explain(&missing), "a.toml: No such file or directory; give a file");
         assert_eq!(explain(&if_missing(of(13), "give a file")), "a.toml: Permission denied");
+    }
+
+    #[test]
+    fn a_port_that_needs_a_privilege_comes_with_how_to_get_it() {
+        let of = |code, port| {
+            let error = anyhow::Error::from(io::Error::from_raw_os_error(code));
+            explain(&if_privileged(error.context(format!("--live 127.0.0.1:{port}")), port))
+        };
+        let denied = of(13, 80);
+        let expected = "--live 127.0.0.1:80: Permission denied; port 80 needs a privilege, as all ports below 1024: \
+                        choose another port, or type sudo setcap cap_net_bind_service=+ep /";
+        assert!(denied.starts_with(expected), "{denied}");
+        assert_eq!(of(13, 8080), "--live 127.0.0.1:8080: Permission denied");
+        assert!(!of(98, 80).contains("setcap"));
     }
 
     #[test]

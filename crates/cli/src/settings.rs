@@ -36,9 +36,10 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 }
 
 /// Rewords a mistake: serde names Rust types, not those of TOML.
-fn plain(mistake: &str) -> String {
+pub(crate) fn plain(mistake: &str) -> String {
     let words = [
         ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
         ("missing field", "missing key"),
         ("duplicate field", "duplicate key"),
         ("expected a string", "expected a text in quotes"),

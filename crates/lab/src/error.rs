@@ -106,9 +106,24 @@ pub enum LabError {
     },
 }
 
-/// Suggests the experiment with the most similar name.
+/// Suggests the experiments of a group, those with this name in any group, or the one with the most
+/// similar name.
 fn meant(pattern: &str) -> String {
-    let names = crate::EXPERIMENTS.iter().map(|experiment| experiment.name);
-    let meant = airtcp_types::nearest(pattern, names);
-    meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
+    let names = || crate::EXPERIMENTS.iter().map(|experiment| experiment.name);
+    let parts = || names().filter_map(|name| name.split_once('/'));
+    if let Some((group, _)) = parts().find(|(group, _)| group.eq_ignore_ascii_case(pattern)) {
+        return format!("; for all of this group: '{group}/*'");
+    }
+    let is_same = |name: &&str| {
+        name.split_once('/').is_some_and(|(_, own)| own.eq_ignore_ascii_case(pattern))
+    };
+    let mut meant: Vec<_> = names().filter(is_same).map(|name| format!("`{name}`")).collect();
+    if meant.is_empty() {
+        meant.extend(airtcp_types::nearest(pattern, names()).map(|name| format!("`{name}`")));
+    }
+    match meant.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!("; did you mean {only}?"),
+        Some((last, others)) => format!("; did you mean {} or {last}?", others.join(", ")),
+    }
 }

@@ -145,4 +145,23 @@ mod tests {
              `self/loss`?"
         );
     }
+
+    #[test]
+    fn a_name_without_its_group_suggests_every_experiment_of_that_name() {
+        let error = |pattern: &str| select(&[pattern]).unwrap_err().to_string();
+        for pattern in ["fig4", "Fig4"] {
+            let error = error(pattern);
+            assert!(error.ends_with("; did you mean `dcr/fig4` or `le/fig4`?"), "{error}");
+        }
+        let three = error("fig12");
+        assert!(
+            three.ends_with("; did you mean `hack/fig12`, `dcr/fig12` or `tcp-ecn/fig12`?"),
+            "{three}"
+        );
+        let one = error("table16");
+        assert!(one.ends_with("; did you mean `dcr/table16`?"), "{one}");
+        let group = error("dcr");
+        assert!(group.ends_with("; for all of this group: 'dcr/*'"), "{group}");
+        assert!(error("fig99").ends_with("such as 'self/*'"));
+    }
 }

@@ -30,7 +30,7 @@ mod units;
 
 pub use chain::Chain;
 pub use event::{Event, EventKind, Fate, FlowId, SendRule};
-pub use nearest::{distance, nearest};
+pub use nearest::{distance, nearest, suggestion};
 pub use node::{Node, PortId};
 pub use observer::{Crossing, NodeId, Observer};
 pub use packet::{Checksum, Packet};

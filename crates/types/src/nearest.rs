@@ -40,9 +40,42 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
+/// Returns a suggestion to append to serde's message about an unknown name; empty if no accepted
+/// name is close, or the message is about something else.
+///
+/// ```
+/// let message = "unknown field `losss`, expected `loss` or `delay`";
+/// assert_eq!(airtcp_types::suggestion(message), "; did you mean `loss`?");
+/// ```
+pub fn suggestion(message: &str) -> String {
+    // serde's form: unknown field `a`, expected one of `b`, `c`.
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| message.starts_with("unknown "));
+    let meant = unknown.and_then(|word| nearest(word, quoted));
+    meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_unknown_name_has_a_suggestion() {
+        let names = "expected one of `plain`, `tcp-ecn`, `snoop`";
+        assert_eq!(
+            suggestion(&format!("unknown variant `snop`, {names}")),
+            "; did you mean `snoop`?"
+        );
+        assert_eq!(
+            suggestion(&format!("unknown variant `TCP-ECN`, {names}")),
+            "; did you mean `tcp-ecn`?"
+        );
+        for other in ["unknown field `a`, there are no fields", "missing field `a`", "unknown ", ""]
+        {
+            assert_eq!(suggestion(other), "", "{other}");
+        }
+        assert_eq!(suggestion(&format!("unknown variant `vegas`, {names}")), "");
+    }
 
     #[test]
     fn each_kind_of_slip_is_one() {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::control::{Asker, Control, NobodyThere, asked};
 use crate::output::Mistake;
 use crate::ss::{self, Served};
-use crate::{output, value};
+use crate::{example, output, value};
 
 /// The sockets of the systemd units.
 const OF_UNITS: [&str; 3] = [
@@ -57,9 +57,14 @@ enum Setting {
     /// are open
     Strategies {
         /// For example rack/cubic or le/westwood/dcr:timer
-        #[arg(value_name = "A/B[/C]", value_parser = value::strategies)]
+        #[arg(value_name = "A/B[/C]", value_parser = strategies)]
         strategies: Combination,
     },
+}
+
+/// Parses the value of `set strategies`.
+fn strategies(text: &str) -> Result<Combination, String> {
+    value::parsed(text).map_err(|error| format!("{error}; for example: {}", example::CTL_SET))
 }
 
 /// A request to a gateway's control socket. The first is that of `airtcp ss`.
@@ -194,16 +199,19 @@ fn connect(control: Option<&Path>) -> anyhow::Result<Asker> {
             usual.chain(OF_UNITS.map(PathBuf::from)).collect()
         }
     };
+    let mut nobody = None;
     for path in &looked {
-        match Asker::connect(path) {
-            Err(error) if error.is::<NobodyThere>() => {}
-            connected => return connected,
+        match Asker::connect(path).map_err(anyhow::Error::downcast::<NobodyThere>) {
+            Ok(asker) => return Ok(asker),
+            Err(Ok(there)) if there.is_left() || control.is_some() => {
+                nobody = nobody.or(Some(there));
+            }
+            Err(Ok(_)) => {}
+            Err(Err(error)) => return Err(error),
         }
     }
-    match control {
-        Some(path) => {
-            Err(anyhow!("no gateway listens on {}: start one with --control", path.display()))
-        }
+    match nobody {
+        Some(nobody) => Err(anyhow!("{}", nobody.explain("gateway"))),
         None => bail!(
             "no gateway of this user is running: run this as the user of the gateway or with sudo, or name its socket with \
              --control"

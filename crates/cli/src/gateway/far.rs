@@ -86,7 +86,9 @@ async fn start(
     let peers = peers.iter().map(|(spec, address)| carrier::peer(spec, *address, None));
     let peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
     let socket = carrier::bind(listen_port).await;
-    let socket = socket.with_context(|| format!("--listen-port {listen_port}"))?;
+    let socket = socket
+        .with_context(|| format!("--listen-port {listen_port}"))
+        .map_err(|error| output::if_privileged(error, listen_port))?;
     let config = TunnelConfig { private_key, peers, mtu: mtu.into() };
     Carrier::in_tunnel(socket, config, address, strategies)
 }

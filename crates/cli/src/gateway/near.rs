@@ -152,7 +152,9 @@ impl Fronts {
     async fn listen(plan: &NearPlan) -> anyhow::Result<Self> {
         let mut forwards = Vec::new();
         for forward in &plan.forwards {
-            let listeners = forward.listen().await.with_context(|| format!("-L {forward}"))?;
+            let listeners = forward.listen().await.with_context(|| format!("-L {forward}"));
+            let listeners =
+                listeners.map_err(|error| output::if_privileged(error, forward.port()))?;
             forwards.push((forward.clone(), listeners));
         }
         Ok(Self {
@@ -191,7 +193,10 @@ impl Fronts {
 
 async fn listen(flag: &str, address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address).await.with_context(|| format!("{flag} {address}"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("{flag} {address}"))
+        .map_err(|error| output::if_privileged(error, address.port()))?;
     if !address.ip().is_loopback() {
         output::note(format_args!("note: {flag} {address} serves other machines, too"));
     }

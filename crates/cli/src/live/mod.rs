@@ -66,7 +66,9 @@ where
     F: Future<Output = Option<Snapshot>> + Send + 'static,
 {
     let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("--live {address}"))?;
+    let listener = listener
+        .with_context(|| format!("--live {address}"))
+        .map_err(|error| output::if_privileged(error, address.port()))?;
     let address = listener.local_addr()?;
     output::note(format_args!("live page: http://{address}/"));
     if !address.ip().to_canonical().is_loopback() {

@@ -68,22 +68,22 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
     match &args.control {
         Some(path) => {
             let answer = ask(path);
-            answers.push(answer.map_err(|error| match error.is::<NobodyThere>() {
-                true => {
-                    let name = path.display();
-                    anyhow!("no command listens on {name}: start one with --control {name}")
-                }
-                false => error,
+            answers.push(answer.map_err(|error| match error.downcast_ref::<NobodyThere>() {
+                Some(nobody) => anyhow!("{}", nobody.explain("command")),
+                None => error,
             })?);
         }
         None => {
+            let mut left = None;
             for path in directories().iter().flat_map(|directory| sockets(directory)) {
-                match ask(&path) {
+                match ask(&path).map_err(anyhow::Error::downcast::<NobodyThere>) {
                     Ok(answer) => answers.push(answer),
-                    // The socket of a process that was killed.
-                    Err(error) if error.is::<NobodyThere>() => {}
-                    Err(error) => return Err(error),
+                    Err(Ok(nobody)) => left = Some(nobody).filter(NobodyThere::is_left).or(left),
+                    Err(Err(error)) => return Err(error),
                 }
+            }
+            if let Some(nobody) = left.filter(|_| answers.is_empty()) {
+                bail!("{}", nobody.explain("command"));
             }
             if answers.is_empty() {
                 bail!(

@@ -48,12 +48,9 @@ pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
 
 fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
     let asker = Asker::connect(&args.control);
-    let mut asker = asker.map_err(|error| match error.is::<NobodyThere>() {
-        true => {
-            let name = args.control.display();
-            anyhow!("no base station listens on {name}: start one with --control {name}, or name its socket with --control")
-        }
-        false => error,
+    let mut asker = asker.map_err(|error| match error.downcast_ref::<NobodyThere>() {
+        Some(nobody) => anyhow!("{}", nobody.explain("base station")),
+        None => error,
     })?;
     asker.ask(&args.request)
 }

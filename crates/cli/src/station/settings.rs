@@ -222,7 +222,10 @@ impl Settings {
 /// Parses a value with the name that it has in a file.
 fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
-    T::deserialize(name).map_err(|error| error.to_string())
+    T::deserialize(name).map_err(|error| {
+        let what = error.to_string();
+        settings::plain(&what) + &airtcp_types::suggestion(&what)
+    })
 }
 
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -321,11 +324,11 @@ mod tests {
     fn a_mistake_in_a_file_names_its_place() {
         let unknown = refused("wired = \"tun0\"\npolcy = \"plain\"\n");
         assert!(unknown.contains(":2:1: unknown key `polcy`"), "{unknown}");
+        assert!(unknown.ends_with("; did you mean `policy`?"), "{unknown}");
         let policy = refused("\npolicy = \"ecn\"");
-        assert!(
-            policy.contains(":2:10: unknown variant `ecn`, expected one of `plain`"),
-            "{policy}"
-        );
+        assert!(policy.contains(":2:10: unknown value `ecn`, expected one of `plain`"), "{policy}");
+        let misspelt = refused("policy = \"snop\"");
+        assert!(misspelt.ends_with("; did you mean `snoop`?"), "{misspelt}");
         let radio = refused("radio = \"error 20\"");
         assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
         let size = refused("hold = \"much\"");
@@ -349,6 +352,17 @@ mod tests {
         );
         let name = refused("wired = \"a/b\"");
         assert!(name.contains("a device's name has"), "{name}");
+    }
+
+    #[test]
+    fn an_unknown_name_of_a_flag_lists_the_names_and_the_nearest() {
+        assert_eq!(
+            named::<Policy>("TCP_ECN").unwrap_err(),
+            "unknown value `TCP_ECN`, expected one of `plain`, `tcp-ecn`, `snoop`; did you mean `tcp-ecn`?"
+        );
+        let mark = named::<Mark>("all").unwrap_err();
+        assert_eq!(mark, "unknown value `all`, expected one of `paper`, `ce`, `both`");
+        assert_eq!(named::<Policy>("snoop"), Ok(Policy::Snoop));
     }
 
     #[test]

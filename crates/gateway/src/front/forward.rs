@@ -121,6 +121,11 @@ fn bare(text: &str) -> &str {
 }
 
 impl Forward {
+    /// The port that the forward listens on.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Whether two remote forwards use the same port of a common address.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (one, two) = (self.bind.address(), other.bind.address());

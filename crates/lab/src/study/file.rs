@@ -128,6 +128,8 @@ pub(super) fn read(source: &Source<'_>) -> Result<Design, LabError> {
 /// Checks the axes; every axis must be used in the scenario.
 fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
     let mut axes: Vec<Axis> = Vec::new();
+    let mut written = Vec::new();
+    file.scenario.get_ref().values().for_each(|value| placeholders(value, &mut written));
     for AxisFile { name: spanned, values, .. } in &file.axis {
         let name = spanned.get_ref();
         let refuse = |what: &str| Err(source.refuse(spanned.span().start, what).into());
@@ -141,8 +143,10 @@ fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
         if axes.iter().any(|axis| axis.name == *name) {
             return refuse(&format!("there are two axes `{name}`: use another name"));
         }
-        let is_used = file.scenario.get_ref().values().any(|value| has(value, name));
-        if !is_used {
+        if !written.contains(&name.as_str()) {
+            if let Some(misspelt) = misspelt(name, &written, &file.axis) {
+                return Err(unknown_placeholder(source, misspelt, &file.axis));
+            }
             return refuse(&format!(
                 "axis `{name}` is unused: write `{{{name}}}` in a string of [scenario]"
             ));
@@ -162,14 +166,31 @@ fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
     Ok(axes)
 }
 
-/// Returns whether any text contains the placeholder.
-fn has(value: &toml::Value, name: &str) -> bool {
+/// Collects the names in braces of all texts.
+fn placeholders<'a>(value: &'a toml::Value, found: &mut Vec<&'a str>) {
     match value {
-        toml::Value::String(text) => text.contains(&format!("{{{name}}}")),
-        toml::Value::Array(list) => list.iter().any(|inner| has(inner, name)),
-        toml::Value::Table(table) => table.values().any(|inner| has(inner, name)),
-        _ => false,
+        toml::Value::String(text) => {
+            let names = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
+            found.extend(names.map(|(name, _)| name));
+        }
+        toml::Value::Array(list) => list.iter().for_each(|inner| placeholders(inner, found)),
+        toml::Value::Table(table) => table.values().for_each(|inner| placeholders(inner, found)),
+        _ => {}
     }
+}
+
+/// Returns the placeholder that is no axis and similar to the name of this one.
+fn misspelt<'a>(name: &str, written: &[&'a str], axes: &[AxisFile]) -> Option<&'a str> {
+    let is_axis = |word: &str| axes.iter().any(|axis| axis.name.get_ref() == word);
+    let is_meant = |word: &&&str| !is_axis(word) && airtcp_types::nearest(word, [name]).is_some();
+    written.iter().find(is_meant).copied()
+}
+
+fn unknown_placeholder(source: &Source<'_>, name: &str, axes: &[AxisFile]) -> LabError {
+    let at = source.text.find(&format!("{{{name}}}")).unwrap_or(0);
+    let known: Vec<_> = axes.iter().map(|axis| format!("`{{{}}}`", axis.name.get_ref())).collect();
+    let what = format!("unknown placeholder `{{{name}}}`, expected one of {}", known.join(", "));
+    source.refuse(at, &what).into()
 }
 
 struct Reader<'a> {

@@ -181,12 +181,17 @@ fn mistakes_have_their_place_and_say_what_would_be_right() {
         (
             "loss {loss}%",
             "loss {los}%",
+            "s.toml:13:47: unknown placeholder `{los}`, expected one of `{sender}`, `{loss}`; did you mean `{loss}`?",
+        ),
+        (
+            "loss {loss}%",
+            "loss 1%",
             "s.toml:8:8: axis `loss` is unused: write `{loss}` in a string of [scenario]",
         ),
         (
             "\"2s\"",
             "\"{time}\"",
-            "s.toml:12:13: unknown placeholder `time`, expected one of `sender`, `loss`",
+            "s.toml:12:13: unknown placeholder `{time}`, expected one of `{sender}`, `{loss}`",
         ),
         ("10mbit delay", "10mbps delay", "s.toml:13:9: `10mbps`: expected a rate"),
         ("sack/cubic", "sack/cubci", "s.toml:17:14: no congestion control `cubci`"),

@@ -412,16 +412,20 @@ impl FromStr for Combination {
         if parts.len() > 3 || parts.contains(&"") {
             return Err(CombinationError::Shape { text: text.to_owned() });
         }
-        let is_control = |name| registry::controls().iter().any(|entry| entry.name == name);
-        let is_detection = |name| registry::detections().iter().any(|entry| entry.name == name);
+        let control = |name: &str| {
+            registry::controls().iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
+        };
+        let is_detection = |name: &str| {
+            registry::detections().iter().any(|entry| entry.name.eq_ignore_ascii_case(name))
+        };
         if let [only] = parts[..]
-            && is_control(only)
+            && let Some(control) = control(only)
             && !is_detection(only)
         {
             return Err(CombinationError::Unknown {
                 kind: "detection",
                 name: only.to_owned(),
-                allowed: format!("it is a congestion control: write rack/{only}"),
+                allowed: format!("it is a congestion control: write rack/{}", control.name),
             });
         }
         Self::from_parts(Some(parts[0]), parts.get(1).copied(), parts.get(2).copied())

@@ -60,9 +60,14 @@ fn errors_name_the_value_and_what_is_allowed() {
         error("sack/illinois"),
         "no congestion control `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
     );
-    for (text, name) in
-        [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]
-    {
+    for (text, name) in [
+        ("sakc/reno", "sack"),
+        ("rack/cubci:rfc", "cubic"),
+        ("rack/reno/hakc", "hack"),
+        ("Rack/Bbr3", "rack"),
+        ("rack/Bbr3", "bbr3"),
+        ("RACK", "rack"),
+    ] {
         let error = error(text);
         assert!(error.ends_with(&format!("; did you mean `{name}`?")), "{error}");
     }
@@ -70,6 +75,7 @@ fn errors_name_the_value_and_what_is_allowed() {
         error("cubic"),
         "no detection `cubic`: it is a congestion control: write rack/cubic"
     );
+    assert_eq!(error("BBR3"), "no detection `BBR3`: it is a congestion control: write rack/bbr3");
     assert!(error("cubic/reno").starts_with("no detection `cubic`: use one of reno, "));
     assert!(error("sack/fixed").contains("as in `fixed:32`"));
     assert!(error("sack/fixed:0").contains("1 to 65535"));

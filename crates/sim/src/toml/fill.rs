@@ -105,11 +105,11 @@ impl Source<'_> {
                 Err(unknown) => {
                     let at = begin + raw.find(&format!("{{{unknown}}}")).unwrap_or(0);
                     let known: Vec<_> =
-                        values.iter().map(|(name, _)| format!("`{name}`")).collect();
+                        values.iter().map(|(name, _)| format!("`{{{name}}}`")).collect();
                     let what = match known.len() {
-                        0 => format!("unknown placeholder `{unknown}`: no axis has that name"),
+                        0 => format!("unknown placeholder `{{{unknown}}}`: no axis has that name"),
                         _ => format!(
-                            "unknown placeholder `{unknown}`, expected one of {}",
+                            "unknown placeholder `{{{unknown}}}`, expected one of {}",
                             known.join(", ")
                         ),
                     };

@@ -25,7 +25,7 @@ impl Source<'_> {
     /// Creates an error that says `what` is wrong at the byte `at` of the text. If `what` starts
     /// with "unknown" and lists names in backquotes, a suggestion is added.
     pub fn refuse(&self, at: usize, what: &str) -> SimError {
-        let what = in_one_line(what) + &hint(what);
+        let what = in_one_line(what) + &airtcp_types::suggestion(what);
         match self.setting_at(at) {
             Some(setting) => SimError::Setting { setting: setting.to_string(), what },
             None => SimError::File { place: self.place(at), what },
@@ -61,15 +61,6 @@ impl Source<'_> {
         let column = before[begin..].chars().count() + 1;
         format!("{}:{line}:{column}", self.name)
     }
-}
-
-/// A suggestion for an unknown key or value.
-fn hint(what: &str) -> String {
-    // serde's form: unknown field `a`, expected one of `b`, `c`.
-    let mut quoted = what.split('`').skip(1).step_by(2);
-    let unknown = quoted.next().filter(|_| what.starts_with("unknown "));
-    let meant = unknown.and_then(|word| airtcp_types::nearest(word, quoted));
-    meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
 fn in_one_line(text: &str) -> String {

@@ -75,9 +75,11 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     let (stopping, stop) = Stop::new();
     let (mut places, mut sockets, mut running) = (Vec::new(), Vec::new(), JoinSet::new());
     for url in args.listen.iter().map(|url| &url.0) {
+        let port = url.address().map_or(0, |address| address.port());
         let listener = Listener::bind(url, args, &threads)
             .await
-            .with_context(|| format!("listening on {url}"))?;
+            .with_context(|| format!("listening on {url}"))
+            .map_err(|error| output::if_privileged(error, port))?;
         let place = Place {
             url: format!("{}://{}", url.scheme().name(), listener.local_addr()?),
             limit: args.connections,

@@ -60,7 +60,12 @@ fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
 #[test]
 fn what_is_wrong_in_a_value_is_told_with_its_place() {
     let wrong = |text: &str| file::<NearSettings>(text).unwrap_err().to_string();
-    assert!(wrong("sock5 = \"127.0.0.1:1080\"").contains(":1:1: unknown key `sock5`"));
+    let misspelt = wrong("sock5 = \"127.0.0.1:1080\"");
+    assert!(misspelt.contains(":1:1: unknown key `sock5`, expected one of "), "{misspelt}");
+    assert!(misspelt.ends_with("; did you mean `socks5`?"), "{misspelt}");
+    let below = wrong("[intercept]\nexlude = []");
+    assert!(below.contains(":2:1: unknown key `exlude`"), "{below}");
+    assert!(below.ends_with("; did you mean `exclude`?"), "{below}");
     assert!(wrong("\nsocks5 = 1080").contains(":2:10: "));
     let number = wrong("clients = \"many\"");
     assert!(number.contains("this is string \"many\", expected a whole number"), "{number}");
