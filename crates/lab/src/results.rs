@@ -206,7 +206,7 @@ impl Results {
         // Results of users' experiments alone do not say what this version lacks.
         let is_of_ours = self.families().any(|(family, _)| *family != OWN);
         let missing = if is_of_ours && !missing.is_empty() {
-            format!("Not run for this version: {missing}.\n\n")
+            format!("No run is recorded of {missing}.\n\n")
         } else {
             String::new()
         };
@@ -302,10 +302,12 @@ fn family_of(experiment: &str) -> &'static Family {
 const INDEX_BEGIN: &str = "\
 # Results
 
-Every claim of the experiments that were run for this version, with the source's figure, the measured one and the
-verdict. Each page has a table for each experiment, and the command that repeats it. A claim counts once for each
-profile and set-up in which it was measured. Claims about senders or set-ups that the source does not have are marked
-*beside* and counted apart.
+Every claim of the last recorded run of each experiment, with the source's figure, the measured one and the verdict.
+The records do not name the version or the date of a run, and airtcp may have changed since. Each page has a table for
+each experiment, and the command that repeats it with your version.
+
+A claim counts once for each profile and set-up in which it was measured. Claims about senders or set-ups that the
+source does not have are marked *beside* and counted apart.
 ";
 
 /// The end of the index.
@@ -485,13 +487,13 @@ mod tests {
         assert_eq!(name, "own.md");
         assert!(text.contains("\n## README\n") && text.contains("\n## mine/loss\n"), "{text}");
         assert!(pages[0].1.contains("[Your own experiments](own.md)"), "{}", pages[0].1);
-        assert!(!pages[0].1.contains("Not run"), "{}", pages[0].1);
+        assert!(!pages[0].1.contains("No run is recorded"), "{}", pages[0].1);
         assert!(own.table().to_markdown().contains("| Your own experiments"));
         put(dir.path(), &summary("le/fig4", Verdict::Holds));
         let pages = Results::read(&[dir.path()]).unwrap().pages();
         let names: Vec<_> = pages.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["README.md", "le.md", "own.md"]);
-        assert!(pages[0].1.contains("Not run for this version: "), "{}", pages[0].1);
+        assert!(pages[0].1.contains("No run is recorded of `"), "{}", pages[0].1);
     }
 
     #[test]
