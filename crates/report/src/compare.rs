@@ -122,8 +122,8 @@ impl Comparison {
         Chart {
             title: "Goodput over round-trip time".to_owned(),
             group: String::new(),
-            x: Axis { label: "round-trip time", unit: "s", scale: 1e-6, zero: true },
-            y: Axis { label: "goodput", ..Axis::RATE },
+            x: Axis { label: "round-trip time, less is better", ..Axis::RTT },
+            y: Axis { label: "goodput, more is better", ..Axis::RATE },
             height: 360,
             series,
         }

@@ -50,6 +50,14 @@
     return low;
   };
 
+  // The symbols of series with a single point, in the legend and as paths: others than those with the same colour.
+  const SYMBOLS = "●□△◇";
+  const SHAPES = [(x, y) => `M${x} ${y}h0`, (x, y) => `M${x - 4} ${y - 4}h8v8h-8z`, (x, y) => `M${x} ${y - 5}l5 9h-10z`,
+    (x, y) => `M${x - 5} ${y}l5 -5l5 5l-5 5z`];
+  const shapeOf = (index) => Math.floor(index / 8) % SHAPES.length;
+  // The most series with single points whose names are beside them.
+  const NAMED = 8;
+
   const groups = new Map();
   class Chart {
     constructor(figure) {
@@ -88,9 +96,9 @@
       button("All", "Show the whole range", () => this.zoom(null));
       this.svg = element("svg", { tabindex: 0, role: "img", "aria-label": bar.querySelector("figcaption").textContent });
       const legend = html("div", { class: "legend" });
-      this.series.forEach((one) => {
+      this.series.forEach((one, index) => {
         const item = html("button", { type: "button", class: one.color, "aria-pressed": true }, legend);
-        html("i", {}, item);
+        if (this.isFew(one)) html("b", {}, item, SYMBOLS[shapeOf(index)]); else html("i", {}, item);
         html("span", {}, item, one.name);
         item.addEventListener("click", () => {
           one.hidden = !one.hidden;
@@ -131,6 +139,7 @@
       });
     }
 
+    isFew(one) { return one.look === "dots" && one.x.length === 1; }
     range() { return this.group.range || [this.first, this.last]; }
     place(event) { return event.clientX - this.svg.getBoundingClientRect().left; }
     value(at) {
@@ -215,8 +224,12 @@
       const plot = element("svg", { x: this.left, y: top, width: this.width, height: inner, overflow: "hidden" }, svg);
       this.series.forEach((one, index) => {
         const dash = this.series.length > 8 ? ` dash${Math.min(2, Math.floor(index / 8))}` : "";
-        const few = one.look === "dots" && one.x.length === 1 ? " few" : "";
-        const path = one.hidden ? "" : this[one.look](one, px, py);
+        const few = this.isFew(one) ? ` few shape${shapeOf(index)}` : "";
+        const path = one.hidden ? "" : this[one.look](one, px, py, SHAPES[few ? shapeOf(index) : 0]);
+        if (few && path && this.series.length <= NAMED) {
+          const [x, y] = [px(one.x[0]), py(one.low[0]) + 4], isRight = x < this.width * 0.8;
+          element("text", { x: x + (isRight ? 9 : -9), y, "text-anchor": isRight ? "start" : "end" }, plot, one.name);
+        }
         element("path", { class: `${one.look} ${one.color}${dash}${few}`, d: path, "data-points": one.end - one.start }, plot);
       });
       const bottom = top + inner;
@@ -255,7 +268,7 @@
       }
       return [...drawn].join("");
     }
-    dots(one, px, py) { return this.marks(one, px, py, (x, y) => `M${x} ${y.toFixed(0)}h0`); }
+    dots(one, px, py, shape) { return this.marks(one, px, py, (x, y) => shape(+x, +y.toFixed(0))); }
     bars(one, px, py) {
       return this.marks(one, px, py, (x, high, low) => `M${x} ${low.toFixed(1)}V${Math.min(high, low - 1.5).toFixed(1)}`);
     }

@@ -104,6 +104,9 @@ fn a_comparison_is_a_table_and_a_chart() {
     let page = html("A page", &[dir.path()]).unwrap();
     assert!(page.contains("<td class=\"n\">1.500 ± 0.020</td>"));
     assert!(page.contains("\"name\":\"rack/cubic\",\"color\":\"c0\",\"look\":\"dots\",\"seen\":1,\"x\":[50000],\"y\":[1500000]"));
+    for label in ["round-trip time, less is better", "goodput, more is better"] {
+        assert!(page.contains(&format!("\"label\":\"{label}\"")), "{label}");
+    }
     let command = "airtcp compare &#39;rate 2mbit&#39; --back &#39;rate 2mbit&#39; --flows 1 --seeds 3 --seconds 20 --with rack/cubic";
     assert!(page.contains(command), "arguments with spaces are quoted");
     assert!(!page.contains("time-outs</th>"), "columns without values are left out");

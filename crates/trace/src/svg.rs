@@ -8,6 +8,9 @@ pub(crate) const FONT: &str = "sans-serif";
 /// The message of `expect` for drawing into a string, which cannot fail.
 pub(crate) const INFALLIBLE: &str = "an SVG is drawn into memory";
 
+/// The size of the smallest text, at least 11 pixels: plotters divides sizes by 1.24.
+pub(crate) const SMALL: u32 = 14;
+
 pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(crate) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
 
@@ -38,4 +41,40 @@ pub(crate) fn number(value: f64, span: f64) -> String {
 /// Returns the approximate width of text in pixels.
 pub(crate) fn width_of(text: &str, size: u32) -> i32 {
     (text.chars().count() as f64 * f64::from(size) * 0.56).ceil() as i32
+}
+
+/// Breaks text between words into lines of at most `room` pixels. A longer word has a line of its
+/// own.
+pub(crate) fn lines(text: &str, size: u32, room: i32) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if line.is_empty() || width_of(&longer, size) <= room {
+            *line = longer;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// Returns the size of the smallest text of an SVG in pixels.
+#[cfg(test)]
+pub(crate) fn smallest_text(svg: &str) -> f64 {
+    let sizes = svg.split("font-size=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    sizes.filter_map(|size| size.parse().ok()).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_words() {
+        let room = width_of("one two", 14);
+        assert_eq!(lines("one two three", 14, room), ["one two", "three"]);
+        assert_eq!(lines("a-very-long-word b", 14, 10), ["a-very-long-word", "b"]);
+        assert_eq!(lines("", 14, 10), [""]);
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn of(report: &Report) -> Dots {
     let dots = |row: &Row| {
         let mut dots = vec![dot(&row.goodput, factor), dot(&row.rtt_inflation, 1.0)];
         dots.extend(report.beside.as_ref().map(|_| dot(&row.cubic_beside, factor)));
-        (row.combination.clone(), dots)
+        (row.combination.clone(), dots.into_iter().map(|dot| vec![dot]).collect())
     };
     let runs = match report.seeds {
         1 => "one run".to_owned(),
@@ -28,6 +28,7 @@ pub(super) fn of(report: &Report) -> Dots {
     Dots {
         title: format!("{}, {runs}", report.link[0]),
         columns,
+        series: Vec::new(),
         rows: report.rows.iter().map(dots).collect(),
     }
 }

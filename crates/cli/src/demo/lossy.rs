@@ -383,8 +383,8 @@ impl Report {
         };
         Figure {
             title: format!("{} s over {}, each sender alone", self.seconds, self.link[0]),
-            x: axis("seconds since the first ACK"),
-            y: axis("MB acknowledged"),
+            x: axis("time since the first ACK, s"),
+            y: axis("acknowledged data, MB (more is better)"),
             series: self.rows.iter().map(series).collect(),
         }
     }

@@ -117,8 +117,8 @@ impl Report {
         }
         Figure {
             title: format!("{}, {}", self.radio_words(), self.arq),
-            x: axis("seconds"),
-            y: axis("received, MB"),
+            x: axis("time, s"),
+            y: axis("received data, MB (more is better)"),
             series,
         }
     }

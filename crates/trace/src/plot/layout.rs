@@ -7,14 +7,14 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::svg::{FONT, GRID, INFALLIBLE, INK, number, text, width_of};
+use crate::svg::{FONT, GRID, INFALLIBLE, INK, SMALL, number, text, width_of};
 
 use super::picture::Picture;
 use super::raster::Raster;
 use super::series::{Series, clip};
 
 const WIDTH: u32 = 1_200;
-const HEIGHT: u32 = 940;
+const HEIGHT: u32 = 1_000;
 const LEFT: u32 = 92;
 const RIGHT: u32 = 18;
 /// The margin left of the vertical axis' label.
@@ -55,7 +55,8 @@ struct Key(RGBColor, Look, &'static str);
 
 #[derive(Clone, Copy)]
 enum Look {
-    Line,
+    /// A line of this width.
+    Line(u32),
     Bar,
     Dot,
     Letter(&'static str),
@@ -96,7 +97,7 @@ fn title(picture: &Picture, area: &Area<'_>) {
     if left_out > 0 {
         note.push_str(&format!(". {left_out} letters and ticks that would overlap left out"));
     }
-    let style = text(11, &INK, HPos::Left, VPos::Center);
+    let style = text(SMALL, &INK, HPos::Left, VPos::Center);
     area.draw(&Text::new(note, (LEFT as i32, 36), style)).expect(INFALLIBLE);
 }
 
@@ -105,8 +106,8 @@ fn legend(area: &Area<'_>, keys: &[Key]) {
     let y = LEGEND as i32 / 2;
     for Key(color, look, words) in keys {
         match look {
-            Look::Line => {
-                let line = PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2));
+            Look::Line(width) => {
+                let line = PathElement::new([(x, y), (x + 18, y)], color.stroke_width(*width));
                 area.draw(&line).expect(INFALLIBLE);
             }
             Look::Bar => {
@@ -117,13 +118,13 @@ fn legend(area: &Area<'_>, keys: &[Key]) {
                 area.draw(&Circle::new((x + 9, y), 2, color.filled())).expect(INFALLIBLE);
             }
             Look::Letter(letter) => {
-                let style = text(12, color, HPos::Center, VPos::Center);
+                let style = text(SMALL, color, HPos::Center, VPos::Center);
                 area.draw(&Text::new(*letter, (x + 9, y), style)).expect(INFALLIBLE);
             }
         }
-        let style = text(12, &INK, HPos::Left, VPos::Center);
+        let style = text(SMALL, &INK, HPos::Left, VPos::Center);
         area.draw(&Text::new(*words, (x + 23, y), style)).expect(INFALLIBLE);
-        x += 23 + width_of(words, 12) + 16;
+        x += 23 + width_of(words, SMALL) + 10;
     }
 }
 
@@ -153,8 +154,8 @@ fn panel<'a, 'b>(
         .y_labels(if bottom.is_some() || height == 0.0 { 5 } else { 8 })
         .x_label_formatter(&x_format)
         .y_label_formatter(&y_format)
-        .label_style((FONT, 12))
-        .axis_desc_style((FONT, 13))
+        .label_style((FONT, SMALL))
+        .axis_desc_style((FONT, 15))
         .axis_style(INK)
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
@@ -183,7 +184,7 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
     let mut keys = vec![
         Key(DATA, Look::Bar, "data"),
         Key(AGAIN, Look::Bar, "sent again (R)"),
-        Key(ACK, Look::Line, "ACK, tick: duplicate"),
+        Key(ACK, Look::Line(1), "ACK, tick: duplicate"),
         Key(SACK, Look::Bar, "SACK"),
     ];
     let (low, high) = picture.extent.seq_range();
@@ -193,7 +194,7 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
         (_, true) => "window: above the picture",
         _ => "window",
     };
-    keys.push(Key(EDGE, Look::Line, words));
+    keys.push(Key(EDGE, Look::Line(1), words));
     let optional = [
         (&picture.out_of_order, ORDER, "O", "out of order"),
         (&picture.zero_window, ZERO, "Z", "zero window"),
@@ -209,7 +210,7 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
 
     let (unit, name) = bytes_unit(high);
     let range = low / unit..high / unit;
-    let words = format!("sequence number ({name})");
+    let words = format!("sequence number ({name}), steeper is faster");
     let mut chart = panel(&body, picture, range, &words, None);
     for part in edge {
         path(&mut chart, picture, &part, unit, EDGE, 1);
@@ -246,7 +247,7 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
         (&picture.timeouts, INK, "T", -16),
     ];
     for (labels, color, letter, up) in letters {
-        let style = text(10, &color, HPos::Center, VPos::Center);
+        let style = text(SMALL, &color, HPos::Center, VPos::Center);
         let letters = labels.at.iter().map(|&(column, row)| {
             EmptyElement::at(place(column, row)) + Text::new(letter, (0, up), style.clone())
         });
@@ -259,11 +260,11 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
     for &(column, row, word) in &picture.ends {
         let y = if word.starts_with('R') { 9 } else { -8 };
         // At the right edge of the picture, the text is on the left.
-        let fits = column as i32 + 5 + width_of(word, 11) < COLUMNS as i32;
+        let fits = column as i32 + 5 + width_of(word, SMALL) < COLUMNS as i32;
         let (x, side) = if fits { (5, HPos::Left) } else { (-5, HPos::Right) };
         let end = EmptyElement::at(place(column, row))
             + Circle::new((0, 0), 3, SYN_FIN.filled())
-            + Text::new(word, (x, y), text(11, &SYN_FIN, side, VPos::Center));
+            + Text::new(word, (x, y), text(SMALL, &SYN_FIN, side, VPos::Center));
         chart.draw_series([end]).expect(INFALLIBLE);
     }
 }
@@ -313,14 +314,17 @@ fn windows(picture: &Picture, area: &Area<'_>) {
         lines.push((&picture.ssthresh, SSTHRESH, "ssthresh", 2));
     }
     lines.push((in_flight, IN_FLIGHT, words, 1));
-    let keys: Vec<Key> =
-        lines.iter().map(|&(_, color, words, _)| Key(color, Look::Line, words)).collect();
+    let keys: Vec<Key> = lines
+        .iter()
+        .map(|&(_, color, words, width)| Key(color, Look::Line(width), words))
+        .collect();
     legend(&head, &keys);
     // The scale ignores ssthresh, whose initial value is high.
     let greatest = [in_flight, &picture.cwnd].into_iter().filter_map(Series::greatest);
     let top = greatest.fold(1.0, f64::max) * 1.08;
     let (unit, name) = bytes_unit(top);
-    let mut chart = panel(&body, picture, 0.0..top / unit, name, None);
+    let words = format!("window ({name})");
+    let mut chart = panel(&body, picture, 0.0..top / unit, &words, None);
     for (series, color, _, width) in lines {
         for part in clip(&series.steps(), top) {
             path(&mut chart, picture, &part, unit, color, width);
@@ -335,12 +339,12 @@ fn round_trips(picture: &Picture, area: &Area<'_>) {
     let words = if told { "RTT sample" } else { "RTT sample, from the packets" };
     let mut keys = vec![Key(SAMPLE, Look::Dot, words)];
     if told {
-        keys.push(Key(SRTT, Look::Line, "SRTT"));
+        keys.push(Key(SRTT, Look::Line(1), "SRTT"));
     }
     legend(&head, &keys);
     let greatest = [samples, &picture.srtt].into_iter().filter_map(Series::greatest);
     let top = greatest.fold(0.0, f64::max).max(1e-3) * 1.08;
-    let mut chart = panel(&body, picture, 0.0..top, "RTT (ms)", Some("time (s)"));
+    let mut chart = panel(&body, picture, 0.0..top, "RTT (ms), less is better", Some("time (s)"));
     for (column, value) in samples.columns() {
         let x = at(picture, column as f64 + 0.5);
         let (least, greatest) = ((x, value.least), (x, value.greatest));

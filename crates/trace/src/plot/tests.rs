@@ -183,7 +183,9 @@ fn stamps_may_go_back() {
     let trace = read(&path).unwrap();
     // Times are relative to the first packet in the file; no packet is before it.
     assert_eq!(trace.flows()[0].first, Instant::ZERO);
-    assert!(trace.svg(1, Window::default()).unwrap().contains("3 data segments"));
+    let svg = trace.svg(1, Window::default()).unwrap();
+    assert!(svg.contains("3 data segments"), "{svg}");
+    assert!(crate::svg::smallest_text(&svg) >= 11.0, "{svg}");
 }
 
 proptest! {
