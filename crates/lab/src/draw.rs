@@ -1,7 +1,7 @@
 //! Short constructors for pictures, axes, series and points.
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
+use airtcp_trace::figure::{Axis, Column, Dot, Figure, Point, Scale, Series, Style};
 
 pub(crate) fn figure(
     title: impl Into<String>,
@@ -18,6 +18,37 @@ pub(crate) fn linear(label: &str) -> Axis {
 
 pub(crate) fn log(label: &str) -> Axis {
     Axis { label: label.to_owned(), scale: Scale::Log, range: None }
+}
+
+/// The label of an axis on which more is better.
+pub(crate) fn more(label: &str) -> String {
+    format!("{label} (more is better)")
+}
+
+/// The label of an axis on which less is better.
+pub(crate) fn less(label: &str) -> String {
+    format!("{label} (less is better)")
+}
+
+/// A column of a table of dots. The hint says which direction is better.
+pub(crate) fn column(axis: Axis, hint: &str) -> Column {
+    Column { axis, hint: hint.to_owned() }
+}
+
+/// The hint of a column in which more is better.
+pub(crate) const MORE: &str = "more is better →";
+/// The hint of a column in which less is better.
+pub(crate) const LESS: &str = "← less is better";
+
+/// Returns a mean with its 95 % interval; `None` if no run measured it.
+pub(crate) fn dot(interval: &Interval) -> Option<Dot> {
+    let (low, high) = interval.bounds();
+    let has_interval = interval.half_width.is_some();
+    (interval.n > 0).then(|| Dot {
+        at: interval.mean,
+        low: has_interval.then_some(low),
+        high: has_interval.then_some(high),
+    })
 }
 
 /// The position of zero on a logarithmic axis of losses, in per cent.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Not;
 
 use airtcp_sim::Interval;
-use airtcp_trace::figure::Figure;
+use airtcp_trace::figure::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -38,13 +38,13 @@ pub struct Picture {
     /// The file's name without `.svg`.
     pub name: Cow<'static, str>,
     /// The drawing.
-    pub figure: Figure,
+    pub graph: Graph,
 }
 
 impl Picture {
     /// Returns the file and the title.
     pub(crate) fn drawing(&self) -> Drawing {
-        Drawing { file: format!("{}.svg", self.name), title: self.figure.title.clone() }
+        Drawing { file: format!("{}.svg", self.name), title: self.graph.title().to_owned() }
     }
 }
 
@@ -217,8 +217,8 @@ impl Findings {
     }
 
     /// Adds a picture.
-    pub fn picture(&mut self, name: impl Into<Cow<'static, str>>, figure: Figure) {
-        self.pictures.push(Picture { name: name.into(), figure });
+    pub fn picture(&mut self, name: impl Into<Cow<'static, str>>, graph: impl Into<Graph>) {
+        self.pictures.push(Picture { name: name.into(), graph: graph.into() });
     }
 
     /// Returns the claims that do not hold.

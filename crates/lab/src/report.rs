@@ -145,7 +145,7 @@ impl Report {
             ("table.md".to_owned(), self.to_markdown()),
         ];
         for picture in &self.findings.pictures {
-            files.push((picture.drawing().file, picture.figure.to_svg()));
+            files.push((picture.drawing().file, picture.graph.to_svg()));
         }
         for (number, scenario) in (1..).zip(&self.findings.scenarios) {
             files.push((format!("scenario-{number}.toml"), scenario.clone()));

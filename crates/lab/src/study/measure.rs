@@ -3,7 +3,7 @@
 use airtcp_sim::toml::Source;
 use airtcp_sim::{FlowResult, Interval, RunResult, Scenario, SimError};
 
-use crate::theory;
+use crate::{draw, theory};
 
 /// A measure, with its unit in tables and claims.
 #[derive(Clone, Copy, Debug)]
@@ -167,10 +167,15 @@ impl Asked {
         }
     }
 
-    /// Returns the name and the unit.
-    pub(crate) fn label(&self) -> String {
+    /// Returns the label of an axis: name, unit, and the direction that is better.
+    pub(super) fn label(&self) -> String {
         let (name, unit) = (self.name(), self.measure.unit);
-        if unit.is_empty() { name } else { format!("{name}, {unit}") }
+        let label = if unit.is_empty() { name } else { format!("{name}, {unit}") };
+        match self.measure.name {
+            "goodput" | "jain" | "utilisation" => draw::more(&label),
+            "segments" => label,
+            _ => draw::less(&label),
+        }
     }
 
     /// Formats a mean with its interval for tables.

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use airtcp_link::Trace;
 use airtcp_sim::Scenario;
 use airtcp_sim::toml::Source;
+use airtcp_trace::figure::{Figure, Graph};
 
 use super::*;
 use crate::{Plan, Report, Run, Verdict};
@@ -83,7 +84,9 @@ fn a_file_gives_records_a_table_claims_and_a_picture() {
         ]
     );
     assert!(findings.claims.iter().all(|claim| claim.verdict == Verdict::Holds));
-    let series = &findings.pictures[0].figure.series;
+    let Graph::Figure(Figure { series, .. }) = &findings.pictures[0].graph else {
+        panic!("lines");
+    };
     assert_eq!(
         (series.len(), series[1].name.as_str(), series[1].points.len()),
         (2, "sack/cubic", 2)
