@@ -214,3 +214,26 @@ fn waits_for(info: &Info) -> &'static str {
         "ACK"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lost_segment_has_one_cause() {
+        let mut counters = Counters {
+            tcp_ext_segs_lost: 10,
+            tcp_ext_segs_lost_random: 4,
+            tcp_ext_hack_acks_recv: 3,
+            tcp_ext_hack_acks_ignored: 1,
+            ..Counters::default()
+        };
+        let causes = |counters: &Counters| -> Vec<f64> {
+            losses(counters).series.into_iter().map(|(_, value)| value).collect()
+        };
+        assert_eq!(causes(&counters), [4.0, 4.0, 2.0]);
+        // A segment can be reported as corrupted more than once.
+        counters.tcp_ext_hack_acks_recv = 30;
+        assert_eq!(causes(&counters), [0.0, 4.0, 29.0]);
+    }
+}
