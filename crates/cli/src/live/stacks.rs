@@ -221,13 +221,11 @@ mod tests {
 
     #[test]
     fn each_lost_segment_has_one_cause() {
-        let mut counters = Counters {
-            tcp_ext_segs_lost: 10,
-            tcp_ext_segs_lost_random: 4,
-            tcp_ext_hack_acks_recv: 3,
-            tcp_ext_hack_acks_ignored: 1,
-            ..Counters::default()
-        };
+        let mut counters = Counters::default();
+        counters.tcp_ext_segs_lost = 10;
+        counters.tcp_ext_segs_lost_random = 4;
+        counters.tcp_ext_hack_acks_recv = 3;
+        counters.tcp_ext_hack_acks_ignored = 1;
         let causes = |counters: &Counters| -> Vec<f64> {
             losses(counters).series.into_iter().map(|(_, value)| value).collect()
         };
