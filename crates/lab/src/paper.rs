@@ -1,8 +1,45 @@
-//! Figures that papers print.
+//! Figures that papers print, and senders that papers measured.
 
+use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
 use crate::{Findings, Verdict, theory};
+
+/// Profiles that only the lab has.
+pub(crate) const NS_2_29: &str = "ns-2.29";
+pub(crate) const LINUX_2_4: &str = "linux-2.4";
+pub(crate) const LINUX_2_6: &str = "linux-2.6";
+
+/// Returns the profile of this name: one of [`Profile::all`], or one that only the lab has.
+///
+/// Linux 2.4.20 (2002), 2.6.17 (2006) and 2.6.21 (2007) are the same here: an initial window of
+/// three segments, windows in whole segments, one segment for each ACK in slow start, undo without
+/// F-RTO, and Linux's time-out. Rate halving is not modelled.
+///
+/// # Panics
+///
+/// Panics if there is none.
+pub(crate) fn profile(name: &str) -> Profile {
+    let linux = Profile {
+        summary: "Linux of 2002 to 2007",
+        initial_window: 3,
+        byte_counting_limit: 1,
+        hystart: false,
+        proportional_rate_reduction: false,
+        tail_loss_probe: false,
+        f_rto: false,
+        window_validation: false,
+        whole_segments: true,
+        ..Profile::modern()
+    };
+    match name {
+        LINUX_2_4 => Profile { name: LINUX_2_4, ..linux },
+        LINUX_2_6 => Profile { name: LINUX_2_6, ..linux },
+        // ns-2's precisionReduce_ was false until 2006.
+        NS_2_29 => Profile { name: NS_2_29, whole_segments: true, ..profile("ns-2.35") },
+        _ => name.parse().expect("a profile"),
+    }
+}
 
 /// The relative difference from a paper's figure that still counts as the same result. It allows
 /// for another stack, another simulator, other random numbers, and few printed digits. It is the
@@ -53,6 +90,16 @@ mod tests {
     use super::*;
     use crate::report::Heading;
     use crate::{EXPERIMENTS, Report};
+
+    #[test]
+    fn a_profile_has_its_name_whether_it_is_the_labs_or_not() {
+        for name in [NS_2_29, LINUX_2_4, LINUX_2_6, "ns-2.26", "modern"] {
+            assert_eq!(profile(name).name, name);
+        }
+        let (linux, ns2) = (profile(LINUX_2_6), profile(NS_2_29));
+        assert!(linux.undo && linux.delayed_acks && linux.sack.is_none());
+        assert!(ns2.sack.is_some() && ns2.whole_segments && !profile("ns-2.35").whole_segments);
+    }
 
     #[test]
     fn a_printed_figure_holds_within_a_tenth() {

@@ -32,6 +32,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     senders::fairness::SIMULATED,
     senders::delay::EXPERIMENT,
     senders::delay::SIMULATED,
+    senders::jitter::EXPERIMENT,
     senders::short::EXPERIMENT,
     senders::short::SIMULATED,
     senders::receiver::EXPERIMENT,

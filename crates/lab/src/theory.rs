@@ -173,6 +173,56 @@ impl Bound {
     }
 }
 
+/// A source's word without a figure, such as "far more" or "a little".
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    pub(crate) word: &'static str,
+    /// The figures that every reading of the word includes.
+    pub(crate) holds: Bound,
+    /// The figures that none does.
+    pub(crate) fails: Bound,
+}
+
+impl Word {
+    /// Judges the word: between the two bounds, it depends on the reading.
+    pub(crate) fn verdict(self, measured: &Interval, why: impl FnOnce() -> String) -> Verdict {
+        let Self { word, holds, fails } = self;
+        if measured.half_width.is_none() {
+            return one_run();
+        }
+        let is = |bound: Bound| bound.verdict(measured, String::new) == Verdict::Holds;
+        if is(holds) {
+            Verdict::Holds
+        } else if is(fails) {
+            Verdict::DoesNotHold(why())
+        } else {
+            Verdict::NotComparable(format!(
+                "the source gives no figure for \"{word}\", and neither is {} certain nor {}: {}",
+                holds.claimed(),
+                fails.claimed(),
+                why()
+            ))
+        }
+    }
+
+    /// Formats the word for the table of claims.
+    pub(crate) fn claimed(self) -> String {
+        format!("{} ({}, not {})", self.word, self.holds.claimed(), self.fails.claimed())
+    }
+}
+
+/// Combines the verdicts at several points, where the source does not say which ones it means: if
+/// they differ, the claim depends on that.
+pub(crate) fn agreed(verdicts: &[Verdict], why: impl FnOnce() -> String) -> Verdict {
+    if verdicts.iter().all(|verdict| *verdict == Verdict::Holds) {
+        Verdict::Holds
+    } else if verdicts.iter().all(|verdict| matches!(verdict, Verdict::DoesNotHold(_))) {
+        Verdict::DoesNotHold(why())
+    } else {
+        Verdict::NotComparable(format!("it depends on the point: {}", why()))
+    }
+}
+
 /// The reason of a claim that does not hold, if the cause was not determined.
 pub(crate) fn unknown() -> String {
     "the cause was not determined".to_owned()
@@ -362,6 +412,38 @@ mod tests {
         let refuted = Verdict::DoesNotHold(why());
         assert_eq!(all(&[&told, &refuted, &told]), refuted);
         assert_eq!(all(&[]), Verdict::Holds);
+    }
+
+    #[test]
+    fn a_word_is_judged_where_every_reading_agrees() {
+        let word = Word { word: "a little", holds: Bound::Above(0.9), fails: Bound::Below(0.5) };
+        let verdict = |values: &[f64]| word.verdict(&Interval::of(values), || "of rain".into());
+        assert_eq!(verdict(&[0.95, 0.95]), Verdict::Holds);
+        assert_eq!(verdict(&[0.1, 0.11]).reason(), Some("of rain"));
+        assert_eq!(
+            verdict(&[0.7, 0.71]).reason(),
+            Some(
+                "the source gives no figure for \"a little\", and neither is above 0.9 certain nor below 0.5: of rain"
+            )
+        );
+        assert_eq!([verdict(&[0.1]).name(), verdict(&[0.1, 0.6]).name()], ["not comparable"; 2]);
+        assert_eq!(word.claimed(), "a little (above 0.9, not below 0.5)");
+    }
+
+    #[test]
+    fn points_that_differ_decide_nothing() {
+        let no = Verdict::DoesNotHold("of rain".into());
+        let agreed = |of: &[&Verdict]| {
+            let of: Vec<_> = of.iter().copied().cloned().collect();
+            agreed(&of, || "of wind".into())
+        };
+        assert_eq!(agreed(&[&Verdict::Holds, &Verdict::Holds]), Verdict::Holds);
+        assert_eq!(agreed(&[&no, &no]).reason(), Some("of wind"));
+        let mixed = agreed(&[&Verdict::Holds, &no]);
+        assert_eq!(
+            (mixed.name(), mixed.reason()),
+            ("not comparable", Some("it depends on the point: of wind"))
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 
 use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, Plan, Report, Verdict};
+use airtcp_trace::figure::Graph;
 
 fn small(experiment: &Experiment, threads: usize) -> Report {
     let plan = Plan { threads: NonZero::new(threads), is_small: true, ..Plan::default() };
@@ -37,8 +38,14 @@ fn every_simulated_experiment_leaves_records_a_table_and_verdicts() {
             }
         }
         for picture in &findings.pictures {
-            assert!(picture.figure.series.iter().any(|series| !series.points.is_empty()));
-            assert!(picture.figure.to_svg().contains("<svg"));
+            let is_drawn = match &picture.graph {
+                Graph::Figure(figure) => figure.series.iter().any(|of| !of.points.is_empty()),
+                Graph::Dots(dots) => {
+                    dots.rows.iter().flat_map(|row| row.1.concat()).any(|dot| dot.is_some())
+                }
+            };
+            assert!(is_drawn, "{}", experiment.name);
+            assert!(picture.graph.to_svg().contains("<svg"));
         }
     }
 }
@@ -64,7 +71,7 @@ fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
         let texts = |threads| {
             let report = small(experiment, threads);
             let json = serde_json::to_string(&report).unwrap();
-            let svgs: Vec<_> = report.findings.pictures.iter().map(|p| p.figure.to_svg()).collect();
+            let svgs: Vec<_> = report.findings.pictures.iter().map(|p| p.graph.to_svg()).collect();
             (report.to_text(None), report.to_markdown(), json, svgs)
         };
         assert_eq!(texts(1), texts(2), "{}", experiment.name);

@@ -64,7 +64,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         grid.all().at("sender", SACK).line("equation (6)", "loss", 1e-6, |cell| cell.mean("law"));
     series.push(draw::series("equation (6)", Style::Line, laws.points));
     let title = "One flow over random loss, RTT 50 ms, paper profile";
-    let (x, y) = (draw::log("lost packets, %"), draw::log("goodput, Mbit/s"));
+    let (x, y) = (draw::log("lost packets, %"), draw::log(&draw::more("goodput, Mbit/s")));
     findings.picture("eq6", draw::figure(title, x, y, series));
     Ok(findings)
 }

@@ -7,7 +7,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig13",
     what: "Six flows with DCR and six without, congestion only, by queue size",
     source: "DCR 5.1, Fig. 13",
-    seconds: 175,
+    seconds: 125,
     body,
     ..Experiment::STUDY
 };

@@ -2,6 +2,7 @@
 
 use airtcp_sim::RunResult;
 
+use super::PAPERS;
 use super::congested::{RANDOM_WAIT, network};
 use super::delivery::Delivery;
 use crate::paper::Printed;
@@ -33,7 +34,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "profile | scenario | sender | delivery, ms | of packets sent again, ms | RTT, ms",
     );
     let numbers = SCENARIOS.map(|(number, _)| number);
-    let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("scenario", numbers)];
+    let axes = vec![Axis::new("profile", [PAPERS, "modern"]), Axis::new("scenario", numbers)];
     let grid = Grid::run(run, axes, |point, seed| {
         let number = point.number("scenario") as u32;
         let (result, delivery) = one(run, &point.text("profile"), number, seed)?;
@@ -59,7 +60,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             findings.table.row([profile, scenario, sender.to_owned(), delivery, again, rtt]);
         }
     }
-    judge(&mut findings, &grid.all().at("profile", "paper"));
+    judge(&mut findings, &grid.all().at("profile", PAPERS));
     draw_one(run, &mut findings)?;
     Ok(findings)
 }
@@ -140,7 +141,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
 fn draw_one(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     let [mut times, mut samples] = [const { Vec::new() }; 2];
     for (number, senders) in SCENARIOS {
-        let (result, delivery) = one(run, "paper", number, 1)?;
+        let (result, delivery) = one(run, PAPERS, number, 1)?;
         for (sender, _) in senders {
             let mut flows = result.flows.iter().zip(&delivery.flows);
             let Some((flow, of)) = flows.find(|(flow, _)| flow.combination == *sender) else {
@@ -158,8 +159,8 @@ fn draw_one(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
     }
     for (name, y, series) in [("fig14", "delivery time, ms", times), ("fig15", "RTT, ms", samples)]
     {
-        let title = "One flow of twelve on 10 Mbit/s, paper profile".to_owned();
-        let (x, y) = (draw::linear("s"), draw::log(y));
+        let title = format!("One flow of twelve on 10 Mbit/s, {PAPERS} profile");
+        let (x, y) = (draw::linear("time, s"), draw::log(&draw::less(y)));
         findings.picture(name, Figure { title, x, y, series });
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use airtcp_sim::Simulation;
 
+use super::PAPERS;
 use super::congested::{RANDOM_WAIT, Setup, network};
 use super::delivery::Arrivals;
 use crate::paper::Printed;
@@ -27,7 +28,7 @@ const FIRST: [(&str, Option<f64>); 3] =
 const STRETCHES: [usize; 3] = [5, 10, 20];
 const STRETCH: Duration = Duration::from_millis(100);
 /// The profiles and the bottleneck's queues; the paper's set-up is first.
-const CASES: [(&str, u32); 4] = [("paper", 60), ("ns-2.26", 60), ("paper", 50), ("modern", 60)];
+const CASES: [(&str, u32); 4] = [(PAPERS, 60), ("paper", 60), (PAPERS, 50), ("modern", 60)];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
@@ -62,8 +63,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let names = ["running before", "joined, sack/reno"].map(|name| format!("{first}: {name}"));
         series.extend(arrivals.lines(STRETCHES[0], names));
     }
-    let title = "Six flows are joined by six on 10 Mbit/s, paper profile";
-    let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
+    let title = format!("Six flows are joined by six on 10 Mbit/s, {PAPERS} profile");
+    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("goodput, Mbit/s")));
     findings.picture("fig17", draw::figure(title, x, y, series));
     findings.note(
         "A run lasts 20 s after the flows join; flows start within a second. Rates are means over 0.5 s, and for comparison \
@@ -85,7 +86,7 @@ fn judge(findings: &mut Findings, all: &Slice<'_>) {
         let Some(figure) = figure else { continue };
         let show = |case, stretches| theory::show(&time(case, first, stretches), 1.0, 2);
         let why = format!(
-            "with rates over 1 s it is {}, over 2 s {}, with a queue of 50 {}, with ns-2.26's sender {}; the paper has one run, and \
+            "with rates over 1 s it is {}, over 2 s {}, with a queue of 50 {}, with the profile paper {}; the paper has one run, and \
              states no averaging time",
             show(0, 1),
             show(0, 2),

@@ -1,7 +1,7 @@
 //! Fig. 18: long transfers beside 500 users of the web.
 
 use super::delivery::Arrivals;
-use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, mixed, timed};
+use super::{ACCESS, ACCESS_AT_RANDOM, PAPERS, SHORTER, flow, mixed, timed};
 use crate::paper::Printed;
 use crate::prelude::*;
 
@@ -30,7 +30,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new("profile | long transfers | ftp, Mbit/s | web, Mbit/s | dropped, %");
     let senders = [SACK, DCR, "sack/reno/dcr:timer"];
-    let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("sender", senders)];
+    let axes = vec![Axis::new("profile", [PAPERS, "modern"]), Axis::new("sender", senders)];
     let grid = Grid::run(run, axes, |point, seed| {
         let scenario = scenario(run, &point.text("profile"), &point.text("sender"))?;
         let result = simulate::once(scenario, seed)?;
@@ -42,18 +42,18 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     grid.record(&mut findings, &["profile", "sender"])?;
     let fields = [("ftp", 1e-6, 2), ("web", 1e-6, 2), ("dropped", 1.0, 2)];
     findings.rows(&grid, &["profile", "sender"], &fields);
-    judge(&mut findings, &grid.all().at("profile", "paper"));
+    judge(&mut findings, &grid.all().at("profile", PAPERS));
     let mut series = Vec::new();
     for sender in [SACK, DCR] {
-        let scenario = scenario(run, "paper", sender)?;
+        let scenario = scenario(run, PAPERS, sender)?;
         let (_, arrivals) = simulate::once_watched(scenario, 1, |dumbbell| {
             Arrivals::new(dumbbell, LONG as usize, Duration::from_secs(1))
         })?;
         series
             .extend(arrivals.lines(1, SIDES.map(|(side, _)| format!("{side}, ftp with {sender}"))));
     }
-    let title = "Eight long transfers and 500 users on 10 Mbit/s, paper profile";
-    let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
+    let title = format!("Eight long transfers and 500 users on 10 Mbit/s, {PAPERS} profile");
+    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("goodput, Mbit/s")));
     findings.picture("fig18", draw::figure(title, x, y, series));
     findings.note(SHORTER);
     findings.note(

@@ -1,16 +1,19 @@
 //! Fig. 7: a mixed workload with an increasing share of late packets.
 
-use super::mixed::{Case, Curve, Queue, Sweep};
+use super::mixed::{Case, Curve, Queue, Sweep, outside};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig7",
     what: "Six flows with DCR and six without, 1.5 % dropped, by share late",
     source: "DCR 3.1, Fig. 7",
-    seconds: 530,
+    seconds: 370,
     body,
     ..Experiment::STUDY
 };
+
+/// The drops that count as the paper's 1.5 %: within a tenth of it.
+const DROPPED: (f64, f64) = (1.35, 1.65);
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let case = |late| Case { x: late, flows: 6, late, queue: Queue::ForDrops(1.5) };
@@ -29,15 +32,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             0 => ("equal (0.9 to 1.1)", (0.9, 1.1)),
             _ => ("2 to 3 (within a tenth)", (1.8, 3.3)),
         };
-        let verdict = theory::within(&outcome.ratio, band, || {
-            if let Some(without) = curves.iter().find(|other| curve.is_isolated_by(other)) {
-                return undo(curve, without);
-            }
-            let dropped = theory::show(&outcome.dropped, 1.0, 2);
-            format!(
-                "the cause was not determined; {dropped} % dropped, with the queue that comes closest to 1.5 %"
-            )
-        });
+        let judge = || {
+            theory::within(&outcome.ratio, band, || {
+                if let Some(without) = curves.iter().find(|other| curve.is_isolated_by(other)) {
+                    return undo(curve, without);
+                }
+                let dropped = theory::show(&outcome.dropped, 1.0, 2);
+                format!("the cause was not determined; {dropped} % dropped")
+            })
+        };
+        let verdict = outside("1.5 %", DROPPED, &outcome.dropped).unwrap_or_else(judge);
         let what = format!("{}: ratio at {} % late", curve.name, outcome.case.late);
         let shown = theory::show(&outcome.ratio, 1.0, 2);
         findings

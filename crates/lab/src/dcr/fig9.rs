@@ -36,7 +36,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 // DCR 4.1: significantly better than SACK. Without frame errors there is nothing
                 // to improve.
                 let place = format!("with {} % hit", own.place.error);
-                claim_over(findings, &place, "significantly better (above 1.1)", curve, plain);
+                claim_over(findings, &place, ("significantly better", 1.1), curve, plain);
             }
         });
     }

@@ -7,19 +7,19 @@ use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
-use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+use super::{ACCESS, ACCESS_AT_RANDOM, PAPERS, flow, papers, timed};
+use crate::{Findings, LabError, Run, Verdict, draw, feed, simulate, theory};
 
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
-/// The queues to choose from for a share of drops, in packets.
-const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
+/// The shortest and the longest queue to choose from for a share of drops, in packets.
+const QUEUES: (u32, u32) = (5, 470);
 const NO_UNDO: &str = "modern, no undo";
 
 /// Returns the pairs: a flow with DCR and one without, and their profile.
 pub(super) fn pairs() -> [([&'static str; 2], Profile); 4] {
     [
-        (["sack/reno/dcr:timer", "sack/reno"], Profile::paper()),
-        (["sack/reno/dcr:count", "sack/reno"], Profile::paper()),
+        (["sack/reno/dcr:timer", "sack/reno"], papers()),
+        (["sack/reno/dcr:count", "sack/reno"], papers()),
         (["sack/reno/dcr:timer", "sack/reno"], Profile::modern()),
         (["rack/reno/dcr:timer", "rack/reno"], Profile::modern()),
     ]
@@ -80,7 +80,7 @@ impl Curve {
 
     /// Returns whether the paper does not have these flows.
     pub(super) fn is_beside(&self) -> bool {
-        self.profile.name != Profile::paper().name
+        self.profile.name != PAPERS
     }
 
     /// Returns whether its flows wait by a timer; the paper's count ACKs from its section 5 on.
@@ -126,7 +126,7 @@ impl Sweep {
         for ([waits, beside], profile, cases) in self.courses(&cases) {
             let mut outcomes = Vec::new();
             let mut points = [Vec::new(), Vec::new()];
-            for case in cases {
+            for case in &cases {
                 let queue = match case.queue {
                     Queue::Packets(queue) => queue,
                     Queue::ForDrops(share) => {
@@ -193,7 +193,7 @@ impl Sweep {
             curves.push(Curve { name, pair: [waits, beside], profile, outcomes });
         }
         let x = draw::linear(if self.is_over_drops { "dropped, %" } else { self.x });
-        let y = draw::linear("mean goodput of a flow, Mbit/s");
+        let y = draw::linear(&draw::more("mean goodput of a flow, Mbit/s"));
         findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
         findings.note(super::SHORTER);
         findings.note(
@@ -203,15 +203,23 @@ impl Sweep {
         Ok((findings, curves))
     }
 
-    /// Returns every pair with its profile and its cases.
-    fn courses<'a>(&self, cases: &'a [Case]) -> Vec<([&'static str; 2], Profile, &'a [Case])> {
-        let mut courses: Vec<_> =
-            pairs().into_iter().map(|(pair, profile)| (pair, profile, cases)).collect();
+    /// Returns every pair with its profile and its cases. Pairs beside the paper have the first and
+    /// the last case.
+    fn courses(&self, cases: &[Case]) -> Vec<([&'static str; 2], Profile, Vec<Case>)> {
+        let ends = match cases {
+            [first, .., last] => vec![*first, *last],
+            all => all.to_vec(),
+        };
+        let with_cases = |(pair, profile): ([&'static str; 2], Profile)| {
+            let is_papers = profile.name == PAPERS;
+            (pair, profile, if is_papers { cases.to_vec() } else { ends.clone() })
+        };
+        let mut courses: Vec<_> = pairs().into_iter().map(with_cases).collect();
         if self.isolates_undo {
-            let last = &cases[cases.len().saturating_sub(1)..];
+            let last: Vec<Case> = cases.last().copied().into_iter().collect();
             let modern = pairs().into_iter().filter(|(_, profile)| *profile == Profile::modern());
             let without = Profile { name: NO_UNDO, undo: false, ..Profile::modern() };
-            courses.extend(modern.map(|(pair, _)| (pair, without.clone(), last)));
+            courses.extend(modern.map(|(pair, _)| (pair, without.clone(), last.clone())));
         }
         courses
     }
@@ -224,20 +232,7 @@ impl Sweep {
         run: &Run,
         share: f64,
     ) -> Result<u32, LabError> {
-        let once = Run { seeds: 1, ..run.clone() };
-        let mut nearest = (f64::INFINITY, QUEUES[0]);
-        for queue in run.points(&QUEUES) {
-            let scenario = self.scenario(case, queue, pair, profile, run)?;
-            let duration = scenario.duration.min(Duration::from_secs(60));
-            let warm_up = scenario.warm_up.min(duration);
-            let scenario = Scenario { duration, warm_up, ..scenario };
-            let results = simulate::seeds(&once, |seed| simulate::staggered(&scenario, seed))?;
-            let off = (dropped(&results[0]) - share).abs();
-            if off < nearest.0 {
-                nearest = (off, queue);
-            }
-        }
-        Ok(nearest.1)
+        queue_for(run, share, |queue| self.scenario(case, queue, pair, profile, run))
     }
 
     fn scenario(
@@ -268,6 +263,56 @@ impl Sweep {
     }
 }
 
+/// Returns the queue in packets whose share of drops, in per cent, is nearest to `sought` in one
+/// run.
+pub(super) fn queue_for(
+    run: &Run,
+    sought: f64,
+    scenario: impl Fn(u32) -> Result<Scenario, LabError>,
+) -> Result<u32, LabError> {
+    let once = Run { seeds: 1, ..run.clone() };
+    // A small run tries one queue.
+    let (shortest, longest) = QUEUES;
+    let longest = if run.is_small { shortest } else { longest };
+    bisect((shortest, longest), sought, |queue| {
+        let scenario = scenario(queue)?;
+        let duration = scenario.duration.min(Duration::from_secs(60));
+        let scenario = Scenario { duration, ..scenario };
+        let results = simulate::seeds(&once, |seed| simulate::staggered(&scenario, seed))?;
+        Ok(results.first().map(dropped).unwrap_or_default())
+    })
+}
+
+/// Returns the queue, from the shortest to the longest, whose share of drops is nearest to
+/// `sought`. A longer queue drops less.
+fn bisect(
+    (mut from, mut to): (u32, u32),
+    sought: f64,
+    mut dropped: impl FnMut(u32) -> Result<f64, LabError>,
+) -> Result<u32, LabError> {
+    let mut nearest = (f64::INFINITY, from);
+    while from <= to {
+        let queue = u32::midpoint(from, to);
+        let share = dropped(queue)?;
+        let off = (share - sought).abs();
+        if off < nearest.0 {
+            nearest = (off, queue);
+        }
+        (from, to) = if share > sought { (queue + 1, to) } else { (from, queue - 1) };
+    }
+    Ok(nearest.1)
+}
+
+/// Returns the verdict where the drops, in per cent, are not those of the paper.
+pub(super) fn outside(paper: &str, (from, to): (f64, f64), dropped: &Interval) -> Option<Verdict> {
+    (!(from..=to).contains(&dropped.mean)).then(|| {
+        Verdict::NotComparable(format!(
+            "no queue has the paper's congestion, {paper}: the nearest drops {} %",
+            theory::show(dropped, 1.0, 2)
+        ))
+    })
+}
+
 /// Returns the mean goodput and the time-outs of each kind.
 pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
     let (waits, beside) = result.flows.split_at(of_a_kind.min(result.flows.len()));
@@ -284,4 +329,33 @@ pub(super) fn dropped(result: &RunResult) -> f64 {
     link.map_or(0.0, |link| {
         link.counters.queue_dropped as f64 / link.counters.received.max(1) as f64 * 100.0
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_the_one_with_the_nearest_share_of_drops() {
+        let found = |sought| {
+            let mut tries = 0;
+            let queue = bisect(QUEUES, sought, |queue| {
+                tries += 1;
+                Ok(100.0 / f64::from(queue))
+            });
+            assert!(tries <= 9, "{tries}");
+            queue.unwrap()
+        };
+        assert_eq!([1.5, 1.0, 50.0, 0.01].map(found), [67, 100, 5, 470]);
+        let one = bisect((5, 5), 1.0, |queue| Ok(f64::from(queue)));
+        assert_eq!(one.unwrap(), 5);
+    }
+
+    #[test]
+    fn drops_that_are_not_the_papers_decide_nothing() {
+        let judged = |mean: f64| outside("1.5 %", (1.35, 1.65), &Interval::of(&[mean; 2]));
+        assert_eq!(judged(1.4), None);
+        let reason = "no queue has the paper's congestion, 1.5 %: the nearest drops 1.70 ± 0.00 %";
+        assert_eq!(judged(1.7).as_ref().and_then(Verdict::reason), Some(reason));
+    }
 }

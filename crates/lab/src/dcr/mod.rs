@@ -33,6 +33,19 @@ use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Scenario};
 use airtcp_types::ByteCount;
 
+use crate::theory::{Bound, Word};
+
+/// The profile of the paper's simulations, which used ns-2.26 (DCR 3.1). Claims about other
+/// profiles are beside the paper.
+const PAPERS: &str = "ns-2.26";
+/// The paper's words without figures. A loss of more than half is neither "a little" nor "not
+/// drastic", and one within a tenth is not "drastic".
+const DRASTIC: Word =
+    Word { word: "falls drastically", holds: Bound::Below(0.5), fails: Bound::Above(0.9) };
+const A_LITTLE: Word =
+    Word { word: "degrades a little", holds: Bound::Above(0.9), fails: Bound::Below(0.5) };
+const FAR_MORE: Word =
+    Word { word: "far more", holds: Bound::Above(2.0), fails: Bound::Below(1.1) };
 /// DCR 3.1: the links of the hosts.
 const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
 /// Packets wait for a random time of up to the bottleneck's transmission time of one packet before
@@ -54,6 +67,11 @@ const COMBINATIONS: [&str; 5] =
 /// DCR 3.1: the receiver's window never limits the sender. Ten times the capacity of any of the
 /// paths.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
+
+/// Returns the paper's profile.
+fn papers() -> Profile {
+    crate::paper::profile(PAPERS)
+}
 
 fn flow(combination: &str, profile: &Profile) -> FlowSpec {
     let is_of_ns2 = profile.name == Profile::paper().name || profile.name.starts_with("ns-2");

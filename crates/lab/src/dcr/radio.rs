@@ -9,7 +9,7 @@ use airtcp_types::ByteCount;
 use serde::Serialize;
 
 use super::room::Room;
-use super::{COMBINATIONS, flow, timed};
+use super::{COMBINATIONS, PAPERS, flow, papers, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 /// The payload of a segment, in bytes.
@@ -159,7 +159,7 @@ impl Sender {
     }
 
     pub(super) fn is_paper(&self) -> bool {
-        self.profile == Profile::paper()
+        self.profile.name == PAPERS
     }
 
     /// Returns whether claims about this sender are beside the paper, which has DCR with SACK.
@@ -297,7 +297,7 @@ impl Outcome {
 
 /// Returns all combinations, in the paper's profile and in the modern one.
 pub(super) fn all_senders() -> impl Iterator<Item = Sender> {
-    let profiles = [Profile::paper(), Profile::modern()].into_iter();
+    let profiles = [papers(), Profile::modern()].into_iter();
     profiles.flat_map(|p| COMBINATIONS.map(|combination| Sender::new(combination, p.clone())))
 }
 
@@ -329,18 +329,18 @@ pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Cu
 pub(super) fn claim_over(
     findings: &mut Findings,
     place: &str,
-    claimed: &str,
+    (claimed, least): (&str, f64),
     (sender, own): &Curve,
     (beside, theirs): &Curve,
 ) {
     let (Some(own), Some(theirs)) = (own.last(), theirs.last()) else { return };
     let ratio = theory::ratio(&own.goodput, &theirs.goodput);
     let what = format!("{}: goodput {place} over that of {}", sender.name(), beside.combination);
-    let verdict = theory::above(&ratio, 1.1, || {
+    let verdict = theory::above(&ratio, least, || {
         format!("it has {}; {} has {}", own.describe(), beside.combination, theirs.describe())
     });
     let shown = theory::show(&ratio, 1.0, 2);
-    findings.claim(what, claimed, shown, verdict);
+    findings.claim(what, format!("{claimed} (above {least})"), shown, verdict);
 }
 
 /// Returns the radio towards the mobiles, or the sum of all radios.
@@ -375,6 +375,6 @@ pub(super) fn picture(
         let points = points(outcomes, |x, outcome| draw::point(x, outcome.bound * 1e-6));
         draw::series("what the radio carries", Style::Line, points)
     });
-    let (x, y) = (draw::linear(x), draw::linear("goodput, Mbit/s"));
+    let (x, y) = (draw::linear(x), draw::linear(&draw::more("goodput, Mbit/s")));
     draw::figure(title, x, y, curves.iter().map(line).chain(bound))
 }

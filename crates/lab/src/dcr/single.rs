@@ -6,7 +6,7 @@ use airtcp_trace::figure::{Figure, Style};
 
 use super::refused::Watch;
 use super::room::Room;
-use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
+use super::{ACCESS, COMBINATIONS, MTU, PAPERS, flow, papers, timed};
 use crate::study::{Axis, Fields, Grid};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
@@ -49,7 +49,7 @@ impl Curve {
     }
 
     pub(super) fn is_paper(&self) -> bool {
-        self.profile == Profile::paper().name
+        self.profile == PAPERS
     }
 
     pub(super) fn has_timestamps(&self) -> bool {
@@ -76,6 +76,14 @@ impl Curve {
     /// that `counts` picks.
     pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
         self.worst(counts).map(|at| self.shares[at]).unwrap_or_default()
+    }
+
+    /// Returns the lowest ratio of the goodput to that of another sender, over all points but the
+    /// first.
+    pub(super) fn least_over(&self, other: &Self) -> Interval {
+        let pairs = self.goodputs.iter().zip(&other.goodputs).skip(1);
+        let ratios = pairs.map(|(own, other)| theory::ratio(own, other));
+        ratios.min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap_or_default()
     }
 
     /// Describes the point of the lowest share: the reductions, and the time in which the
@@ -115,7 +123,7 @@ impl Sweep {
             self.x
         ));
         let mut curves = Vec::new();
-        for profile in [Profile::paper(), Profile::modern()] {
+        for profile in [papers(), Profile::modern()] {
             for combination in COMBINATIONS {
                 let flow = flow(combination, &profile);
                 curves.push(self.curve(run, combination, profile.name, &flow, &mut findings)?);
@@ -132,7 +140,7 @@ impl Sweep {
             draw::series(curve.name(), Style::LineAndMarks, points.collect())
         });
         let (title, series) = (self.title.to_owned(), series.collect());
-        let (x, y) = (draw::linear(self.x), draw::linear("goodput, Mbit/s"));
+        let (x, y) = (draw::linear(self.x), draw::linear(&draw::more("goodput, Mbit/s")));
         findings.picture(self.name, Figure { title, x, y, series });
         Ok((findings, curves))
     }

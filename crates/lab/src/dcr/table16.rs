@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::congested::{AS_DESCRIBED, CHANGES, NS2, RANDOM_WAIT, Setup, network};
 use super::table16_row::{COLUMNS, PRINTED, Row};
-use super::{SHORTER, timed};
+use super::{PAPERS, SHORTER, timed};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The paper's version of ns-2, and one of 2011.
-const PROFILES_OF_NS2: [&str; 2] = ["ns-2.26", "ns-2.35"];
+const PROFILES_OF_NS2: [&str; 2] = [PAPERS, "ns-2.35"];
 
 /// One row of the table, or two if there are two kinds of flows.
 pub(super) struct Case {
@@ -133,15 +133,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     for row in rows.iter().filter(|row| row.is_judged()) {
-        // The paper's flows with DCR are the ack-based ones.
-        let is_beside = row.combination.contains("dcr:timer");
+        // The paper's flows with DCR are the ack-based ones, and its profile is that of ns-2.26.
+        let is_beside = row.combination.contains("dcr:timer") || row.case.profile.name != PAPERS;
         findings.beside(is_beside, |findings| row.judge(findings, &rows));
     }
     findings.note(SHORTER);
     findings
         .note("the dropped packets of a flow are its retransmitted segments that had been lost");
-    let (x, y) =
-        (draw::linear("flow, from the least to the most"), draw::linear("goodput, Mbit/s"));
+    let (x, y) = (
+        draw::linear("flow, from the least to the most"),
+        draw::linear(&draw::more("goodput, Mbit/s")),
+    );
     let title = "Goodput of twelve flows on 10 Mbit/s, random wait";
     findings.picture("table16", draw::figure(title, x, y, series));
     Ok(findings)

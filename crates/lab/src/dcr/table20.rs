@@ -1,13 +1,14 @@
 //! Table 20: a file of 33 MB over 10 ms, in virtual time.
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
+use crate::paper::LINUX_2_4;
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20",
     what: "33 MB over 10 Mbit/s, standard deviation of the delay 0 to 3 ms",
     source: "DCR 6, Fig. 20 (\"Table 20\")",
-    seconds: 40,
+    seconds: 60,
     body,
     ..Experiment::STUDY
 };
@@ -22,7 +23,7 @@ const COMBINATIONS: [&str; 5] = [
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let axes = vec![
-        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("profile", [LINUX_2_4, "paper", "modern"]),
         Axis::new("combination", COMBINATIONS),
         Axis::new("deviation", POINTS.map(|(deviation, ..)| deviation)),
     ];

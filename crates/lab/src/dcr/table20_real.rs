@@ -1,6 +1,7 @@
 //! Table 20 with real packets to Linux' receiver, with Linux' sender beside ours.
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
+use crate::paper::{self, LINUX_2_4};
 use crate::prelude::*;
 use crate::real::{Course, Tcp};
 
@@ -18,10 +19,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Returns the senders with their deviations: all of the paper's for the combination that resembles
 /// the paper's sender, and the extremes for the others, because every run takes half a minute.
 fn senders() -> [(&'static str, Tcp, &'static [u32]); 3] {
-    let ours = |text| Tcp::ours(text, Profile::paper());
+    let ours = |text| Tcp::ours(text, paper::profile(LINUX_2_4));
     [
-        ("sack/reno/dcr:count, paper", ours(transfer::AS_THE_PAPER), &[0, 1, 2, 3]),
-        ("sack/reno, paper", ours("sack/reno"), &[0, 3]),
+        ("sack/reno/dcr:count, linux-2.4", ours(transfer::AS_THE_PAPER), &[0, 1, 2, 3]),
+        ("sack/reno, linux-2.4", ours("sack/reno"), &[0, 3]),
         ("Linux reno", Tcp::Kernel(Some("reno")), &[0, 3]),
     ]
 }
@@ -55,7 +56,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.note(
         "The senders take turns. A run whose link was late by more than a tenth of the round-trip time with more than one \
          packet in a hundred is made again, up to three times in all, and one that is late then counts only where no \
-         other is in time. The modern profile, and more senders, are in dcr/table20.",
+         other is in time. Other profiles and senders are in dcr/table20.",
     );
     Ok(findings)
 }

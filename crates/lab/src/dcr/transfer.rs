@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::Style;
 
-use crate::paper::Printed;
+use crate::paper::{LINUX_2_4, Printed};
 use crate::{Findings, LabError, Run, Verdict, draw, theory};
 
 /// The standard deviation of the delay in ms, and the paper's measurements: reordered packets in
@@ -62,7 +61,7 @@ pub(super) struct Sender {
 impl Sender {
     /// Returns whether the paper does not have this sender.
     fn is_beside(&self) -> bool {
-        self.combination != AS_THE_PAPER || !self.name.ends_with(Profile::paper().name)
+        self.combination != AS_THE_PAPER || !self.name.ends_with(LINUX_2_4)
     }
 
     fn at(&self, deviation: u32) -> Option<&Outcome> {
@@ -103,7 +102,7 @@ pub(super) fn findings(
     for sender in &senders {
         findings.beside(sender.is_beside(), |findings| claims(findings, sender, why));
     }
-    let ours = senders.iter().find(|sender| sender.combination == AS_THE_PAPER);
+    let ours = senders.iter().find(|sender| !sender.is_beside());
     let pair = |(deviation, printed, _): (u32, f64, f64)| {
         let outcome = ours?.at(deviation)?;
         Some(format!("{} ({printed:.1})", theory::show(&outcome.disordered, 1.0, 1)))
@@ -113,13 +112,18 @@ pub(super) fn findings(
         "out of order behind a later packet, in % (and in the paper, by another emulator whose distribution is its own): {}",
         disordered.join(", ")
     ));
+    findings.note(
+        "The paper's sender is Linux 2.4.20; the profile linux-2.4 is that kernel without its rate halving.",
+    );
     findings.note(format!(
         "Mbit/s of payload over the first {} s, the time of 33 MB at the paper's rate; columns are the standard deviation of \
          the delay, normally distributed",
         TIME.as_secs_f64()
     ));
-    let (x, y) =
-        (draw::linear("standard deviation of the delay, ms"), draw::linear("goodput, Mbit/s"));
+    let (x, y) = (
+        draw::linear("standard deviation of the delay, ms"),
+        draw::linear(&draw::more("goodput, Mbit/s")),
+    );
     let title = "Goodput over 10 Mbit/s and 10 ms, delay varies by packet";
     findings.picture(name, draw::figure(title, x, y, series));
     Ok(findings)
@@ -145,7 +149,7 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     let unfit = sender.outcomes.iter().find_map(|outcome| outcome.unfit.clone());
     let verdict = match unfit {
         Some(unfit) => Verdict::NotComparable(unfit),
-        None => Verdict::of(least.mean >= 0.9, || why.to_owned()),
+        None => theory::above(&least, 0.9, || why.to_owned()),
     };
     let what = format!("{}: least goodput over its own without variance", sender.name);
     findings.claim(what, "fairly constant (0.9 or more)", shown, verdict);

@@ -16,6 +16,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const FLOWS: usize = 10;
+/// The profile of the paper's senders, which are those of ns-2.
+const PAPERS_PROFILE: &str = "ns-2.35";
 /// The number of SACK flows.
 const SHARES: [usize; 5] = [1, 3, 5, 7, 9];
 const SACK: &str = "sack/reno";
@@ -38,7 +40,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     );
     let shares = if run.is_small { &SHARES[2..3] } else { &SHARES[..] };
     let axes = vec![
-        Axis::new("profile", ["paper", "ns-2.35", "modern"]),
+        Axis::new("profile", [PAPERS_PROFILE, "paper", "modern"]),
         Axis::new("other", others()),
         Axis::new("sack_flows", shares.iter().copied()),
     ];
@@ -72,7 +74,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let profile = part.text("profile");
         for beside in part.each("other") {
             let is_papers = PAPERS.contains(&beside.text("other").as_str());
-            findings.beside(profile == "modern" || !is_papers, |findings| {
+            findings.beside(profile != PAPERS_PROFILE || !is_papers, |findings| {
                 judge(findings, &beside, &grid.all());
             });
         }
@@ -84,9 +86,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             };
             [line(format!("{SACK} beside {name}"), sack), line(name, other)]
         });
-        let suffix = if profile == "paper" { String::new() } else { format!("-{profile}") };
+        let is_papers = profile == PAPERS_PROFILE;
+        let suffix = if is_papers { String::new() } else { format!("-{profile}") };
         let title = format!("Ten flows on 5 Mbit/s, {profile} profile");
-        let (x, y) = (draw::linear("SACK flows of ten"), draw::linear("goodput of a flow, kbit/s"));
+        let (x, y) = (
+            draw::linear("SACK flows of ten"),
+            draw::linear(&draw::more("goodput of a flow, kbit/s")),
+        );
         findings.picture(format!("fig5{suffix}"), draw::figure(title, x, y, lines));
     }
     findings.note(network::note(network::RATE));

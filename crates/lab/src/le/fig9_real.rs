@@ -2,6 +2,7 @@
 
 use super::controls;
 use super::testbed;
+use crate::paper::{self, LINUX_2_6};
 use crate::prelude::*;
 use crate::real::{Course, Tcp, late};
 
@@ -62,11 +63,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let points = runs.map(|(run, goodput)| draw::point(f64::from(run), goodput * 1e-6));
         draw::series(*sender, Style::Marks, points.collect())
     };
-    let (x, y) = (draw::linear("run"), draw::linear("goodput, Mbit/s"));
+    let (x, y) = (draw::linear("run"), draw::linear(&draw::more("goodput, Mbit/s")));
     let title = "Fig. 9 with real packets: 10 % loss, 7 Mbit/s, round trip of 20 ms";
     findings.picture("fig9-real", draw::figure(title, x, y, senders.iter().map(line)));
     findings.note(
-        "Our sender has the profile paper, the receiver is Linux. A transfer takes 20 s; one whose link was late is made again, up to \
+        "Our sender has the profile linux-2.6, the receiver is Linux. A transfer takes 20 s; one whose link was late is made again, up to \
          three times in all.",
     );
     Ok(findings)
@@ -76,7 +77,7 @@ fn transfer(run: &Run, sender: &str, seed: u64) -> Result<Fields, LabError> {
     let back = testbed::link(MBIT);
     let forth = format!("{back} loss 10% only payload seed {seed}");
     let end = Duration::from_secs(if run.is_small { 1 } else { 20 });
-    let tcp = Tcp::Ours(controls::combine(sender), Profile::paper());
+    let tcp = Tcp::Ours(controls::combine(sender), paper::profile(LINUX_2_6));
     let course = Course::to_linux(&tcp, (&forth, &back), (Duration::ZERO, end))?;
     let done = course.run_in_time(run)?;
     Ok(Fields::default()

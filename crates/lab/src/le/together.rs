@@ -29,7 +29,7 @@ pub(super) fn figure(
         let of = part.at(axis, *value);
         of.line(*value, "loss", scale, |cell| cell.mean("goodput"))
     });
-    let y = draw::linear(&format!("goodput, {unit}"));
+    let y = draw::linear(&draw::more(&format!("goodput, {unit}")));
     draw::figure(title, draw::linear("lost packets, %"), y, lines)
 }
 

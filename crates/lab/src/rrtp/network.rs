@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
 use airtcp_sim::{FlowResult, FlowSpec, Scenario, Sender, Topology, Wire};
 use airtcp_types::ByteCount;
 
-use crate::{LabError, feed};
+use crate::{LabError, feed, paper};
 
 /// The payload of a packet in bytes: the thesis' "packet size", to which ns-2 adds the header.
 pub(super) const PAYLOAD: f64 = 1_400.0;
@@ -23,7 +22,7 @@ pub(super) const VEGAS: &str = "newreno/vegas";
 pub(super) const WESTWOOD: &str = "newreno/westwood";
 
 /// The note about the senders.
-pub(super) const SETUP: &str = "TCP is as in ns-2 (profile paper, no SACK, no timestamps), with a header of 40 bytes, and the \
+pub(super) const SETUP: &str = "TCP is as in ns-2 (profile ns-2.35, no SACK, no timestamps), with a header of 40 bytes, and the \
                                 detection reno (Reno) or newreno (all others); RRTP has 56 bytes of headers; both carry \
                                 1400 bytes of payload in a packet";
 /// The note about details that the thesis does not state.
@@ -130,7 +129,8 @@ pub(super) fn flow(sender: &str) -> FlowSpec {
     let usual = FlowSpec { mtu, ..FlowSpec::new(spec) };
     match usual.sender {
         Sender::Tcp(_) => {
-            FlowSpec { profile: Profile::paper(), timestamps: false, sack: false, ..usual }
+            // The thesis has ns-2.32 (4.1), which is the same here.
+            FlowSpec { profile: paper::profile("ns-2.35"), timestamps: false, sack: false, ..usual }
         }
         Sender::Rrtp(_) | Sender::Udp(_) => usual,
     }
@@ -151,6 +151,12 @@ pub(super) fn shared(
     Ok(Scenario { warm_up, duration, flows, ..Scenario::new(name, topology) })
 }
 
+/// Returns whether the sender is RRTP with parameters. The thesis presets them in its simulations
+/// (4.2 and 4.2.1).
+pub(super) fn is_seeded(sender: &str) -> bool {
+    sender.contains('+')
+}
+
 /// Returns the name in tables in which RRTP has one form.
 pub(super) fn short(sender: &str) -> &'static str {
     if sender == "rrtp" { "RRTP" } else { named(sender) }
@@ -163,7 +169,7 @@ pub(super) fn named(sender: &str) -> &'static str {
         NEW_RENO => "NewReno",
         VEGAS => "Vegas",
         WESTWOOD => "Westwood",
-        name if name.contains('+') => "RRTP, seeded",
+        name if is_seeded(name) => "RRTP, seeded",
         _ => "RRTP, native",
     }
 }

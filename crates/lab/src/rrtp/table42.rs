@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::network::{
     CDMA, Environment, FAT_PIPE, LAN, NEW_RENO, QUEUES, RENO, SATELLITE, SETUP, TCP_HEADER, VEGAS,
-    WESTWOOD, WIRELESS_LAN, delivered, header, named,
+    WESTWOOD, WIRELESS_LAN, delivered, header, is_seeded, named,
 };
 use crate::prelude::*;
 
@@ -140,7 +140,7 @@ fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     let (Some(reno), Some(vegas)) = (of(RENO), of(VEGAS)) else { return };
     let is_lan = environment.rate == LAN.rate;
     let is_fat = environment.rate == FAT_PIPE.rate;
-    let mut claim = |what: String, more: &Interval, less: &Interval| {
+    let claim = |findings: &mut Findings, what: String, more: &Interval, less: &Interval| {
         let ratio = theory::ratio(more, less);
         let shown = theory::show(&ratio, 1.0, 3);
         let explain = || {
@@ -158,11 +158,13 @@ fn order(findings: &mut Findings, environment: &Environment, rows: &[Row]) {
     };
     for rrtp in rows.iter().filter(|row| row.sender.starts_with("rrtp")) {
         let name = named(&rrtp.sender);
-        claim(format!("{name}, over Vegas"), &rrtp.delivered, vegas);
-        claim(format!("{name}, over Reno"), &rrtp.delivered, reno);
+        findings.beside(!is_seeded(&rrtp.sender), |findings| {
+            claim(findings, format!("{name}, over Vegas"), &rrtp.delivered, vegas);
+            claim(findings, format!("{name}, over Reno"), &rrtp.delivered, reno);
+        });
     }
     if !is_fat {
-        claim("Vegas over Reno".to_owned(), vegas, reno);
+        claim(findings, "Vegas over Reno".to_owned(), vegas, reno);
     }
 }
 
@@ -229,12 +231,15 @@ fn figures(findings: &mut Findings, printed: &Printed, rows: &[Row]) {
         let Some(figure) = thesis(printed, &row.sender) else { continue };
         let what = crate::paper::Printed { what: "packets in 60 s", figure, decimals: 0 };
         let setup = format!("{}, {}", printed.environment.name, named(&row.sender));
-        if printed.environment.rate == FAT_PIPE.rate {
-            let verdict = Verdict::NotComparable(impossible(printed));
-            findings.printed_as(&what, &setup, &row.delivered, verdict);
-            continue;
-        }
-        let why = "its queue, window and what it counts as sent are not stated";
-        findings.printed(&what, &setup, &row.delivered, why);
+        let is_beside = row.sender.starts_with("rrtp") && !is_seeded(&row.sender);
+        findings.beside(is_beside, |findings| {
+            if printed.environment.rate == FAT_PIPE.rate {
+                let verdict = Verdict::NotComparable(impossible(printed));
+                findings.printed_as(&what, &setup, &row.delivered, verdict);
+            } else {
+                let why = "its queue, window and what it counts as sent are not stated";
+                findings.printed(&what, &setup, &row.delivered, why);
+            }
+        });
     }
 }

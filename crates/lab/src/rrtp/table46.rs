@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use airtcp_sim::Sender;
 
 use super::network::{PAYLOAD, flow};
-use crate::paper::Printed;
+use crate::paper::{LINUX_2_6, Printed, profile};
 use crate::prelude::*;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -27,9 +27,9 @@ const NETWORKS: [(&str, [u64; 2], f64); 3] = [
 ];
 /// The one-way delay in ms: that of CDMA 1X in Table 4.3, used for all networks.
 const DELAY: u64 = 75;
-/// The systems of the thesis' Table 4.4, Fedora 7 and Windows XP, had SACK: their TCPs, in the
-/// profile of Linux.
-const TCP: [&str; 2] = ["sack/cubic", "sack/reno"];
+/// The thesis' hosts had Fedora 7, which is Linux 2.6.21 with FACK and CUBIC, and Windows XP, for
+/// which `sack/reno` stands.
+const TCP: [&str; 2] = ["fack/cubic", "sack/reno"];
 const RRTP: [&str; 2] = ["RRTP", "RRTP, seeded"];
 const SENDERS: [&str; 4] = [TCP[0], TCP[1], RRTP[0], RRTP[1]];
 /// The speeds in km/h, and the file sizes in kB.
@@ -52,7 +52,7 @@ const PRINTED: [(&str, &str, u64, &[f64]); 11] = [
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(
-        "network | file, kB | km/h | sender | throughput, kbit/s | its deviation | over sack/cubic, % | \
+        "network | file, kB | km/h | sender | throughput, kbit/s | its deviation | over fack/cubic, % | \
          over sack/reno, %",
     );
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
@@ -89,7 +89,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let pairs = RRTP.into_iter().flat_map(|sender| TCP.map(|tcp| (sender, tcp)));
         let series = pairs.map(line).collect();
         let title = format!("{network}: gain over TCP, {} kB", last.text("size"));
-        let (x, y) = (draw::linear("km/h"), draw::linear("gain, %"));
+        let (x, y) = (draw::linear("speed, km/h"), draw::linear(&draw::more("gain, %")));
         findings.picture(network.to_lowercase().replace(' ', "-"), Figure { title, x, y, series });
         let line = |sender: &&str| {
             last.at("sender", *sender).line(*sender, "speed", 1e-3, |cell| {
@@ -99,13 +99,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         };
         let series = SENDERS.iter().map(line).collect();
         let title = format!("{network}: deviation of the throughput, {} kB", last.text("size"));
-        let (x, y) = (draw::linear("km/h"), draw::linear("kbit/s"));
+        let (x, y) = (
+            draw::linear("speed, km/h"),
+            draw::linear(&draw::less("deviation of the throughput, kbit/s")),
+        );
         let name = format!("{}-deviation", network.to_lowercase().replace(' ', "-"));
         findings.picture(name, Figure { title, x, y, series });
     }
     findings.note(
-        "TCP is that of Linux (profile modern: SACK, timestamps, headers of 52 bytes), because the thesis' hosts are Fedora 7 and \
-         Windows XP; RRTP has 56 bytes of headers; both carry 1400 bytes of payload in a packet",
+        "The thesis' hosts are Fedora 7 and Windows XP: fack/cubic with the profile linux-2.6 is the former, without its rate halving; \
+         sack/reno stands for the latter, beside the thesis. TCP has timestamps, and headers of 52 bytes; RRTP has 56 bytes of \
+         headers; both carry 1400 bytes of payload in a packet",
     );
     let note = "The thesis has real networks and states no delay, loss or handoffs. Here a direction has 75 ms and 50 packets; a mobile \
                 at v km/h starts a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
@@ -137,13 +141,14 @@ fn judge(findings: &mut Findings, network: &str, part: &Slice<'_>) {
             let printed = Printed { what: "gain over TCP, %", figure: *figure, decimals: 2 };
             let place = format!("{network}, {size} kB, {speed} km/h, {sender} over {tcp}");
             let ours = gain(&part.at("speed", *speed), sender, tcp);
-            // The thesis does not say which of its systems it measured: both count.
-            if is_known(*speed) {
-                let why = "the thesis states no handoffs and no queue of its network";
-                findings.printed(&printed, &place, &ours, why);
-            } else {
-                findings.printed_as(&printed, &place, &ours, unknown());
-            }
+            findings.beside(tcp != TCP[0], |findings| {
+                if is_known(*speed) {
+                    let why = "the thesis states no queue of its network";
+                    findings.printed(&printed, &place, &ours, why);
+                } else {
+                    findings.printed_as(&printed, &place, &ours, unknown());
+                }
+            });
         }
     }
     let sizes: Vec<_> = part.each("size").collect();
@@ -214,7 +219,7 @@ fn scenario(point: &Point) -> Result<Scenario, LabError> {
     let flow = match usual.sender {
         // As Linux, with timestamps.
         Sender::Tcp(_) => {
-            FlowSpec { mtu: PAYLOAD as u16 + 52, ..simulate::flow(&sender, Profile::modern()) }
+            FlowSpec { mtu: PAYLOAD as u16 + 52, ..simulate::flow(&sender, profile(LINUX_2_6)) }
         }
         _ => usual,
     };

@@ -83,7 +83,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.note(format!(
         "the link is \"{LINK}\", Table 4.3's wireless LAN, and for comparison \"{LONG}\"; each flow begins at a time of its own in the first second"
     ));
-    let (x, y) = (draw::linear("error, %"), draw::linear("Jain's index"));
+    let (x, y) = (draw::linear("error, %"), draw::linear(&draw::more("Jain's index")));
     findings.picture("table5.1", draw::figure("Thirty flows on 11 Mbit/s", x, y, lines));
     Ok(findings)
 }

@@ -153,9 +153,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         Ground::Real => &SITUATIONS[..SITUATIONS.len() - 1],
         Ground::Simulated => &SITUATIONS[..],
     };
-    let cases = situations.iter().zip(1u32..).map(|(of, x)| {
+    let cases = situations.iter().map(|of| {
         let make = of.course;
-        Case::new(of.name, x.into(), move |tcp, seed| make(tcp, seed, times))
+        Case::new(of.name, move |tcp, seed| make(tcp, seed, times))
     });
     let cases = cases.collect();
     let mut senders = vec![modern(super::candidate(run)?, ground)];
@@ -209,9 +209,11 @@ fn pictures(
     count: usize,
 ) {
     type Points = fn(&Timeline) -> Vec<Point>;
-    let quantities: [(_, _, Points); 2] =
-        [("Throughput", "Mbit/s", Timeline::throughput), ("RTT", "ms", Timeline::rtt)];
-    for (picture, (quantity, unit, points)) in of.pictures.into_iter().zip(quantities) {
+    let quantities: [(_, _, Points); 2] = [
+        ("Throughput", draw::more("throughput, Mbit/s"), Timeline::throughput),
+        ("RTT", draw::less("RTT, ms"), Timeline::rtt),
+    ];
+    for (picture, (quantity, label, points)) in of.pictures.into_iter().zip(quantities) {
         let series = (0..count).map(|sender| {
             let points = measured.first_run(sender, case).map(|done| points(&done.timeline));
             let name = measured.sender_name(sender);
@@ -223,7 +225,7 @@ fn pictures(
         let figure = Figure {
             title: format!("{quantity}: {}", of.title),
             x: draw::linear("time, s"),
-            y: Axis { range: (top > 0.0).then_some((0.0, top)), ..draw::linear(unit) },
+            y: Axis { range: (top > 0.0).then_some((0.0, top)), ..draw::linear(&label) },
             series,
         };
         findings.picture(picture, figure);
@@ -252,14 +254,12 @@ fn claim(
     };
     let ratio = theory::paired(&values(0, case), &values(other.0, other.1));
     let what = format!("goodput over {of}: {}", measured.case_name(case));
-    let verdict = measured.unless_late(&[(0, case), other], || {
-        let reason = || match measured.case_name(case) {
-            CHANGING => slow_increases(measured, [(0, case), other], times),
-            _ => theory::unknown(),
-        };
-        Bound::Above(floor).verdict(&ratio, reason)
-    });
-    findings.claim(what, format!("above {floor}"), theory::show(&ratio, 1.0, 3), verdict);
+    let why = || match measured.case_name(case) {
+        CHANGING => slow_increases(measured, [(0, case), other], times),
+        _ => theory::unknown(),
+    };
+    let (of, claimed) = ([(0, case), other], format!("above {floor}"));
+    measured.claim(findings, &of, what, claimed, (&ratio, 3), (Bound::Above(floor), why));
 }
 
 /// Returns how much of the data that the first sender lacks beside the other one it lacks soon

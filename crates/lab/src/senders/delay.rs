@@ -1,7 +1,11 @@
 //! Measures the queueing delay and the loss that a sender causes itself.
 
+use airtcp_trace::figure::Column;
+
 use super::measured::first;
-use super::{Case, Measured, REAL, Shown, course, note, senders, simulated, why, window, words};
+use super::{
+    Case, Measured, REAL, Shown, View, course, note, senders, simulated, why, window, words,
+};
 use crate::prelude::*;
 use crate::real::{Done, Flow};
 
@@ -23,22 +27,22 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 };
 
 /// The round-trip time without queueing, in seconds.
-const BASE: f64 = 0.02;
+pub(super) const BASE: f64 = 0.02;
 /// The 95th percentile of the RTT divided by [`BASE`].
 const DELAY: &str = "RTT p95 / base, 4 BDP";
 const MOST_DELAY: f64 = 1.5;
 /// The maximum per cent of data packets that the queue drops, and that a policer drops.
 const MOST_LOST: [f64; 2] = [2.0, 5.0];
 /// The reasons why the default candidate has more delay, in the simulator and with real packets.
-const PROBES: &str = "the length of bandwidth probes: if two round trips without growth end them, not three, it is 1.27";
-const JITTER: &str = "jitter of the emulated link: 0.5 ms of it raise the figure from 1.65 to 2.25 in the simulator, and that of rack/bbr from 1.32 to 2.22";
+const PROBES: &str = "guess: the length of bandwidth probes";
+const JITTER: &str = "guess: jitter of the emulated link, whose effect senders/jitter-sim has";
 
 /// A case with its figure and the figure's maximum.
 type Judged = (Case, fn(&Done) -> f64, f64);
 
 fn cases(times: (Duration, Duration)) -> [Judged; 4] {
-    let case = |name: &str, number: f64, forth: String| {
-        Case::new(name, number, move |tcp, seed| {
+    let case = |name: &str, forth: String| {
+        Case::new(name, move |tcp, seed| {
             let forth = format!("{forth} seed {seed}");
             course(vec![Flow::new(tcp.clone())], &forth, times)
         })
@@ -49,10 +53,10 @@ fn cases(times: (Duration, Duration)) -> [Judged; 4] {
     };
     let [most_lost, most_policed] = MOST_LOST;
     [
-        (case(DELAY, 1.0, words(100.0, 20.0, 4.0)), |done| first(done).rtt.p95 / BASE, MOST_DELAY),
-        (case("lost %, 1 BDP", 2.0, words(100.0, 20.0, 1.0)), lost, most_lost),
-        (case("lost %, policed at 50", 3.0, police(50, 62_500)), lost, most_policed),
-        (case("lost %, policed at 80", 4.0, police(80, 100_000)), lost, most_policed),
+        (case(DELAY, words(100.0, 20.0, 4.0)), |done| first(done).rtt.p95 / BASE, MOST_DELAY),
+        (case("lost %, 1 BDP", words(100.0, 20.0, 1.0)), lost, most_lost),
+        (case("lost %, policed at 50", police(50, 62_500)), lost, most_policed),
+        (case("lost %, policed at 80", police(80, 100_000)), lost, most_policed),
     ]
 }
 
@@ -77,8 +81,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "delay",
         title: "Delay and loss that a sender makes for itself",
-        x: draw::linear("case, in the order of the table"),
-        y: draw::linear("figure of the case"),
+        view: View::Columns(columns()),
+        unit: "figure of the case",
         decimals: 2,
         is_by_case: false,
     };
@@ -87,11 +91,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     for (case, name) in measured.case_names() {
         let (own, most) = (values(0, case), figures[case].1);
         let (figure, what) = (Interval::of(&own), format!("{}: {name}", measured.sender_name(0)));
-        let figure_shown = theory::show(&figure, 1.0, 2);
-        let verdict = measured.unless_late(&[(0, case)], || {
-            theory::below(&figure, most, || why(run, (name == DELAY).then_some(cause)))
-        });
-        findings.claim(what.clone(), format!("below {most}"), figure_shown.clone(), verdict);
+        let why = || why(run, (name == DELAY).then_some(cause));
+        let (claimed, bound) = (format!("below {most}"), (Bound::Below(most), why));
+        measured.claim(&mut findings, &[(0, case)], what.clone(), claimed, (&figure, 2), bound);
         let Some(bbr) = measured.kernel("bbr").filter(|_| name.contains("policed")) else {
             continue;
         };
@@ -99,11 +101,22 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         let verdict = measured
             .unless_late(&[(0, case), (bbr, case)], || theory::less(&own, &other, theory::unknown));
         let claimed = format!("less than {}", measured.sender_name(bbr));
-        let both = format!("{figure_shown} to {}", theory::show(&Interval::of(&other), 1.0, 2));
+        let both = [&figure, &Interval::of(&other)].map(|of| theory::show(of, 1.0, 2)).join(" to ");
         findings.claim(what, claimed, both, verdict);
     }
     findings.note(note(run, ground, times));
     Ok(findings)
+}
+
+/// Returns the columns of the picture, in the order of the cases.
+fn columns() -> Vec<Column> {
+    let labels = [
+        "p95 of the RTT relative to the base RTT, queue of 4 BDP",
+        "dropped packets, %, queue of 1 BDP",
+        "dropped packets, %, policed at 50 Mbit/s",
+        "dropped packets, %, policed at 80 Mbit/s",
+    ];
+    labels.map(|label| draw::column(draw::linear(label), draw::LESS)).to_vec()
 }
 
 #[cfg(test)]

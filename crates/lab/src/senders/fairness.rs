@@ -1,9 +1,10 @@
 //! Measures fairness between flows of one sender that share a bottleneck.
 
 use airtcp_sim::jain;
+use airtcp_trace::figure::Column;
 
 use super::{
-    Case, Measured, REAL, Shown, course, note, senders, simulated, staggered, window, words,
+    Case, Measured, REAL, Shown, View, course, note, senders, simulated, staggered, window, words,
 };
 use crate::prelude::*;
 use crate::real::{Done, Flow};
@@ -33,15 +34,14 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let times = window(run, 20);
     let mut cases: Vec<_> = COUNTS
         .into_iter()
-        .zip(1u32..)
-        .map(|(count, x)| {
-            Case::new(format!("Jain, {count} flows"), x.into(), move |tcp, seed| {
+        .map(|count| {
+            Case::new(format!("Jain, {count} flows"), move |tcp, seed| {
                 let flows = staggered(vec![Flow::new(tcp.clone()); count], seed);
                 course(flows, &format!("{} seed {seed}", words(100.0, 20.0, 1.0)), times)
             })
         })
         .collect();
-    cases.push(Case::new("100 ms / 10 ms", 3.0, move |tcp, seed| {
+    cases.push(Case::new("100 ms / 10 ms", move |tcp, seed| {
         let long = Flow { delay: Duration::from_millis(90), ..Flow::new(tcp.clone()) };
         let flows = staggered(vec![Flow::new(tcp.clone()), long], seed);
         // The queue holds one BDP of the longer path.
@@ -58,8 +58,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "fairness",
         title: "How flows of one sender share 100 Mbit/s",
-        x: draw::linear("case, in the order of the table"),
-        y: draw::linear("figure of the case"),
+        view: View::Columns(columns()),
+        unit: "figure of the case",
         decimals: 3,
         is_by_case: false,
     };
@@ -67,7 +67,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     for (case, name) in measured.case_names().take(COUNTS.len()) {
         let index = figure(0, case);
         let what = format!("{name} of {}", measured.sender_name(0));
-        let (claimed, bound) = (format!("above {FLOOR}"), Bound::Above(FLOOR));
+        let (claimed, bound) = (format!("above {FLOOR}"), (Bound::Above(FLOOR), theory::unknown));
         measured.claim(&mut findings, &[(0, case)], what, claimed, (&index, 3), bound);
     }
     findings.note(note(run, ground, times));
@@ -76,6 +76,14 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
          with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it.",
     );
     Ok(findings)
+}
+
+fn columns() -> Vec<Column> {
+    let jain = |count| draw::linear(&format!("Jain's index of {count} flows"));
+    let mut columns = COUNTS.map(|count| draw::column(jain(count), draw::MORE)).to_vec();
+    let label = "goodput of a flow with 100 ms, relative to one with 10 ms";
+    columns.push(draw::column(draw::log(label), "at 1 both have the same"));
+    columns
 }
 
 fn index(done: &Done) -> f64 {

@@ -1,6 +1,6 @@
 //! Measures goodput over random loss.
 
-use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
+use super::{Case, Measured, REAL, Shown, View, course, lossy, note, senders, simulated, window};
 use crate::prelude::*;
 use crate::real::{Done, Flow};
 
@@ -48,7 +48,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let losses = if run.is_small { vec![LOSSES[0], LOSSES[4]] } else { LOSSES.to_vec() };
     let cases = losses.iter().map(|(loss, _)| {
         let loss = *loss;
-        Case::new(format!("{loss} %"), loss.max(draw::ZERO), move |tcp, seed| {
+        Case::new(format!("{loss} %"), move |tcp, seed| {
             course(vec![Flow::new(tcp.clone())], &lossy(1.0, loss, seed), times)
         })
     });
@@ -57,8 +57,12 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "goodput",
         title: "Goodput over random loss, 100 Mbit/s, 20 ms",
-        x: draw::losses(),
-        y: draw::log("Mbit/s"),
+        view: View::Lines {
+            x: draw::losses(),
+            y: draw::linear(&draw::more("goodput, Mbit/s")),
+            at: losses.iter().map(|(loss, _)| loss.max(draw::ZERO)).collect(),
+        },
+        unit: "Mbit/s",
         decimals: 2,
         is_by_case: false,
     };
@@ -88,6 +92,6 @@ fn claim(findings: &mut Findings, measured: &Measured, case: usize, loss: f64, f
         }
     };
     let what = format!("goodput over {of}, {loss} % lost");
-    let (claimed, bound) = (format!("above {floor}"), Bound::Above(floor));
+    let (claimed, bound) = (format!("above {floor}"), (Bound::Above(floor), theory::unknown));
     measured.claim(findings, &runs, what, claimed, (&ratio, 3), bound);
 }

@@ -1,6 +1,6 @@
 //! Measures the goodput of a kernel flow beside each sender.
 
-use super::{Case, Measured, REAL, Shown, course, lossy, note, senders, simulated, window};
+use super::{Case, Measured, REAL, Shown, View, course, lossy, note, senders, simulated, window};
 use crate::prelude::*;
 use crate::real::{Done, Flow, Tcp};
 
@@ -43,9 +43,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     }
     // A small run has two queues.
     points.truncate(if run.is_small { 2 } else { points.len() });
-    let cases = points.iter().zip(1u32..).map(|(&(victim, loss, queue), number)| {
+    let cases = points.iter().map(|&(victim, loss, queue)| {
         let name = format!("{victim}, {loss} %, {queue} BDP");
-        Case::new(name, number.into(), move |tcp, seed| {
+        Case::new(name, move |tcp, seed| {
             let forth = lossy(queue, loss, seed);
             let flows = vec![Flow::new(tcp.clone()), Flow::new(Tcp::Kernel(Some(victim)))];
             course(super::staggered(flows, seed), &forth, times)
@@ -61,8 +61,11 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "harm",
         title: "Goodput of a flow beside each sender over that beside its own kind",
-        x: draw::linear("case, in the order of the table"),
-        y: draw::linear("ratio"),
+        view: View::Rows(draw::column(
+            draw::linear("goodput of the cubic or reno flow, relative to that beside its own kind"),
+            draw::MORE,
+        )),
+        unit: "ratio",
         decimals: 2,
         is_by_case: true,
     };
@@ -80,7 +83,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         };
         let what = format!("goodput beside {}: {name}", measured.sender_name(0));
         let runs = [(0, case), (other, case)];
-        measured.claim(&mut findings, &runs, what, claimed, (&ratio, 2), Bound::Above(floor));
+        let bound = (Bound::Above(floor), theory::unknown);
+        measured.claim(&mut findings, &runs, what, claimed, (&ratio, 2), bound);
     }
     findings.note(note(run, ground, times));
     findings.note(

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use airtcp_link::Counters;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Axis, Figure, Style};
+use airtcp_trace::figure::{Axis, Column, Dots, Graph, Style};
 use serde::Serialize;
 
 use super::Sender;
@@ -18,18 +18,15 @@ type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
 /// One situation in which every sender is measured.
 pub(super) struct Case {
     pub(super) name: String,
-    /// The position on the x axis.
-    pub(super) x: f64,
     pub(super) course: MakeCourse,
 }
 
 impl Case {
     pub(super) fn new(
         name: impl Into<String>,
-        x: f64,
         course: impl Fn(&Tcp, u64) -> Result<Course, LabError> + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), x, course: Box::new(course) }
+        Self { name: name.into(), course: Box::new(course) }
     }
 }
 
@@ -37,18 +34,29 @@ impl Case {
 pub(super) struct Shown {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
+    pub(super) view: View,
+    /// The unit of the table.
+    pub(super) unit: &'static str,
     /// The number of decimals.
     pub(super) decimals: usize,
     /// Whether the table has a row for each case instead of for each sender.
     pub(super) is_by_case: bool,
 }
 
+/// The form of a picture.
+pub(super) enum View {
+    /// A line for each sender. The positions of the cases are numbers.
+    Lines { x: Axis, y: Axis, at: Vec<f64> },
+    /// A row for each sender, and a column for each case.
+    Columns(Vec<Column>),
+    /// A row for each case, with a dot for each sender.
+    Rows(Column),
+}
+
 /// Every run of every sender in every case.
 pub(super) struct Measured {
     senders: Vec<Sender>,
-    cases: Vec<(String, f64)>,
+    cases: Vec<String>,
     /// By sender, case and run, each with whether its link was on time.
     runs: Vec<Vec<Vec<(Done, bool)>>>,
     ground: Ground,
@@ -132,7 +140,7 @@ impl Measured {
             let is_in_time = done.is_in_time(&course);
             runs[sender][case].push((done, is_in_time));
         }
-        let cases = cases.into_iter().map(|case| (case.name, case.x)).collect();
+        let cases = cases.into_iter().map(|case| case.name).collect();
         Ok(Self { senders, cases, runs, ground })
     }
 
@@ -152,15 +160,15 @@ impl Measured {
 
     /// Returns the index of a case.
     pub(super) fn case(&self, name: &str) -> Option<usize> {
-        self.cases.iter().position(|(case, _)| case == name)
+        self.cases.iter().position(|case| case == name)
     }
 
     pub(super) fn case_name(&self, case: usize) -> &str {
-        &self.cases[case].0
+        &self.cases[case]
     }
 
     pub(super) fn case_names(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.cases.iter().map(|(name, _)| name.as_str()).enumerate()
+        self.cases.iter().map(String::as_str).enumerate()
     }
 
     /// Returns a value of every run.
@@ -189,7 +197,7 @@ impl Measured {
     }
 
     /// Adds a claim about a mean over the runs of these senders and cases, shown with this number
-    /// of decimals. Late runs make it not comparable.
+    /// of decimals. Late runs make it not comparable; `why` gives the reason if it does not hold.
     pub(super) fn claim(
         &self,
         findings: &mut Findings,
@@ -197,10 +205,10 @@ impl Measured {
         what: impl Into<String>,
         claimed: impl Into<String>,
         (mean, decimals): (&Interval, usize),
-        bound: Bound,
+        (bound, why): (Bound, impl FnOnce() -> String),
     ) {
         let shown = theory::show(mean, 1.0, decimals);
-        let verdict = self.unless_late(of, || bound.verdict(mean, theory::unknown));
+        let verdict = self.unless_late(of, || bound.verdict(mean, why));
         findings.claim(what, claimed, shown, verdict);
     }
 
@@ -227,9 +235,9 @@ impl Measured {
     ) {
         let cell = |sender, case| theory::show(&figure(sender, case), 1.0, shown.decimals);
         let senders = self.senders.iter().map(|sender| sender.name.clone()).enumerate();
-        let cases = self.cases.iter().map(|(name, _)| name.clone()).enumerate();
+        let cases = self.cases.iter().cloned().enumerate();
         let corner =
-            format!("{}, {}", if shown.is_by_case { "case" } else { "sender" }, shown.y.label);
+            format!("{}, {}", if shown.is_by_case { "case" } else { "sender" }, shown.unit);
         let names = |of: &mut dyn Iterator<Item = (usize, String)>| -> Vec<String> {
             std::iter::once(corner.clone()).chain(of.map(|(_, name)| name)).collect()
         };
@@ -248,15 +256,52 @@ impl Measured {
             }
             table
         };
-        let series = self.senders.iter().enumerate().map(|(sender, who)| {
-            let points = self.cases.iter().enumerate();
-            let points =
-                points.map(|(case, (_, x))| draw::interval(*x, &figure(sender, case), 1.0));
-            draw::series(who.name.as_str(), Style::LineAndMarks, points.collect())
-        });
-        let (title, x, y) = (shown.title.to_owned(), shown.x, shown.y);
-        let figure = Figure { title, x, y, series: series.collect() };
-        findings.picture(shown.name, figure);
+        findings.picture(shown.name, self.graph(shown.title, shown.view, figure));
+    }
+
+    /// Returns the picture of one figure for each sender and case.
+    fn graph(&self, title: &str, view: View, figure: impl Fn(usize, usize) -> Interval) -> Graph {
+        let title = title.to_owned();
+        let dot = |sender, case| draw::dot(&figure(sender, case));
+        let (senders, cases) = (0..self.senders.len(), 0..self.cases.len());
+        match view {
+            View::Lines { x, y, at } => {
+                let line = |sender| {
+                    let points = at.iter().zip(cases.clone());
+                    let points =
+                        points.map(|(x, case)| draw::interval(*x, &figure(sender, case), 1.0));
+                    draw::series(self.shown_name(sender), Style::LineAndMarks, points.collect())
+                };
+                draw::figure(title, x, y, senders.map(line)).into()
+            }
+            View::Columns(columns) => {
+                let row = |sender| {
+                    let cells = cases.clone().map(|case| vec![dot(sender, case)]);
+                    (self.shown_name(sender), cells.collect())
+                };
+                let rows = senders.map(row).collect();
+                Dots { title, columns, series: Vec::new(), rows }.into()
+            }
+            View::Rows(column) => {
+                let row = |case: usize| {
+                    let cell = senders.clone().map(|sender| dot(sender, case));
+                    (self.cases[case].clone(), vec![cell.collect()])
+                };
+                let rows = cases.map(row).collect();
+                let series = senders.clone().map(|sender| self.shown_name(sender)).collect();
+                Dots { title, columns: vec![column], series, rows }.into()
+            }
+        }
+    }
+
+    /// Returns the name of a sender in pictures, which are also shown where senders of Linux are
+    /// known better than ours.
+    fn shown_name(&self, sender: usize) -> String {
+        let Sender { name, tcp } = &self.senders[sender];
+        match (self.ground, tcp) {
+            (Ground::Real, Tcp::Ours(..)) => format!("airtcp {name}"),
+            _ => name.clone(),
+        }
     }
 }
 

@@ -4,13 +4,15 @@
 //! Each experiment has two forms with the same cases, table and claims. One sends real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
 //! `rack/reno` replace the kernel's senders. `senders/receiver` has only the real form, because
-//! nothing replaces the kernel's receiver. `senders/changes` has one more case in virtual time.
+//! nothing replaces the kernel's receiver; `senders/jitter-sim` only the simulated one, because
+//! jitter is exact there alone. `senders/changes` has one more case in virtual time.
 
 pub(crate) mod changes;
 pub(crate) mod delay;
 pub(crate) mod fairness;
 pub(crate) mod goodput;
 pub(crate) mod harm;
+pub(crate) mod jitter;
 pub(crate) mod links;
 mod measured;
 pub(crate) mod receiver;
@@ -23,7 +25,7 @@ use airtcp_types::rng::Stream;
 
 use crate::real::{self, BACK, Course, Flow, Tcp};
 use crate::{Experiment, Ground, Kind, LabError, Run, feed, theory};
-use measured::{Case, Measured, Shown};
+use measured::{Case, Measured, Shown, View};
 
 /// The default candidate.
 const CANDIDATE: &str = "rack/bbr3/spike";

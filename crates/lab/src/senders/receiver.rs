@@ -31,7 +31,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for loss in losses.iter().copied() {
         for (name, receiver) in receivers.clone() {
             let name = format!("{loss} %, {name}");
-            cases.push(Case::new(name, loss.max(draw::ZERO), move |tcp, seed| {
+            cases.push(Case::new(name, move |tcp, seed| {
                 let flows = vec![Flow::new(tcp.clone())];
                 let course = course(flows, &lossy(1.0, loss, seed), times)?;
                 Ok(Course { receiver: receiver.clone(), ..course })
@@ -46,7 +46,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let ratio = ratio(&measured, sender, case);
             let name = measured.sender_name(sender);
             let what = format!("goodput into ours over that into Linux, {name}, {loss} % lost");
-            let (claimed, bound) = (format!("above {FLOOR}"), Bound::Above(FLOOR));
+            let claimed = format!("above {FLOOR}");
+            let bound = (Bound::Above(FLOOR), theory::unknown);
             let runs = [(sender, case), (sender, case + 1)];
             measured.claim(&mut findings, &runs, what, claimed, (&ratio, 3), bound);
         }
@@ -89,8 +90,11 @@ fn show(findings: &mut Findings, measured: &Measured, losses: &[f64]) {
         ratios.push(line(name.to_owned(), &ratio, 1.0));
     }
     let title = "Linux' senders into our receiver and into Linux', 100 Mbit/s, 20 ms";
-    findings.picture("receiver", draw::figure(title, draw::losses(), draw::log("Mbit/s"), series));
-    let (title, y) =
-        ("Goodput into our receiver over that into Linux'", draw::linear("ratio, 95 %"));
+    let y = draw::log(&draw::more("goodput, Mbit/s"));
+    findings.picture("receiver", draw::figure(title, draw::losses(), y, series));
+    let (title, y) = (
+        "Goodput into our receiver over that into Linux'",
+        draw::linear(&draw::more("ratio of goodputs")),
+    );
     findings.picture("ratio", draw::figure(title, draw::losses(), y, ratios));
 }

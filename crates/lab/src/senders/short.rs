@@ -3,7 +3,7 @@
 use airtcp_link::named;
 
 use super::measured::first;
-use super::{Case, Measured, REAL, Shown, all_senders, note, simulated, why};
+use super::{Case, Measured, REAL, Shown, View, all_senders, note, simulated, why};
 use crate::prelude::*;
 use crate::real::{Course, Done, Flow, Tcp};
 
@@ -28,10 +28,9 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 
 const LINKS: [&str; 4] = ["slow-4g", "weak-4g", "edge", "geo-satellite"];
 const SIZE: ByteCount = ByteCount(100_000);
-/// The link on which pacing causes more than half of the default candidate's deficit.
+/// The link on which pacing may cause the default candidate's deficit.
 const FAR: &str = LINKS[3];
-const PACED: &str =
-    "pacing, above all: with --pacing the fastest is behind by half as much, in the simulator";
+const PACED: &str = "guess: pacing, which the fastest does without";
 /// The maximum time as a multiple of the fastest sender's.
 const MOST: f64 = 1.05;
 /// The time that counts for a transfer that did not finish.
@@ -40,9 +39,9 @@ const END: Duration = Duration::from_secs(60);
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let mut findings = Findings::new("sender");
     let links = if run.is_small { &LINKS[..1] } else { &LINKS[..] };
-    let cases = links.iter().zip(1u32..).filter_map(|(name, x)| {
+    let cases = links.iter().filter_map(|name| {
         let link = named::find(name)?;
-        Some(Case::new(*name, x.into(), move |tcp, seed| {
+        Some(Case::new(*name, move |tcp, seed| {
             let [forth, back] = [link.down, link.up].map(|way| format!("{way} seed {seed}"));
             let flow = Flow { size: Some(SIZE), ..Flow::new(tcp.clone()) };
             Ok(Course {
@@ -63,8 +62,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     let shown = Shown {
         name: "short",
         title: "Time for 100 kB",
-        x: draw::linear("link, in the order of the table"),
-        y: draw::log("seconds"),
+        view: View::Rows(draw::column(draw::log("time for 100 kB, s"), draw::LESS)),
+        unit: "seconds",
         decimals: 2,
         is_by_case: false,
     };

@@ -64,7 +64,7 @@ impl Point {
     ///
     /// Panics if there is no such profile or no such axis.
     pub(crate) fn profile(&self) -> Profile {
-        self.text("profile").parse().expect("a profile")
+        crate::paper::profile(&self.text("profile"))
     }
 
     /// Returns the index of the point's value on an axis. `axes` are the axes of the point's grid.

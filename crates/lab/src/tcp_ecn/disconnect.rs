@@ -307,7 +307,7 @@ fn claim(findings: &mut Findings, records: &[Record]) {
             "its window is not affected",
             format!("{timeouts} time-outs, {again} segments sent again, all runs together"),
             Verdict::of(timeouts + again == 0, || {
-                "segments were still in flight when the mobile left".to_owned()
+                "guess: segments were still in flight when the mobile left".to_owned()
             }),
         );
     }

@@ -82,7 +82,7 @@ fn claim_little_change(findings: &mut Findings, one: &Point, two: &Point, sender
         let verdict = theory::within(&ratio, (0.9, 1.1), || {
             let [one, two] = [one, two].map(|p| theory::show(&p.of(policy).goodput, 1e-6, 2));
             format!(
-                "a pair alone has {one} Mbit/s, and each of two {two}: they share the radio and its queue"
+                "a pair alone has {one} Mbit/s, and each of two {two}; guess: they share the radio and its queue"
             )
         });
         let shown = theory::show(&ratio, 1.0, 2);

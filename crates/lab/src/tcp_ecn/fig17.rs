@@ -88,7 +88,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             part.line(name, "error", 1e-6, |cell| cell.mean(mobile))
         });
         let title = format!("Goodput of {mobile} of two, {radio} tries");
-        let (x, y) = (draw::linear("frames hit, %"), draw::linear("goodput, Mbit/s"));
+        let (x, y) = (draw::linear("frames hit, %"), draw::linear(&draw::more("goodput, Mbit/s")));
         findings.picture(name, Figure { title, x, y, series: lines.collect() });
     }
     findings.notes.extend(NOTES.map(str::to_owned));

@@ -80,7 +80,7 @@ fn claim_flat(findings: &mut Findings, points: &[Point], sender: &str) {
     let ratio = theory::ratio(most, none);
     let verdict = theory::within(&ratio, (0.9, 1.1), || {
         format!(
-            "{} Mbit/s without errors and {} with: tries take air time, and {} % are lost and {} % reordered after them",
+            "{} Mbit/s without errors and {} with; guess: tries take air time; {} % are lost and {} % reordered after them",
             theory::show(none, 1e-6, 3),
             theory::show(most, 1e-6, 3),
             theory::show(&last.of(Policy::TcpEcn).lost, 1.0, 3),

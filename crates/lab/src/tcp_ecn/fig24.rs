@@ -73,7 +73,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series.push(draw::series(name, Style::LineAndMarks, points));
         }
     }
-    let (x, y) = (draw::linear("frames hit, %"), draw::log("KiB, radio queue counted"));
+    let (x, y) =
+        (draw::linear("frames hit, %"), draw::log(&draw::less("memory with the radio queue, KiB")));
     findings.picture("fig24", draw::figure("The most memory, 7 x 3 tries", x, y, series));
     caches(run, &mut findings)?;
     findings.notes.extend(NOTES.map(str::to_owned));
@@ -125,7 +126,7 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
             findings.mean(what, "less (below 1)", (&ratio, 2), Bound::Below(1.0), || {
                 let [small, large] = [small, large].map(|part| part.show("sent_again", 1.0, 0));
                 format!(
-                    "{small} and {large} segments are sent again from it: what the link gives up, or what overtakes it, is all that \
+                    "{small} and {large} segments are sent again from it; guess: what the link gives up, or what overtakes it, is all that \
                      a cache is for"
                 )
             });
@@ -134,7 +135,7 @@ fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
         series.push(part.line(name, "cache", 1e-6, |cell| cell.mean("goodput")));
     }
     let title = format!("Snoop over the size of its cache, {MANY} % of frames hit");
-    let (x, y) = (draw::log("cache, KiB"), draw::linear("goodput, Mbit/s"));
+    let (x, y) = (draw::log("cache, KiB"), draw::linear(&draw::more("goodput, Mbit/s")));
     findings.picture("cache", Figure { title, x, y, series });
     Ok(())
 }

@@ -224,7 +224,7 @@ impl Point {
                 format!("Guess: {FREEZE_BIT}")
             }
             None if self.course.gone.is_some() && one == Policy::Snoop => format!(
-                "Our Snoop retransmits {cached} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
+                "Guess: our Snoop retransmits {cached} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
                  ignores disconnections"
             ),
             None if repairs && one == Policy::Snoop => format!(
@@ -279,6 +279,6 @@ pub(super) fn picture(
         let name = format!("{}, {}", policy.name(), sender.name);
         draw::series(name, Style::LineAndMarks, drawn.collect())
     });
-    let (x, y) = (draw::linear(x), draw::linear("goodput of a pair, Mbit/s"));
+    let (x, y) = (draw::linear(x), draw::linear(&draw::more("goodput of a pair, Mbit/s")));
     Figure { title, x, y, series: series.collect() }
 }

@@ -6,6 +6,8 @@ use airtcp_recovery::Profile;
 use airtcp_sim::FlowSpec;
 use airtcp_types::ByteCount;
 
+use crate::paper::{self, NS_2_29};
+
 /// 1000 bytes of payload and a header of 40 bytes: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
 /// The default window of ns-2, in packets.
@@ -23,21 +25,16 @@ pub(super) struct Sender {
     window: ByteCount,
 }
 
-/// The paper's sender is ns-2's Reno. The paper does not state the window, which may affect its
+/// The paper's sender is the Reno of ns-2.29. The paper does not state the window, which may affect its
 /// results.
 pub(super) static SENDERS: [Sender; 3] = [
     Sender {
-        name: "reno/reno, paper, window 20",
+        name: "reno/reno, ns-2.29, window 20",
         combination: "reno/reno",
-        profile: Profile::paper,
+        profile: ns2,
         window: ByteCount(PACKETS * 1_000),
     },
-    Sender {
-        name: "reno/reno, paper",
-        combination: "reno/reno",
-        profile: Profile::paper,
-        window: LARGE,
-    },
+    Sender { name: "reno/reno, ns-2.29", combination: "reno/reno", profile: ns2, window: LARGE },
     Sender {
         name: "rack/cubic, modern",
         combination: "rack/cubic",
@@ -45,6 +42,11 @@ pub(super) static SENDERS: [Sender; 3] = [
         window: LARGE,
     },
 ];
+
+/// Returns the profile of the paper's version of ns-2.
+fn ns2() -> Profile {
+    paper::profile(NS_2_29)
+}
 
 /// Returns the sender of that name.
 ///
@@ -58,7 +60,7 @@ pub(super) fn named(name: &str) -> &'static Sender {
 impl Sender {
     /// Returns whether this is the paper's sender.
     pub(super) fn is_papers(&self) -> bool {
-        (self.profile)().name == Profile::paper().name
+        (self.profile)().name == NS_2_29
     }
 
     /// Returns the maximum payload that a radio carries, in bit/s.
