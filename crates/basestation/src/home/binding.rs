@@ -6,6 +6,8 @@ use std::time::Duration;
 use airtcp_types::Instant;
 use serde::{Deserialize, Serialize};
 
+use super::limit::Limit;
+
 /// Intervals after which a revocation is sent again.
 const AGAIN: [Duration; 3] =
     [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
@@ -16,14 +18,16 @@ const MOST_LEFT: usize = 8;
 /// A home address.
 #[derive(Debug, Default)]
 pub(super) struct Mobile {
-    /// The identification of the last accepted request; 0 before the first one.
-    pub(super) last: u64,
+    /// The identification of the last accepted request.
+    pub(super) last: Option<u64>,
     pub(super) binding: Option<Binding>,
     /// The accepted request that is not in durable storage yet.
     pub(super) pending: Option<Pending>,
     /// The reply that waits for the flow lists of the old station, until this time.
     pub(super) reply: Option<(Instant, Answer)>,
     pub(super) left: Vec<Left>,
+    /// Refusals of authentic requests, and replies to repeated ones.
+    pub(super) answers: Limit,
 }
 
 /// A registration.
@@ -37,6 +41,8 @@ pub(super) struct Binding {
     /// The granted lifetime in seconds.
     pub(super) lifetime: u16,
     pub(super) until: Instant,
+    /// The MTU of the path to the care-of address, as far as known. Each request resets it.
+    pub(super) mtu: usize,
 }
 
 /// An accepted request that is being stored.
@@ -44,7 +50,7 @@ pub(super) struct Binding {
 pub(super) struct Pending {
     /// The number of the snapshot that contains it.
     pub(super) number: u64,
-    /// `None` if the mobile ended its registration.
+    /// `None` if the mobile ended its registration; that of before if it ended another one.
     pub(super) binding: Option<Binding>,
     pub(super) answer: Answer,
 }
@@ -131,7 +137,9 @@ impl Mobile {
                 left.restart(now);
             }
         }
-        let has_left = old.and_then(|old| old.station).filter(|old| Some(*old) != station);
+        // A station that relays the request learns by the reply that the mobile ends its registration.
+        let knows = |old: &usize| [station, answer.station].contains(&Some(*old));
+        let has_left = old.and_then(|old| old.station).filter(|old| !knows(old));
         if let Some(station) = has_left {
             let identification = answer.identification;
             let next = Some(now);
@@ -148,7 +156,7 @@ impl Mobile {
     /// that are still being asked are not asked more often, however many copies of the request come.
     pub(super) fn ask_again(&mut self, now: Instant) {
         let last = self.last;
-        let is_due = |left: &&mut Left| left.identification == last && left.next.is_none();
+        let is_due = |left: &&mut Left| Some(left.identification) == last && left.next.is_none();
         self.left.iter_mut().filter(is_due).for_each(|left| left.restart(now));
     }
 

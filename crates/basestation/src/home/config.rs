@@ -47,16 +47,16 @@ pub struct HomeStation {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum HomeConfigError {
     /// There is no address, or two of one IP version.
-    #[error("the home agent has {0} IPv4 and {1} IPv6 addresses: give one, or one of each")]
+    #[error("the agent has {0} IPv4 and {1} IPv6 addresses: give one, or one of each")]
     Addresses(usize, usize),
-    /// A home agent, a mobile or a station has an address that another has too.
+    /// An agent, a mobile or a station has an address that another has too.
     #[error("the address {0} is given twice: each agent, mobile and station has its own")]
     Twice(IpAddr),
-    /// The address of a mobile or station is not that of one host.
+    /// The address of an agent, mobile or station is not that of one host.
     #[error("{0} is not the address of a host")]
     NotUnicast(IpAddr),
-    /// The home agent has no address of the version of this one.
-    #[error("the home agent has no address of the IP version of {0}: add one")]
+    /// The agent has no address of the version of this one.
+    #[error("the agent has no address of the IP version of {0}: add one")]
     NoAddress(IpAddr),
     /// The lifetime is out of range.
     #[error("the lifetime is {0} s: use a whole number from 1 to 65534")]
@@ -75,32 +75,13 @@ impl HomeConfig {
     /// # Errors
     /// [`HomeConfigError`].
     pub fn check(&self) -> Result<(), HomeConfigError> {
-        let v4 = self.addresses.iter().filter(|address| address.is_ipv4()).count();
-        let v6 = self.addresses.len() - v4;
-        if v4 > 1 || v6 > 1 || v4 + v6 == 0 {
-            return Err(HomeConfigError::Addresses(v4, v6));
-        }
         if self.mobiles.len() > 65_536 || self.stations.len() > 1_024 {
             return Err(HomeConfigError::TooMany(self.mobiles.len(), self.stations.len()));
         }
         let mobiles = self.mobiles.iter().map(|mobile| mobile.address);
         let stations = self.stations.iter().map(|station| station.address);
-        let mut seen = BTreeSet::new();
-        for address in self.addresses.iter().copied().chain(mobiles).chain(stations) {
-            if !is_host(address) {
-                return Err(HomeConfigError::NotUnicast(address));
-            }
-            if self.own(address.is_ipv6()).is_none() {
-                return Err(HomeConfigError::NoAddress(address));
-            }
-            if !seen.insert(address) {
-                return Err(HomeConfigError::Twice(address));
-            }
-        }
-        let is_whole = self.lifetime.subsec_nanos() == 0;
-        if !is_whole || !(1..=65_534).contains(&self.lifetime.as_secs()) {
-            return Err(HomeConfigError::Lifetime(self.lifetime.as_secs_f64()));
-        }
+        check_addresses(&self.addresses, mobiles.chain(stations))?;
+        check_lifetime(self.lifetime)?;
         // IPv6 requires 1,280 bytes within the tunnel.
         if !(1_320..=65_535).contains(&self.mtu) {
             return Err(HomeConfigError::Mtu(self.mtu));
@@ -110,8 +91,47 @@ impl HomeConfig {
 
     /// Returns the agent's address of an IP version.
     pub(super) fn own(&self, v6: bool) -> Option<IpAddr> {
-        self.addresses.iter().copied().find(|address| address.is_ipv6() == v6)
+        of_version(&self.addresses, v6)
     }
+}
+
+/// Returns the address of an IP version.
+pub(super) fn of_version(own: &[IpAddr], v6: bool) -> Option<IpAddr> {
+    own.iter().copied().find(|address| address.is_ipv6() == v6)
+}
+
+/// Checks the addresses of an agent and of the others that it knows.
+pub(super) fn check_addresses(
+    own: &[IpAddr],
+    others: impl Iterator<Item = IpAddr>,
+) -> Result<(), HomeConfigError> {
+    let v4 = own.iter().filter(|address| address.is_ipv4()).count();
+    let v6 = own.len() - v4;
+    if v4 > 1 || v6 > 1 || v4 + v6 == 0 {
+        return Err(HomeConfigError::Addresses(v4, v6));
+    }
+    let mut seen = BTreeSet::new();
+    for address in own.iter().copied().chain(others) {
+        if !is_host(address) {
+            return Err(HomeConfigError::NotUnicast(address));
+        }
+        if of_version(own, address.is_ipv6()).is_none() {
+            return Err(HomeConfigError::NoAddress(address));
+        }
+        if !seen.insert(address) {
+            return Err(HomeConfigError::Twice(address));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the longest lifetime that an agent permits: whole seconds.
+pub(super) fn check_lifetime(lifetime: Duration) -> Result<(), HomeConfigError> {
+    let is_whole = lifetime.subsec_nanos() == 0;
+    if !is_whole || !(1..=65_534).contains(&lifetime.as_secs()) {
+        return Err(HomeConfigError::Lifetime(lifetime.as_secs_f64()));
+    }
+    Ok(())
 }
 
 /// Whether an address can be that of one host behind a router.

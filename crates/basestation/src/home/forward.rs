@@ -3,11 +3,16 @@
 use std::net::SocketAddr;
 
 use airtcp_types::{Instant, Packet};
-use airtcp_wire::icmp::{self, Complaint};
+use airtcp_wire::icmp::{self, Complaint, Reason};
 use airtcp_wire::mobility::{self, Extension, Extensions, Message};
 use airtcp_wire::{Headers, fragment, ip, tunnel, udp};
 
 use super::{FLOWS, HOP_LIMIT, HomeAgent};
+
+/// The smallest MTU of a path that the agent uses: RFC 791 section 3.1 has 576 bytes, which every
+/// host can receive. IPv6 requires 1,280 bytes within the tunnel.
+const LEAST_MTU_V4: usize = 576;
+const LEAST_MTU_V6: usize = 1_320;
 
 impl HomeAgent {
     pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet) {
@@ -33,17 +38,10 @@ impl HomeAgent {
 
     /// Processes a packet to the agent: a message of Mobile IP.
     fn on_datagram(&mut self, now: Instant, headers: Headers, bytes: &[u8]) {
-        let (src, dst) = headers.addresses(bytes);
-        let is_udp = headers.protocol == ip::UDP && !headers.is_fragment();
-        let datagram = udp::parse(&bytes[headers.len..]).ok();
-        let datagram = datagram.filter(|datagram| is_udp && datagram.is_intact(src, dst));
-        let port = port(headers.v6);
-        let Some(datagram) = datagram.filter(|datagram| datagram.dst_port == port) else {
-            self.counters.dropped += 1;
-            return;
+        let Some((from, message)) = message(headers, bytes) else {
+            return self.on_error(bytes);
         };
-        let from = SocketAddr::new(src, datagram.src_port);
-        match mobility::parse(datagram.payload, headers.v6) {
+        match mobility::parse(message, headers.v6) {
             // RFC 3115 section 2.1: discarded without an answer.
             Ok((message, extensions)) if has_unknown(&message, extensions) => {
                 self.counters.malformed += 1;
@@ -56,6 +54,39 @@ impl HomeAgent {
             }
             _ => self.counters.malformed += 1,
         }
+    }
+
+    /// Notes the MTU that an ICMP error about a packet of the agent reports (RFC 2003 section 5.1).
+    fn on_error(&mut self, bytes: &[u8]) {
+        let Some((place, mtu)) = self.reported_mtu(bytes) else {
+            self.counters.dropped += 1;
+            return;
+        };
+        if let Some(binding) = &mut self.mobiles[place].binding
+            && mtu < binding.mtu
+        {
+            self.counters.path_mtus += 1;
+            binding.mtu = mtu;
+        }
+    }
+
+    /// Returns the home address whose tunnel an ICMP error is about, and the MTU of its path.
+    fn reported_mtu(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let message = icmp::parse(&ip::parse(bytes).ok()?);
+        let Ok(icmp::Message::Error { reason: Reason::TooBig(mtu), quoted }) = message else {
+            return None;
+        };
+        let outer = Headers::of(quoted).ok()?;
+        let (entry, exit) = outer.addresses(quoted);
+        // The quote has to contain the inner addresses, which a stranger has to know.
+        let (_, home) = ip::addresses(quoted.get(outer.len..)?)?;
+        let place = *self.by_address.get(&home)?;
+        let binding = self.mobiles[place].binding.as_ref()?;
+        let is_tunnel = matches!(outer.protocol, ip::IPV4 | ip::IPV6)
+            && Some(entry) == self.config.own(outer.v6)
+            && exit == binding.care_of;
+        let least = if outer.v6 { LEAST_MTU_V6 } else { LEAST_MTU_V4 };
+        is_tunnel.then(|| (place, least.max(mtu as usize)))
     }
 
     /// Puts a packet to a mobile into its tunnel.
@@ -71,7 +102,7 @@ impl HomeAgent {
             return;
         }
         let Some(own) = self.config.own(v6) else { return };
-        let room = self.config.mtu - tunnel::overhead(v6);
+        let room = binding.mtu - tunnel::overhead(v6);
         let is_long = bytes.len() > room;
         let Ok(parts) = fragment::cut(bytes, room) else {
             self.counters.too_big += 1;
@@ -98,7 +129,7 @@ impl HomeAgent {
         if !icmp::may_complain(bytes) {
             return;
         }
-        if !self.limit.take(now) {
+        if !self.errors.take(now, src) {
             self.counters.rate_limited += 1;
             return;
         }
@@ -123,6 +154,15 @@ impl HomeAgent {
 fn has_unknown(message: &Message, mut extensions: Extensions<'_>) -> bool {
     let is_known = |kind| kind == FLOWS && matches!(message, Message::Acknowledgment(_));
     extensions.any(|of| matches!(of, Extension::Vendor { kind, .. } if !is_known(kind)))
+}
+
+/// Returns the source and the payload of a datagram to the port of the messages.
+pub(super) fn message(headers: Headers, bytes: &[u8]) -> Option<(SocketAddr, &[u8])> {
+    let (src, dst) = headers.addresses(bytes);
+    let is_udp = headers.protocol == ip::UDP && !headers.is_fragment();
+    let datagram = udp::parse(bytes.get(headers.len..).filter(|_| is_udp)?).ok()?;
+    let is_ours = datagram.dst_port == port(headers.v6) && datagram.is_intact(src, dst);
+    is_ours.then(|| (SocketAddr::new(src, datagram.src_port), datagram.payload))
 }
 
 /// The UDP port of the messages.

@@ -1,4 +1,4 @@
-//! A home agent of Mobile IP: sends the packets of mobiles that are away to where they are.
+//! Agents of Mobile IP. The home agent sends the packets of mobiles that are away to where they are.
 //!
 //! A mobile keeps the address of its home network. While it is away, it registers a care-of address
 //! with the [`HomeAgent`] (RFC 5944), which puts packets to the mobile into a tunnel to that address
@@ -9,26 +9,34 @@
 //!   relays it. Requests from unknown mobiles get no answer.
 //! - **Replays.** A request's identification is a time. It has to be later than that of the last
 //!   accepted request, and within 7 s of the agent's clock (RFC 5944 section 5.7.1). Within
-//!   that time, the last request again gets its reply again.
+//!   that time, the last request again gets its reply again. If the clock was set back, the last
+//!   accepted request counts instead of it.
+//! - **Limits.** Answers to strangers are limited for each source and for all, answers to a mobile
+//!   for each mobile, so that a flood does not use up the answers to others.
 //! - **Durable storage.** A registration takes effect, and the reply leaves, only when the caller
 //!   has stored it: [`HomeAgent::poll_store`], [`HomeAgent::stored`].
 //! - **Handoff.** The station that the mobile left gets a revocation (RFC 3543) with the new care-of
-//!   address, at most four times. What it answers is passed on to the new station. The stations of
-//!   this crate do not do their part yet.
+//!   address, at most four times. What it answers is passed on to the new station. No station of
+//!   this crate sends flow lists yet.
 //! - **Length.** A packet that does not fit into the tunnel is split before it if that is allowed;
-//!   otherwise its source gets "fragmentation needed" or "packet too big".
+//!   otherwise its source gets "fragmentation needed" or "packet too big". So it does when a router
+//!   within the tunnel reports a smaller MTU.
+//!
+//! A [`ForeignAgent`] relays requests on the wired side of a station or a bridge, and takes packets
+//! out of the tunnels (RFC 5944 section 3.7).
 //!
 //! Not supported: NAT between mobile and agent (RFC 3519), reverse tunnels (RFC 3024), several
-//! care-of addresses at a time, broadcasts, agent discovery, path MTU discovery within the tunnel.
-//! For IPv6 the messages are those of RFC 5944 with longer addresses, on a port of their own; they
+//! care-of addresses at a time, broadcasts, agent discovery, other errors from within the tunnel. For IPv6 the messages are those of RFC 5944 with longer addresses, on a port of their own; they
 //! are not Mobile IPv6 (RFC 6275).
 
 mod auth;
 mod binding;
 mod config;
+mod foreign;
 mod forward;
 mod limit;
 mod registration;
+mod relay;
 mod revocation;
 mod status;
 #[cfg(test)]
@@ -43,11 +51,13 @@ use airtcp_types::{Event, Instant, Node, Packet, PortId};
 pub use auth::{Algorithm, Key, KeyError};
 pub use binding::{Snapshot, Stored, StoredRegistration};
 pub use config::{HomeConfig, HomeConfigError, HomeMobile, HomeStation};
+pub use foreign::{ForeignAgent, ForeignCounters};
+pub use relay::{Outgoing, Relay, RelayConfig, RelayCounters, Visitor};
 pub use revocation::{FLOWS, FORWARD, MAX_PART};
 pub use status::{BindingStatus, HomeCounters, HomeStatus};
 
 use binding::{Binding, Mobile};
-use limit::Limit;
+use limit::SourceLimit;
 
 /// The maximum number of packets that wait for the caller.
 const ROOM: usize = 1_024;
@@ -72,7 +82,9 @@ pub struct HomeAgent {
     changed: u64,
     asked: u64,
     outbox: VecDeque<Packet>,
-    limit: Limit,
+    /// Refusals of requests that may be of anyone, and ICMP errors.
+    strangers: SourceLimit,
+    errors: SourceLimit,
     counters: HomeCounters,
 }
 
@@ -99,7 +111,8 @@ impl HomeAgent {
             changed: 0,
             asked: 0,
             outbox: VecDeque::new(),
-            limit: Limit::default(),
+            strangers: SourceLimit::default(),
+            errors: SourceLimit::default(),
             counters: HomeCounters::default(),
         };
         agent.set_time(now, time);
@@ -123,7 +136,9 @@ impl HomeAgent {
             let longest = self.config.lifetime.as_secs() as u16;
             let binding = registration.and_then(|of| {
                 let left = of.until.wrapping_sub(time) as i64;
-                let is_valid = left > 0 && of.care_of.is_ipv6() == stored.address.is_ipv6();
+                let is_valid = left > 0
+                    && of.care_of.is_ipv6() == stored.address.is_ipv6()
+                    && self.is_away(of.care_of);
                 // The clock may have been set back, or the settings changed.
                 let lifetime = of.lifetime.min(longest);
                 let left = duration_of(left as u64).min(Duration::from_secs(lifetime.into()));
@@ -133,10 +148,11 @@ impl HomeAgent {
                     port: of.port,
                     lifetime,
                     until: now + left,
+                    mtu: self.config.mtu,
                 })
             });
             self.mobiles[place] =
-                Mobile { last: stored.identification, binding, ..Mobile::default() };
+                Mobile { last: Some(stored.identification), binding, ..Mobile::default() };
             self.schedule(place, before);
         }
     }
@@ -151,19 +167,20 @@ impl HomeAgent {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let stored = |(mobile, config): (&Mobile, &HomeMobile)| Stored {
-            address: config.address,
-            identification: mobile.last,
-            registration: mobile.latest().map(|binding| StoredRegistration {
-                care_of: binding.care_of,
-                port: binding.port,
-                lifetime: binding.lifetime,
-                until: self.time(binding.until),
-            }),
+        let stored = |(mobile, config): (&Mobile, &HomeMobile)| {
+            Some(Stored {
+                address: config.address,
+                identification: mobile.last?,
+                registration: mobile.latest().map(|binding| StoredRegistration {
+                    care_of: binding.care_of,
+                    port: binding.port,
+                    lifetime: binding.lifetime,
+                    until: self.time(binding.until),
+                }),
+            })
         };
         let mobiles = self.mobiles.iter().zip(&self.config.mobiles);
-        let known = mobiles.filter(|(mobile, _)| mobile.last != 0);
-        Snapshot { mobiles: known.map(stored).collect() }
+        Snapshot { mobiles: mobiles.filter_map(stored).collect() }
     }
 
     /// Reports that the snapshot with this number, or a later one, is in durable storage: its

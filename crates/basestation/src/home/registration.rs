@@ -1,6 +1,6 @@
 //! Registration requests (RFC 5944 section 3.8) and their replies.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_types::Instant;
@@ -17,10 +17,12 @@ const TOLERANCE: u64 = 7 << 32;
 /// How long a reply waits for the flow lists of the station that the mobile left.
 const WAIT: Duration = Duration::from_millis(250);
 
-/// A valid request; `repeats` is true for the last accepted one.
-struct Valid {
-    station: Option<usize>,
-    repeats: bool,
+/// A request that is refused.
+#[derive(Clone, Copy)]
+struct Refused {
+    code: u8,
+    /// Whether the mobile, and the station that relays the request, have sent it.
+    is_authentic: bool,
 }
 
 impl HomeAgent {
@@ -38,42 +40,48 @@ impl HomeAgent {
             self.counters.unknown += 1;
             return;
         };
-        let Valid { station, repeats } = match self.check(now, place, from, request, extensions) {
-            Ok(valid) => valid,
-            Err(code) => return self.refuse(now, place, from, request, code),
-        };
-        if repeats {
-            return self.repeat(now, place, from, request, station);
+        let station = self.stations.get(&request.care_of).copied();
+        let key = &self.config.mobiles[place].key;
+        let relay = station.map(|place| &self.config.stations[place].key);
+        let refused = |is_authentic| move |code| Refused { code, is_authentic };
+        let checked = check_authentication(extensions, key, relay)
+            .map_err(refused(false))
+            .and_then(|()| self.check(now, place, from, request).map_err(refused(true)));
+        match checked {
+            Err(refused) => return self.refuse(now, place, from, request, refused),
+            Ok(true) => return self.repeat(now, place, from, request, station),
+            Ok(false) => {}
         }
         self.counters.accepted += 1;
         let lifetime = request.lifetime.min(self.config.lifetime.as_secs() as u16);
-        let binding = (lifetime > 0).then(|| Binding {
-            care_of: request.care_of,
-            station,
-            port: from.port(),
-            lifetime,
-            until: now + Duration::from_secs(lifetime.into()),
-        });
+        let binding = match lifetime {
+            // RFC 5944 section 3.8.2.2: only the care-of address that the request names.
+            0 => self.mobiles[place].latest().copied().filter(|of| !ends(request, of)),
+            _ => Some(Binding {
+                care_of: request.care_of,
+                station,
+                port: from.port(),
+                lifetime,
+                until: now + Duration::from_secs(lifetime.into()),
+                mtu: self.config.mtu,
+            }),
+        };
         self.changed += 1;
         let answer = answer(from, request, lifetime, station);
         let mobile = &mut self.mobiles[place];
-        mobile.last = request.identification;
+        mobile.last = Some(request.identification);
         mobile.pending = Some(Pending { number: self.changed, binding, answer });
     }
 
-    /// Checks a request; returns the code of the refusal if it is invalid.
+    /// Checks an authentic request. Returns whether it is the last accepted one, or the code of the
+    /// refusal.
     fn check(
         &self,
         now: Instant,
         place: usize,
         from: SocketAddr,
         request: &Request,
-        extensions: Extensions<'_>,
-    ) -> Result<Valid, u8> {
-        let key = &self.config.mobiles[place].key;
-        let station = self.stations.get(&request.care_of).copied();
-        let relay = station.map(|place| &self.config.stations[place].key);
-        check_authentication(extensions, key, relay)?;
+    ) -> Result<bool, u8> {
         if request.flags & flag::REVERSE != 0 {
             return Err(code::REVERSE_TUNNEL);
         }
@@ -88,36 +96,47 @@ impl HomeAgent {
         if from.ip() != request.care_of {
             return Err(code::PROHIBITED);
         }
-        // The tunnel must not lead back to the agent.
         let returns = request.lifetime == 0 && request.care_of == request.home;
-        let is_away = is_host(request.care_of)
-            && Some(request.care_of) != self.config.own(request.care_of.is_ipv6())
-            && !self.by_address.contains_key(&request.care_of);
-        if !returns && !is_away {
+        if !returns && !self.is_away(request.care_of) {
             return Err(code::POORLY_FORMED);
         }
-        let difference = request.identification.wrapping_sub(self.time(now)) as i64;
+        let difference = request.identification.wrapping_sub(self.time_of(now, place)) as i64;
         if difference.unsigned_abs() > TOLERANCE {
             return Err(code::IDENTIFICATION);
         }
         let mobile = &self.mobiles[place];
-        if request.identification == mobile.last && mobile.last != 0 {
-            let latest = mobile.latest();
-            let is_same = match request.lifetime {
-                0 => latest.is_none(),
-                _ => latest.is_some_and(|binding| binding.care_of == request.care_of),
-            };
-            return if is_same {
-                Ok(Valid { station, repeats: true })
-            } else {
-                Err(code::IDENTIFICATION)
-            };
+        match mobile.last {
+            Some(last) if request.identification == last => {
+                let latest = mobile.latest();
+                let is_same = match request.lifetime {
+                    0 => latest.is_none_or(|binding| !ends(request, binding)),
+                    _ => latest.is_some_and(|binding| binding.care_of == request.care_of),
+                };
+                if is_same { Ok(true) } else { Err(code::IDENTIFICATION) }
+            }
+            Some(last) if !is_after(request.identification, last) => Err(code::IDENTIFICATION),
+            _ => Ok(false),
         }
-        let is_newer = mobile.last == 0 || is_after(request.identification, mobile.last);
-        if !is_newer {
-            return Err(code::IDENTIFICATION);
+    }
+
+    /// Whether packets can be sent to a care-of address: the tunnel must not lead back to the agent.
+    pub(super) fn is_away(&self, care_of: IpAddr) -> bool {
+        is_host(care_of)
+            && Some(care_of) != self.config.own(care_of.is_ipv6())
+            && !self.by_address.contains_key(&care_of)
+    }
+
+    /// The time near which the identification of a mobile's next request has to be: that of the agent.
+    /// If the clock was set back since the last accepted request, it is one second after that: the
+    /// mobile could not register before the clock has caught up.
+    fn time_of(&self, now: Instant, place: usize) -> u64 {
+        let time = self.time(now);
+        match self.mobiles[place].last {
+            Some(last) if is_after(last, time.wrapping_add(TOLERANCE)) => {
+                last.wrapping_add(1 << 32)
+            }
+            _ => time,
         }
-        Ok(Valid { station, repeats: false })
     }
 
     /// Answers the last accepted request again. If it is not stored yet, its reply will come.
@@ -130,12 +149,17 @@ impl HomeAgent {
         station: Option<usize>,
     ) {
         self.counters.repeated += 1;
-        if self.mobiles[place].pending.is_some() || !self.may_answer(now) {
+        if self.mobiles[place].pending.is_some() {
+            return;
+        }
+        if !self.mobiles[place].answers.take(now) {
+            self.counters.rate_limited += 1;
             return;
         }
         let before = self.mobiles[place].deadline();
         let mobile = &mut self.mobiles[place];
-        let lifetime = mobile.binding.as_ref().map_or(0, |binding| binding.lifetime);
+        let binding = mobile.binding.as_ref().filter(|_| request.lifetime > 0);
+        let lifetime = binding.map_or(0, |binding| binding.lifetime);
         mobile.ask_again(now);
         mobile.reply = None;
         self.schedule(place, before);
@@ -150,7 +174,7 @@ impl HomeAgent {
         place: usize,
         from: SocketAddr,
         request: &Request,
-        code: u8,
+        Refused { code, is_authentic }: Refused,
     ) {
         *match code {
             code::MOBILE_AUTHENTICATION | code::FOREIGN_AUTHENTICATION => {
@@ -159,24 +183,24 @@ impl HomeAgent {
             code::IDENTIFICATION => &mut self.counters.replayed,
             _ => &mut self.counters.refused,
         } += 1;
-        if !self.may_answer(now) {
+        // Strangers cannot use up the answers to a mobile.
+        let may = match is_authentic {
+            true => self.mobiles[place].answers.take(now),
+            false => self.strangers.take(now, from.ip()),
+        };
+        if !may {
+            self.counters.rate_limited += 1;
             return;
         }
         let identification = match code {
             // RFC 5944 section 5.7.1: the agent's time, by which the mobile sets its own.
             code::IDENTIFICATION => {
-                self.time(now) & !0xffff_ffff | request.identification & 0xffff_ffff
+                self.time_of(now, place) & !0xffff_ffff | request.identification & 0xffff_ffff
             }
             _ => request.identification,
         };
         let station = self.stations.get(&from.ip()).copied();
         self.reply(place, &Answer { to: from, code, lifetime: 0, identification, station });
-    }
-
-    fn may_answer(&mut self, now: Instant) -> bool {
-        let may = self.limit.take(now);
-        self.counters.rate_limited += u64::from(!may);
-        may
     }
 
     /// Makes a stored request the registration of its mobile.
@@ -286,7 +310,13 @@ fn check_authentication(
     }
 }
 
+/// Whether a request with lifetime 0 ends a registration: it names its care-of address, or as that of
+/// a mobile at home, the home address.
+fn ends(request: &Request, binding: &Binding) -> bool {
+    request.care_of == request.home || request.care_of == binding.care_of
+}
+
 /// Whether one timestamp is later than another, over the wrap of 2036.
-const fn is_after(one: u64, other: u64) -> bool {
+pub(super) const fn is_after(one: u64, other: u64) -> bool {
     one.wrapping_sub(other) as i64 > 0
 }

@@ -62,6 +62,8 @@ pub struct HomeCounters {
     pub tunnelled_bytes: u64,
     /// Packets that were split into fragments before the tunnel.
     pub fragmented: u64,
+    /// Reports of routers that a path to a care-of address has a smaller MTU.
+    pub path_mtus: u64,
     /// Packets too long for the tunnel that must not be split.
     pub too_big: u64,
     /// Packets to mobiles that are not registered.

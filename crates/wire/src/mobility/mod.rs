@@ -31,7 +31,7 @@ pub use extension::{
     Authentication, Ends, Extension, Extensions, VENDOR, push_authentication, push_vendor,
 };
 
-/// The UDP port for IPv4 (RFC 5944 section 3.2).
+/// The UDP port for IPv4 (RFC 5944 section 1.8).
 pub const PORT: u16 = 434;
 /// The UDP port for IPv6, which no standard assigns.
 pub const V6_PORT: u16 = 7434;
@@ -41,7 +41,7 @@ const REPLY: u8 = 3;
 const REVOCATION: u8 = 7;
 const ACKNOWLEDGMENT: u8 = 15;
 
-/// The codes of a reply (RFC 5944 section 3.4).
+/// The codes of a reply (RFC 5944 section 3.4, RFC 3024 section 3.4).
 pub mod code {
     /// The registration is accepted.
     pub const ACCEPTED: u8 = 0;
@@ -63,6 +63,27 @@ pub mod code {
     pub const REVERSE_TUNNEL: u8 = 137;
     /// The requested encapsulation is not IP within IP.
     pub const ENCAPSULATION: u8 = 139;
+
+    /// The foreign agent does not permit the registration.
+    pub const FOREIGN_PROHIBITED: u8 = 65;
+    /// The foreign agent has no room.
+    pub const FOREIGN_RESOURCES: u8 = 66;
+    /// The authentication of the mobile to the foreign agent failed.
+    pub const FOREIGN_MOBILE_AUTHENTICATION: u8 = 67;
+    /// The lifetime is longer than the foreign agent permits; the reply has the longest one.
+    pub const FOREIGN_LIFETIME: u8 = 69;
+    /// To the foreign agent, a field of the request is invalid.
+    pub const FOREIGN_POORLY_FORMED: u8 = 70;
+    /// The reply of the home agent is invalid.
+    pub const FOREIGN_POORLY_FORMED_REPLY: u8 = 71;
+    /// The foreign agent does not have the requested encapsulation.
+    pub const FOREIGN_ENCAPSULATION: u8 = 72;
+    /// The foreign agent has no reverse tunnel (RFC 3024).
+    pub const FOREIGN_REVERSE_TUNNEL: u8 = 74;
+    /// The care-of address is not that of the foreign agent.
+    pub const FOREIGN_CARE_OF: u8 = 77;
+    /// The home agent did not reply.
+    pub const FOREIGN_TIMEOUT: u8 = 78;
 }
 
 /// The flags of a request (RFC 5944 section 3.3).

@@ -33,6 +33,51 @@ fn a_packet_that_must_not_be_split_is_answered_with_the_length_that_fits() {
     }
 }
 
+/// RFC 2003 section 5.1.
+#[test]
+fn a_router_within_the_tunnel_can_report_a_smaller_mtu() {
+    let router = |v6| address(if v6 { "2001:db8:8::1" } else { "203.0.113.1" });
+    for (care_of, home, [reported, mtu]) in [
+        ("198.51.100.1", "192.0.2.7", [1_400, 1_400]),
+        ("198.51.100.1", "192.0.2.7", [0, 576]),
+        ("2001:db8:1::1", "2001:db8::7", [1_400, 1_400]),
+        ("2001:db8:1::1", "2001:db8::7", [1_280, 1_320]),
+    ] {
+        let mut script = registered();
+        let v6 = address(home).is_ipv6();
+        let own = config().addresses[usize::from(v6)];
+        let room = mtu - tunnel::overhead(v6);
+        let report = |outer: &[u8]| {
+            let complaint = icmp::Complaint::TooBig { mtu: reported as u32 };
+            icmp::emit_error(router(v6), own, 64, complaint, outer)
+        };
+        let long = data(home, room + 1);
+        let outer = script.give(long.clone()).remove(0);
+        assert_eq!(tunnel::decapsulate(&outer.data).unwrap().packet.data, long.data);
+        // About a tunnel that does not exist, or without the inner addresses.
+        let other = tunnel::encapsulate((own, router(v6)), 64, &long.data).unwrap();
+        let short = &outer.data[..tunnel::overhead(v6) + 8];
+        for quoted in [&other.data[..], short, &long.data] {
+            assert!(script.give(report(quoted)).is_empty());
+        }
+        exit(&script.give(long.clone()), &long);
+
+        assert!(script.give(report(&outer.data)).is_empty());
+        let error = script.give(long.clone()).remove(0);
+        let error = ip::parse(&error.data).unwrap();
+        let message = icmp::parse(&error);
+        let Ok(icmp::Message::Error { reason, .. }) = message else { panic!("{message:?}") };
+        assert_eq!(reason, Reason::TooBig(room as u32));
+        let fits = data(home, room);
+        assert_eq!(exit(&script.give(fits.clone()), &fits), address(care_of));
+        let counters = script.agent.status(script.now).counters;
+        assert_eq!((counters.path_mtus, counters.too_big, counters.dropped), (1, 1, 3));
+        // The next registration may have another path.
+        script.ask(&ask(care_of, 1));
+        exit(&script.give(long.clone()), &long);
+    }
+}
+
 #[test]
 fn a_packet_that_may_be_split_is_split_before_the_tunnel() {
     let mut script = registered();

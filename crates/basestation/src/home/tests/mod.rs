@@ -1,9 +1,11 @@
 //! A home agent by scripts: packets in, packets out, in virtual time.
 
+mod foreign;
 mod handoff;
 mod lengths;
 mod properties;
 mod registration;
+mod relay;
 mod storage;
 
 use std::net::SocketAddr;

@@ -1,5 +1,6 @@
-//! Any bytes, and any order of requests, forgeries, replays and lost storage.
+//! Any bytes, and any order of requests, forgeries, replays, lost storage and changes of the clock.
 
+use airtcp_wire::mobility::code;
 use proptest::prelude::*;
 
 use super::*;
@@ -24,6 +25,8 @@ enum Step {
     Store,
     Wait(u16),
     Restart,
+    /// The clock of the agent is set: seconds relative to the right time.
+    Clock(i8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -38,6 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Store),
         3 => (0..2_000_u16).prop_map(Step::Wait),
         1 => Just(Step::Restart),
+        1 => (-20..20_i8).prop_map(Step::Clock),
     ]
 }
 
@@ -47,7 +51,7 @@ proptest! {
         let mut script = Script::new();
         let mut sent: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
         let mut disk = Snapshot::default();
-        let mut last = 0;
+        let mut last = None;
         for step in steps {
             let packet = match step {
                 Step::Ask { station, offset, lifetime } => {
@@ -94,6 +98,12 @@ proptest! {
                     last = script.agent.mobiles[0].last;
                     None
                 }
+                Step::Clock(seconds) => {
+                    let right = id(script.now.as_millis());
+                    let time = right.wrapping_add_signed(i64::from(seconds) << 32);
+                    script.agent.set_time(script.now, time);
+                    None
+                }
                 Step::Replay(_) | Step::Forge(..) => None,
             };
             if let Some(packet) = packet {
@@ -122,5 +132,24 @@ proptest! {
             let due = script.agent.poll_timeout();
             prop_assert!(due.is_none_or(|due| due > script.now));
         }
+        // A mobile that sets its clock by the refusals can register within 8 s.
+        script.store();
+        let mut is_accepted = false;
+        for _ in 0..2 {
+            let now = script.now.as_millis() + 8_000;
+            script.at(now).sent();
+            let mut asked = ask("198.51.100.1", now);
+            for _ in 0..2 {
+                for read in script.ask(&asked) {
+                    if let Message::Reply(reply) = read.message
+                        && reply.code == code::IDENTIFICATION
+                    {
+                        asked.request.identification = reply.identification;
+                    }
+                }
+            }
+            is_accepted |= script.agent.mobiles[0].last == Some(asked.request.identification);
+        }
+        prop_assert!(is_accepted);
     }
 }

@@ -108,11 +108,11 @@ fn the_last_request_again_gets_its_reply_again_and_an_older_one_is_refused() {
         assert_eq!(script.ask(&second), read);
     }
     assert_eq!(script.code(&first), code::IDENTIFICATION);
-    // The same identification for another address is no repetition.
-    let mut other = ask("198.51.100.2", 100);
-    assert_eq!(script.code(&other), code::IDENTIFICATION);
-    other.request.lifetime = 0;
-    assert_eq!(script.code(&other), code::IDENTIFICATION);
+    // The same identification for another address, or for an end, is no repetition.
+    assert_eq!(script.code(&ask("198.51.100.2", 100)), code::IDENTIFICATION);
+    let mut end = ask("198.51.100.1", 100);
+    end.request.lifetime = 0;
+    assert_eq!(script.code(&end), code::IDENTIFICATION);
     let counters = script.agent.status(script.now).counters;
     assert_eq!((counters.accepted, counters.repeated, counters.replayed), (2, 3, 3));
     let packet = data("192.0.2.7", 100);
@@ -243,13 +243,131 @@ fn what_the_agent_does_not_do_is_refused_with_its_code() {
 }
 
 #[test]
-fn refusals_and_errors_have_a_limit() {
+fn one_source_gets_ten_refusals_a_second_and_others_get_theirs() {
     let mut script = Script::new();
-    let wrong = Asked { mobile: key(302), ..ask("198.51.100.1", 0) };
-    let sent: usize = (0..300).map(|_| script.give(wrong.packet()).len()).sum();
-    assert_eq!((sent, script.agent.status(script.now).counters.rate_limited), (100, 200));
+    let wrong = |care_of: &str| Asked { mobile: key(302), ..ask(care_of, 0) };
+    let flood = wrong("198.51.100.1");
+    let sent: usize = (0..300).map(|_| script.give(flood.packet()).len()).sum();
+    assert_eq!((sent, script.agent.status(script.now).counters.rate_limited), (10, 290));
+    assert_eq!(script.code(&wrong("198.51.100.2")), code::MOBILE_AUTHENTICATION);
     // Valid requests are not limited.
     assert_eq!(script.code(&ask("198.51.100.1", 0)), code::ACCEPTED);
+}
+
+#[test]
+fn strangers_do_not_use_up_the_answers_to_mobiles_or_the_errors() {
+    let mut script = Script::new();
+    let mut sent = 0;
+    for host in 1..31 {
+        let wrong = Asked { mobile: key(302), ..ask(&format!("203.0.113.{host}"), 0) };
+        sent += (0..10).map(|_| script.give(wrong.packet()).len()).sum::<usize>();
+    }
+    assert_eq!(sent, 100);
+    assert_eq!(script.code(&ask("198.51.100.1", 60_000)), code::IDENTIFICATION);
+    let asked = ask("198.51.100.1", 0);
+    for _ in 0..2 {
+        assert_eq!(script.code(&asked), code::ACCEPTED);
+    }
+    assert_eq!(script.give(data("192.0.2.8", 100)).len(), 1);
+}
+
+#[test]
+fn replays_do_not_use_up_the_answers_to_another_mobile_nor_keep_their_own_out() {
+    let mut script = Script::new();
+    let asked = ask("198.51.100.1", 0);
+    let sent: usize = (0..300).map(|_| script.ask(&asked).len()).sum();
+    assert_eq!(sent, 11, "the reply, and ten to copies");
+    let mut bus = ask("198.51.100.1", 60_000);
+    (bus.request.home, bus.mobile) = (address("192.0.2.8"), key(301));
+    assert_eq!(script.code(&bus), code::IDENTIFICATION);
+    assert_eq!(script.code(&ask("198.51.100.1", 1)), code::ACCEPTED);
+}
+
+/// RFC 5944 section 3.8.2.2.
+#[test]
+fn a_registration_is_ended_by_its_own_care_of_address_only() {
+    let mut script = Script::new();
+    script.ask(&ask("198.51.100.1", 0));
+    script.at(1_000);
+    script.ask(&ask("198.51.100.2", 1_000));
+    script.at(2_000).sent();
+    let end = |care_of, millis| {
+        let mut asked = ask(care_of, millis);
+        asked.request.lifetime = 0;
+        asked
+    };
+    // Sent before the mobile moved.
+    assert_eq!(script.code(&end("198.51.100.1", 500)), code::IDENTIFICATION);
+    // Sent after it moved, about the station that it left; then again.
+    let left = end("198.51.100.1", 2_000);
+    for _ in 0..2 {
+        let read = script.ask(&left);
+        assert_eq!(read.len(), 1);
+        assert_eq!((read[0].reply().code, read[0].reply().lifetime), (code::ACCEPTED, 0));
+    }
+    let packet = data("192.0.2.7", 100);
+    assert_eq!(exit(&script.give(packet.clone()), &packet), address("198.51.100.2"));
+    script.ask(&end("198.51.100.2", 2_001));
+    script.give(packet);
+    assert_eq!(script.agent.status(script.now).counters.unreachable, 1);
+}
+
+#[test]
+fn the_shortest_and_the_longest_lifetime_are_granted() {
+    let config = HomeConfig { lifetime: Duration::from_secs(65_534), ..config() };
+    for (requested, granted) in [(1, 1), (65_534, 65_534), (u16::MAX, 65_534)] {
+        let agent = HomeAgent::new(config.clone(), Instant::ZERO, origin()).unwrap();
+        let mut script = Script { agent, now: Instant::ZERO };
+        let mut asked = ask("198.51.100.1", 0);
+        asked.request.lifetime = requested;
+        assert_eq!(script.ask(&asked)[0].reply().lifetime, granted);
+        let end = u64::from(granted) * 1_000;
+        let packet = data("192.0.2.7", 100);
+        let sent = script.at(end - 1).give(packet.clone());
+        assert_eq!(exit(&sent, &packet), asked.request.care_of);
+        script.at(end).give(packet);
+        assert_eq!(script.agent.status(script.now).counters.unreachable, 1);
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_keeps_no_mobile_out_and_lets_no_replay_in() {
+    let mut script = Script::new();
+    script.agent.set_time(script.now, id(3_600_000));
+    let ahead = ask("198.51.100.1", 3_600_000);
+    assert_eq!(script.code(&ahead), code::ACCEPTED);
+    script.at(10_000);
+    script.agent.set_time(script.now, id(10_000));
+    let mut asked = ask("198.51.100.1", 10_000);
+    let read = script.ask(&asked);
+    assert_eq!(read[0].reply().code, code::IDENTIFICATION);
+    // The mobile sets its clock by the refusal.
+    asked.request.identification = read[0].reply().identification;
+    assert!(asked.request.identification > ahead.request.identification);
+    assert_eq!(script.code(&asked), code::ACCEPTED);
+    for replay in [&ahead, &ask("198.51.100.1", 10_001), &ask("198.51.100.1", 3_610_000)] {
+        assert_eq!(script.code(replay), code::IDENTIFICATION);
+    }
+    // The clock has caught up.
+    script.at(3_610_000);
+    script.agent.set_time(script.now, id(3_610_000));
+    assert_eq!(script.code(&ask("198.51.100.1", 3_610_000)), code::ACCEPTED);
+}
+
+/// 2036-02-07 06:28:16 UTC.
+#[test]
+fn an_identification_of_zero_is_one_like_others() {
+    let mut script = Script::new();
+    script.agent.set_time(script.now, 0);
+    let with = |care_of, identification| {
+        let mut asked = ask(care_of, 0);
+        asked.request.identification = identification;
+        asked
+    };
+    assert_eq!(script.code(&with("198.51.100.1", u64::MAX)), code::ACCEPTED);
+    assert_eq!(script.code(&with("198.51.100.1", 0)), code::ACCEPTED);
+    assert_eq!(script.code(&with("198.51.100.2", 0)), code::IDENTIFICATION);
+    assert_eq!(script.agent.snapshot().mobiles.len(), 1);
 }
 
 #[test]

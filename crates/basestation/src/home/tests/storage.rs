@@ -98,6 +98,20 @@ fn a_registration_that_ended_before_the_restart_leaves_its_identification() {
 }
 
 #[test]
+fn a_restored_registration_does_not_lead_back_to_the_agent() {
+    let mut script = Script::new();
+    script.ask(&ask("198.51.100.1", 0));
+    let mut snapshot = script.agent.snapshot();
+    for care_of in ["192.0.2.1", "192.0.2.7", "192.0.2.8", "224.0.0.1"] {
+        snapshot.mobiles[0].registration.as_mut().unwrap().care_of = address(care_of);
+        let mut agent = HomeAgent::new(config(), Instant::ZERO, id(0)).unwrap();
+        agent.restore(Instant::ZERO, &snapshot);
+        assert!(agent.status(Instant::ZERO).bindings.is_empty(), "{care_of}");
+        assert_eq!(agent.snapshot().mobiles[0].identification, id(0));
+    }
+}
+
+#[test]
 fn a_state_that_is_restored_twice_ends_once() {
     let mut script = Script::new();
     script.ask(&ask("198.51.100.1", 0));

@@ -1,0 +1,530 @@
+//! Registrations through a station, which is the foreign agent (RFC 5944 section 3.7).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use airtcp_wire::mobility::{
+    self, Acknowledgment, Ends, Extension, Extensions, Message, Reply, Request, Revocation, code,
+    flag,
+};
+use serde::Serialize;
+
+use super::config::{check_addresses, check_lifetime, is_host, of_version};
+use super::forward::port;
+use super::limit::SourceLimit;
+use super::registration::is_after;
+use super::{FORWARD, HomeConfigError, Key, ROOM};
+
+/// How long a request waits for its reply.
+const PATIENCE: Duration = Duration::from_secs(7);
+
+/// The settings of a [`Relay`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelayConfig {
+    /// The care-of addresses of the station: one IPv4 address, one IPv6 address, or both.
+    pub addresses: Vec<IpAddr>,
+    /// The addresses of the home agents to which requests are relayed, with the keys that they share
+    /// with the station.
+    pub home_agents: Vec<(IpAddr, Key)>,
+    /// The home addresses of the mobiles that share a key with the station. Their requests need an
+    /// authenticator for the station; those of other mobiles do not.
+    pub mobiles: Vec<(IpAddr, Key)>,
+    /// The longest lifetime that is relayed: whole seconds, from 1 to 65,534.
+    pub lifetime: Duration,
+    /// The maximum number of visitors.
+    pub visitors: usize,
+}
+
+/// Relays registrations between mobiles and their home agents, and keeps the list of visitors: the
+/// mobiles whose registration through this station a home agent has accepted.
+///
+/// A reply is only believed with the authenticator of the home agent, and only if it answers a
+/// request that waits for it.
+#[derive(Debug)]
+pub struct Relay {
+    addresses: Vec<IpAddr>,
+    home_agents: BTreeMap<IpAddr, Key>,
+    mobiles: BTreeMap<IpAddr, Key>,
+    /// The longest lifetime in seconds, and the maximum number of visitors.
+    lifetime: u16,
+    room: usize,
+    /// The requests that wait for replies, by home address and lower half of the identification: the
+    /// half that a refusal repeats.
+    pub(super) pending: BTreeMap<(IpAddr, u32), Pending>,
+    visitors: BTreeMap<IpAddr, Visitor>,
+    agenda: BTreeSet<(Instant, Timer)>,
+    outbox: VecDeque<Outgoing>,
+    /// Requests with an authenticator for the station, and others.
+    authentic: SourceLimit,
+    strangers: SourceLimit,
+    counters: RelayCounters,
+}
+
+/// A request that waits for its reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    request: Request,
+    from: SocketAddr,
+    at: Instant,
+}
+
+impl Pending {
+    fn key(&self) -> (IpAddr, u32) {
+        (self.request.home, self.request.identification as u32)
+    }
+
+    fn timer(&self) -> (Instant, Timer) {
+        (self.at + PATIENCE, Timer::Pending(self.key()))
+    }
+}
+
+/// A mobile that is registered through the station.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visitor {
+    /// Its home agent.
+    pub home_agent: IpAddr,
+    /// The identification of its last accepted request.
+    pub identification: u64,
+    /// When the registration ends.
+    pub until: Instant,
+}
+
+/// What is due at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Timer {
+    Pending((IpAddr, u32)),
+    Visitor(IpAddr),
+}
+
+/// A message to be sent from the station's address and the port of Mobile IP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outgoing {
+    /// The destination.
+    pub to: SocketAddr,
+    /// Whether that is a mobile, and not a home agent.
+    pub is_to_mobile: bool,
+    /// The message.
+    pub message: Vec<u8>,
+}
+
+/// The counters of a [`Relay`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct RelayCounters {
+    /// Requests, with those below.
+    pub requests: u64,
+    /// Requests passed to home agents.
+    pub relayed: u64,
+    /// Requests that the station refused.
+    pub denied: u64,
+    /// Requests that no home agent answered in time.
+    pub timed_out: u64,
+    /// Replies passed to mobiles.
+    pub replies: u64,
+    /// Replies that accept a registration.
+    pub accepted: u64,
+    /// Revocations by home agents.
+    pub revoked: u64,
+    /// Visitors whose lifetime ended.
+    pub expired: u64,
+    /// Messages that are invalid, or of another kind than the station uses.
+    pub malformed: u64,
+    /// Messages of home agents without a valid authenticator.
+    pub unauthenticated: u64,
+    /// Replies that no request waits for.
+    pub unexpected: u64,
+    /// Requests dropped because of the limit of their source, or of all.
+    pub rate_limited: u64,
+    /// Messages dropped because the output queue was full.
+    pub dropped_full: u64,
+}
+
+impl Relay {
+    /// Creates a relay without visitors.
+    ///
+    /// # Errors
+    /// [`HomeConfigError`].
+    pub fn new(config: RelayConfig) -> Result<Self, HomeConfigError> {
+        let RelayConfig { addresses, home_agents, mobiles, lifetime, visitors } = config;
+        let others = home_agents.iter().chain(&mobiles).map(|(address, _)| *address);
+        check_addresses(&addresses, others)?;
+        check_lifetime(lifetime)?;
+        Ok(Self {
+            addresses,
+            home_agents: home_agents.into_iter().collect(),
+            mobiles: mobiles.into_iter().collect(),
+            lifetime: lifetime.as_secs() as u16,
+            room: visitors,
+            pending: BTreeMap::new(),
+            visitors: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            outbox: VecDeque::new(),
+            authentic: SourceLimit::default(),
+            strangers: SourceLimit::default(),
+            counters: RelayCounters::default(),
+        })
+    }
+
+    /// Returns the visitor with a home address.
+    pub fn visitor(&self, home: IpAddr) -> Option<&Visitor> {
+        self.visitors.get(&home)
+    }
+
+    /// Returns the visitors, by home address.
+    pub fn visitors(&self) -> impl Iterator<Item = (IpAddr, &Visitor)> {
+        self.visitors.iter().map(|(home, visitor)| (*home, visitor))
+    }
+
+    /// Returns the counters.
+    pub const fn counters(&self) -> RelayCounters {
+        self.counters
+    }
+
+    /// Returns the next message to send.
+    pub fn poll_transmit(&mut self) -> Option<Outgoing> {
+        self.outbox.pop_front()
+    }
+
+    /// Returns the next deadline.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    /// Ends registrations, and requests that were not answered.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(at, timer)) = self.agenda.first()
+            && at <= now
+        {
+            match timer {
+                Timer::Visitor(home) => {
+                    self.counters.expired += 1;
+                    self.leave(home);
+                }
+                Timer::Pending(key) => {
+                    if let Some(pending) = self.forget(key) {
+                        self.counters.timed_out += 1;
+                        self.deny(pending.from, &pending.request, code::FOREIGN_TIMEOUT);
+                    }
+                }
+            }
+            self.agenda.remove(&(at, timer));
+        }
+    }
+
+    /// Processes a message from the wireless side: the request of a mobile.
+    pub fn handle_mobile(&mut self, now: Instant, from: SocketAddr, message: &[u8]) {
+        self.handle_timeout(now);
+        self.counters.requests += 1;
+        let Ok((Message::Request(request), extensions)) = mobility::parse(message, from.is_ipv6())
+        else {
+            self.counters.malformed += 1;
+            return;
+        };
+        // RFC 5944 section 3.6.1.1: the source is the home address, to which the reply goes.
+        let is_own = request.home == from.ip() && is_host(from.ip());
+        // RFC 3115 section 2.1: discarded without an answer.
+        if !is_own || has_vendor(extensions) {
+            self.counters.malformed += 1;
+            return;
+        }
+        let authenticators = Authenticators::of(extensions);
+        let key = self.mobiles.get(&request.home);
+        let is_authentic = key.is_some_and(|key| authenticators.is_for_station(key));
+        // Strangers cannot use up the room of a mobile that shares a key.
+        let limit = if is_authentic { &mut self.authentic } else { &mut self.strangers };
+        if !limit.take(now, from.ip()) {
+            self.counters.rate_limited += 1;
+            return;
+        }
+        let needs_key = key.is_some() && !is_authentic;
+        match self.check(&request, &authenticators, needs_key) {
+            Ok(end) => self.relay(now, from, request, &message[..end]),
+            Err(code) => {
+                self.counters.denied += 1;
+                self.deny(from, &request, code);
+            }
+        }
+    }
+
+    /// Checks a request (RFC 5944 section 3.7.2.1). Returns the end of what the home agent gets, or
+    /// the code of the refusal.
+    fn check(
+        &self,
+        request: &Request,
+        authenticators: &Authenticators<'_>,
+        needs_key: bool,
+    ) -> Result<usize, u8> {
+        let end = authenticators.mobile.filter(|_| !authenticators.is_poorly_formed);
+        let Some(end) = end else { return Err(code::FOREIGN_POORLY_FORMED) };
+        if needs_key {
+            return Err(code::FOREIGN_MOBILE_AUTHENTICATION);
+        }
+        if Some(request.care_of) != self.own(request.home.is_ipv6()) {
+            return Err(code::FOREIGN_CARE_OF);
+        }
+        if request.flags & flag::REVERSE != 0 {
+            return Err(code::FOREIGN_REVERSE_TUNNEL);
+        }
+        if request.flags & (flag::MINIMAL | flag::GRE) != 0 {
+            return Err(code::FOREIGN_ENCAPSULATION);
+        }
+        let home_agents = &self.home_agents;
+        let is_agent = request.home == request.care_of || home_agents.contains_key(&request.home);
+        if is_agent || !home_agents.contains_key(&request.home_agent) {
+            return Err(code::FOREIGN_PROHIBITED);
+        }
+        if request.lifetime > self.lifetime {
+            return Err(code::FOREIGN_LIFETIME);
+        }
+        // A mobile whose request waits may become a visitor.
+        let is_known = self.visitors.contains_key(&request.home)
+            || self.pending_of(request.home).next().is_some();
+        let is_full = self.visitors.len() + self.pending.len() >= self.room;
+        if request.lifetime > 0 && !is_known && is_full {
+            return Err(code::FOREIGN_RESOURCES);
+        }
+        Ok(end)
+    }
+
+    /// Passes a request to the home agent (RFC 5944 section 3.7.2.2).
+    fn relay(&mut self, now: Instant, from: SocketAddr, request: Request, message: &[u8]) {
+        let Some(key) = self.home_agents.get(&request.home_agent) else { return };
+        let mut message = message.to_vec();
+        key.sign(&mut message, Ends::ForeignHome);
+        self.counters.relayed += 1;
+        let pending = Pending { request, from, at: now };
+        self.forget(pending.key());
+        self.pending.insert(pending.key(), pending);
+        self.agenda.insert(pending.timer());
+        self.send_home(request.home_agent, message);
+    }
+
+    /// Processes a message from the wired side: of a home agent.
+    pub fn handle_home(&mut self, now: Instant, from: SocketAddr, message: &[u8]) {
+        self.handle_timeout(now);
+        let Ok((read, extensions)) = mobility::parse(message, from.is_ipv6()) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let key = self.home_agents.get(&from.ip());
+        let is_signed = match (key, extensions.last()) {
+            (Some(key), Some(Extension::Authentication(of))) => {
+                of.ends == Ends::ForeignHome && key.verifies(&of)
+            }
+            _ => false,
+        };
+        if !is_signed {
+            // RFC 5944 section 3.7.3.1 has code 68 for the mobile, with which a stranger could end
+            // its attempt.
+            self.counters.unauthenticated += 1;
+            return;
+        }
+        match read {
+            // Flow lists, which the station does not use.
+            Message::Reply(_) if has_vendor(extensions) => self.counters.malformed += 1,
+            Message::Reply(reply) => self.on_reply(now, from, &reply, message, extensions),
+            Message::Revocation(revocation) => self.on_revocation(from, &revocation, extensions),
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// Passes a reply to the mobile, and notes what it decides (RFC 5944 section 3.7.3).
+    fn on_reply(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        reply: &Reply,
+        message: &[u8],
+        extensions: Extensions<'_>,
+    ) {
+        let key = (reply.home, reply.identification as u32);
+        // The upper half of a refusal may be the time of the home agent.
+        let is_about = |of: &&Pending| {
+            of.request.home_agent == from.ip()
+                && (of.request.identification == reply.identification
+                    || reply.code == code::IDENTIFICATION)
+        };
+        let Some(&pending) = self.pending.get(&key).filter(is_about) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        self.forget(key);
+        let Some(end) = Authenticators::of(extensions).mobile else {
+            self.counters.malformed += 1;
+            self.deny(pending.from, &pending.request, code::FOREIGN_POORLY_FORMED_REPLY);
+            return;
+        };
+        if matches!(reply.code, code::ACCEPTED | code::NO_SIMULTANEOUS) {
+            self.counters.accepted += 1;
+            self.on_accepted(now, &pending, reply);
+        }
+        self.counters.replies += 1;
+        let mut message = message[..end].to_vec();
+        if let Some(key) = self.mobiles.get(&reply.home) {
+            key.sign(&mut message, Ends::MobileForeign);
+        }
+        self.send_mobile(pending.from, message);
+    }
+
+    /// Makes the mobile a visitor, or ends that.
+    fn on_accepted(&mut self, now: Instant, pending: &Pending, reply: &Reply) {
+        let (home, identification) = (reply.home, reply.identification);
+        // Replies may overtake one another. Those to earlier requests decide nothing any more.
+        self.forget_until(home, identification);
+        let is_newer = |of: &Visitor| is_after(of.identification, identification);
+        if self.visitors.get(&home).is_some_and(is_newer) {
+            return;
+        }
+        self.leave(home);
+        let lifetime = reply.lifetime.min(pending.request.lifetime);
+        let until = pending.at + Duration::from_secs(lifetime.into());
+        if until > now {
+            let home_agent = pending.request.home_agent;
+            self.visitors.insert(home, Visitor { home_agent, identification, until });
+            self.agenda.insert((until, Timer::Visitor(home)));
+        }
+    }
+
+    /// Ends the registration of a mobile that has left (RFC 3543), and acknowledges that.
+    fn on_revocation(
+        &mut self,
+        from: SocketAddr,
+        revocation: &Revocation,
+        mut extensions: Extensions<'_>,
+    ) {
+        let Revocation { home, home_agent, foreign_agent, identifier, .. } = *revocation;
+        let is_valid = revocation.is_from_home
+            && home_agent == from.ip()
+            && Some(foreign_agent) == self.own(home.is_ipv6());
+        let Some(key) = self.home_agents.get(&home_agent).filter(|_| is_valid) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let mut message =
+            Message::Acknowledgment(Acknowledgment { informs: false, home, identifier }).emit();
+        key.sign(&mut message, Ends::ForeignHome);
+        // The request by which the mobile left; without it, any of that second.
+        let left = extensions.find_map(|extension| match extension {
+            Extension::Vendor { kind: FORWARD, value } => value.first_chunk().copied(),
+            _ => None,
+        });
+        let second = u64::from(identifier) << 32;
+        let (first, last) = match left.map(u64::from_be_bytes) {
+            Some(left) => (left, left),
+            None => (second, second | 0xffff_ffff),
+        };
+        // The replies to these requests were sent before.
+        self.forget_until(home, first.wrapping_sub(1));
+        let has_left =
+            |of: &&Visitor| of.home_agent == home_agent && !is_after(of.identification, last);
+        if self.visitors.get(&home).filter(has_left).is_some() {
+            self.counters.revoked += 1;
+            self.leave(home);
+        }
+        self.send_home(home_agent, message);
+    }
+
+    /// Refuses a request.
+    fn deny(&mut self, to: SocketAddr, request: &Request, code: u8) {
+        let Request { home, home_agent, identification, .. } = *request;
+        let lifetime = if code == code::FOREIGN_LIFETIME { self.lifetime } else { 0 };
+        let reply = Reply { code, lifetime, home, home_agent, identification };
+        let mut message = Message::Reply(reply).emit();
+        if let Some(key) = self.mobiles.get(&home) {
+            key.sign(&mut message, Ends::MobileForeign);
+        }
+        self.send_mobile(to, message);
+    }
+
+    /// Removes a visitor.
+    fn leave(&mut self, home: IpAddr) {
+        if let Some(visitor) = self.visitors.remove(&home) {
+            self.agenda.remove(&(visitor.until, Timer::Visitor(home)));
+        }
+    }
+
+    /// Removes a request that waits.
+    fn forget(&mut self, key: (IpAddr, u32)) -> Option<Pending> {
+        let pending = self.pending.remove(&key)?;
+        self.agenda.remove(&pending.timer());
+        Some(pending)
+    }
+
+    /// Removes the requests of a mobile that wait, up to an identification.
+    fn forget_until(&mut self, home: IpAddr, identification: u64) {
+        let is_earlier = |of: &&Pending| !is_after(of.request.identification, identification);
+        let earlier: Vec<_> = self.pending_of(home).filter(is_earlier).map(Pending::key).collect();
+        for key in earlier {
+            self.forget(key);
+        }
+    }
+
+    /// Returns the requests of a mobile that wait.
+    fn pending_of(&self, home: IpAddr) -> impl Iterator<Item = &Pending> {
+        self.pending.range((home, 0)..=(home, u32::MAX)).map(|(_, pending)| pending)
+    }
+
+    /// Returns the station's care-of address of an IP version.
+    pub(super) fn own(&self, v6: bool) -> Option<IpAddr> {
+        of_version(&self.addresses, v6)
+    }
+
+    fn send_home(&mut self, home_agent: IpAddr, message: Vec<u8>) {
+        let to = SocketAddr::new(home_agent, port(home_agent.is_ipv6()));
+        self.send(Outgoing { to, is_to_mobile: false, message });
+    }
+
+    fn send_mobile(&mut self, to: SocketAddr, message: Vec<u8>) {
+        self.send(Outgoing { to, is_to_mobile: true, message });
+    }
+
+    fn send(&mut self, outgoing: Outgoing) {
+        if self.outbox.len() >= ROOM {
+            self.counters.dropped_full += 1;
+        } else {
+            self.outbox.push_back(outgoing);
+        }
+    }
+}
+
+/// The authenticators of a message.
+struct Authenticators<'a> {
+    /// The end of the one between mobile and home agent.
+    mobile: Option<usize>,
+    /// The one between mobile and station, if nothing follows it.
+    station: Option<mobility::Authentication<'a>>,
+    /// Whether their number or order is not that of a mobile's request.
+    is_poorly_formed: bool,
+}
+
+impl<'a> Authenticators<'a> {
+    fn of(extensions: Extensions<'a>) -> Self {
+        let mut found = Self { mobile: None, station: None, is_poorly_formed: false };
+        for extension in extensions {
+            let is_late = found.station.take().is_some();
+            match extension {
+                Extension::Authentication(of) if of.ends == Ends::MobileHome => {
+                    found.is_poorly_formed |= found.mobile.is_some() || is_late;
+                    found.mobile = Some(of.covered.len() + of.authenticator.len());
+                }
+                Extension::Authentication(of) if of.ends == Ends::MobileForeign => {
+                    found.is_poorly_formed |= found.mobile.is_none() || is_late;
+                    found.station = Some(of);
+                }
+                Extension::Authentication(_) => found.is_poorly_formed = true,
+                _ => found.is_poorly_formed |= is_late,
+            }
+        }
+        found
+    }
+
+    fn is_for_station(&self, key: &Key) -> bool {
+        !self.is_poorly_formed && self.station.is_some_and(|of| key.verifies(&of))
+    }
+}
+
+/// Whether a message has a critical vendor extension.
+fn has_vendor(mut extensions: Extensions<'_>) -> bool {
+    extensions.any(|of| matches!(of, Extension::Vendor { .. }))
+}
