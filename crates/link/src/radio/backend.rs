@@ -56,8 +56,8 @@ pub trait Backend: Node + fmt::Debug + Send + Sync {
     fn join(&mut self, now: Instant, mobile: MobileNo, words: &str) -> Result<(), SpecError>;
 
     /// Removes a mobile; returns the packets queued for it, as [`drain`](Self::drain) does. Packets
-    /// that it has queued are dropped. Its frames in transmission become frames of
-    /// [`MobileNo::OTHERS`].
+    /// that it has queued are dropped. Its frames in transmission, and those that have arrived and
+    /// were not polled, become frames of [`MobileNo::OTHERS`], to whose counters its own are added.
     fn leave(&mut self, now: Instant, mobile: MobileNo) -> Vec<(Unsent, Packet)>;
 
     /// Queues a packet towards a mobile. Returns the frame's number, or `None` if the mobile's

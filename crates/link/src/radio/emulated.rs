@@ -49,6 +49,12 @@ impl Backend for Radio {
                 frame.of = MobileNo::OTHERS;
             }
         }
+        // The number may be given to another mobile.
+        for (_, of, _) in self.ends.iter_mut().flat_map(|end| end.arrived.iter_mut()) {
+            if *of == mobile {
+                *of = MobileNo::OTHERS;
+            }
+        }
         self.mobiles.remove(&mobile);
         self.take_out(taken)
     }

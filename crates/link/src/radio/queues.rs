@@ -101,14 +101,17 @@ impl Queues {
         }
     }
 
-    /// Removes a mobile; returns its frames in the order of their numbers.
+    /// Removes a mobile; returns its frames in the order of their numbers. Its counters are added
+    /// to those of the others.
     pub(super) fn leave(&mut self, mobile: MobileNo) -> Vec<Frame> {
         if self.place(mobile) == MobileNo::OTHERS {
             return Vec::new();
         }
         self.of_mut(mobile).is_drained = false;
         let frames = self.drain(mobile, &|_| true);
-        self.by_mobile.remove(&mobile);
+        if let Some(left) = self.by_mobile.remove(&mobile) {
+            self.others.counters += left.counters;
+        }
         frames
     }
 

@@ -130,7 +130,11 @@ const OF_MOBILE: [&str; 7] =
 impl RadioSpec {
     /// Returns the description with the parts in `words` replaced. Only properties of the channel
     /// to one mobile are accepted.
-    pub(super) fn of_mobile(&self, words: &str) -> Result<Self, SpecError> {
+    ///
+    /// # Errors
+    ///
+    /// The first word that is unknown, or not the property of a mobile.
+    pub fn of_mobile(&self, words: &str) -> Result<Self, SpecError> {
         let mut own = Self { at: Vec::new(), down: Vec::new(), ..self.clone() };
         read_parts(
             &mut Words::new(words),

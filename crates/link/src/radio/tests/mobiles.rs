@@ -103,6 +103,31 @@ fn each_mobile_has_its_own_queue_and_channel() {
 }
 
 #[test]
+fn a_number_that_is_given_again_has_no_packets_of_its_former_mobile() {
+    let mut radio = radio("plain rate 1mbit delay 50ms", Arq::Off);
+    let mobile = MobileNo(1);
+    radio.join(Instant::ZERO, mobile, "").unwrap();
+    radio.pass(Instant::ZERO, mobile, numbered(1, 100));
+    radio.receive(Instant::ZERO, mobile, numbered(2, 100));
+    // Both frames are sent, and propagate.
+    let now = Instant::from_millis(20);
+    radio.handle_timeout(now);
+    assert!(Way::BOTH.iter().all(|way| radio.queued(*way, Some(mobile)) == (0, 0)));
+    assert!(radio.leave(now, mobile).is_empty());
+    radio.join(now, mobile, "").unwrap();
+    let tries = [ALL, mobile].map(|of| radio.air_counters(Way::Forth, Some(of)).tries);
+    assert_eq!(tries, [1, 0]);
+    let mut arrived = Vec::new();
+    while let Some(due) = radio.poll_timeout() {
+        while let Some((_, of, packet)) = radio.poll_delivered(due) {
+            arrived.push((of, number(&packet)));
+        }
+    }
+    arrived.sort_unstable();
+    assert_eq!(arrived, [(ALL, 1), (ALL, 2)]);
+}
+
+#[test]
 fn only_the_words_of_a_mobile_are_accepted() {
     let mut radio = radio("error 100%", Arq::Mac);
     let mut join = |words| radio.join(Instant::ZERO, MobileNo(1), words).map_err(|e| e.to_string());
