@@ -2,14 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{
+    self, AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, setsockopt, sockopt,
+};
 use tokio::net::UdpSocket;
 
-/// The requested size of a socket's buffers in bytes; the kernel may limit it. 1 Gbit/s is 90
-/// packets per millisecond.
-const BUFFER: usize = 4 << 20;
+/// The requested size of a socket's receive buffer in bytes; the kernel may limit it. 1 Gbit/s is
+/// 90 packets per millisecond.
+const RECEIVE: usize = 4 << 20;
+/// The requested size of its send buffer, about 180 packets: enough for 1 Gbit/s. On a slow device,
+/// whatever waits in it delays all flows alike.
+const SEND: usize = 208 << 10;
 
 /// A transport of datagrams: a UDP socket, or an equivalent.
 ///
@@ -43,15 +49,26 @@ pub trait Datagrams: Send + Sync + 'static {
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Opens a UDP socket with large buffers for a tunnel. Bound to `[::]`, it also supports IPv4.
+/// Opens a UDP socket for a tunnel, with a large receive buffer. Bound to `[::]`, it also supports
+/// IPv4, whatever the sysctl `net.ipv6.bindv6only` says.
 ///
 /// # Errors
-/// Those of bind(2).
+/// Those of socket(2) and bind(2).
+///
+/// # Panics
+/// Panics outside a tokio runtime with IO.
 pub async fn bind(local: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(local).await?;
-    setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;
-    setsockopt(&socket, sockopt::SndBuf, &BUFFER)?;
-    Ok(socket)
+    let family = if local.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(family, SockType::Datagram, flags, SockProtocol::Udp)?;
+    if local.is_ipv6() {
+        // The sysctl decides when a socket is created. It cannot change once the socket is bound.
+        setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
+    }
+    socket::bind(socket.as_raw_fd(), &SockaddrStorage::from(local))?;
+    setsockopt(&socket, sockopt::RcvBuf, &RECEIVE)?;
+    setsockopt(&socket, sockopt::SndBuf, &SEND)?;
+    UdpSocket::from_std(std::net::UdpSocket::from(socket))
 }
 
 impl Datagrams for UdpSocket {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_net::Stack;
 use airtcp_stack::HostConfig;
-use airtcp_testbed::peer;
+use airtcp_testbed::{Namespace, or_skip, peer};
 use airtcp_tunnel::{Datagrams, PresharedKey, PrivateKey, Tunnel, TunnelConfig, TunnelHandle};
 
 use crate::kit::{Ends, ends, ends_of, far_config, near_config, outside};
@@ -77,6 +77,35 @@ async fn a_tunnel_over_udp_sockets() {
     let stream = near.connect(serve(&far).await).await.unwrap();
     assert_eq!(peer::echo(stream, 3, BYTES).await.unwrap(), BYTES);
     assert_eq!(far_handle.peers()[0].endpoint, Some(near_address));
+}
+
+#[test]
+fn a_socket_for_ipv6_takes_ipv4_whatever_the_sysctl_says() {
+    let Some(namespace) = or_skip(Namespace::new()) else { return };
+    // A machine without IPv6.
+    if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+        return;
+    }
+    for only in ["1", "0"] {
+        namespace.set_sysctl("net.ipv6.bindv6only", only).unwrap();
+        let came = namespace.block_on(async {
+            let socket = airtcp_tunnel::bind("[::]:0".parse().unwrap()).await?;
+            let port = socket.local_addr()?.port();
+            for (local, to) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1")] {
+                let program = std::net::UdpSocket::bind(local)?;
+                program.send_to(to.as_bytes(), (to, port))?;
+            }
+            // Both are queued already: loopback delivers before `send_to` returns.
+            Datagrams::readable(&socket).await?;
+            let mut came = Vec::new();
+            let mut data = [0; 16];
+            while let Ok((length, _)) = Datagrams::try_recv_from(&socket, &mut data) {
+                came.push(String::from_utf8_lossy(&data[..length]).into_owned());
+            }
+            std::io::Result::Ok(came)
+        });
+        assert_eq!(came.unwrap(), ["127.0.0.1", "::1"], "bindv6only = {only}");
+    }
 }
 
 #[tokio::test]
