@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airtcp_basestation::station::StationCounters;
+use airtcp_basestation::station::{MobileConfig, StationCounters};
 use airtcp_basestation::{Policy, Side, Station, StationConfig};
 use airtcp_stack::host::{Host, HostConfig, SocketId};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
@@ -61,6 +61,16 @@ pub(crate) fn run(data: &[u8]) -> StationCounters {
     *world.station.counters()
 }
 
+fn named_mobile() -> MobileConfig {
+    MobileConfig {
+        name: "m1".to_owned(),
+        addresses: vec!["192.168.0.2/32".parse().expect("a network")],
+        radio: "error 10%".to_owned(),
+        hold: None,
+        hold_packets: Some(4),
+    }
+}
+
 fn host(address: &str, secret: u8) -> Host {
     let mut config = HostConfig::new([address.parse().expect("a CIDR")]);
     config.secret = [secret; 16];
@@ -79,6 +89,9 @@ impl World {
             hold: BUFFER,
             cache: BUFFER,
             absence: Duration::from_secs(if bits & 16 == 0 { 5 } else { 900 }),
+            // The mobile may have a name, and strangers or the mobile may be heard.
+            mobile: if bits & 32 == 0 { Vec::new() } else { vec![named_mobile()] },
+            heard: usize::from(bits >> 6),
             ..StationConfig::default()
         };
         let station = Station::new(&config).expect("settings that fit together");

@@ -78,7 +78,7 @@ impl std::ops::AddAssign for StationCounters {
 pub struct Status {
     /// The policy.
     pub policy: Policy,
-    /// The mobile's state as far as senders are concerned.
+    /// The mobile's state as far as senders are concerned: that of the mobiles that are not known.
     pub reach: Reach,
     /// Whether the mobile can be reached now.
     pub connected: bool,
@@ -105,6 +105,8 @@ pub struct Status {
     pub held_bytes: usize,
     /// Bytes of cached packets; `memory` includes them.
     pub cached: usize,
+    /// Packets from an address that found no place among the heard mobiles.
+    pub mobile_full: u64,
     /// The station's counters.
     pub counters: StationCounters,
     /// The packet counters of the radio.
@@ -115,6 +117,9 @@ pub struct Status {
     pub air: [AirCounters; 2],
 }
 
-fn by_way<T: Serialize, S: Serializer>(both: &[T; 2], serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn by_way<T: Serialize, S: Serializer>(
+    both: &[T; 2],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(["to_mobile", "from_mobile"].into_iter().zip(both))
 }

@@ -1,7 +1,7 @@
 //! Holding of packets while the mobile is out of reach, and the decision when senders continue
 //! (TCP-ECN 6.2.2).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use airtcp_link::radio::Unsent;
@@ -128,19 +128,22 @@ pub(super) struct Freezer {
     /// The maximum time out of reach.
     absence: Duration,
     held: VecDeque<Held>,
-    /// The flows and ranges of the held packets that have them.
-    carried: BTreeSet<Carries>,
+    /// The flows and ranges of the held packets that have them, and whether the fixed host has
+    /// retransmitted the packet since.
+    carried: BTreeMap<Carries, bool>,
     bytes: usize,
     limit: usize,
+    /// The maximum number of held packets.
+    most: usize,
     /// When the mobile is looked for again.
     look_at: Option<Instant>,
     reminders: BTreeSet<(Instant, FlowKey)>,
 }
 
 impl Freezer {
-    /// Creates a freezer for `limit` bytes of packets, which releases flows after an absence of
-    /// `absence`.
-    pub(super) const fn new(limit: usize, absence: Duration) -> Self {
+    /// Creates a freezer for `limit` bytes and `most` packets, which releases flows after an
+    /// absence of `absence`.
+    pub(super) const fn new(limit: usize, most: usize, absence: Duration) -> Self {
         Self {
             reach: Reach::There,
             is_leaving: false,
@@ -148,9 +151,10 @@ impl Freezer {
             gone_since: None,
             absence,
             held: VecDeque::new(),
-            carried: BTreeSet::new(),
+            carried: BTreeMap::new(),
             bytes: 0,
             limit,
+            most,
             look_at: None,
             reminders: BTreeSet::new(),
         }
@@ -166,16 +170,19 @@ impl Freezer {
         !self.held.is_empty()
     }
 
-    /// Whether there is room for a packet of this length. Half of the memory is reserved for flows
-    /// in which the mobile takes part, as others may be a flood.
-    pub(super) const fn has_room(&self, len: usize, is_proven: bool) -> bool {
-        self.bytes + cost(len) <= if is_proven { self.limit } else { self.limit / 2 }
+    /// Whether there is room for a packet of this length. Half of the room is reserved for flows in
+    /// which the mobile takes part, as others may be a flood.
+    pub(super) fn has_room(&self, len: usize, is_proven: bool) -> bool {
+        let part = |room: usize| if is_proven { room } else { room / 2 };
+        self.bytes + cost(len) <= part(self.limit) && self.held.len() < part(self.most)
     }
 
     /// Holds a packet, unless an older copy of it is held. In the place of that copy, the newer
     /// timestamp would make the mobile drop the segments in between (RFC 7323 section 5.3).
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
-        if held.carries().is_some_and(|carries| self.carried.contains(&carries)) {
+        let again = held.carries().and_then(|carries| self.carried.get_mut(&carries));
+        if let Some(is_again) = again {
+            *is_again = true;
             return Outcome::Again;
         }
         self.admit(held, VecDeque::push_back)
@@ -183,12 +190,12 @@ impl Freezer {
 
     /// Holds a packet in front of all others. Replaces a later copy of the packet.
     pub(super) fn hold_first(&mut self, mut held: Held) -> Outcome {
-        let carries = held.carries().filter(|carries| self.carried.contains(carries));
+        let carries = held.carries().filter(|carries| self.carried.contains_key(carries));
         let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
-        let Some(again) = again.and_then(|at| self.held.remove(at)) else {
+        let Some(mut again) = again.and_then(|at| self.held.remove(at)) else {
             return self.admit(held, VecDeque::push_front);
         };
-        self.forget(&again);
+        self.forget(&mut again);
         if let (Some((_, own)), Some((_, copy))) = (&mut held.entered, again.entered) {
             own.is_new &= copy.is_new;
         }
@@ -207,22 +214,23 @@ impl Freezer {
             return Outcome::NoRoom(held.packet);
         }
         self.bytes += held.cost();
-        self.carried.extend(held.carries());
+        self.carried.extend(held.carries().map(|carries| (carries, false)));
         push(&mut self.held, held);
         Outcome::Held
     }
 
-    fn forget(&mut self, held: &Held) {
+    fn forget(&mut self, held: &mut Held) {
         self.bytes -= held.cost();
-        if let Some(carries) = held.carries() {
-            self.carried.remove(&carries);
+        let is_again = held.carries().and_then(|carries| self.carried.remove(&carries));
+        if let Some((_, entered)) = &mut held.entered {
+            entered.is_new &= is_again != Some(true);
         }
     }
 
     /// Removes and returns the packet that has been held longest.
     pub(super) fn release(&mut self) -> Option<Held> {
-        let held = self.held.pop_front()?;
-        self.forget(&held);
+        let mut held = self.held.pop_front()?;
+        self.forget(&mut held);
         if self.held.is_empty() {
             self.held = VecDeque::new();
         }
@@ -261,6 +269,11 @@ impl Freezer {
         self.reminders.insert((reminder.at, key));
     }
 
+    /// Whether a window update is to be repeated.
+    pub(super) fn has_reminders(&self) -> bool {
+        !self.reminders.is_empty()
+    }
+
     /// Returns a flow whose repetition is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, FlowKey)> {
         let first = self.reminders.first().copied().filter(|(at, _)| *at <= now)?;
@@ -283,6 +296,7 @@ mod tests {
     use super::*;
 
     const AWAY: Duration = Duration::from_secs(50);
+    const MANY: usize = usize::MAX;
 
     fn held(start: u64, end: u64, fill: u8) -> Held {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
@@ -302,7 +316,7 @@ mod tests {
 
     #[test]
     fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
-        let mut freezer = Freezer::new(cost(100) * 2 + cost(50), AWAY);
+        let mut freezer = Freezer::new(cost(100) * 2 + cost(50), MANY, AWAY);
         assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
         assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
         assert_eq!(freezer.hold(held(200, 300, 3)), Outcome::NoRoom(held(200, 300, 3).packet));
@@ -315,8 +329,32 @@ mod tests {
     }
 
     #[test]
+    fn it_holds_so_many_packets_whatever_their_size() {
+        let mut freezer = Freezer::new(usize::MAX, 3, AWAY);
+        let outcomes = [0, 100, 200].map(|start| freezer.hold(held(start, start + 100, 0)));
+        assert_eq!(outcomes, [Outcome::Held, Outcome::Held, Outcome::Held]);
+        assert_eq!(freezer.hold(held(300, 301, 0)), Outcome::NoRoom(held(300, 301, 0).packet));
+        assert_eq!(freezer.waiting().0, 3);
+    }
+
+    #[test]
+    fn a_packet_that_the_fixed_host_retransmits_while_it_is_held_is_not_new() {
+        let mut freezer = Freezer::new(cost(100) * 3, MANY, AWAY);
+        let is_new = |held: Option<Held>| held.and_then(|held| held.entered).map(|(_, e)| e.is_new);
+        freezer.hold(held(0, 100, 1));
+        freezer.hold(held(100, 200, 2));
+        assert_eq!(freezer.hold(held(0, 100, 3)), Outcome::Again);
+        assert_eq!([freezer.release(), freezer.release()].map(is_new), [Some(false), Some(true)]);
+        // The same holds if the radio gives an older copy back.
+        freezer.hold(held(0, 100, 1));
+        freezer.hold(held(0, 100, 2));
+        assert_eq!(freezer.hold_first(back(7, held(0, 100, 3))), Outcome::Again);
+        assert_eq!(is_new(freezer.release()), Some(false));
+    }
+
+    #[test]
     fn half_of_the_room_is_for_flows_that_the_mobile_takes_part_in() {
-        let mut freezer = Freezer::new(cost(100) * 4, AWAY);
+        let mut freezer = Freezer::new(cost(100) * 4, MANY, AWAY);
         let stranger = |start| Held { is_proven: false, ..held(start, start + 100, 0) };
         let outcomes = [0, 100, 200].map(|start| freezer.hold(stranger(start)));
         assert_eq!(outcomes, [Outcome::Held, Outcome::Held, Outcome::NoRoom(stranger(200).packet)]);
@@ -326,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_has_left_may_come_again() {
-        let mut freezer = Freezer::new(1_000, AWAY);
+        let mut freezer = Freezer::new(1_000, MANY, AWAY);
         freezer.hold(held(0, 100, 1));
         freezer.release();
         assert_eq!(freezer.hold(held(0, 100, 2)), Outcome::Held);
@@ -337,7 +375,7 @@ mod tests {
 
     #[test]
     fn what_came_first_goes_first_as_it_was_sent_first() {
-        let mut freezer = Freezer::new(cost(100) * 3, AWAY);
+        let mut freezer = Freezer::new(cost(100) * 3, MANY, AWAY);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
         assert_eq!(freezer.hold_first(back(1, held(0, 100, 1))), Outcome::Again);
@@ -352,7 +390,7 @@ mod tests {
 
     #[test]
     fn two_copies_that_are_taken_back_become_one_that_is_not_new() {
-        let mut freezer = Freezer::new(cost(100) * 3, AWAY);
+        let mut freezer = Freezer::new(cost(100) * 3, MANY, AWAY);
         freezer.hold_first(back(2, held(100, 200, 3)));
         let (key, entered) = held(0, 100, 2).entered.unwrap();
         let again = Some((key, Entered { is_new: false, ..entered }));
@@ -366,7 +404,7 @@ mod tests {
 
     #[test]
     fn the_copy_takes_over_the_frame_of_one_that_has_no_room() {
-        let mut freezer = Freezer::new(cost(100), AWAY);
+        let mut freezer = Freezer::new(cost(100), MANY, AWAY);
         freezer.hold(held(0, 100, 2));
         let longer = Held { packet: Packet::new(vec![1; 101]), ..held(0, 100, 1) };
         assert_eq!(freezer.hold_first(back(7, longer)), Outcome::Again);
@@ -377,7 +415,7 @@ mod tests {
 
     #[test]
     fn one_that_does_not_leave_stays_until_it_was_away() {
-        let mut freezer = Freezer::new(0, AWAY);
+        let mut freezer = Freezer::new(0, MANY, AWAY);
         let mut look = |s, is_in_reach, is_fading| {
             freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, is_fading)
         };
@@ -398,7 +436,7 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_for_too_long_is_given_up_until_it_is_back() {
-        let mut freezer = Freezer::new(0, AWAY);
+        let mut freezer = Freezer::new(0, MANY, AWAY);
         let mut look = |s, is_in_reach| {
             freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, false)
         };

@@ -1,4 +1,4 @@
-//! Freezing of senders while the mobile leaves and is out of reach, and their release when it
+//! Freezing of senders while a mobile leaves and is out of reach, and their release when it
 //! returns.
 
 use airtcp_link::radio::{MobileNo, Unsent};
@@ -8,66 +8,99 @@ use super::flow::Entered;
 use super::freezer::{FIRST_WAIT, Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
 use super::segment::{Segment, flag};
 use super::table::{Pool, Slot};
-use super::{FlowKey, Policy, Station};
+use super::{FlowKey, MobileChange, Policy, Station};
 
 impl Station {
-    /// Announces that the mobile is about to leave: senders are frozen with its next ACKs. Has an
-    /// effect only with the policy `tcp-ecn`.
+    /// Announces that all mobiles are about to leave: senders are frozen with their next ACKs. Has
+    /// an effect only with the policy `tcp-ecn`.
     pub fn freeze(&mut self, now: Instant) {
-        self.freezer.leave();
-        self.look(now);
+        self.mobiles.numbers().for_each(|of| self.freeze_one(now, of));
     }
 
-    /// Puts the mobile out of reach, whatever the radio's description says.
+    /// Puts all mobiles out of reach, whatever the radio's description says.
     pub fn disconnect(&mut self, now: Instant) {
-        self.radio.set_connected(now, MobileNo::OTHERS, false);
-        self.look(now);
+        self.mobiles.numbers().for_each(|of| self.connect_one(now, of, false));
     }
 
-    /// Ends [`disconnect`](Self::disconnect) and [`freeze`](Self::freeze): the mobile is back, or
-    /// stays.
+    /// Ends [`disconnect`](Self::disconnect) and [`freeze`](Self::freeze): the mobiles are back, or
+    /// stay.
     pub fn reconnect(&mut self, now: Instant) {
-        self.freezer.is_leaving = false;
-        self.radio.set_connected(now, MobileNo::OTHERS, true);
-        self.look(now);
+        self.mobiles.numbers().for_each(|of| self.connect_one(now, of, true));
     }
 
-    /// Updates the state of the mobile, and acts on its changes.
+    pub(super) fn freeze_one(&mut self, now: Instant, of: MobileNo) {
+        self.mobiles[of].freezer.leave();
+        self.look_at(now, of);
+    }
+
+    pub(super) fn connect_one(&mut self, now: Instant, of: MobileNo, is_connected: bool) {
+        self.mobiles[of].freezer.is_leaving &= !is_connected;
+        self.radio.set_connected(now, of, is_connected);
+        self.look_at(now, of);
+    }
+
+    /// Looks at the mobiles that need attention, and at one of the others in turn.
     pub(super) fn look(&mut self, now: Instant) {
+        let mut next = (self.policy == Policy::TcpEcn).then_some(MobileNo::OTHERS);
+        while let Some(of) = next {
+            self.look_at(now, of);
+            next = self.mobiles.active_after(of);
+        }
+        if let Some(of) = self.mobiles.next_turn() {
+            self.table.expire(now, of);
+            self.look_at(now, of);
+        }
+    }
+
+    /// Updates the state of a mobile, and acts on its changes.
+    pub(super) fn look_at(&mut self, now: Instant, of: MobileNo) {
+        let reception = self.radio.reception(now, of);
+        let mobile = &mut self.mobiles[of];
+        let reach = match self.policy {
+            Policy::TcpEcn => {
+                mobile.freezer.looked(now, reception.is_in_reach, reception.is_fading)
+            }
+            _ if reception.is_in_reach => Reach::There,
+            _ => Reach::Gone,
+        };
+        let before = mobile.notice(now, reach);
+        if before != reach {
+            self.tell(now, of, MobileChange::Reach(reach));
+        }
         if self.policy != Policy::TcpEcn {
             return;
         }
-        let before = self.freezer.reach;
-        let reception = self.radio.reception(now, MobileNo::OTHERS);
-        let reach = self.freezer.looked(now, reception.is_in_reach, reception.is_fading);
         match reach {
-            Reach::Gone => self.take_back(now),
-            Reach::There if before != reach => self.unfreeze(now),
-            Reach::Lost if before != reach => self.let_go(now),
+            Reach::Gone => self.take_back(now, of),
+            Reach::There if before != reach => self.unfreeze(now, of),
+            Reach::Lost if before != reach => self.let_go(now, of),
             _ => {}
         }
-        self.release(now);
-        self.remind(now);
+        self.release(now, of);
+        self.remind(now, of);
+        let freezer = &self.mobiles[of].freezer;
+        let is_active = reach != Reach::There || freezer.is_waiting() || freezer.has_reminders();
+        self.mobiles.set_active(of, is_active);
     }
 
-    /// Releases frozen flows, as the mobile may never return: senders use their own timers, as
-    /// without a station.
-    fn let_go(&mut self, now: Instant) {
-        let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
-        self.counters.let_go += slots.len() as u64;
+    /// Releases the frozen flows of a mobile, as it may never return: senders use their own timers,
+    /// as without a station.
+    fn let_go(&mut self, now: Instant, of: MobileNo) {
+        let slots: Vec<Slot> = self.table.iter(of, Pool::Pinned).collect();
+        self.count(of, |counters| counters.let_go += slots.len() as u64);
         for slot in slots {
             self.table.remove(slot);
         }
-        while let Some(Held { packet, .. }) = self.freezer.release() {
-            self.counters.held_dropped += 1;
+        while let Some(Held { packet, .. }) = self.mobiles[of].freezer.release() {
+            self.count(of, |counters| counters.held_dropped += 1);
             self.report(now, Fate::Dropped { cause: "the mobile stayed away" }, || packet);
         }
     }
 
     /// Takes the queued segments back from the radio, where they would only be lost. They are older
     /// than all held ones.
-    fn take_back(&mut self, now: Instant) {
-        let taken = self.radio.drain(now, MobileNo::OTHERS, &Segment::is_one);
+    fn take_back(&mut self, now: Instant, of: MobileNo) {
+        let taken = self.radio.drain(now, of, &Segment::is_one);
         for (unsent, packet) in taken.into_iter().rev() {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
@@ -77,17 +110,24 @@ impl Station {
                 let range = flow.range_of(&segment);
                 Some((slot, Entered { range, is_new: flow.on_taken_back(unsent.no) }))
             });
-            self.keep(now, packet, Some(unsent), entered, Freezer::hold_first);
+            self.keep(now, of, packet, Some(unsent), entered, Freezer::hold_first);
         }
     }
 
-    pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
-        self.keep(now, packet, None, entered, Freezer::hold);
+    pub(super) fn hold(
+        &mut self,
+        now: Instant,
+        of: MobileNo,
+        packet: Packet,
+        entered: Option<(Slot, Entered)>,
+    ) {
+        self.keep(now, of, packet, None, entered, Freezer::hold);
     }
 
     fn keep(
         &mut self,
         now: Instant,
+        of: MobileNo,
         packet: Packet,
         unsent: Option<Unsent>,
         entered: Option<(Slot, Entered)>,
@@ -98,35 +138,37 @@ impl Station {
         // Stored by key, because the slot may be reused before the packet is released.
         let entered = entered.map(|(slot, entered)| (self.table.key(slot), entered));
         let held = Held { packet, unsent, entered, is_proven };
-        let (fate, copy) = match how(&mut self.freezer, held) {
+        let (fate, copy) = match how(&mut self.mobiles[of].freezer, held) {
             Outcome::NoRoom(packet) => {
-                self.counters.held_dropped += 1;
+                self.count(of, |counters| counters.held_dropped += 1);
                 (Fate::Dropped { cause: "no room to hold it" }, Some(packet))
             }
             Outcome::Again => {
-                self.counters.held += 1;
-                self.counters.held_again += 1;
+                self.count(of, |counters| {
+                    counters.held += 1;
+                    counters.held_again += 1;
+                });
                 (Fate::Dropped { cause: "an older copy waits" }, copy)
             }
             Outcome::Held => {
-                self.counters.held += 1;
+                self.count(of, |counters| counters.held += 1);
                 (Fate::Held, copy)
             }
         };
         self.report(now, fate, || copy.unwrap_or_default());
     }
 
-    /// Passes held packets to the radio as far as it has room.
-    fn release(&mut self, now: Instant) {
-        while self.freezer.is_waiting()
-            && self.freezer.reach != Reach::Gone
-            && self.radio.has_room(now, MobileNo::OTHERS)
+    /// Passes the held packets of a mobile to the radio as far as its queue has room.
+    fn release(&mut self, now: Instant, of: MobileNo) {
+        while self.mobiles[of].freezer.is_waiting()
+            && self.mobiles[of].freezer.reach != Reach::Gone
+            && self.radio.has_room(now, of)
         {
-            let Some(held) = self.freezer.release() else { return };
+            let Some(held) = self.mobiles[of].freezer.release() else { return };
             let Held { packet, unsent, entered, .. } = held;
             let entered =
                 entered.and_then(|(key, entered)| Some((self.table.find(&key)?, entered)));
-            self.pass(now, packet, unsent, entered);
+            self.pass(now, of, packet, unsent, entered);
         }
     }
 
@@ -152,7 +194,7 @@ impl Station {
             && let Some(ack) = flow.last_ack(&self.table.key(slot), 0)
             && self.freeze_flow(now, slot)
         {
-            self.send_made(now, &ack, "window closed");
+            self.send_made(now, self.table.of(slot), &ack, "window closed");
         }
         is_probe
     }
@@ -167,7 +209,7 @@ impl Station {
     ) {
         if self.freeze_flow(now, slot) {
             segment.set_window(packet, 0);
-            self.counters.frozen += 1;
+            self.count(self.table.of(slot), |counters| counters.frozen += 1);
             self.report(now, Fate::Frozen, || packet.clone());
         }
     }
@@ -182,16 +224,16 @@ impl Station {
         is_pinned
     }
 
-    /// Sends the mobile's window to all frozen senders.
-    fn unfreeze(&mut self, now: Instant) {
-        let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
+    /// Sends the mobile's window to its frozen senders.
+    fn unfreeze(&mut self, now: Instant, of: MobileNo) {
+        let slots: Vec<Slot> = self.table.iter(of, Pool::Pinned).collect();
         for slot in slots {
             self.table.put(slot, Pool::Proven);
             let flow = self.table.touch(now, slot);
             flow.frozen = None;
             let reminder = Reminder::first(now, flow.rtt());
             flow.reminder = Some(reminder);
-            self.freezer.remind(self.table.key(slot), reminder);
+            self.mobiles[of].freezer.remind(self.table.key(slot), reminder);
             self.open_window(now, slot);
         }
     }
@@ -201,29 +243,30 @@ impl Station {
         let flow = self.table.touch(now, slot);
         let window = flow.mobile.map_or(0, |mobile| mobile.window);
         if let Some(ack) = flow.last_ack(&key, window).filter(|_| window > 0) {
-            self.send_made(now, &ack, "window open");
+            self.send_made(now, self.table.of(slot), &ack, "window open");
         }
     }
 
     /// Repeats the window update for senders that have not sent anything since.
-    fn remind(&mut self, now: Instant) {
-        while let Some((at, key)) = self.freezer.due(now) {
+    fn remind(&mut self, now: Instant, of: MobileNo) {
+        while let Some((at, key)) = self.mobiles[of].freezer.due(now) {
             let Some(slot) = self.table.find(&key) else { continue };
             let flow = self.table.touch(now, slot);
             let Some(reminder) = flow.reminder.filter(|reminder| reminder.at == at) else {
                 continue;
             };
-            if self.freezer.reach != Reach::There {
+            let reach = self.mobiles[of].freezer.reach;
+            if reach != Reach::There {
                 flow.reminder = None;
                 // It is sent when the mobile returns, as to the senders that are frozen now.
-                if self.freezer.reach.stops_senders() {
+                if reach.stops_senders() {
                     self.table.put(slot, Pool::Pinned);
                 }
                 continue;
             }
             flow.reminder = reminder.next();
             if let Some(next) = flow.reminder {
-                self.freezer.remind(key, next);
+                self.mobiles[of].freezer.remind(key, next);
             }
             self.open_window(now, slot);
         }

@@ -5,9 +5,13 @@
 //! wired port <- filter <- flow table <- radio <- wireless port
 //! ```
 //!
-//! A [`Station`] owns its radio, so its wireless port is the mobile. Packets that are not TCP or
-//! cannot be parsed pass through the radio unchanged. A station records the sequence numbers of
-//! flows; only the policy `snoop` and a mobile out of reach make it keep data.
+//! A [`Station`] owns its radio, so its wireless port is that of the mobiles. Packets that are not
+//! TCP or cannot be parsed pass through the radio unchanged. A station records the sequence numbers
+//! of flows; only the policy `snoop` and a mobile out of reach make it keep data.
+//!
+//! Each known mobile has its own queue and turn at the radio, reach, held packets, limits and
+//! counters: [`StationConfig::mobile`] names mobiles, and [`StationConfig::heard`] lets the station
+//! learn them from their packets. All other addresses count as one mobile.
 
 mod config;
 mod counters;
@@ -17,6 +21,8 @@ mod flow;
 mod freezer;
 mod frozen;
 mod marker;
+mod members;
+mod mobiles;
 mod prefix;
 mod segment;
 mod snoop;
@@ -38,15 +44,17 @@ use airtcp_wire::ip;
 use crate::Side;
 use end::Refusal;
 use flow::{Entered, Flow};
-use freezer::Freezer;
+use mobiles::Mobiles;
 use segment::{MadeAck, Segment, flag};
 use table::{FlowTable, Pool, Slot};
 
-pub use config::{Policy, StationConfig, StationError};
+pub use config::{MobileConfig, Policy, StationConfig, StationError, UNNAMED, addresses};
 pub use counters::{StationCounters, Status};
 pub use flow::{FlowKey, FlowRecord};
 pub use freezer::Reach;
 pub use marker::Mark;
+pub use members::{MobileChange, MobileEvent, MobileStatus, UnknownMobile};
+pub use mobiles::{Origin, Traffic};
 pub use prefix::{Prefix, PrefixError};
 
 /// How long a flow may be idle, as long as NATs must keep it (RFC 5382 section 5).
@@ -56,7 +64,7 @@ const MAX_MADE: usize = 65_536;
 /// The maximum number of queued events.
 const MAX_EVENTS: usize = 65_536;
 
-/// A base station with its radio: port 0 is the wired side, port 1 the mobile.
+/// A base station with its radio: port 0 is the wired side, port 1 that of the mobiles.
 #[derive(Debug)]
 pub struct Station {
     policy: Policy,
@@ -64,9 +72,10 @@ pub struct Station {
     mark: Option<u8>,
     radio: Box<dyn Backend>,
     table: FlowTable,
-    freezer: Freezer,
+    mobiles: Mobiles,
     /// The networks of the mobiles; empty if they are not known.
-    mobiles: Box<[Prefix]>,
+    networks: Box<[Prefix]>,
+    /// The maximum size of the cache of one mobile.
     cache_limit: usize,
     timers: snoop::Timers,
     /// Queued ACKs that the station generated, for fixed hosts.
@@ -76,6 +85,8 @@ pub struct Station {
     events: Option<VecDeque<Event>>,
     /// The radio's next event.
     radio_event: Option<Event>,
+    /// Present while events of mobiles are enabled.
+    changes: Option<VecDeque<MobileEvent>>,
 }
 
 impl Station {
@@ -106,19 +117,32 @@ impl Station {
         if gives(config.mark.marks_congestion()) {
             radio.mark_congestion();
         }
+        let mut networks = config.mobiles.clone();
+        for (mobile, of) in config.mobile.iter().zip(1..) {
+            let joined = radio.join(Instant::ZERO, MobileNo(of), &mobile.radio);
+            joined.map_err(|error| StationError::Mobile {
+                name: mobile.name.clone(),
+                what: format!("radio: {error}"),
+            })?;
+            if !config.mobiles.is_empty() {
+                networks.extend(&mobile.addresses);
+            }
+        }
+        let shares = config.shares();
         Ok(Self {
             policy: config.policy,
             mark: gives(config.mark.marks_holes()).then_some(config.mark_bits),
             radio,
-            table: FlowTable::new(config.flows, config.unproven, IDLE),
-            freezer: Freezer::new(config.hold.as_usize(), config.absence),
-            mobiles: config.mobiles.clone().into(),
-            cache_limit: config.cache.as_usize(),
+            table: FlowTable::new(config.flows / shares, config.unproven / shares, IDLE),
+            mobiles: Mobiles::new(config),
+            networks: networks.into(),
+            cache_limit: config.cache.as_usize() / shares,
             timers: snoop::Timers::default(),
             made: VecDeque::new(),
             counters: StationCounters::default(),
             events: None,
             radio_event: None,
+            changes: None,
         })
     }
 
@@ -144,11 +168,11 @@ impl Station {
 
     /// Returns the status at `now`.
     pub fn status(&self, now: Instant) -> Status {
-        let held = self.freezer.waiting();
+        let held = self.mobiles.waiting();
         let reception = self.radio.reception(now, MobileNo::OTHERS);
         Status {
             policy: self.policy,
-            reach: self.reach(now),
+            reach: self.reach(now, MobileNo::OTHERS),
             connected: reception.is_connected,
             fading: reception.is_fading,
             received_power: reception.power,
@@ -160,18 +184,19 @@ impl Station {
             memory: self.table.memory(),
             held: held.0,
             held_bytes: held.1,
-            cached: self.table.cached,
+            cached: self.table.cached(),
+            mobile_full: self.mobiles.full,
             counters: self.counters,
             radio: Way::BOTH.map(|way| *self.radio.counters(way)),
             air: Way::BOTH.map(|way| self.radio.air_counters(way, None)),
         }
     }
 
-    /// The state of the mobile. Only `tcp-ecn` knows that a mobile is about to leave.
-    fn reach(&self, now: Instant) -> Reach {
+    /// The state of a mobile. Only `tcp-ecn` knows that a mobile is about to leave.
+    fn reach(&self, now: Instant, of: MobileNo) -> Reach {
         match self.policy {
-            Policy::TcpEcn => self.freezer.reach,
-            _ if self.radio.reception(now, MobileNo::OTHERS).is_in_reach => Reach::There,
+            Policy::TcpEcn => self.mobiles[of].freezer.reach,
+            _ if self.radio.reception(now, of).is_in_reach => Reach::There,
             _ => Reach::Gone,
         }
     }
@@ -181,16 +206,16 @@ impl Station {
         self.policy
     }
 
-    /// Returns the flows in which the mobile takes part, at most `most`: first the frozen ones,
-    /// then the others, both in the order of their last use, oldest first. If there are more than
+    /// Returns the flows in which mobiles take part, at most `most`: first the frozen ones, then
+    /// the others, both in the order of their last use, oldest first. If there are more than
     /// `most`, the least recently used ones are left out.
     pub fn flows(&self, most: usize) -> Vec<FlowRecord> {
         let mut left = most;
         let pools = [Pool::Pinned, Pool::Proven].map(|pool| {
-            let len = self.table.len(pool);
-            let taken = len.min(left);
-            left -= taken;
-            self.table.iter(pool).skip(len - taken)
+            let mut slots = self.table.all(pool);
+            let slots = slots.split_off(slots.len() - slots.len().min(left));
+            left -= slots.len();
+            slots
         });
         let record = |slot| self.table[slot].record(&self.table.key(slot));
         pools.into_iter().flatten().map(record).collect()
@@ -201,29 +226,36 @@ impl Station {
         if self.policy == Policy::Plain { None } else { Segment::read(packet) }
     }
 
-    fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
+    /// Changes the counters of a mobile, and those of all.
+    fn count(&mut self, of: MobileNo, change: impl Fn(&mut StationCounters)) {
+        change(&mut self.counters);
+        change(&mut self.mobiles[of].counters);
+    }
+
+    /// Processes a packet from the wired side for the mobile `to`.
+    fn on_fixed(&mut self, now: Instant, to: MobileNo, mut packet: Packet) {
         let segment = self.read(&packet);
-        let Some(segment) = segment else { return self.pass(now, packet, None, None) };
+        let Some(segment) = segment else { return self.pass(now, to, packet, None, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
-        let slot = self.table.find(&key);
+        let slot = self.table.find_of(to, &key);
         // A segment without room is dropped here as if it had been lost before: it does not count
         // as seen.
-        let is_holding = self.freezer.is_holding();
+        let is_holding = self.mobiles[to].freezer.is_holding();
         let has_room = match is_holding {
             true => {
                 let is_proven = slot.is_some_and(|slot| self.table.is_proven(slot));
-                self.freezer.has_room(packet.len(), is_proven)
+                self.mobiles[to].freezer.has_room(packet.len(), is_proven)
             }
-            false => self.radio.has_room(now, MobileNo::OTHERS),
+            false => self.radio.has_room(now, to),
         };
         let (slot, entered) = match has_room && segment.is_intact {
-            true => self.enter(now, key, slot, &segment),
+            true => self.enter(now, to, key, slot, &segment),
             false => (slot, None),
         };
         if let (Some(bits), Some(slot)) = (self.mark, slot)
             && marker::mark(&self.table[slot], bits, &segment, &mut packet)
         {
-            self.counters.marked += 1;
+            self.count(to, |counters| counters.marked += 1);
             self.report(now, Fate::Marked { cause: "hole" }, || packet.clone());
         }
         let entered = slot.zip(entered);
@@ -231,16 +263,16 @@ impl Station {
             self.cache(now, &segment, entered, &packet);
         }
         if !is_holding {
-            return self.pass(now, packet, None, entered);
+            return self.pass(now, to, packet, None, entered);
         }
-        let is_gone = self.freezer.reach == Reach::Gone && segment.is_intact;
+        let is_gone = self.mobiles[to].freezer.reach == Reach::Gone && segment.is_intact;
         // A segment without room was neither recorded nor checked.
         let is_believed = |slot: &Slot| self.table[*slot].check(&segment, Side::Wired).is_ok();
         let asked = slot.filter(|_| is_gone).filter(is_believed);
         if asked.is_some_and(|slot| self.answer(now, slot, &segment)) {
-            self.counters.probes += 1;
+            self.count(to, |counters| counters.probes += 1);
         } else {
-            self.hold(now, packet, entered);
+            self.hold(now, to, packet, entered);
         }
     }
 
@@ -249,6 +281,7 @@ impl Station {
     fn enter(
         &mut self,
         now: Instant,
+        of: MobileNo,
         key: FlowKey,
         slot: Option<Slot>,
         segment: &Segment,
@@ -262,7 +295,7 @@ impl Station {
             None if segment.has(flag::RST) => None,
             None if segment.data == 0 && !segment.has(flag::SYN) => None,
             // A SYN, or a flow whose start was not seen.
-            None => Some(self.table.insert(now, key, Flow::starting_at(segment.seq))),
+            None => Some(self.table.insert(now, of, key, Flow::starting_at(segment.seq))),
         };
         let Some(slot) = slot else { return (None, None) };
         let flow = self.table.touch(now, slot);
@@ -281,7 +314,7 @@ impl Station {
         if self.table[slot].believes_reset(segment, side) {
             self.table.remove(slot);
         } else {
-            self.counters.out_of_window_rsts += 1;
+            self.count(self.table.of(slot), |counters| counters.out_of_window_rsts += 1);
         }
     }
 
@@ -301,11 +334,11 @@ impl Station {
             self.table.replace(now, slot, flow);
             return Some(slot);
         }
-        match refusal {
-            Refusal::Data => self.counters.out_of_window_data += 1,
-            Refusal::Ack => self.counters.out_of_window_acks += 1,
-            Refusal::Syn => self.counters.out_of_window_syns += 1,
-        }
+        self.count(self.table.of(slot), |counters| match refusal {
+            Refusal::Data => counters.out_of_window_data += 1,
+            Refusal::Ack => counters.out_of_window_acks += 1,
+            Refusal::Syn => counters.out_of_window_syns += 1,
+        });
         // Anyone can create a flow by sending data; the mobile's segment shows that this one is
         // false.
         if side == Side::Wireless && is_one_sided {
@@ -314,37 +347,44 @@ impl Station {
         None
     }
 
-    /// Passes a packet to the radio, for the first time or again.
+    /// Passes a packet for a mobile to the radio, for the first time or again.
     fn pass(
         &mut self,
         now: Instant,
+        to: MobileNo,
         packet: Packet,
         again: Option<Unsent>,
         entered: Option<(Slot, Entered)>,
     ) {
-        let to = MobileNo::OTHERS;
         let frame = match again {
             Some(unsent) => self.radio.pass_again(now, to, unsent, packet),
             None => self.radio.pass(now, to, packet),
         };
-        let Some(frame) = frame else { return };
+        let Some(frame) = frame else {
+            self.mobiles[to].queue_dropped += 1;
+            return;
+        };
         if let Some((slot, entered)) = entered {
             self.table[slot].on_passed(&entered, frame, |frame| self.radio.holds(frame));
         }
     }
 
-    /// Returns the source of a packet if it is not in the mobiles' networks (RFC 2827). `segment`
-    /// is the parsed segment, if any.
-    fn strange_source(&self, packet: &Packet, segment: Option<&Segment>) -> Option<IpAddr> {
-        if self.mobiles.is_empty() {
-            return None;
+    /// Returns the source of a packet from the wireless side, if it matters. `segment` is the
+    /// parsed segment, if any.
+    fn source(&self, packet: &Packet, segment: Option<&Segment>) -> Option<IpAddr> {
+        match segment {
+            _ if self.networks.is_empty() && self.mobiles.is_one() => None,
+            Some(segment) => Some(segment.src.ip()),
+            None => Some(ip::addresses(&packet.data)?.0),
         }
-        let source = match segment {
-            Some(segment) => segment.src.ip(),
-            None => ip::addresses(&packet.data)?.0,
-        };
-        let is_mobiles = self.mobiles.iter().any(|network| network.contains(source));
-        (!is_mobiles).then_some(source)
+    }
+
+    /// Whether a source is not in the mobiles' networks (RFC 2827), or not that of `from`.
+    fn is_strange(&self, from: MobileNo, source: IpAddr) -> bool {
+        let mut networks = self.networks.iter();
+        let is_outside =
+            !self.networks.is_empty() && !networks.any(|network| network.contains(source));
+        is_outside || from != MobileNo::OTHERS && self.mobiles.find(source) != from
     }
 
     /// Drops a packet whose source is not in the mobiles' networks.
@@ -360,18 +400,22 @@ impl Station {
         self.report(now, Fate::Dropped { cause }, || packet);
     }
 
-    /// Processes a packet from the mobile; returns it if it is forwarded to the fixed host.
-    fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
+    /// Processes a packet that the radio received from the mobile `from`; returns it if it is
+    /// forwarded to the fixed host.
+    fn on_mobile(&mut self, now: Instant, from: MobileNo, mut packet: Packet) -> Option<Packet> {
         let segment = self.read(&packet);
-        if let Some(source) = self.strange_source(&packet, segment.as_ref()) {
+        let source = self.source(&packet, segment.as_ref());
+        if let Some(source) = source.filter(|source| self.is_strange(from, *source)) {
             self.refuse_source(now, packet, source);
             return None;
         }
+        let of = source.map_or(MobileNo::OTHERS, |source| self.hear(now, source));
+        self.mobiles[of].traffic[Way::Back as usize].count(&packet);
         let Some(segment) = segment.filter(|segment| segment.is_intact) else {
             return Some(packet);
         };
         let key = FlowKey { fixed: segment.dst, mobile: segment.src };
-        let slot = match self.table.find(&key) {
+        let slot = match self.table.find_of(of, &key) {
             Some(slot) if segment.has(flag::RST) => {
                 self.reset(slot, &segment, Side::Wireless);
                 None
@@ -380,7 +424,7 @@ impl Station {
             None if segment.has(flag::SYN) && !segment.has(flag::RST) => {
                 let is_answer = segment.has(flag::ACK);
                 let flow = if is_answer { Flow::starting_at(segment.ack) } else { Flow::unheard() };
-                Some(self.table.insert(now, key, flow))
+                Some(self.table.insert(now, of, key, flow))
             }
             None => None,
         };
@@ -406,23 +450,41 @@ impl Station {
             self.table.put(slot, Pool::Proven);
         }
         if !is_hidden {
-            if self.freezer.reach.stops_senders() && !is_finished {
+            if self.mobiles[of].freezer.reach.stops_senders() && !is_finished {
                 self.close_window(now, slot, &segment, &mut packet);
             }
             return Some(packet);
         }
-        self.counters.hidden += 1;
+        self.count(of, |counters| counters.hidden += 1);
         self.report(now, Fate::Dropped { cause: "duplicate ACK" }, || packet);
         None
     }
 
-    /// Queues an ACK of the station for the fixed host.
-    fn send_made(&mut self, now: Instant, ack: &MadeAck, cause: &'static str) {
+    /// Queues an ACK of the station for the fixed host, in the name of a mobile.
+    fn send_made(&mut self, now: Instant, of: MobileNo, ack: &MadeAck, cause: &'static str) {
         let packet = ack.build().filter(|_| self.made.len() < MAX_MADE);
         let Some(packet) = packet else { return };
-        self.counters.made += 1;
+        self.count(of, |counters| counters.made += 1);
         self.report(now, Fate::Made { cause }, || packet.clone());
         self.made.push_back(packet);
+    }
+
+    /// Returns the next packet, the side where it leaves, and the mobile that it is for.
+    fn poll_sent(&mut self, now: Instant) -> Option<(Side, MobileNo, Packet)> {
+        self.look(now);
+        loop {
+            if let Some(packet) = self.made.pop_front() {
+                return Some((Side::Wired, MobileNo::OTHERS, packet));
+            }
+            let (way, of, packet) = self.radio.poll_delivered(now)?;
+            if way == Way::Forth {
+                self.mobiles[of].traffic[Way::Forth as usize].count(&packet);
+                return Some((Side::Wireless, of, packet));
+            }
+            if let Some(packet) = self.on_mobile(now, of, packet) {
+                return Some((Side::Wired, MobileNo::OTHERS, packet));
+            }
+        }
     }
 
     fn report(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
@@ -446,11 +508,15 @@ impl Node for Station {
             self.counters.not_ip += 1;
             return;
         }
-        self.table.expire(now);
+        let of = self.mobile_of(side, &packet);
+        self.table.expire(now, of);
         self.look(now);
+        if of != MobileNo::OTHERS {
+            self.look_at(now, of);
+        }
         match side {
-            Side::Wired => self.on_fixed(now, packet),
-            Side::Wireless => self.radio.receive(now, MobileNo::OTHERS, packet),
+            Side::Wired => self.on_fixed(now, of, packet),
+            Side::Wireless => self.radio.receive(now, of, packet),
         }
     }
 
@@ -461,24 +527,13 @@ impl Node for Station {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        self.look(now);
-        loop {
-            if let Some(packet) = self.made.pop_front() {
-                return Some((Side::Wired.port(), packet));
-            }
-            let (way, _, packet) = self.radio.poll_delivered(now)?;
-            if way == Way::Forth {
-                return Some((Side::Wireless.port(), packet));
-            }
-            if let Some(packet) = self.on_mobile(now, packet) {
-                return Some((Side::Wired.port(), packet));
-            }
-        }
+        let (side, _, packet) = self.poll_sent(now)?;
+        Some((side.port(), packet))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let radio = self.radio.poll_timeout();
-        let own = [self.freezer.poll_timeout(), self.timers.poll_timeout()];
+        let own = [self.mobiles.poll_timeout(), self.timers.poll_timeout()];
         own.into_iter().flatten().chain(radio).min()
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A network: addresses with a common prefix (RFC 4632 section 3.1), written as `192.0.2.0/24`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
     /// The address, with host bits of zero.
@@ -22,6 +22,35 @@ pub struct Prefix {
 pub struct PrefixError(String);
 
 impl Prefix {
+    /// Returns the network of one address.
+    pub const fn host(address: IpAddr) -> Self {
+        Self { network: address, len: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
+    /// Parses a network, or an address, which stands for the network of this address alone.
+    ///
+    /// # Errors
+    ///
+    /// The text is neither.
+    pub fn host_or_network(text: &str) -> Result<Self, PrefixError> {
+        text.parse().map_or_else(|_| text.parse(), |address| Ok(Self::host(address)))
+    }
+
+    /// Returns the network of an address with `len` bits; `None` if the address is shorter.
+    pub(super) fn of(address: IpAddr, len: u8) -> Option<Self> {
+        Some(Self { network: masked(address, len)?, len })
+    }
+
+    /// Returns the length of the prefix in bits.
+    pub(super) const fn len(self) -> u8 {
+        self.len
+    }
+
+    /// Returns whether the network is of IPv4.
+    pub(super) const fn is_ipv4(self) -> bool {
+        self.network.is_ipv4()
+    }
+
     /// Returns whether `address` is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         masked(address, self.len) == Some(self.network)
@@ -106,6 +135,19 @@ mod tests {
             assert!(!prefix.contains(outside.parse().unwrap()), "{network} {outside}");
             assert_eq!(prefix.to_string().parse(), Ok(prefix));
         }
+    }
+
+    #[test]
+    fn an_address_alone_is_a_network_where_that_is_expected() {
+        for (text, network) in [
+            ("192.0.2.7", "192.0.2.7/32"),
+            ("2001:db8::7", "2001:db8::7/128"),
+            ("192.0.2.7/24", "192.0.2.0/24"),
+        ] {
+            assert_eq!(Prefix::host_or_network(text), network.parse());
+        }
+        let error = Prefix::host_or_network("192.0.2").unwrap_err().to_string();
+        assert!(error.starts_with("`192.0.2` is not a network"), "{error}");
     }
 
     #[test]

@@ -147,7 +147,8 @@ impl Station {
         (slot, entered): (Slot, Entered),
         packet: &Packet,
     ) {
-        let has_room = self.table.cached + packet.len() <= self.cache_limit;
+        let used = self.table.cached_of(self.table.of(slot));
+        let has_room = used + packet.len() <= self.cache_limit;
         let flow = &mut self.table[slot];
         let is_old = flow.acked().is_some_and(|acked| entered.range.end <= acked);
         if segment.data == 0 || is_old || !has_room {
@@ -157,7 +158,7 @@ impl Station {
         let before = cache.bytes;
         cache.insert(now, entered.range, packet.clone(), !entered.is_new);
         let after = cache.bytes;
-        self.table.cached = self.table.cached + after - before;
+        self.table.count_cached(slot, before, after);
         self.set_timer(slot);
     }
 
@@ -186,16 +187,18 @@ impl Station {
         let (Some(ack), Some(cache)) = (flow.acked(), flow.cache.as_mut()) else { return };
         let before = cache.bytes;
         cache.on_ack(now, ack);
-        self.table.cached -= before - cache.bytes;
+        let after = cache.bytes;
+        self.table.count_cached(slot, before, after);
         self.set_timer(slot);
     }
 
     fn send_again(&mut self, now: Instant, slot: Slot, start: ExtSeq) {
         let cache = self.table.touch(now, slot).cache.as_mut();
         let Some((packet, range)) = cache.and_then(|cache| cache.copy(now, start)) else { return };
-        self.counters.sent_again += 1;
+        let to = self.table.of(slot);
+        self.count(to, |counters| counters.sent_again += 1);
         self.report(now, Fate::Duplicated, || packet.clone());
-        self.pass(now, packet, None, Some((slot, Entered { range, is_new: false })));
+        self.pass(now, to, packet, None, Some((slot, Entered { range, is_new: false })));
     }
 
     fn set_timer(&mut self, slot: Slot) {
@@ -232,10 +235,10 @@ impl Station {
         }
         let before = cache.bytes;
         let again = cache.on_timeout(now, acked);
-        let freed = before - cache.bytes;
+        let after = cache.bytes;
         let is_lost = |start: &ExtSeq| !flow.is_in_radio(*start, |frame| self.radio.holds(frame));
         let again = again.filter(is_lost);
-        self.table.cached -= freed;
+        self.table.count_cached(slot, before, after);
         if let Some(start) = again {
             self.send_again(now, slot, start);
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airtcp_basestation::station::{Mark, Prefix};
+use airtcp_basestation::station::{Mark, MobileConfig, Prefix, addresses};
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::RadioSpec;
 use airtcp_link::radio::Arq;
@@ -61,6 +61,9 @@ pub(super) struct Settings {
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "settings::size")]
     hold: Option<ByteCount>,
+    /// Maximum number of packets held for each mobile [default: only --hold is a limit]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_usize, FLOWS, "--hold-packets 1000"))]
+    hold_packets: Option<usize>,
     /// Time out of reach after which the flows of the mobile are dropped [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
     #[serde(deserialize_with = "settings::seconds")]
@@ -69,6 +72,13 @@ pub(super) struct Settings {
     /// side with another source are dropped [default: any source passes]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = value::parsed::<Prefix>)]
     mobiles: Option<Vec<Prefix>>,
+    /// Mobiles with names; only in a file
+    #[arg(skip)]
+    mobile: Vec<MobileSettings>,
+    /// Maximum number of mobiles that become known when they send their first packet, and have then
+    /// their own queue, reach, limits and counters [default: 0]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(0_usize, 65_534, "--heard 20"))]
+    heard: Option<usize>,
     /// Size of snoop's cache [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "settings::size")]
@@ -105,6 +115,28 @@ pub(super) struct Settings {
     json: bool,
 }
 
+/// A `[[mobile]]` of the file.
+#[derive(Deserialize, Clone, PartialEq, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct MobileSettings {
+    name: String,
+    #[serde(deserialize_with = "addresses")]
+    addresses: Vec<Prefix>,
+    #[serde(default)]
+    radio: String,
+    #[serde(default, deserialize_with = "settings::size")]
+    hold: Option<ByteCount>,
+    #[serde(default)]
+    hold_packets: Option<usize>,
+}
+
+impl From<MobileSettings> for MobileConfig {
+    fn from(mobile: MobileSettings) -> Self {
+        let MobileSettings { name, addresses, radio, hold, hold_packets } = mobile;
+        Self { name, addresses, radio, hold, hold_packets }
+    }
+}
+
 /// The validated settings.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Plan {
@@ -135,8 +167,11 @@ impl Settings {
             flows: self.flows.or(other.flows),
             unproven: self.unproven.or(other.unproven),
             hold: self.hold.or(other.hold),
+            hold_packets: self.hold_packets.or(other.hold_packets),
             absence: self.absence.or(other.absence),
             mobiles: self.mobiles.or(other.mobiles),
+            mobile: if self.mobile.is_empty() { other.mobile } else { self.mobile },
+            heard: self.heard.or(other.heard),
             cache: self.cache.or(other.cache),
             offload: self.offload.or(other.offload.filter(|_| !self.no_offload)),
             no_offload: self.no_offload,
@@ -162,8 +197,11 @@ impl Settings {
             ("flows", self.flows.is_some()),
             ("unproven", self.unproven.is_some()),
             ("hold", self.hold.is_some()),
+            ("hold-packets", self.hold_packets.is_some()),
             ("absence", self.absence.is_some()),
             ("mobiles", self.mobiles.is_some()),
+            ("mobile", !self.mobile.is_empty()),
+            ("heard", self.heard.is_some()),
             ("cache", self.cache.is_some()),
             ("control", self.control.is_some()),
         ];
@@ -180,8 +218,11 @@ impl Settings {
             flows: self.flows.unwrap_or(default.flows),
             unproven: self.unproven.unwrap_or(default.unproven),
             hold: self.hold.unwrap_or(default.hold),
+            hold_packets: self.hold_packets,
             absence: self.absence.unwrap_or(default.absence),
             mobiles: self.mobiles.unwrap_or(default.mobiles),
+            mobile: self.mobile.into_iter().map(MobileConfig::from).collect(),
+            heard: self.heard.unwrap_or(default.heard),
             cache: self.cache.unwrap_or(default.cache),
         };
         // Checked before the radio: these values would be invalid with a radio, too.
@@ -261,6 +302,7 @@ mod tests {
         flows = 10
         unproven = 11
         hold = "1MiB"
+        hold-packets = 500
         absence = 60
         mobiles = ["192.0.2.0/24", "2001:db8::/64"]
         cache = "2MiB"
@@ -271,6 +313,16 @@ mod tests {
         live = "8080"
         trace = "dir"
         json = true
+        heard = 20
+        [[mobile]]
+        name = "car"
+        addresses = ["192.0.2.7", "2001:db8::/64"]
+        radio = "error 5%"
+        hold = "64KiB"
+        [[mobile]]
+        name = "phone"
+        addresses = ["192.0.2.8"]
+        hold-packets = 100
     "#;
 
     #[test]
@@ -286,6 +338,11 @@ mod tests {
         assert_eq!((station.flows, station.unproven), (10, 11));
         assert_eq!((station.absence, station.mobiles.len()), (Duration::from_secs(60), 2));
         assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
+        assert_eq!((station.hold_packets, station.heard), (Some(500), 20));
+        let [car, phone] = &station.mobile[..] else { panic!("{:?}", station.mobile) };
+        assert_eq!((car.name.as_str(), car.addresses.len()), ("car", 2));
+        assert_eq!((car.radio.as_str(), car.hold), ("error 5%", Some(ByteCount::from_kib(64))));
+        assert_eq!((phone.name.as_str(), phone.hold_packets), ("phone", Some(100)));
         assert_eq!((plan.offload, plan.persist, plan.json), (true, true, true));
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
@@ -337,6 +394,11 @@ mod tests {
         assert!(absence.contains(":1:11: expected a number of seconds from 0.001 to"), "{absence}");
         let mobiles = refused("mobiles = [\"192.0.2.1\"]");
         assert!(mobiles.contains("`192.0.2.1` is not a network"), "{mobiles}");
+        let start = "[[mobile]]\nname = \"a\"\naddresses = ";
+        let address = refused(&format!("{start}[\"192.0.2\"]"));
+        assert!(address.contains("`192.0.2` is not a network"), "{address}");
+        let key = refused(&format!("{start}[\"192.0.2.1\"]\nholds = \"1MiB\""));
+        assert!(key.contains(":4:1: unknown key `holds`"), "{key}");
         let port = refused("metrics = \"9465\"");
         assert!(port.contains(":1:11: expected ADDRESS:PORT"), "{port}");
         let live = refused("live = \"0.0.0.0:80\"");
@@ -370,6 +432,11 @@ mod tests {
         let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
         let alone = refused(&format!("{two}policy = \"tcp-ecn\""));
         assert!(alone.contains("policy needs --radio"), "{alone}");
+        let mobile = "[[mobile]]\nname = \"a\"\naddresses = [\"192.0.2.7\"]\n";
+        let mobiles = refused(&format!("{two}radio = \"\"\n{mobile}{mobile}"));
+        assert!(mobiles.contains("mobile `a`: two mobiles have this name"), "{mobiles}");
+        let alone = refused(&format!("{two}{mobile}"));
+        assert!(alone.contains("mobile needs --radio"), "{alone}");
         let bits = refused(&format!("{two}mark-bits = 99"));
         assert!(bits.contains("mark-bits 0x63 is none of the four bits"), "{bits}");
         let off = refused(&format!("{two}radio = \"\"\npolicy = \"tcp-ecn\"\narq = \"off\""));

@@ -136,8 +136,8 @@ impl Builder<'_> {
             unproven: number(file.unproven, usual.unproven),
             hold: file.hold.unwrap_or(usual.hold),
             absence: file.absence.unwrap_or(usual.absence),
-            mobiles: usual.mobiles,
             cache: file.cache.unwrap_or(usual.cache),
+            ..usual
         };
         // Each value is valid by itself; the remaining error is a policy that the ARQ mode does not
         // allow.

@@ -219,6 +219,25 @@ fn what_the_radio_gives_back_is_as_new_for_the_filter_as_before() {
 }
 
 #[test]
+fn what_the_fixed_host_retransmits_while_it_is_held_is_not_new_for_the_filter() {
+    let acks = |copies: usize| {
+        let mut script = Script::open("plain rate 1mbit");
+        script.mobile(ack(1));
+        script.run(40);
+        script.station.disconnect(script.now);
+        (0..copies).for_each(|_| script.fixed(data(1)));
+        script.out.clear();
+        script.station.reconnect(script.now);
+        // The duplicate ACK arrives while the packet is in transmission.
+        script.mobile(ack(1));
+        script.run(42);
+        script.acks()
+    };
+    assert_eq!(acks(1), [1], "the station opens the window, and the duplicate ACK is hidden");
+    assert_eq!(acks(2), [1, 1], "the fixed host needs the duplicate ACK");
+}
+
+#[test]
 fn a_path_out_of_reach_costs_no_segment() {
     // In the middle of a flight, 250 m after 2 s.
     let mut script = Script::open("at 0s 230 at 2s 250 at 3s 260 at 5s 230");

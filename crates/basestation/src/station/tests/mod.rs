@@ -2,6 +2,7 @@
 
 mod figures;
 mod freeze;
+mod mobiles;
 mod properties;
 mod scripts;
 mod snoop;

@@ -10,17 +10,17 @@ use super::*;
 
 /// A packet of a run: the time since the previous one, the side, and the segment.
 #[derive(Clone, Debug)]
-struct Step {
-    wait_us: u64,
-    from: Side,
+pub(super) struct Step {
+    pub(super) wait_us: u64,
+    pub(super) from: Side,
     flow: u32,
     seg: Seg,
     is_hit: bool,
     /// A change of the mobile's state before the packet.
-    control: Option<fn(&mut Station, Instant)>,
+    pub(super) control: Option<fn(&mut Station, Instant)>,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let flags = prop_oneof![
         12 => Just("A"), 1 => Just("S"), 1 => Just("SA"), 1 => Just("FA"), 1 => Just("R"), 1 => Just("EA"), 1 => Just("P"),
     ];
@@ -72,7 +72,7 @@ fn ends(step: &Step) -> (SocketAddr, SocketAddr) {
 
 /// The packet of a step; its IPv4 identification or flow label is the step's number, starting from
 /// one.
-fn packet_of(step: &Step, number: usize) -> Packet {
+pub(super) fn packet_of(step: &Step, number: usize) -> Packet {
     let (src, dst) = ends(step);
     let mut packet = step.seg.packet(src, dst);
     let [a, b] = (number as u16).to_be_bytes();
