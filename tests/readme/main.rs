@@ -8,6 +8,7 @@ mod hosts;
 mod link_page;
 mod links;
 mod papers;
+mod picture;
 mod results;
 mod rfc;
 mod sockets;
