@@ -164,7 +164,7 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
         let points = row.trail.throughput(BIN);
         throughputs.push(draw::series(sender.name, Style::Steps, points));
     }
-    let (x, y) = (draw::linear("time, s"), draw::linear("acknowledged, kbit/s"));
+    let (x, y) = (draw::linear("time, s"), draw::linear(&draw::more("acknowledged, kbit/s")));
     let title = "Throughput over time: bursts of five at 5 %, header hit 95 %";
     findings.picture("fig23", draw::figure(title, x, y, throughputs));
     for (name, header, rows) in [("fig24", 95, hit), ("fig25", 0, read)] {
@@ -173,7 +173,7 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
             draw::series(format!("{number} {}", sender.0.name), Style::Marks, vec![point])
         };
         let x = Axis { range: Some((0.5, 3.5)), ..draw::linear("sender") };
-        let y = draw::linear("transfer time, s");
+        let y = draw::linear(&draw::less("transfer time, s"));
         let title = format!("Bursts of five at 5 %, header hit {header} %");
         let bars = (1..).zip(SENDERS.iter().zip(rows)).map(bar);
         findings.picture(name, draw::figure(title, x, y, bars));

@@ -128,6 +128,11 @@ impl<'a> Sweep<'a> {
 
     /// Draws the throughput in kbit/s.
     pub(super) fn throughput(&self, title: String, x: &str, at: impl Fn(&Course) -> f64) -> Figure {
-        self.draw(title, [x, "throughput, kbit/s"], at, (|outcome| &outcome.goodput, 1e-3))
+        self.draw(
+            title,
+            [x, &draw::more("throughput, kbit/s")],
+            at,
+            (|outcome| &outcome.goodput, 1e-3),
+        )
     }
 }

@@ -64,7 +64,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     let both = grid.all().at("sender", HACK_SACK.name);
     let bars = both.lines("profile", "burst", ("timeouts", 1.0));
-    let (x, y) = (draw::linear("packets in a burst"), draw::linear("time-outs of a transfer"));
+    let (x, y) =
+        (draw::linear("packets in a burst"), draw::linear(&draw::less("time-outs of a transfer")));
     let title = "Time-outs of HACK + SACK although every corruption is notified";
     findings.picture("timeouts", draw::figure(title, x, y, bars));
     Ok(findings)

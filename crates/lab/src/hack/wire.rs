@@ -102,7 +102,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     let (x, y) = (
         Axis { range: Some((0.5, 3.5)), ..draw::linear("1 SACK, 2 HACK, 3 HACK + SACK") },
-        draw::log("seconds"),
+        draw::log(&draw::less("time, s")),
     );
     findings.picture("wire", draw::figure("Transfer time, s", x, y, series));
     Ok(findings)
