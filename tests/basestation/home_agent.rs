@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -152,6 +152,14 @@ fn a_router_with_a_home_agent_sends_the_mobiles_packets_after_it_also_after_a_ki
         }
         internet
     });
+
+    // A second one with the same settings ends, and does not write the state of the first.
+    let state = || std::fs::metadata(directory.path().join("home.json")).unwrap().ino();
+    let before = state();
+    let mut other = BaseStation::start(&router, &arguments);
+    let line = other.stderr.next().unwrap().unwrap();
+    assert!(line.contains("home0"), "{line}");
+    assert_eq!((other.child.wait().unwrap().code(), state()), (Some(1), before));
 
     // Dropping kills the child with SIGKILL.
     drop(first);

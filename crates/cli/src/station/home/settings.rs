@@ -52,12 +52,12 @@ pub(super) struct Settings {
     station: Vec<Peer>,
 }
 
-/// `[[mobile]]` or `[[station]]`.
+/// `[[mobile]]`, `[[station]]` or `[[home-agent]]`.
 #[derive(Deserialize, Clone, PartialEq, Debug)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Peer {
+pub(in crate::station) struct Peer {
     name: String,
-    addresses: Vec<IpAddr>,
+    pub(in crate::station) addresses: Vec<IpAddr>,
     spi: u32,
     key: PathBuf,
     #[serde(default)]
@@ -107,7 +107,7 @@ impl Settings {
         }
         let (mut mobiles, mut stations) = (Vec::new(), Vec::new());
         for peer in &self.mobile {
-            let key = peer.key()?;
+            let key = peer.key(EXAMPLE)?;
             let of = |address: &IpAddr| HomeMobile {
                 name: peer.name.clone(),
                 address: *address,
@@ -116,7 +116,7 @@ impl Settings {
             mobiles.extend(peer.addresses.iter().map(of));
         }
         for peer in &self.station {
-            let key = peer.key()?;
+            let key = peer.key(EXAMPLE)?;
             let of = |address: &IpAddr| HomeStation {
                 name: peer.name.clone(),
                 address: *address,
@@ -137,10 +137,14 @@ impl Settings {
 }
 
 impl Peer {
-    fn key(&self) -> anyhow::Result<Key> {
+    /// Reads the key. `example` says where an example is.
+    ///
+    /// # Errors
+    /// There is no address, or the key is invalid or cannot be read.
+    pub(in crate::station) fn key(&self, example: &str) -> anyhow::Result<Key> {
         let name = &self.name;
         if self.addresses.is_empty() {
-            return Err(Mistake::new(format!("{name} has no address: {EXAMPLE}")).into());
+            return Err(Mistake::new(format!("{name} has no address: {example}")).into());
         }
         let Secret(secret) = secret(&self.key)?;
         let key = Key::new(self.spi, self.algorithm, secret);

@@ -1,13 +1,13 @@
 //! The file with the registrations.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airtcp_basestation::home::Snapshot;
 use anyhow::{Context, anyhow};
-use tempfile::NamedTempFile;
 use tokio::sync::{mpsc, watch};
 
 use crate::file;
@@ -36,7 +36,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Snapshot> {
     })
 }
 
-/// Writes the file in one step: after a crash it has the old or the new content.
+/// Writes the file in one step: after a crash it has the old or the new content. A part of the new
+/// content may then be left in a file with `.new` at the end of its name, which is replaced.
 ///
 /// # Errors
 /// The directory does not exist, or the file cannot be written.
@@ -45,11 +46,17 @@ pub(super) fn write(path: &Path, snapshot: &Snapshot) -> anyhow::Result<()> {
         Some(above) if !above.as_os_str().is_empty() => above,
         _ => Path::new("."),
     };
+    let mut part = path.as_os_str().to_owned();
+    part.push(".new");
     let write = || {
-        let mut file = NamedTempFile::new_in(above)?;
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
         file.write_all(&serde_json::to_vec(snapshot)?)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
+        file.sync_all()?;
+        fs::rename(&part, path)?;
         // The name is durable when the directory is.
         File::open(above)?.sync_all()
     };
@@ -106,8 +113,13 @@ mod tests {
         for identification in [1, u64::MAX] {
             write(&path, &snapshot(identification)).unwrap();
             assert_eq!(read(&path).unwrap(), snapshot(identification));
+            // What an interrupted write leaves, which the next one replaces.
+            fs::write(directory.path().join("home.json.new"), "{").unwrap();
+            assert_eq!(read(&path).unwrap(), snapshot(identification));
         }
-        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+        write(&path, &snapshot(2)).unwrap();
+        assert_eq!(read(&path).unwrap(), snapshot(2));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
     }
 
     #[test]
@@ -115,7 +127,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("home.json");
         for text in ["", "{}", r#"{"mobiles": [{"address": "x"}]}"#] {
-            std::fs::write(&path, text).unwrap();
+            fs::write(&path, text).unwrap();
             let error = read(&path).unwrap_err().to_string();
             assert!(error.contains("home.json") && error.contains("register again"), "{error}");
         }
@@ -138,7 +150,7 @@ mod tests {
         tokio::time::sleep(PAUSE * 3).await;
         assert!(stored.try_recv().is_err());
         changes.send_replace(Some((2, snapshot(2))));
-        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::create_dir(path.parent().unwrap()).unwrap();
         assert_eq!(stored.recv().await, Some(2));
         assert_eq!(read(&path).unwrap(), snapshot(2));
         drop(changes);
