@@ -169,12 +169,12 @@ pub mod link {
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use airtcp_sim::{
-        Aggregate, App, Change, FlowAggregate, FlowDirection, FlowResult, FlowSpec, Interval,
-        LinkAggregate, LinkResult, NodeKind, Policy, QueueState, RadioAggregate, RadioResult,
-        Radios, Router, RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender,
-        SenderError, SenderState, SimError, Simulation, State, StationAggregate, StationConfig,
-        StationMemory, StationResult, Stuck, Summary, Topology, Wire, World, jain, run, run_seeds,
-        run_with_states, toml,
+        Aggregate, App, Cancel, Change, FlowAggregate, FlowDirection, FlowResult, FlowSpec,
+        Interval, LinkAggregate, LinkResult, NodeKind, Policy, QueueState, RadioAggregate,
+        RadioResult, Radios, Router, RouterCounters, Rrtp, RrtpResult, RunResult, Samples,
+        Scenario, Sender, SenderError, SenderState, SimError, Simulation, State, StationAggregate,
+        StationConfig, StationMemory, StationResult, Stuck, Summary, Topology, Wire, World, jain,
+        run, run_seeds, run_seeds_with_cancel, run_with_states, toml,
     };
 }
 

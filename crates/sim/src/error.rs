@@ -61,6 +61,9 @@ pub enum SimError {
         /// The problem, and what is valid.
         what: String,
     },
+    /// The run was cancelled with [`Cancel`](crate::Cancel).
+    #[error("cancelled")]
+    Cancelled,
     /// Threads cannot be started.
     #[error("starting threads: {0}")]
     Threads(String),

@@ -57,6 +57,7 @@ mod agenda;
 mod aggregate;
 mod app;
 mod base;
+mod cancel;
 mod check;
 mod error;
 mod measure;
@@ -78,6 +79,7 @@ mod world;
 pub use airtcp_basestation::{Policy, StationConfig};
 
 pub use aggregate::{Aggregate, FlowAggregate, LinkAggregate, RadioAggregate, StationAggregate};
+pub use cancel::Cancel;
 pub use error::SimError;
 pub use result::{
     FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Samples, StationMemory,
@@ -85,7 +87,7 @@ pub use result::{
 };
 pub use router::{Router, RouterCounters};
 pub use run::{NodeKind, Simulation, run, run_with_states};
-pub use runner::run_seeds;
+pub use runner::{run_seeds, run_seeds_with_cancel};
 pub use scenario::{App, Change, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
 pub use sender::{Rrtp, Sender, SenderError};
 pub use state::{QueueState, SenderState, State};

@@ -13,8 +13,8 @@ use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
 use crate::state::report;
 use crate::{
-    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, Sender, SimError, State,
-    StationMemory, StationResult, Topology, jain,
+    Cancel, FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, Sender, SimError,
+    State, StationMemory, StationResult, Topology, jain,
 };
 
 /// The kind of a node.
@@ -61,6 +61,13 @@ impl<'s> Simulation<'s> {
         Ok(Self { scenario, network: Network::new(scenario)? })
     }
 
+    /// Makes the run end with [`SimError::Cancelled`] as soon as `cancel` is set.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
+        self.network.world.set_cancel(cancel.clone());
+        self
+    }
+
     /// Returns the name and kind of every node, indexed by [`NodeId`].
     pub fn nodes(&self) -> &[(String, NodeKind)] {
         &self.network.nodes
@@ -70,8 +77,8 @@ impl<'s> Simulation<'s> {
     ///
     /// # Errors
     ///
-    /// [`SimError`] if the simulated time stops, an application's socket call fails, or an
-    /// application reads other data than was sent.
+    /// [`SimError`] if the simulated time stops, an application's socket call fails, an application
+    /// reads other data than was sent, or the run is cancelled.
     pub fn run(self, observer: Option<&mut dyn Observer>) -> Result<RunResult, SimError> {
         self.run_to_end(observer, None)
     }
@@ -115,10 +122,12 @@ impl<'s> Simulation<'s> {
                 while next + *interval <= end {
                     next += *interval;
                     network.world.run_until(next, watch)?;
+                    network.world.check_cancelled()?;
                     report(network, &scenario.flows, on_state);
                 }
             }
-            network.world.run_until(end, watch)
+            network.world.run_until(end, watch)?;
+            network.world.check_cancelled()
         };
         let before = match scenario.warm_up.checked_sub(Duration::from_nanos(1)) {
             None => vec![0; network.flows.len()],

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::{RunResult, Scenario, SimError};
+use crate::{Cancel, RunResult, Scenario, SimError, Simulation};
 
 /// Runs a scenario with many seeds, and returns the results in the order of the seeds.
 ///
@@ -38,13 +38,30 @@ pub fn run_seeds(
     threads: Option<NonZero<usize>>,
     done: impl Fn(&RunResult) + Sync,
 ) -> Result<Vec<RunResult>, SimError> {
+    run_seeds_with_cancel(scenario, seeds, threads, &Cancel::default(), done)
+}
+
+/// Runs a scenario with many seeds, as [`run_seeds`] does, until `cancel` is set.
+///
+/// # Errors
+///
+/// Those of [`run_seeds`]; [`SimError::Cancelled`].
+pub fn run_seeds_with_cancel(
+    scenario: &Scenario,
+    seeds: Range<u64>,
+    threads: Option<NonZero<usize>>,
+    cancel: &Cancel,
+    done: impl Fn(&RunResult) + Sync,
+) -> Result<Vec<RunResult>, SimError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.map_or(0, NonZero::get))
         .build()
         .map_err(|error| SimError::Threads(error.to_string()))?;
     let seeds: Vec<u64> = seeds.collect();
     let one = |seed: &u64| {
-        let result = crate::run(&Scenario { seed: *seed, ..scenario.clone() }, None);
+        cancel.check()?;
+        let scenario = Scenario { seed: *seed, ..scenario.clone() };
+        let result = Simulation::new(&scenario)?.with_cancel(cancel).run(None);
         result.inspect(&done)
     };
     // Collected before errors are returned, so that the error is always that of the first failing
@@ -81,6 +98,32 @@ mod tests {
         assert_eq!(one, on(4));
         assert_eq!(one, on(0), "on all cores");
         assert_eq!(done.into_inner(), 24);
+    }
+
+    #[test]
+    fn no_run_starts_once_it_is_cancelled() {
+        let (cancel, done) = (Cancel::default(), AtomicUsize::new(0));
+        let cancelled =
+            run_seeds_with_cancel(&scenario(), 1..100, NonZero::new(1), &cancel, |_| {
+                done.fetch_add(1, Ordering::Relaxed);
+                cancel.cancel();
+            });
+        assert_eq!((cancelled, done.into_inner()), (Err(SimError::Cancelled), 1));
+    }
+
+    #[test]
+    fn a_run_ends_once_it_is_cancelled() {
+        let second = std::time::Duration::from_secs(1);
+        // Without the flag, this would take days.
+        let long = Scenario { duration: second * 100_000_000, ..scenario() };
+        let cancel = Cancel::default();
+        let mut states = 0;
+        let simulation = Simulation::new(&long).unwrap().with_cancel(&cancel);
+        let cancelled = simulation.run_with_states(None, second, &mut |_| {
+            states += 1;
+            cancel.cancel();
+        });
+        assert_eq!((cancelled, states), (Err(SimError::Cancelled), 1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use airtcp_types::{Crossing, Instant, Node, NodeId, Observer, PortId};
 
 use crate::agenda::Agenda;
+use crate::{Cancel, SimError};
 
 /// The maximum number of calls at one instant before the run counts as stuck.
 const MAX_AT_ONCE: u64 = 20_000_000;
@@ -44,6 +45,7 @@ pub struct World<N> {
     /// The value of `touches` when time last advanced.
     touched_before: u64,
     unwired: u64,
+    cancel: Option<Cancel>,
 }
 
 #[derive(Debug)]
@@ -69,7 +71,22 @@ impl<N: Node> World<N> {
             touches: 0,
             touched_before: 0,
             unwired: 0,
+            cancel: None,
         }
+    }
+
+    /// Sets a flag that ends [`run_until`](Self::run_until) before its time.
+    pub(crate) fn set_cancel(&mut self, cancel: Cancel) {
+        self.cancel = Some(cancel);
+    }
+
+    /// Returns an error if the flag is set.
+    pub(crate) fn check_cancelled(&self) -> Result<(), SimError> {
+        self.cancel.as_ref().map_or(Ok(()), Cancel::check)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(Cancel::is_cancelled)
     }
 
     /// Adds a node.
@@ -175,6 +192,9 @@ impl<N: Node> World<N> {
             if self.is_stuck() {
                 return Err(Stuck(self.now));
             }
+            if self.is_cancelled() {
+                return Ok(());
+            }
             self.touches += 1;
             self.places[id as usize].node.handle_timeout(self.now);
             self.drain(id, observer);
@@ -202,7 +222,7 @@ impl<N: Node> World<N> {
         self.asked.push(first);
         // Nodes that respond to each other forever would never get to the next deadline.
         while let Some(&id) = self.asked.last() {
-            if self.is_stuck() {
+            if self.is_stuck() || self.is_cancelled() {
                 self.asked.clear();
                 return;
             }

@@ -2,7 +2,7 @@
 
 use airtcp_link::Trace;
 use airtcp_sim::toml::{Source, Template};
-use airtcp_sim::{Interval, Scenario};
+use airtcp_sim::{Cancel, Interval, Scenario, Simulation};
 use airtcp_trace::figure::{Axis as PictureAxis, Figure, Scale, Series};
 
 use super::grid::points;
@@ -10,9 +10,7 @@ use super::measure::Asked;
 use super::{Axis, Fields, Grid, Point, Slice, Value, file};
 use crate::report::Heading;
 use crate::theory::Bound;
-use crate::{
-    Findings, Ground, Kind, LabError, Plan, Report, Run, Table, Verdict, simulate, theory,
-};
+use crate::{Findings, Ground, Kind, LabError, Plan, Report, Run, Table, Verdict, theory};
 
 /// An experiment that is data: axes, a scenario, measures, claims and pictures.
 ///
@@ -137,7 +135,7 @@ impl Study {
         let run = Run::new(plan, self.design.seeds);
         let asked = self.design.asked();
         let grid = Grid::run(&run, axes.clone(), |point, seed| {
-            once(self.scenarios[point.index].clone(), seed, &asked)
+            once(self.scenarios[point.index].clone(), seed, &asked, &Cancel::default())
         })?;
         let mut findings = self.design.table(&grid);
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -164,11 +162,17 @@ impl Study {
 ///
 /// # Errors
 ///
-/// The scenario is invalid.
-pub(crate) fn once(mut scenario: Scenario, seed: u64, asked: &[Asked]) -> Result<Fields, LabError> {
-    scenario.samples |= asked.iter().any(|asked| asked.measure.needs_samples);
+/// The scenario is invalid, or the run is cancelled.
+pub(crate) fn once(
+    scenario: Scenario,
+    seed: u64,
+    asked: &[Asked],
+    cancel: &Cancel,
+) -> Result<Fields, LabError> {
+    let samples = scenario.samples || asked.iter().any(|asked| asked.measure.needs_samples);
+    let scenario = Scenario { seed, samples, ..scenario };
     let warm_up = scenario.warm_up.as_secs_f64();
-    let result = simulate::once(scenario, seed)?;
+    let result = Simulation::new(&scenario)?.with_cancel(cancel).run(None)?;
     let add = |fields: Fields, asked: &Asked| fields.with(asked.name(), asked.of(&result, warm_up));
     Ok(asked.iter().fold(Fields::default(), add))
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_link::Trace;
 use airtcp_sim::toml::{Setting, Source, Template};
-use airtcp_sim::{Scenario, Simulation};
+use airtcp_sim::{Cancel, Scenario, Simulation};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -68,6 +68,7 @@ pub struct Sweep<'s> {
     asked: Vec<Asked>,
     seeds: u64,
     traces: Mutex<Traces>,
+    cancel: Cancel,
 }
 
 /// The way to turn a point into a scenario.
@@ -202,7 +203,16 @@ impl<'s> Sweep<'s> {
         }
         let asked = design.asked();
         let traces = Mutex::new(Traces { load: Box::new(load), known: BTreeMap::new() });
-        Ok(Self { source, form, design, asked, seeds, traces })
+        let cancel = Cancel::default();
+        Ok(Self { source, form, design, asked, seeds, traces, cancel })
+    }
+
+    /// Makes [`run`](Self::run) and [`merge`](Self::merge) end with an error as soon as `cancel` is
+    /// set. Finished records are kept.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
     }
 
     /// Returns the number of cells.
@@ -251,6 +261,7 @@ impl<'s> Sweep<'s> {
     ) -> impl Iterator<Item = Result<Cell, LabError>> {
         let mut last: Option<(u64, Arc<Case>)> = None;
         numbers.map(move |number| {
+            self.cancel.check()?;
             let (index, seed) = ((number - 1) / self.seeds, (number - 1) % self.seeds + 1);
             let case = match &last {
                 Some((known, case)) if *known == index => Arc::clone(case),

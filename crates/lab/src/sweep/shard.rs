@@ -1,11 +1,13 @@
 //! Shards: equal parts of a sweep, and their files.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
 
 use airtcp_sim::Simulation;
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,9 @@ const PARTIAL: &str = ".partial";
 /// The number of bytes that are read from a shard at a time. The file is closed between reads,
 /// because a sweep can have more shards than a process may open files.
 const BLOCK: u64 = 1 << 14;
+
+/// The time between two attempts to lock a shard that another process runs.
+const LOCK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Each line of a shard ends with this field, a hash of the text before it. A damaged record is run
 /// again.
@@ -160,7 +165,7 @@ impl Sweep<'_> {
     /// # Errors
     ///
     /// A scenario that is invalid or cannot be run; a shard of another sweep; read and write
-    /// errors.
+    /// errors; [`Cancelled`](airtcp_sim::SimError::Cancelled).
     pub fn run(
         &self,
         shard: Shard,
@@ -224,7 +229,7 @@ impl Sweep<'_> {
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
         let mut file = options.open(&part).map_err(&failed)?;
-        unless_unsupported(file.lock()).map_err(&failed)?;
+        self.lock(&file, &failed)?;
         if path.exists() {
             // Another process finished the shard in the meantime. `file` is the finished shard, or
             // a new partial file without records.
@@ -250,7 +255,8 @@ impl Sweep<'_> {
             threads,
             self.cases(numbers.skip(earlier as usize)),
             |cell| {
-                let fields = once(cell.case.scenario.clone(), cell.seed, &self.asked)?;
+                let scenario = cell.case.scenario.clone();
+                let fields = once(scenario, cell.seed, &self.asked, &self.cancel)?;
                 Ok(with_check(&self.line(&cell, &fields)?))
             },
             |line| {
@@ -265,6 +271,23 @@ impl Sweep<'_> {
         file.write_all(footer.as_bytes()).and_then(|()| file.sync_all()).map_err(&failed)?;
         fs::rename(&part, &path).map_err(write_error(&path))?;
         Ok(earlier)
+    }
+
+    /// Locks the file of a shard. If another process has locked it, waits for that process, until
+    /// the sweep is cancelled.
+    fn lock(&self, file: &File, failed: impl Fn(io::Error) -> LabError) -> Result<(), LabError> {
+        loop {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
+                    self.cancel.check()?;
+                    thread::sleep(LOCK_INTERVAL);
+                }
+                Err(TryLockError::Error(error)) => {
+                    return unless_unsupported(Err(error)).map_err(failed);
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// Returns the shards below `dir` that a merge needs and that are missing or unfinished.

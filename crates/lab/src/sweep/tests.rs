@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use airtcp_link::Trace;
+use airtcp_sim::SimError;
 
 use super::*;
 
@@ -187,6 +188,23 @@ fn a_killed_shard_goes_on_where_it_was() {
     fs::write(&partial, format!("{}{}", &text[..ends[2]], "\0".repeat(100))).unwrap();
     assert_eq!(run(&sweep, "1/2", dir.path(), 1).earlier, 3);
     assert!(expected == merged(&sweep, dir.path()));
+}
+
+#[test]
+fn a_cancelled_sweep_keeps_its_records_and_can_be_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = Cancel::default();
+    let sweep = read(GRID).with_cancel(&cancel);
+    let cancelled = sweep.run(Shard::WHOLE, dir.path(), NonZero::new(1), |cells| {
+        if cells > 0 {
+            cancel.cancel();
+        }
+    });
+    assert!(matches!(cancelled, Err(LabError::Sim(SimError::Cancelled))), "{cancelled:?}");
+    let sweep = read(GRID);
+    let earlier = run(&sweep, "1/1", dir.path(), 1).earlier;
+    assert!((1..sweep.cells()).contains(&earlier), "{earlier}");
+    assert_eq!(merged(&sweep, dir.path()), whole(&sweep, 1));
 }
 
 #[test]
