@@ -28,7 +28,7 @@ pub(crate) fn run(mut data: &[u8]) -> bool {
             understood = true;
             channel.send(now, datagram.association, &datagram.remote, &datagram.data);
         }
-        while let Some(frame) = channel.poll_transmit() {
+        while let Some(frame) = channel.poll_transmit(now) {
             assert!(frame.len() <= FRAME, "{} bytes", frame.len());
         }
     }

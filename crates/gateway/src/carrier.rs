@@ -7,6 +7,10 @@ use airtcp_stack::host::{Cidr, Quota};
 use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 
+/// The most datagrams that wait in the stack; further ones wait in the queues of their senders,
+/// which take turns.
+const DATAGRAMS: usize = 32;
+
 /// Returns the settings of a carrier stack with these `addresses` and this number of `peers`, whose
 /// sockets hold at most `memory` together.
 ///
@@ -20,6 +24,8 @@ use airtcp_types::ByteCount;
 ///   the hold of a near gateway does.
 /// - A connection starts with the path measurements of earlier connections to the same peer: all of
 ///   them use one tunnel.
+/// - At most 32 packets wait in the stack before UDP sockets cannot send: the datagrams of programs
+///   wait in queues of their own, which take turns.
 /// - TIME-WAIT lasts 5 s: with one peer, each connection occupies a port of its own, and no packet
 ///   is delayed for longer in a tunnel. That allows 5,000 connections per second.
 ///
@@ -59,6 +65,7 @@ pub fn carrier_config(
         time_wait: Duration::from_secs(5),
         ..config.tcp
     };
+    config.udp_send_queue = DATAGRAMS;
     (config.quota, config.peer_quota) = (quota, if peers > 1 { half } else { quota });
     config
 }

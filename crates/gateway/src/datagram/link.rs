@@ -69,17 +69,18 @@ impl Link {
     /// Runs `act`, and sends the frames that it leaves in the channel.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Channel, Instant) -> R) -> R {
         let mut state = self.lock();
-        let result = act(&mut state.channel, self.now());
-        self.flush(&mut state);
+        let now = self.now();
+        let result = act(&mut state.channel, now);
+        self.flush(&mut state, now);
         if state.blocked || state.channel.poll_timeout().is_some_and(|at| at < state.alarm) {
             self.wake.notify_one();
         }
         result
     }
 
-    fn flush(&self, state: &mut State) {
+    fn flush(&self, state: &mut State, now: Instant) {
         state.blocked = false;
-        while let Some(frame) = state.channel.poll_transmit() {
+        while let Some(frame) = state.channel.poll_transmit(now) {
             match self.socket.try_send_to(&frame, self.peer) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -103,7 +104,7 @@ impl Link {
                 let mut state = self.lock();
                 let now = self.now();
                 state.channel.handle_timeout(now);
-                self.flush(&mut state);
+                self.flush(&mut state, now);
                 let at = state.channel.poll_timeout();
                 state.alarm = at.unwrap_or(Instant::MAX);
                 (state.blocked, at.map(|at| at.since(now)))

@@ -12,8 +12,9 @@
 //! the loss reported by the receiver requires, up to a limit. A lost datagram is recovered within
 //! about a round trip. Without loss, no repair frames are sent.
 //!
-//! A datagram is sent at most once, and can be lost. If the queue is full, the newest datagram is
-//! dropped, as in a router.
+//! A datagram is sent at most once, and can be lost. While the stack has no room, datagrams wait
+//! in a queue for each association. The associations take turns; those with little to send have
+//! priority. If the queues are full, the oldest datagrams of the longest one are dropped.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -32,6 +33,7 @@ mod near;
 mod outside;
 mod parts;
 mod refused;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -185,6 +185,7 @@ impl NearDatagrams {
         table.inboxes.insert(id, inbox.clone());
         *table.by_source.entry(source.ip()).or_default() += 1;
         drop(table);
+        shared.link.with(|channel, _| channel.set_source(id, source.ip()));
         Ok(Association { near: self.clone(), id, source: source.ip(), inbox })
     }
 
@@ -225,7 +226,7 @@ pub struct Association {
 
 impl Association {
     /// Sends a datagram to `to`; the far gateway resolves a name. Does not wait: like a router, it
-    /// drops a datagram that does not fit into the queue.
+    /// drops datagrams that do not fit into the queue.
     ///
     /// # Errors
     /// `InvalidInput`: `data` is longer than 65,507 bytes, or `to` is not a destination;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp_device::{Clock, Memory, memory};
+use airtcp_device::{Clock, Device, Memory, memory};
 use airtcp_link::Link;
 use airtcp_net::{Driver, Stack};
 use airtcp_stack::HostConfig;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::{Destination, Rules};
+use crate::{Destination, Rules, carrier_config};
 
 const MTU: usize = 1420;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -329,7 +329,7 @@ async fn a_near_end_that_was_restarted_gets_sockets_of_its_own() {
     for instance in [1, 2] {
         let mut channel = Channel::new(MTU, 0, instance);
         channel.send(airtcp_types::Instant::ZERO, 1, &to, b"x");
-        while let Some(frame) = channel.poll_transmit() {
+        while let Some(frame) = channel.poll_transmit(airtcp_types::Instant::ZERO) {
             socket.send_to(&frame, listen).await.unwrap();
         }
         let received = timeout(PATIENCE, server.recv_from(&mut [0; 9])).await.expect("nothing");
@@ -337,6 +337,38 @@ async fn a_near_end_that_was_restarted_gets_sockets_of_its_own() {
         assert_eq!((far.status().peers, far.status().associations), (1, 1));
     }
     assert_ne!(ports[0], ports[1]);
+}
+
+/// The device takes a packet only when the previous one has left.
+#[tokio::test]
+async fn a_ping_does_not_wait_for_the_backlog_of_another_program() {
+    let (device, mut wire) = memory::pair(MTU, 1);
+    let addresses = NEAR.map(|text| text.parse().unwrap());
+    let config = carrier_config(addresses, airtcp_types::ByteCount::from_mib(64), 1);
+    let stack = Stack::new(device, config).unwrap();
+    let far = "10.77.0.1:7077".parse().unwrap();
+    let near = NearDatagrams::start(&stack, far, NearDatagramsConfig::default()).unwrap();
+    let [greedy, sparse] = [(); 2].map(|()| near.associate(PROGRAM).unwrap());
+    let to = Destination::from(SocketAddr::from(([192, 0, 2, 1], 5201)));
+    for _ in 0..600 {
+        greedy.send_to(&[b'g'; 1200], &to).await.unwrap();
+    }
+    let mut left = Vec::new();
+    let mut before = 0;
+    let mut is_sent = false;
+    let is_ping = |packet: &airtcp_types::Packet| packet.data.ends_with(b"ping");
+    while !left.iter().any(is_ping) {
+        // The backlog is in every queue on the way.
+        if left.len() >= 200 && !is_sent {
+            sparse.ping(b"\0\x01ping", [192, 0, 2, 1].into()).unwrap();
+            (is_sent, before) = (true, left.len());
+        }
+        assert!(left.len() < 600, "it waited for the backlog");
+        timeout(PATIENCE, wire.recv(&mut left, 1)).await.expect("nothing leaves").unwrap();
+    }
+    // One is in the device, the driver has a batch of at most 64, and the stack has 32.
+    let waited = left.len() - before;
+    assert!(waited <= 1 + 64 + 32 + 2, "{waited}");
 }
 
 #[tokio::test]

@@ -530,7 +530,7 @@ async fn an_intercepted_datagram_is_refused_by_its_destination() {
             while let Some(datagram) = channel.poll_datagram() {
                 channel.refuse(Instant::ZERO, datagram.association, &datagram.remote);
             }
-            while let Some(frame) = channel.poll_transmit() {
+            while let Some(frame) = channel.poll_transmit(Instant::ZERO) {
                 socket.send_to(&frame, from).await.unwrap();
             }
         }

@@ -8,6 +8,7 @@ use airtcp_types::ByteCount;
 
 use crate::tcp::TcpConfig;
 
+use super::outbox::MAX_WAITING;
 use super::{Share, peers::Quota};
 
 /// The settings of a host.
@@ -43,6 +44,10 @@ pub struct HostConfig {
     pub backlog: usize,
     /// The maximum size of the receive queue of a UDP socket.
     pub udp_receive_buffer: ByteCount,
+    /// The number of packets in the host's transmit queue, at most 256, from which on UDP sockets
+    /// cannot send. A program with a queue of its own chooses less: then it decides what leaves
+    /// next.
+    pub udp_send_queue: usize,
     /// The maximum number of connections in TIME-WAIT that the application has closed.
     pub time_waits: usize,
     /// Limits for all peers together.
@@ -81,6 +86,7 @@ impl HostConfig {
             tcp: TcpConfig::default(),
             backlog: 4096,
             udp_receive_buffer: ByteCount::from_kib(208),
+            udp_send_queue: MAX_WAITING,
             time_waits: 65_536,
             quota: Quota::ALL,
             peer_quota: Quota::PEER,

@@ -25,6 +25,10 @@ impl Outbox {
         self.packets.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.packets.len() >= MAX_WAITING
     }

@@ -12,6 +12,7 @@ use tracing::debug;
 use crate::tcp::Unreachable;
 
 use super::bindings::ANY;
+use super::outbox::MAX_WAITING;
 use super::{Host, HostError, Kind, Socket, SocketId};
 
 /// The memory overhead of a queued datagram.
@@ -257,7 +258,7 @@ impl Host {
 
     /// Whether the queue has room for another datagram.
     pub fn udp_has_room(&self) -> bool {
-        !self.outbox.is_full()
+        self.outbox.len() < self.config.udp_send_queue.clamp(1, MAX_WAITING)
     }
 
     /// Sends one datagram.

@@ -1,6 +1,7 @@
 //! One end of the datagrams between two gateways, as a state machine.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,12 @@ use super::frame::{
     Answer, Close, Data, FLOWS, Flow, Frame, HEADER, MAX_DATAGRAM, Open, PART, Part, Repair, Report,
 };
 use super::parts::{Key, Parts};
+use super::schedule::{Item, Schedule};
 use super::window::{Arrival, Window};
 use crate::Destination;
 
-/// The most bytes that may wait to be sent.
+/// The most bytes of frames that may wait to be sent, before repairs and messages of the channel
+/// itself are omitted.
 const QUEUE: usize = 1 << 20;
 /// The most flows that each end may have opened. Datagrams of further flows carry their address.
 const MOST_FLOWS: usize = 16_384;
@@ -41,7 +44,8 @@ pub struct DatagramCounters {
     pub frames_sent: u64,
     /// Bytes of those frames, without the headers of UDP and IP.
     pub frame_bytes_sent: u64,
-    /// Datagrams dropped because the send queue was full, or they were too long.
+    /// Datagrams dropped because the send queue was full, or they were too long. They are not
+    /// counted in `sent`.
     pub dropped_full: u64,
     /// Frames dropped because they arrived twice.
     pub duplicates: u64,
@@ -98,14 +102,18 @@ pub struct Channel {
     /// The flows that the other end has opened: their association and address.
     yours: HashMap<u32, (u32, Destination)>,
     associations: HashMap<u32, Association>,
+    /// The addresses of the associations' programs.
+    sources: HashMap<u32, IpAddr>,
+    /// Datagrams that wait to be sent, and then the frames of at most one of them.
+    schedule: Schedule,
+    outbox: VecDeque<Vec<u8>>,
+    queued: usize,
     window: Window,
     parts: Parts,
     encoder: Encoder,
     decoder: Decoder,
     report_at: Option<Instant>,
     highest_at: Instant,
-    outbox: VecDeque<Vec<u8>>,
-    queued: usize,
     inbox: VecDeque<Datagram>,
     counters: DatagramCounters,
 }
@@ -146,14 +154,16 @@ impl Channel {
             mine: HashMap::new(),
             yours: HashMap::new(),
             associations: HashMap::new(),
+            sources: HashMap::new(),
+            schedule: Schedule::default(),
+            outbox: VecDeque::new(),
+            queued: 0,
             window: Window::default(),
             parts: Parts::default(),
             encoder: Encoder::new(redundancy),
             decoder: Decoder::default(),
             report_at: None,
             highest_at: Instant::ZERO,
-            outbox: VecDeque::new(),
-            queued: 0,
             inbox: VecDeque::new(),
             counters: DatagramCounters::default(),
         }
@@ -180,13 +190,55 @@ impl Channel {
         }
     }
 
+    /// Sets the address of an association's program. If the queue is full, datagrams of the source
+    /// with the most waiting bytes are dropped.
+    pub fn set_source(&mut self, association: u32, source: IpAddr) {
+        self.sources.insert(association, source);
+    }
+
     /// Sends a datagram of an association, to `remote` (near gateway) or from `remote` (far
-    /// gateway). Drops it if it is longer than 65,507 bytes or the queue is full.
+    /// gateway). Drops it if it is longer than 65,507 bytes. If the queue is full, it or others are
+    /// dropped: those of the association with the most waiting bytes.
     pub fn send(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
-        let Some(flow) = self.flow(association, remote, data.len()) else {
+        if data.len() > MAX_DATAGRAM {
             self.counters.dropped_full += 1;
-            return;
-        };
+        } else if self.is_idle() {
+            self.emit(now, association, remote, data);
+        } else {
+            self.wait(association, Item::Datagram { remote: remote.clone(), data: data.to_vec() });
+        }
+    }
+
+    /// Sends a refusal: `remote` has refused a datagram of an association (Port Unreachable).
+    pub fn refuse(&mut self, now: Instant, association: u32, remote: &Destination) {
+        if self.is_idle() {
+            self.emit_refusal(now, association, remote);
+        } else {
+            self.wait(association, Item::Refusal { remote: remote.clone() });
+        }
+    }
+
+    /// Whether nothing waits, so that a datagram need not wait, either.
+    fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.schedule.is_empty()
+    }
+
+    fn wait(&mut self, association: u32, item: Item) {
+        let source = self.sources.get(&association).copied();
+        self.counters.dropped_full += self.schedule.push(association, source, item);
+        self.close_ended();
+    }
+
+    /// Closes the associations that were waiting for their last datagram.
+    fn close_ended(&mut self) {
+        while let Some(association) = self.schedule.poll_ended() {
+            self.close(association, true);
+        }
+    }
+
+    /// Sends a datagram now.
+    fn emit(&mut self, now: Instant, association: u32, remote: &Destination, data: &[u8]) {
+        let flow = self.flow(association, remote);
         self.counters.sent += 1;
         self.counters.sent_bytes += data.len() as u64;
         let open = match &flow {
@@ -201,35 +253,32 @@ impl Channel {
         let parts = data.chunks(data.len().div_ceil(count));
         // Rounding may yield fewer parts. `MAX_DATAGRAM` limits `data`, so there are at most 255.
         let count = u8::try_from(parts.len()).unwrap_or(u8::MAX);
+        // Repairs between the parts would take sequence numbers.
+        let repairs = self.encoder.keep_together(now, count);
+        self.emit_repairs(now, repairs);
         for (index, data) in (0..count).zip(parts) {
             self.emit_data(now, flow.clone(), Some(Part { index, count }), false, data);
         }
     }
 
-    /// Sends a refusal: `remote` has refused a datagram of an association (Port Unreachable).
-    pub fn refuse(&mut self, now: Instant, association: u32, remote: &Destination) {
-        if let Some(flow) = self.flow(association, remote, 0) {
-            self.emit_data(now, flow, None, true, &[]);
-        }
+    fn emit_refusal(&mut self, now: Instant, association: u32, remote: &Destination) {
+        let flow = self.flow(association, remote);
+        self.emit_data(now, flow, None, true, &[]);
     }
 
-    /// Returns the flow of a datagram, and opens it if necessary. `None`: the datagram is too long,
-    /// or the queue is full.
-    fn flow(&mut self, association: u32, remote: &Destination, len: usize) -> Option<Flow> {
-        if len > MAX_DATAGRAM || self.queued + len > QUEUE {
-            return None;
-        }
+    /// Returns the flow of a datagram, and opens it if necessary.
+    fn flow(&mut self, association: u32, remote: &Destination) -> Flow {
         let open = || Open { instance: self.instance, association, remote: remote.clone() };
         let flows = self.associations.entry(association).or_default();
         if let Some(&flow) = flows.yours.get(remote) {
-            return Some(Flow::Yours(flow));
+            return Flow::Yours(flow);
         }
         if let Some(&flow) = flows.mine.get(remote) {
             let known = self.mine.get(&flow).is_some_and(|mine| mine.known);
-            return Some(if known { Flow::Mine(flow) } else { Flow::Open(flow, open()) });
+            return if known { Flow::Mine(flow) } else { Flow::Open(flow, open()) };
         }
         if self.mine.len() >= MOST_FLOWS {
-            return Some(Flow::Open(0, open()));
+            return Flow::Open(0, open());
         }
         let flow = loop {
             self.next_flow = (self.next_flow + 1) % FLOWS;
@@ -241,7 +290,7 @@ impl Channel {
         let remote = remote.clone();
         let open = open();
         self.mine.insert(flow, Mine { association, remote, known: false });
-        Some(Flow::Open(flow, open))
+        Flow::Open(flow, open)
     }
 
     fn emit_data(
@@ -287,8 +336,14 @@ impl Channel {
         self.outbox.push_back(bytes);
     }
 
-    /// Closes an association; `tell` also closes it at the other end.
+    /// Closes an association; `tell` also closes it at the other end, after the datagrams that wait.
+    /// Without `tell`, they are dropped.
     pub fn close(&mut self, association: u32, tell: bool) {
+        if tell && self.schedule.close(association) {
+            return;
+        }
+        self.schedule.remove(association);
+        self.sources.remove(&association);
         if let Some(flows) = self.associations.remove(&association) {
             flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));
             flows.yours.values().for_each(|flow| drop(self.yours.remove(flow)));
@@ -484,7 +539,15 @@ impl Channel {
     }
 
     /// Returns the next frame to send.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
+        while self.outbox.is_empty() {
+            let (association, item) = self.schedule.pop()?;
+            match item {
+                Item::Datagram { remote, data } => self.emit(now, association, &remote, &data),
+                Item::Refusal { remote } => self.emit_refusal(now, association, &remote),
+            }
+            self.close_ended();
+        }
         let frame = self.outbox.pop_front()?;
         self.queued -= cost(&frame);
         Some(frame)

@@ -16,7 +16,7 @@ use tracing::debug;
 use super::frame::{HEADER, Repair, Report};
 use super::loss::Loss;
 
-/// The most data frames in a group.
+/// The most data frames in a group. Only the parts of a single datagram may be more.
 pub(crate) const MOST_COUNT: u8 = 160;
 /// The assumed round-trip time before the first sample.
 const ROUND_TRIP: Duration = Duration::from_millis(60);
@@ -72,6 +72,8 @@ pub(crate) struct Encoder {
     /// The shards of the open group, and when it was opened.
     group: Vec<Vec<u8>>,
     opened: Instant,
+    /// The number of further frames that must be in this group.
+    together: u8,
     /// The repair bytes that may be sent now.
     saved: f64,
     saved_at: Instant,
@@ -95,6 +97,7 @@ impl Encoder {
             stamps: VecDeque::new(),
             group: Vec::new(),
             opened: Instant::ZERO,
+            together: 0,
             saved: 0.0,
             saved_at: Instant::ZERO,
         }
@@ -114,9 +117,18 @@ impl Encoder {
         }
     }
 
+    /// Puts the next `count` frames into one group, so that no repairs are sent between them.
+    /// Returns the repairs of the open group if they do not fit into it.
+    pub(crate) fn keep_together(&mut self, now: Instant, count: u8) -> Option<Repairs> {
+        self.together = count;
+        let is_full = self.group.len() + usize::from(count) > usize::from(MOST_COUNT);
+        if is_full { self.close(now) } else { None }
+    }
+
     /// Handles a data frame that is being sent; returns the repairs of the group that it completes.
     pub(crate) fn on_sent(&mut self, now: Instant, seq: u32, frame: &[u8]) -> Option<Repairs> {
         self.stamp(now, seq);
+        self.together = self.together.saturating_sub(1);
         if self.limit == 0.0 || (self.group.is_empty() && !self.loss.is_relevant()) {
             return None;
         }
@@ -125,10 +137,8 @@ impl Encoder {
         }
         self.group.push(shard(frame)?);
         self.saved += self.limit * frame.len() as f64;
-        match self.group.len() >= usize::from(MOST_COUNT) || self.due() <= Some(now) {
-            true => self.close(now),
-            false => None,
-        }
+        let is_complete = self.group.len() >= usize::from(MOST_COUNT) || self.due() <= Some(now);
+        if is_complete && self.together == 0 { self.close(now) } else { None }
     }
 
     /// Records the send time of a frame.

@@ -106,7 +106,7 @@ impl Run {
                 assert_eq!(arrived[n as usize].replace(delay), None, "twice");
             }
             for (direction, end) in [(0, &mut near), (1, &mut far)] {
-                while let Some(frame) = end.poll_transmit() {
+                while let Some(frame) = end.poll_transmit(now) {
                     let counts = next > first;
                     wire += if counts { frame.len() } else { 0 };
                     let loses = links[direction].loses();
@@ -386,6 +386,29 @@ fn a_group_is_closed_when_it_is_full_or_its_time_is_over() {
     let due = encoder.due().unwrap();
     assert!(due > Instant::ZERO && due <= Instant::ZERO + ROUND_TRIP);
     assert_eq!(encoder.on_sent(due, 1001, &frame).unwrap().count, 2);
+}
+
+#[test]
+fn frames_that_belong_together_are_in_one_group() {
+    let mut encoder = encoder();
+    let frame = data_frame(1, 100);
+    for n in 1..100 {
+        assert!(encoder.on_sent(Instant::ZERO, n, &frame).is_none());
+    }
+    let fitting = MOST_COUNT - 99;
+    assert!(encoder.keep_together(Instant::ZERO, fitting).is_none());
+    assert_eq!(encoder.keep_together(Instant::ZERO, fitting + 1).unwrap().count, 99);
+    assert!(encoder.on_sent(Instant::ZERO, 100, &frame).is_none());
+    let due = encoder.due().unwrap();
+    for n in 1..fitting {
+        assert!(encoder.on_sent(due, 100 + u32::from(n), &frame).is_none(), "{n}");
+    }
+    assert_eq!(encoder.on_sent(due, 200, &frame).unwrap().count, fitting + 1);
+    assert!(encoder.keep_together(due, 207).is_none());
+    for n in 0..206 {
+        assert!(encoder.on_sent(due, 300 + n, &frame).is_none(), "{n}");
+    }
+    assert_eq!(encoder.on_sent(due, 600, &frame).unwrap().count, 207);
 }
 
 #[test]

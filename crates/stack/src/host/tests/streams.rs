@@ -235,6 +235,25 @@ fn datagrams_go_both_ways_within_bounds() {
     }
 }
 
+#[test]
+fn a_socket_sends_until_the_transmit_queue_has_its_limit() {
+    for (limit, room) in [(0, 1), (32, 32), (usize::MAX, 256)] {
+        let mut pair = Pair::new();
+        let config = pair.client.config().clone();
+        pair.client = Host::new(HostConfig { udp_send_queue: limit, ..config });
+        let socket = pair.client.udp_bind(address("0.0.0.0:53")).unwrap();
+        for count in 0..room {
+            assert!(pair.client.udp_has_room(), "{count}");
+            pair.client.udp_send_to(socket, b"x", address("10.0.0.1:53")).unwrap();
+        }
+        assert!(!pair.client.udp_has_room());
+        let refused = pair.client.udp_send_to(socket, b"x", address("10.0.0.1:53"));
+        assert_eq!(refused, Err(HostError::WouldBlock));
+        pair.client.poll_transmit(pair.now).unwrap();
+        assert!(pair.client.udp_has_room());
+    }
+}
+
 // Shows: RFC9293-MUST-54
 #[test]
 fn unreachable_reaches_the_connection_it_is_about() {
