@@ -1,5 +1,6 @@
 //! The commands of the programs `airtcp` and `basestation`: [`main`] and [`basestation`] parse the
-//! command line and run one command.
+//! command line and run one command. A [`Call`] runs a command that simulates, and returns its
+//! results.
 //!
 //! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake
 //! on the command line or in a file of settings, a scenario or an experiment, and 1 for a failure;
@@ -35,6 +36,7 @@
 
 mod args;
 mod attach;
+mod call;
 mod client;
 mod compare;
 mod control;
@@ -80,6 +82,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Cli, Command};
 use crate::signals::Interrupted;
 
+pub use call::{Call, CallError};
 pub use station::basestation;
 
 /// Parses the command line, runs the command, and returns the exit code of the process.
@@ -96,11 +99,11 @@ pub fn main() -> ExitCode {
     start_logging();
     match cli.command {
         Command::Demo(args) => finish(demo::run(&args)),
-        Command::Compare(args) => finish(compare::run(&args)),
+        Command::Compare(args) => finish(compare::run(&args, &Call::of_terminal())),
         Command::Names(args) => finish(names::run(&args)),
         Command::Link(args) => finish(link::run(&args)),
-        Command::Sim(args) => finish(sim::run(&args)),
-        Command::Sweep(args) => finish(sweep::run(&args)),
+        Command::Sim(args) => finish(sim::run(&args, &Call::of_terminal())),
+        Command::Sweep(args) => finish(sweep::run(&args, &Call::of_terminal())),
         Command::Serve(args) => finish(serve::run(*args)),
         Command::Get(args) => finish(client::get::run(&args)),
         Command::Put(args) => finish(client::put::run(&args)),
@@ -110,7 +113,7 @@ pub fn main() -> ExitCode {
         Command::Gateway(args) => finish(gateway::run(args)),
         Command::Ss(args) => finish(ss::run(&args)),
         Command::Lab(args) => finish(lab::run(&args)),
-        Command::Plot(args) => finish(plot::run(&args)),
+        Command::Plot(args) => finish(plot::run(&args, &Call::of_terminal())),
         Command::Report(args) => finish(report::run(&args)),
         Command::Completions(args) => finish(generate::completions(&args, Cli::command())),
         Command::Man(args) => finish(generate::man(&args, Cli::command())),

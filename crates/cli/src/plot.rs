@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
+use crate::call::Call;
 use crate::output::{self, Mistake};
 use crate::table::table;
 use crate::{file, value};
@@ -47,16 +48,16 @@ pub(crate) struct PlotArgs {
 ///
 /// # Errors
 /// The trace cannot be read, with the position of a mistake in it; the picture cannot be written.
-pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &PlotArgs, call: &Call) -> anyhow::Result<()> {
     if let Some(path) = &args.output {
         check_kind(path)?;
     }
     let trace = plot::read(&args.trace).map_err(|error| unread(&args.trace, error))?;
     for cut in trace.cuts() {
-        output::note(format_args!("{cut}"));
+        call.note(cut);
     }
     if args.list {
-        return list(&trace, args.json);
+        return list(&trace, args.json, call);
     }
     let flow = trace.flows().get(args.flow - 1);
     let flow = flow.ok_or_else(|| {
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
         })?;
         match &args.output {
             Some(path) if path == Path::new("-") => {
-                return output::print(picture.trim_end());
+                return call.print(picture.trim_end());
             }
             Some(path) => {
                 write(path, &picture)?;
@@ -156,11 +157,11 @@ impl Line {
     }
 }
 
-fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
+fn list(trace: &Trace, json: bool, call: &Call) -> anyhow::Result<()> {
     let lines: Vec<_> =
         trace.flows().iter().enumerate().map(|(i, flow)| Line::new(i, flow)).collect();
     if json {
-        return output::print_json(&lines);
+        return call.print_json(&lines);
     }
     let row = |line: Line| {
         let (begin, end) = (format!("{:.3}", line.begin), format!("{:.3}", line.end));
@@ -169,7 +170,7 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     };
     let header = ["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"];
     let table = table(header, 3, lines.into_iter().map(row));
-    output::print(&table.to_string())
+    call.print(&table.to_string())
 }
 
 #[cfg(test)]

@@ -58,11 +58,6 @@ impl Progress {
         Self { bar, end: Some(end), showing }
     }
 
-    /// Counts one more run.
-    pub(crate) fn advance(&self) {
-        self.advance_by(1);
-    }
-
     /// Adds `count` to the progress.
     pub(crate) fn advance_by(&self, count: u64) {
         self.bar.inc(count);

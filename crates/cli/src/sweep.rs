@@ -11,8 +11,8 @@ use airtcp_sim::SimError;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
+use crate::call::Call;
 use crate::output::{self, Mistake};
-use crate::progress::Progress;
 use crate::{file, value};
 
 /// The maximum size of a sweep's file, in bytes.
@@ -42,7 +42,7 @@ enum SweepCommand {
 /// The axes of the sweep.
 #[derive(Args, Debug)]
 struct GridArgs {
-    /// Experiment file with axes; with --vary a scenario file
+    /// Experiment file with axes, or - for stdin; with --vary a scenario file
     // Optional only in its type: clap requires it unless a subcommand is given, which has its own.
     #[arg(value_name = "FILE.toml", required = true)]
     file: Option<PathBuf>,
@@ -119,7 +119,7 @@ fn axis(text: &str) -> Result<(String, Vec<String>), String> {
 ///
 /// # Errors
 /// The file cannot be read or run; a shard is missing or damaged; a result cannot be written.
-pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &SweepArgs, call: &Call) -> anyhow::Result<()> {
     let HereArgs { grid, out, threads } = &args.here;
     let (grid, task) = match (&args.command, out) {
         (Some(SweepCommand::Plan(grid)), _) => (grid, Task::Plan),
@@ -131,19 +131,19 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<()> {
         (None, Some(out)) => (grid, Task::All(out, *threads)),
         (None, None) => bail!(Mistake::new("expected --out DIR".to_owned())),
     };
-    let file = read(grid)?;
-    let sweep = sweep(grid, &file)?;
+    let file = read(grid, call)?;
+    let sweep = sweep(grid, &file)?.with_cancel(call.flag());
     match task {
         Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
             // The reader, for example `head`, has closed the pipe.
             Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             planned => planned.map_err(as_mistake),
         },
-        Task::Run(shard, out, threads) => run_shard(&sweep, shard, out, threads),
-        Task::Merge(out) => merge(&sweep, grid, out),
+        Task::Run(shard, out, threads) => run_shard(&sweep, shard, out, threads, call),
+        Task::Merge(out) => merge(&sweep, grid, out, call),
         Task::All(out, threads) => {
-            run_shard(&sweep, Shard::WHOLE, out, threads)?;
-            merge(&sweep, grid, out)
+            run_shard(&sweep, Shard::WHOLE, out, threads, call)?;
+            merge(&sweep, grid, out, call)
         }
     }
 }
@@ -157,7 +157,10 @@ enum Task<'a> {
 }
 
 /// Reads the file of a sweep; returns its name and text.
-fn read(args: &GridArgs) -> anyhow::Result<(String, String)> {
+fn read(args: &GridArgs, call: &Call) -> anyhow::Result<(String, String)> {
+    if args.path().as_os_str() == "-" {
+        return call.input(LONGEST_FILE);
+    }
     let name = args.path().display().to_string();
     let text = file::read(args.path(), LONGEST_FILE).map_err(|error| {
         let advice = "give an experiment file, such as examples/sweep.toml, or a scenario file with --vary KEY=A,B";
@@ -256,10 +259,11 @@ fn run_shard(
     shard: Shard,
     out: &Path,
     threads: Option<NonZero<usize>>,
+    call: &Call,
 ) -> anyhow::Result<()> {
     let done = {
-        let progress = Progress::start(shard.cells(sweep.cells()).count() as u64);
-        sweep.run(shard, out, threads, |cells| progress.advance_by(cells)).map_err(as_mistake)?
+        let count = call.count(shard.cells(sweep.cells()).count() as u64);
+        sweep.run(shard, out, threads, |cells| count.advance_by(cells)).map_err(as_mistake)?
     };
     let what = format!("shard {shard}: {} cells", done.cells);
     match done.earlier {
@@ -270,12 +274,12 @@ fn run_shard(
         )),
     }
     if !done.is_random && done.cells > 0 {
-        output::note("note: nothing is random: every seed gives the same");
+        call.note("note: nothing is random: every seed gives the same");
     }
     Ok(())
 }
 
-fn merge(sweep: &Sweep<'_>, grid: &GridArgs, out: &Path) -> anyhow::Result<()> {
+fn merge(sweep: &Sweep<'_>, grid: &GridArgs, out: &Path, call: &Call) -> anyhow::Result<()> {
     let merged = sweep.merge(out).map_err(|error| match sweep.missing(out).as_deref() {
         Ok([first, ..]) => {
             let line = run_line(grid, *first, out);
@@ -284,7 +288,7 @@ fn merge(sweep: &Sweep<'_>, grid: &GridArgs, out: &Path) -> anyhow::Result<()> {
         _ => error.into(),
     })?;
     if let Some(note) = merged.note {
-        output::note(format_args!("note: {note}"));
+        call.note(format_args!("note: {note}"));
     }
     for file in merged.files {
         output::note(format_args!("wrote {}", file.display()));

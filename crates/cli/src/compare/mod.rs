@@ -12,14 +12,16 @@ use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
 use airtcp_recovery::Combination;
-use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Sender, Topology, Wire};
+use airtcp_sim::{
+    FlowSpec, Interval, RunResult, Scenario, Sender, Topology, Wire, run_seeds_with_cancel,
+};
 use airtcp_stack::tcp::TcpConfig;
 use airtcp_types::ByteCount;
 use anyhow::Context;
 
+use crate::call::Call;
 use crate::file::{self, Folder};
 use crate::output::{self, Mistake};
-use crate::progress::Progress;
 use crate::value::LinkPair;
 use report::{Report, Row};
 use round_trip::capacity;
@@ -43,19 +45,19 @@ const LARGEST: ByteCount = ByteCount::from_mib(128);
 ///
 /// # Errors
 /// The link's trace cannot be read, a scenario is invalid, or the picture cannot be written.
-pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CompareArgs, call: &Call) -> anyhow::Result<()> {
     if let Some(path) = &args.picture {
         // Before all runs. An existing picture is replaced only after them.
         file::check_writable(path).with_context(|| format!("--picture {}", path.display()))?;
     }
     let plan = Plan::new(args)?;
     let folder = args.out.as_deref().map(|out| Folder::new(out, RESULTS)).transpose()?;
-    let (rows, beside_itself) = plan.run(args)?;
+    let (rows, beside_itself) = plan.run(args, call)?;
     let report = Report::new(args, &plan, rows, beside_itself);
     if args.json {
-        output::print_json(&report)?;
+        call.print_json(&report)?;
     } else {
-        output::print(&report.to_string())?;
+        call.print(&report.to_string())?;
     }
     if let Some(folder) = &folder {
         folder.write("compare.svg", &picture::of(&report).to_svg())?;
@@ -118,11 +120,11 @@ impl Plan {
 
     /// Returns the rows, and the goodput of a flow of cubic that competes with another flow of
     /// cubic, in bit/s.
-    fn run(&self, args: &CompareArgs) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
+    fn run(&self, args: &CompareArgs, call: &Call) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
         let senders = &args.with.0;
         let is_listed = self.beside.as_ref().is_some_and(|beside| senders.contains(beside));
         let of_each = (self.seeds + self.shared_seeds) * senders.len() as u64;
-        let progress = Progress::start(of_each + if is_listed { 0 } else { self.shared_seeds });
+        let count = call.count(of_each + if is_listed { 0 } else { self.shared_seeds });
         let run = |senders: &[&Sender], seeds: u64| {
             let flow = |sender: &&Sender| {
                 let buffer = self.buffer(sender);
@@ -137,10 +139,11 @@ impl Plan {
             let scenario = Scenario { flows, ..self.scenario.clone() };
             // Without random elements, all seeds give the same result.
             let drawn = if scenario.is_random() { seeds } else { seeds.min(1) };
-            let done = |_: &RunResult| progress.advance();
-            let mut runs = airtcp_sim::run_seeds(&scenario, 1..1 + drawn, args.threads, done)?;
+            let done = |_: &RunResult| count.advance_by(1);
+            let (range, flag) = (1..1 + drawn, call.flag());
+            let mut runs = run_seeds_with_cancel(&scenario, range, args.threads, flag, done)?;
             if let Some(only) = runs.first().filter(|_| drawn < seeds).cloned() {
-                progress.advance_by(seeds - drawn);
+                count.advance_by(seeds - drawn);
                 runs.resize(seeds as usize, only);
             }
             anyhow::Ok(runs)

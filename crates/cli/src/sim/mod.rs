@@ -15,10 +15,10 @@ use airtcp_trace::Recorder;
 use airtcp_types::Observer;
 use anyhow::Context;
 
+use crate::call::Call;
 use crate::file::{self, Folder};
 use crate::live::{Aside, Work};
 use crate::output::{self, Mistake};
-use crate::progress::Progress;
 use crate::record;
 use args::{RunArgs, SimArgs, SimCommand};
 use report::Report;
@@ -30,28 +30,28 @@ const RESULTS: &str = "sim.json";
 ///
 /// # Errors
 /// The scenario cannot be read or run, or a result cannot be written.
-pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &SimArgs, call: &Call) -> anyhow::Result<()> {
     match &args.command {
-        SimCommand::Init => output::print(toml::EXAMPLE.trim_end())?,
-        SimCommand::Run(args) => run_scenario(args)?,
+        SimCommand::Init => call.print(toml::EXAMPLE.trim_end())?,
+        SimCommand::Run(args) => run_scenario(args, call)?,
     }
     Ok(())
 }
 
-fn run_scenario(args: &RunArgs) -> anyhow::Result<()> {
-    let (scenario, text) = source::scenario(args)?;
+fn run_scenario(args: &RunArgs, call: &Call) -> anyhow::Result<()> {
+    let (scenario, text) = source::scenario(args, call)?;
     let folder = args.out.as_deref().map(|out| Folder::new(out, RESULTS)).transpose()?;
     let in_folder = folder.as_ref().map(|folder| folder.path("states.jsonl"));
     let states = args.state.clone().or(in_folder);
-    let report = Report::new(&scenario, runs(args, &scenario, states.as_deref())?);
+    let report = Report::new(&scenario, runs(args, &scenario, states.as_deref(), call)?);
     if let Some(folder) = &folder {
         folder.write("scenario.toml", &text)?;
         folder.write(RESULTS, &serde_json::to_string_pretty(&report)?)?;
     }
     if args.json {
-        output::print_json(&report)?;
+        call.print_json(&report)?;
     } else {
-        output::print(&report.to_string())?;
+        call.print(&report.to_string())?;
     }
     Ok(())
 }
@@ -60,6 +60,7 @@ fn runs(
     args: &RunArgs,
     scenario: &Scenario,
     states: Option<&Path>,
+    call: &Call,
 ) -> anyhow::Result<Vec<RunResult>> {
     // Without random elements, all seeds give the same result.
     let seeds = if scenario.is_random() { u64::from(args.seeds) } else { 1 };
@@ -68,23 +69,24 @@ fn runs(
             "--seed plus --seeds exceeds the largest seed; for example --seed 1".to_owned(),
         )
     })?;
-    let progress = Progress::start(seeds);
+    let count = call.count(seeds);
     let work = Arc::new(Work::of_runs(seeds));
     let title = || format!("airtcp sim run, {}", scenario.name);
     let show = |address| Aside::show(address, title(), work.clone());
     let _page = args.live.map(show).transpose()?;
     let advance = || {
-        progress.advance();
+        count.advance_by(1);
         work.advance();
     };
     let mut runs = Vec::new();
     let mut rest = scenario.seed..end;
     if args.trace.is_some() || states.is_some() {
-        runs.push(watched(args, scenario, states)?);
+        runs.push(watched(args, scenario, states, call)?);
         rest.start += 1;
         advance();
     }
-    let others = airtcp_sim::run_seeds(scenario, rest, args.threads, |_| advance());
+    let (threads, flag) = (args.threads, call.flag());
+    let others = airtcp_sim::run_seeds_with_cancel(scenario, rest, threads, flag, |_| advance());
     runs.extend(others.map_err(source::as_mistake)?);
     Ok(runs)
 }
@@ -94,8 +96,10 @@ fn watched(
     args: &RunArgs,
     scenario: &Scenario,
     states: Option<&Path>,
+    call: &Call,
 ) -> anyhow::Result<RunResult> {
     let simulation = Simulation::new(scenario).map_err(source::as_mistake)?;
+    let simulation = simulation.with_cancel(call.flag());
     let recorder = args.trace.as_deref().map(|path| recorder(path, scenario, &simulation));
     let mut recorder = recorder.transpose()?;
     let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);

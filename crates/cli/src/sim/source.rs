@@ -1,13 +1,12 @@
 //! Reads scenarios and their traces.
 
-use std::io;
 use std::path::Path;
 
 use airtcp_sim::toml::{Setting, Source};
 use airtcp_sim::{Scenario, SimError};
-use anyhow::Context;
 
 use super::args::RunArgs;
+use crate::call::Call;
 use crate::file;
 use crate::output::{self, Mistake};
 
@@ -19,10 +18,10 @@ const LONGEST_SCENARIO: u64 = 1 << 20;
 ///
 /// # Errors
 /// It cannot be read, or is invalid.
-pub(super) fn scenario(args: &RunArgs) -> anyhow::Result<(Scenario, String)> {
+pub(super) fn scenario(args: &RunArgs, call: &Call) -> anyhow::Result<(Scenario, String)> {
     let path = &args.scenario;
     let (name, text) = if path.as_os_str() == "-" {
-        ("stdin".to_owned(), file::text(io::stdin(), LONGEST_SCENARIO).context("reading stdin")?)
+        call.input(LONGEST_SCENARIO)?
     } else {
         let name = path.display().to_string();
         let text = file::read(path, LONGEST_SCENARIO).map_err(|error| {
