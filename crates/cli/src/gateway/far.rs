@@ -1,6 +1,5 @@
 //! `airtcp gateway far`: dials for near gateways.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use airtcp_gateway::Far;
@@ -11,13 +10,11 @@ use airtcp_tunnel::TunnelConfig;
 use anyhow::{Context, anyhow};
 
 use super::carrier::{self, Carrier};
-use super::ctl::Controlled;
 use super::report::{End, Report};
 use super::settings::{FarCarrier, FarPlan};
 use super::{CLIENTS, PATIENCE, descriptors, keys, stopping};
+use crate::output;
 use crate::signals::Signals;
-use crate::ss::Served;
-use crate::{live, metrics, output};
 
 /// Serves until a signal to stop, then waits for connections to end. A second signal stops at once.
 ///
@@ -35,20 +32,7 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
     let datagrams = Arc::new(FarDatagrams::new(&stack, plan.far.listen, config)?);
     let far = Far::new(stack.clone(), plan.far)?;
     let report = Report::new(&carrier, End::Far(far.clone(), datagrams.clone()));
-    let served = Served {
-        command: "gateway far",
-        device: "gateway-far".to_owned(),
-        stacks: vec![stack.clone()],
-    };
-    Controlled { served, report: report.clone() }.listen(plan.control.as_deref())?;
-    if let Some(address) = plan.metrics {
-        let report = report.clone();
-        metrics::listen(address, move || ready(Some(report.clone()))).await?;
-    }
-    if let Some(address) = plan.live {
-        let report = report.clone();
-        live::listen(address, "airtcp gateway far", move || ready(Some(report.snapshot()))).await?;
-    }
+    report.serve("gateway far", &plan.outlets).await?;
     output::note("ready");
 
     // Both tasks end with the stack.
@@ -63,7 +47,7 @@ pub(super) async fn run(plan: FarPlan) -> anyhow::Result<()> {
         () = stack.drain(PATIENCE) => {}
         _ = signals.wait() => {}
     }
-    report.print(plan.json)?;
+    report.print(plan.outlets.json)?;
     carrier.thread.join();
     ended
 }

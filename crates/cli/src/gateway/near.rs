@@ -1,6 +1,5 @@
 //! `airtcp gateway near`: accepts the connections of programs.
 
-use std::future::ready;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,15 +16,13 @@ use tokio::time::timeout;
 
 use super::carrier;
 use super::claim::claim;
-use super::ctl::Controlled;
 use super::intercept::{Interception, Plan};
 use super::reach::Reach;
 use super::report::{End, Report};
 use super::settings::NearPlan;
 use super::{PATIENCE, descriptors, stopping};
+use crate::output;
 use crate::signals::Signals;
-use crate::ss::Served;
-use crate::{live, metrics, output};
 
 /// The time limit for resetting the remaining connections.
 const RESETTING: Duration = Duration::from_millis(100);
@@ -76,21 +73,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     config.redundancy = plan.redundancy.unwrap_or(config.redundancy);
     let datagrams = NearDatagrams::start(&stack, far, config)?;
     let report = Report::new(&carrier, End::Near(near.clone(), datagrams.clone()));
-    let served = Served {
-        command: "gateway near",
-        device: "gateway-near".to_owned(),
-        stacks: vec![stack.clone()],
-    };
-    Controlled { served, report: report.clone() }.listen(plan.control.as_deref())?;
-    if let Some(address) = plan.metrics {
-        let report = report.clone();
-        metrics::listen(address, move || ready(Some(report.clone()))).await?;
-    }
-    if let Some(address) = plan.live {
-        let report = report.clone();
-        live::listen(address, "airtcp gateway near", move || ready(Some(report.snapshot())))
-            .await?;
-    }
+    report.serve("gateway near", &plan.outlets).await?;
     let clients = Clients::new(plan.clients);
     let mark = interception.as_ref().and_then(Plan::mark);
     let mut interception = match interception {
@@ -131,7 +114,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
     let ended = ended.and(stopped);
     // Even after a timeout, each connection has had its turn to reset.
     let _ = timeout(RESETTING, clients.drained()).await;
-    report.print(plan.json)?;
+    report.print(plan.outlets.json)?;
     tokio::select! {
         () = stack.shutdown_within(Duration::from_secs(1)) => {}
         _ = signals.wait() => {}

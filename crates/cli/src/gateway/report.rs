@@ -3,6 +3,7 @@
 mod metrics;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -21,8 +22,11 @@ pub(crate) use metrics::exported;
 pub(super) use metrics::put_carried;
 
 use super::carrier::{Carrier, Peer, Way};
-use super::ctl::Reported;
+use super::ctl::{Controlled, Reported};
+use super::settings::Outlets;
 use crate::output::{self, Mistake};
+use crate::ss::Served;
+use crate::{live, metrics as exporter};
 
 /// The source of a report, read on demand.
 #[derive(Clone, Debug)]
@@ -106,6 +110,30 @@ impl Report {
             refused_packets: self.way.refused(),
             counters: self.stack.counters(),
         }
+    }
+
+    /// Answers on the control socket, and serves the metrics and the live page that are asked for,
+    /// until the runtime ends. `command` is the gateway's: `gateway near`.
+    ///
+    /// # Errors
+    /// The control socket or an address cannot be bound.
+    pub(super) async fn serve(
+        &self,
+        command: &'static str,
+        outlets: &Outlets,
+    ) -> anyhow::Result<()> {
+        let device = command.replace(' ', "-");
+        let served = Served { command, device, stacks: vec![self.stack.clone()] };
+        Controlled { served, report: self.clone() }.listen(outlets.control.as_deref())?;
+        if let Some(address) = outlets.metrics {
+            let report = self.clone();
+            exporter::listen(address, move || ready(Some(report.clone()))).await?;
+        }
+        if let Some(address) = outlets.live {
+            let (report, title) = (self.clone(), format!("airtcp {command}"));
+            live::listen(address, title, move || ready(Some(report.snapshot()))).await?;
+        }
+        Ok(())
     }
 
     /// Prints the summary at exit: JSON on stdout, or a line for people on stderr.

@@ -11,8 +11,8 @@ use clap::Args;
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    check_flags, inner_mtu, listen, listen_of_file, local, mtu_of_file, number, redundancy,
-    redundancy_of_file,
+    Outlets, check_flags, inner_mtu, listen, listen_of_file, local, mtu_of_file, number,
+    redundancy, redundancy_of_file,
 };
 use crate::gateway::carrier::{self, CarrierName, Plain};
 use crate::gateway::peer::{KeyPeer, PeerSpec};
@@ -127,10 +127,7 @@ pub(in crate::gateway) struct FarPlan {
     pub(in crate::gateway) udp_filtering: Option<Filtering>,
     pub(in crate::gateway) redundancy: Option<u8>,
     pub(in crate::gateway) strategies: Option<Combination>,
-    pub(in crate::gateway) control: Option<PathBuf>,
-    pub(in crate::gateway) metrics: Option<SocketAddr>,
-    pub(in crate::gateway) live: Option<SocketAddr>,
-    pub(in crate::gateway) json: bool,
+    pub(in crate::gateway) outlets: Outlets,
 }
 
 /// The carrier of a far gateway, with its peers.
@@ -227,10 +224,12 @@ impl FarSettings {
             udp_filtering: self.udp_filtering,
             redundancy: self.redundancy,
             strategies: self.strategies,
-            control: self.control,
-            metrics: self.metrics,
-            live: self.live,
-            json: self.json,
+            outlets: Outlets {
+                control: self.control,
+                metrics: self.metrics,
+                live: self.live,
+                json: self.json,
+            },
         })
     }
 }

@@ -5,6 +5,7 @@ mod near;
 mod split;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use airtcp_stack::host::Cidr;
 use serde::de::Error as _;
@@ -17,6 +18,15 @@ use crate::{settings, value};
 pub(super) use far::{FarCarrier, FarPlan, FarSettings};
 pub(super) use near::{NearCarrier, NearPlan, NearSettings};
 pub(super) use split::{SplitPlan, SplitSettings, check_strategies};
+
+/// How a near or far gateway shows its state.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    pub(super) control: Option<PathBuf>,
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) live: Option<SocketAddr>,
+    pub(super) json: bool,
+}
 
 /// Reads a value that is the name of a TUN device.
 pub(super) fn device_of_file<'de, D: Deserializer<'de>>(

@@ -12,8 +12,8 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::{
-    check_flags, clients, clients_of_file, inner_mtu, listen, listen_of_file, local, mtu_of_file,
-    redundancy, redundancy_of_file,
+    Outlets, check_flags, clients, clients_of_file, inner_mtu, listen, listen_of_file, local,
+    mtu_of_file, redundancy, redundancy_of_file,
 };
 use crate::gateway::CLIENTS;
 use crate::gateway::carrier::{self, CarrierName, Plain};
@@ -153,10 +153,7 @@ pub(in crate::gateway) struct NearPlan {
     pub(in crate::gateway) hold: Option<Duration>,
     pub(in crate::gateway) redundancy: Option<u8>,
     pub(in crate::gateway) strategies: Option<Combination>,
-    pub(in crate::gateway) control: Option<PathBuf>,
-    pub(in crate::gateway) metrics: Option<SocketAddr>,
-    pub(in crate::gateway) live: Option<SocketAddr>,
-    pub(in crate::gateway) json: bool,
+    pub(in crate::gateway) outlets: Outlets,
 }
 
 impl NearSettings {
@@ -290,10 +287,12 @@ impl NearSettings {
             hold: self.hold,
             redundancy: self.redundancy,
             strategies: self.strategies,
-            control: self.control,
-            metrics: self.metrics,
-            live: self.live,
-            json: self.json,
+            outlets: Outlets {
+                control: self.control,
+                metrics: self.metrics,
+                live: self.live,
+                json: self.json,
+            },
         })
     }
 }

@@ -101,8 +101,9 @@ fn a_far_gateways_file_has_the_keys_of_its_flags() {
     assert!(allows("127.0.0.1:8080") && !allows("127.0.0.1:80") && !allows("10.1.1.1:8080"));
     assert_eq!(plan.far.permit_listen[0].to_string(), "127.0.0.1/32:8000-8999");
     assert_eq!(plan.udp_filtering, Some(Filtering::AddressDependent));
-    assert!(plan.json && plan.metrics.is_some() && plan.redundancy == Some(10));
-    assert_eq!(plan.live, Some("[::1]:8080".parse().unwrap()));
+    let Outlets { metrics, live, json, .. } = plan.outlets;
+    assert!(json && metrics.is_some() && plan.redundancy == Some(10));
+    assert_eq!(live, Some("[::1]:8080".parse().unwrap()));
 }
 
 #[test]
@@ -149,8 +150,9 @@ fn a_near_gateways_file_has_the_keys_of_its_flags() {
     assert_eq!(plan.remote_forwards[0].to_string(), "8000:localhost:80");
     assert_eq!(plan.forwards.len(), 2);
     assert_eq!((plan.hold, plan.redundancy), (Some(Duration::from_secs(30)), Some(0)));
-    assert!(plan.json && plan.metrics.is_some());
-    assert_eq!(plan.live, Some("[::1]:8080".parse().unwrap()));
+    let Outlets { metrics, live, json, .. } = plan.outlets;
+    assert!(json && metrics.is_some());
+    assert_eq!(live, Some("[::1]:8080".parse().unwrap()));
 }
 
 #[test]
