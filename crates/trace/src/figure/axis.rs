@@ -48,6 +48,7 @@ impl Axis {
         });
         match (self.scale, ends) {
             (Scale::Linear, None) => (0.0, 1.0),
+            (Scale::Linear, Some((low, high))) if low == 0.0 && high == 0.0 => (0.0, 1.0),
             (Scale::Log, None) => (1.0, 10.0),
             (Scale::Log, Some((low, high))) => (low / 1.2, high * 1.2),
             (Scale::Linear, Some((low, high))) => {
@@ -115,6 +116,13 @@ mod tests {
     fn ticks(scale: Scale, low: f64, high: f64) -> Vec<String> {
         let axis = Axis { label: String::new(), scale, range: None };
         axis.ticks((low, high), 8.0).into_iter().map(|tick| tick.words).collect()
+    }
+
+    #[test]
+    fn an_axis_of_zeros_ends_at_one() {
+        let axis = Axis { label: String::new(), scale: Scale::Linear, range: None };
+        assert_eq!(axis.ends([0.0, 0.0].into_iter()), (0.0, 1.0));
+        assert_eq!(axis.ends([].into_iter()), (0.0, 1.0));
     }
 
     #[test]
