@@ -1,5 +1,6 @@
 //! The base station between two kernels, each in its own namespace.
 
+mod foreign_agent;
 mod gateway;
 mod home_agent;
 mod radio;

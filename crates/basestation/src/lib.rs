@@ -4,7 +4,8 @@
 //! only forwards packets. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: the
 //! inputs are packets and the time, the outputs are packets, events and a deadline.
 //!
-//! A [`HomeAgent`] sends the packets of mobiles that are away to where they are; see [`home`].
+//! A [`HomeAgent`] sends the packets of mobiles that are away to where they are, and a
+//! [`ForeignAgent`](home::ForeignAgent) relays their registrations; see [`home`].
 //!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};

@@ -1,6 +1,7 @@
 //! `basestation`: a base station, or a plain bridge, between two TUN devices.
 
 mod ctl;
+mod foreign;
 mod home;
 mod live;
 mod metrics;
@@ -35,6 +36,7 @@ use crate::output;
 use crate::record::Recording;
 use crate::table::parts;
 use ctl::CtlArgs;
+use foreign::ForeignAgentArgs;
 use home::HomeAgentArgs;
 use middle::Middle;
 use report::Report;
@@ -79,6 +81,8 @@ enum Command {
     Ctl(CtlArgs),
     /// Run a Mobile IP home agent: tunnel packets to mobiles in other networks
     HomeAgent(HomeAgentArgs),
+    /// Run a Mobile IP foreign agent: relay registrations of visiting mobiles, and end their tunnels
+    ForeignAgent(ForeignAgentArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Print the man page of a command, or write all to a directory
@@ -101,6 +105,7 @@ pub fn basestation() -> ExitCode {
             let example = match words.find(|word| !word.starts_with('-')).as_deref() {
                 Some("ctl") => "basestation ctl status",
                 Some("home-agent") => "basestation home-agent --config home-agent.toml",
+                Some("foreign-agent") => "basestation foreign-agent --config foreign-agent.toml",
                 Some("completions") => "basestation completions bash",
                 Some("man") => "basestation man ctl | man -l -",
                 _ => EXAMPLE,
@@ -117,6 +122,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     match &cli.command {
         Some(Command::Ctl(args)) => return ctl::run(args),
         Some(Command::HomeAgent(args)) => return home::run(args),
+        Some(Command::ForeignAgent(args)) => return foreign::run(args),
         Some(Command::Completions(args)) => return generate::completions(args, Cli::command()),
         Some(Command::Man(args)) => return generate::man(args, Cli::command()),
         None => {}

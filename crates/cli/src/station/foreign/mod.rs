@@ -1,0 +1,81 @@
+//! `basestation foreign-agent`: relays registrations of visiting mobiles, and takes their packets
+//! out of tunnels.
+
+mod report;
+mod settings;
+
+use std::path::PathBuf;
+
+use airtcp_basestation::Bridge;
+use airtcp_basestation::home::ForeignAgent;
+use airtcp_device::{Clock, Tun};
+use airtcp_net::Driver;
+use anyhow::anyhow;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::device::exists;
+use crate::link::caught;
+use crate::output;
+use report::Report;
+use settings::{Plan, Settings};
+
+/// The capacity of the bridge's queue, in packets: a driver leaves at most one batch of each side
+/// there.
+const CAPACITY: usize = 512;
+
+/// `basestation foreign-agent`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Home agents, mobiles and their keys are in the file: see \
+                             docs/foreign-agent.md.")]
+pub(super) struct ForeignAgentArgs {
+    /// TOML file with [[home-agent]], [[mobile]] and the same keys as the flags; flags override it
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Runs the foreign agent until it is stopped.
+///
+/// # Errors
+/// A setting is wrong, or a device cannot be opened or was removed.
+pub(super) fn run(args: &ForeignAgentArgs) -> anyhow::Result<()> {
+    let plan = args.settings.clone().or(crate::settings::read(&args.config)?).plan()?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(plan))
+}
+
+async fn serve(plan: Plan) -> anyhow::Result<()> {
+    // Before `ready`, so that a process that waits for it can then send signals.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut report = signal(SignalKind::user_defined1())?;
+    let agent = ForeignAgent::new(Bridge::new(CAPACITY), plan.relay)?;
+    let [wired, wireless] = &plan.devices;
+    let is_new = plan.devices.iter().any(|name| !exists(name));
+    let devices = [Tun::open(wired)?, Tun::open(wireless)?];
+    if plan.persist {
+        // Only now: an agent that fails to start leaves no device.
+        devices.iter().try_for_each(Tun::persist)?;
+    }
+    let mut driver = Driver::new(agent, devices, Clock::start())?;
+    output::note("ready");
+    if is_new {
+        output::note(format!(
+            "{wired} or {wireless} is new: down and without routes; docs/foreign-agent.md, \"Set it up\", has the commands"
+        ));
+    }
+    let outcome = loop {
+        tokio::select! {
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
+            () = caught(&mut interrupt) => break Ok(()),
+            () = caught(&mut terminate) => break Ok(()),
+            () = caught(&mut report) => {
+                if let Err(error) = Report::of(&driver).print(plan.json) {
+                    break Err(error);
+                }
+            }
+        }
+    };
+    outcome.and(Report::of(&driver).print(plan.json))
+}

@@ -1,0 +1,141 @@
+//! Reports the visitors and the counters of a foreign agent.
+
+use std::net::IpAddr;
+
+use airtcp_basestation::home::{ForeignAgent, ForeignCounters, RelayCounters};
+use airtcp_basestation::{Bridge, Side};
+use airtcp_device::{Device, Tun};
+use airtcp_net::Driver;
+use serde::Serialize;
+
+use crate::output;
+use crate::station::report::tree;
+use crate::table::table;
+
+/// The visitors and the counters.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Since the start.
+    seconds: f64,
+    visitors: Vec<Visitor>,
+    wired: DeviceReport,
+    wireless: DeviceReport,
+    registrations: RelayCounters,
+    tunnels: ForeignCounters,
+}
+
+/// A registered mobile.
+#[derive(Debug, Serialize)]
+struct Visitor {
+    address: IpAddr,
+    home_agent: IpAddr,
+    /// Until the registration ends.
+    seconds: u64,
+}
+
+/// The counters of a device.
+#[derive(Debug, Default, Serialize)]
+struct DeviceReport {
+    device: String,
+    received_packets: u64,
+    sent_packets: u64,
+    /// Packets not sent, because the device was full for too long, down, or refused them.
+    not_sent_packets: u64,
+}
+
+impl Report {
+    pub(super) fn of(driver: &Driver<ForeignAgent<Bridge>, Tun>) -> Self {
+        let now = driver.clock().now();
+        let agent = driver.node();
+        let visitors = agent.relay().visitors().filter(|(_, visitor)| visitor.until > now);
+        let visitors = visitors.map(|(address, visitor)| Visitor {
+            address,
+            home_agent: visitor.home_agent,
+            seconds: visitor.until.since(now).as_secs(),
+        });
+        Self {
+            seconds: now.as_secs_f64(),
+            visitors: visitors.collect(),
+            wired: DeviceReport::of(driver, Side::Wired),
+            wireless: DeviceReport::of(driver, Side::Wireless),
+            registrations: agent.relay().counters(),
+            tunnels: agent.counters(),
+        }
+    }
+
+    /// Prints the report, as text or as a line of JSON.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        match json {
+            true => output::print(&serde_json::to_string(self)?),
+            false => output::print(&self.text()?),
+        }
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        let visitors = match self.visitors.as_slice() {
+            [] => "no mobile is registered".to_owned(),
+            visitors => {
+                let rows = visitors.iter().map(|of| {
+                    [of.address.to_string(), of.home_agent.to_string(), of.seconds.to_string()]
+                });
+                table(["Home address", "Home agent", "Seconds left"], 2, rows).to_string()
+            }
+        };
+        let counters = serde_json::json!({
+            "wired": self.wired,
+            "wireless": self.wireless,
+            "registrations": self.registrations,
+            "tunnels": self.tunnels,
+        });
+        Ok([visitors, tree(&counters)].join("\n").trim_end().to_owned())
+    }
+}
+
+impl DeviceReport {
+    fn of(driver: &Driver<ForeignAgent<Bridge>, Tun>, side: Side) -> Self {
+        let port = usize::from(side.port().0);
+        let device = driver.device(port);
+        let counters = device.counters();
+        Self {
+            device: device.name().to_owned(),
+            received_packets: counters.rx_packets,
+            sent_packets: counters.tx_packets,
+            not_sent_packets: driver.dropped(port) + counters.tx_dropped + counters.tx_errors,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visitor_is_a_line_and_counters_of_zero_are_left_out() {
+        let mut report = Report {
+            seconds: 1.0,
+            visitors: Vec::new(),
+            wired: DeviceReport { device: "visit0".to_owned(), ..DeviceReport::default() },
+            wireless: DeviceReport { device: "visit1".to_owned(), ..DeviceReport::default() },
+            registrations: RelayCounters { requests: 2, ..RelayCounters::default() },
+            tunnels: ForeignCounters::default(),
+        };
+        let words = |report: &Report| -> Vec<String> {
+            let text = report.text().unwrap();
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let found = words(&report);
+        assert_eq!(found[0], "no mobile is registered");
+        for line in ["device visit0", "device visit1", "requests 2"] {
+            assert!(found.iter().any(|found| found == line), "{found:?}");
+        }
+        assert!(!found.iter().any(|line| line.starts_with("denied")), "{found:?}");
+        let (address, home_agent) = ([192, 0, 2, 7].into(), [192, 0, 2, 1].into());
+        report.visitors.push(Visitor { address, home_agent, seconds: 59 });
+        assert_eq!(words(&report)[2], "192.0.2.7 192.0.2.1 59");
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["visitors"][0]["seconds"], 59);
+    }
+}
