@@ -33,9 +33,13 @@ impl World {
     }
 
     fn ctl(&self, command: &str) -> Value {
+        serde_json::from_str(&self.answer(&[command, "--json"]).unwrap()).unwrap()
+    }
+
+    /// Returns the output of `basestation ctl`, or its error output if it fails.
+    fn answer(&self, words: &[&str]) -> Result<String, String> {
         let socket = self.directory.path().join("control");
-        let answer = ctl(&[command, "--json", "--control", socket.to_str().unwrap()]).unwrap();
-        serde_json::from_str(&answer).unwrap()
+        ctl(&[words, &["--control", socket.to_str().unwrap()]].concat())
     }
 
     /// Starts a transfer, and returns it with its server once data has come back.
@@ -121,6 +125,36 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
     let report = world.end();
     assert!(report["station"]["counters"]["made"].as_u64().unwrap() > 0, "{report}");
     assert!(!socket.exists());
+}
+
+#[test]
+fn a_mobile_with_a_name_leaves_and_returns_alone() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"[[mobile]]\nname = \"m1\"\naddresses = [\"10.7.0.2\"]\n").unwrap();
+    let config = file.path().to_str().unwrap();
+    let mut world = World::new(&["--policy", "tcp-ecn", "--config", config]);
+    let (transfer, _server) = world.transfer();
+    let left = world.answer(&["leave", "m1"]).unwrap();
+    assert!(left.starts_with("the mobile m1 is gone; flows with a closed window: "), "{left}");
+    // The first mobile is m1, and the last one stands for all others.
+    world.wait_until("a sender stopped", |world| world.ctl("status")["mobiles"][0]["frozen"] != 0);
+    let status = world.ctl("status");
+    let [m1, others] = [0, 1].map(|at| &status["mobiles"][at]);
+    assert!(m1["name"] == "m1" && m1["reach"] == "gone" && m1["origin"] == "named", "{status}");
+    assert!(others["name"] == "others" && others["reach"] == "there", "{status}");
+    let text = world.answer(&["status"]).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("m1 ") && line.contains(" gone ")), "{text}");
+    let unknown = world.answer(&["leave", "m2"]).unwrap_err();
+    assert!(unknown.contains("no mobile has the name `m2`"), "{unknown}");
+    let nameless = world.answer(&["leave"]).unwrap_err();
+    assert!(nameless.contains("leave and join need the name of a mobile"), "{nameless}");
+    let joined = world.answer(&["join", "m1"]).unwrap();
+    assert!(joined.starts_with("the mobile m1 is there"), "{joined}");
+    transfer.assert_enough();
+    transfer.end();
+    let report = world.end();
+    assert_eq!(report["mobiles"][0]["departures"], 1, "{report}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::report;
-use super::request::Request;
+use super::request::{Command, Request};
 use crate::control::{Asker, NobodyThere};
 use crate::output;
 use crate::table::table;
@@ -20,7 +20,10 @@ pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
 pub(super) struct CtlArgs {
     /// Request
     #[arg(value_name = "COMMAND", value_enum)]
-    request: Request,
+    command: Command,
+    /// Mobile of leave and join, as `status` names it
+    #[arg(value_name = "NAME")]
+    mobile: Option<String>,
     /// Control socket of the base station
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT)]
     control: PathBuf,
@@ -38,10 +41,11 @@ pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&value);
     }
-    let text = match args.request {
-        Request::Status => report::tree(&value),
-        Request::Flows => flows(value.as_array().map_or(&[], Vec::as_slice)),
-        Request::Freeze | Request::Disconnect | Request::Reconnect => reached(&value),
+    let text = match args.command {
+        Command::Status => report::text(&value),
+        Command::Flows => flows(value.as_array().map_or(&[], Vec::as_slice)),
+        Command::Freeze | Command::Disconnect | Command::Reconnect => reached(&value, None),
+        Command::Leave | Command::Join => reached(&value, args.mobile.as_deref()),
     };
     output::print(&text)
 }
@@ -52,16 +56,19 @@ fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
         Some(nobody) => anyhow!("{}", nobody.explain("base station")),
         None => error,
     })?;
-    asker.ask(&args.request)
+    asker.ask(&Request { command: args.command, mobile: args.mobile.clone() })
 }
 
-/// Describes the state of the mobile in a line.
-fn reached(status: &Value) -> String {
-    let station = &status["station"];
-    let count = |name: &str| station[name].as_u64().unwrap_or(0);
+/// Describes the state of the mobile with a name, or of all, in a line.
+fn reached(status: &Value, name: Option<&str>) -> String {
+    let mobiles = status["mobiles"].as_array().map_or(&[][..], Vec::as_slice);
+    let named = mobiles.iter().find(|mobile| name.is_some() && mobile["name"].as_str() == name);
+    let of = named.unwrap_or(&status["station"]);
+    let count = |name: &str| of[name].as_u64().unwrap_or(0);
     format!(
-        "the mobile is {}; flows with a closed window: {}; packets held: {}",
-        station["reach"].as_str().unwrap_or("-"),
+        "the mobile {}is {}; flows with a closed window: {}; packets held: {}",
+        name.map_or(String::new(), |name| format!("{name} ")),
+        of["reach"].as_str().unwrap_or("-"),
         count("frozen"),
         count("held"),
     )
@@ -124,6 +131,15 @@ mod tests {
     fn the_state_of_the_mobile_is_one_line() {
         let status = json!({"station": {"reach": "gone", "frozen": 3, "held": 20, "flows": 7}});
         let line = "the mobile is gone; flows with a closed window: 3; packets held: 20";
-        assert_eq!(reached(&status), line);
+        assert_eq!(reached(&status, None), line);
+        let status = json!({
+            "station": {"reach": "there", "frozen": 9, "held": 9},
+            "mobiles": [
+                {"name": "m1", "reach": "there"},
+                {"name": "m2", "reach": "gone", "frozen": 1, "held": 2},
+            ],
+        });
+        let line = "the mobile m2 is gone; flows with a closed window: 1; packets held: 2";
+        assert_eq!(reached(&status, Some("m2")), line);
     }
 }

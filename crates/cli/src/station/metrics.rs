@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use airtcp_basestation::station::{Reach, Status};
+use airtcp_basestation::station::{MobileStatus, Origin, Reach, Status, UNNAMED};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
@@ -34,7 +35,8 @@ impl Collector for Report {
         put(encoder, "basestation_uptime_seconds", help, &ConstGauge::new(self.seconds))?;
         let sides = [("wired", counters(&self.wired)), ("wireless", counters(&self.wireless))];
         put_counters(encoder, "", "side", sides)?;
-        self.station.map_or(Ok(()), |station| put_status(encoder, &station))
+        self.station.map_or(Ok(()), |station| put_status(encoder, &station))?;
+        if self.mobiles.is_empty() { Ok(()) } else { put_mobiles(encoder, &self.mobiles) }
     }
 }
 
@@ -44,6 +46,8 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     }
     let help = "Flows evicted from the full table";
     put(encoder, "basestation_evicted", help, &ConstCounter::new(status.evicted))?;
+    let help = "Packets from an unknown address for which heard has no place";
+    put(encoder, "basestation_mobile_full", help, &ConstCounter::new(status.mobile_full))?;
 
     let flows =
         [("proven", status.flows), ("unproven", status.unproven), ("frozen", status.frozen)];
@@ -83,6 +87,141 @@ fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Resu
     let seconds = status.air.map(|air| ConstCounter::new(air.air_time.as_secs_f64()));
     let help = "Air time, including interframe spaces and ACK frames, by way";
     put_by(encoder, "basestation_air_time_seconds", help, "way", by_way(seconds))
+}
+
+/// A figure of a mobile.
+type Count = fn(&MobileStatus) -> u64;
+/// A figure of a mobile for one direction: 0 is that to the mobile.
+type CountByWay = fn(&MobileStatus, usize) -> u64;
+
+/// The mobiles that are exported together: one with a name, or all without one, so that the number
+/// of labels is that of the configuration.
+struct Group<'a> {
+    label: &'a str,
+    mobiles: Vec<&'a MobileStatus>,
+}
+
+impl Group<'_> {
+    fn sum(&self, of: impl Fn(&MobileStatus) -> u64) -> u64 {
+        self.mobiles.iter().map(|mobile| of(mobile)).sum()
+    }
+}
+
+fn put_mobiles(encoder: &mut DescriptorEncoder<'_>, mobiles: &[MobileStatus]) -> fmt::Result {
+    let (named, others): (Vec<_>, Vec<_>) =
+        mobiles.iter().partition(|mobile| mobile.origin == Origin::Named);
+    let mut groups: Vec<_> = named
+        .into_iter()
+        .map(|mobile| Group { label: &mobile.name, mobiles: vec![mobile] })
+        .collect();
+    groups.push(Group { label: UNNAMED, mobiles: others });
+
+    let reaches = groups.iter().flat_map(|group| {
+        REACHES.map(|(name, reach)| {
+            let count = group.sum(|mobile| u64::from(mobile.reach == reach));
+            (vec![("mobile", group.label), ("reach", name)], ConstGauge::new(count))
+        })
+    });
+    let help = "Mobiles in this state, by mobile and reach";
+    put_each(encoder, "reach", help, reaches)?;
+    let states: [(&str, Count); 3] = [
+        ("proven", |mobile| mobile.flows as u64),
+        ("unproven", |mobile| mobile.unproven as u64),
+        ("frozen", |mobile| mobile.frozen as u64),
+    ];
+    let flows = groups.iter().flat_map(|group| {
+        states.map(|(state, count)| {
+            let count = group.sum(count);
+            (vec![("mobile", group.label), ("state", state)], ConstGauge::new(count))
+        })
+    });
+    put_each(encoder, "flows", "Flows of the mobile, by mobile and state", flows)?;
+
+    let gauges: [(&str, &str, Count); 2] = [
+        ("waiting_packets", "Packets held until the mobile returns, by mobile", |one| {
+            one.held as u64
+        }),
+        ("waiting_bytes", "Bytes of held packets, by mobile", |one| one.held_bytes as u64),
+    ];
+    for (name, help, value) in gauges {
+        let values = groups.iter().map(|group| {
+            let value = group.sum(value);
+            (vec![("mobile", group.label)], ConstGauge::new(value))
+        });
+        put_each(encoder, name, help, values)?;
+    }
+    let counters: [(&str, &str, Count); 4] = [
+        ("departures", "Times that the mobile came out of reach, by mobile", |one| one.departures),
+        ("queue_dropped", "Packets dropped by the full queue of the mobile, by mobile", |one| {
+            one.queue_dropped
+        }),
+        ("held_dropped", "Packets dropped while the mobile was out of reach, by mobile", |one| {
+            one.counters.held_dropped
+        }),
+        ("let_go", "Flows released because the mobile stayed away, by mobile", |one| {
+            one.counters.let_go
+        }),
+    ];
+    for (name, help, value) in counters {
+        let values = groups
+            .iter()
+            .map(|group| (vec![("mobile", group.label)], ConstCounter::new(group.sum(value))));
+        put_each(encoder, name, help, values)?;
+    }
+    put_mobiles_by_way(encoder, &groups)
+}
+
+fn put_mobiles_by_way(encoder: &mut DescriptorEncoder<'_>, groups: &[Group<'_>]) -> fmt::Result {
+    let by_both = |value: CountByWay| {
+        groups.iter().flat_map(move |group| {
+            by_way([0, 1]).map(|(way, at)| {
+                let value = group.sum(|mobile| value(mobile, at));
+                (vec![("mobile", group.label), ("way", way)], value)
+            })
+        })
+    };
+    let queued = by_both(|mobile, way| mobile.queued[way] as u64);
+    let help = "Packets queued for the radio or in transmission, by mobile and way";
+    let queued = queued.map(|(labels, count)| (labels, ConstGauge::new(count)));
+    put_each(encoder, "queued_packets", help, queued)?;
+    let counters: [(&str, &str, CountByWay); 3] = [
+        ("packets", "Packets that crossed the radio, by mobile and way", |one, way| {
+            one.traffic[way].packets
+        }),
+        ("bytes", "Bytes that crossed the radio, by mobile and way", |one, way| {
+            one.traffic[way].bytes
+        }),
+        ("air_tries", "Frames sent, each try counted, by mobile and way", |one, way| {
+            one.air[way].tries
+        }),
+    ];
+    for (name, help, value) in counters {
+        let values = by_both(value).map(|(labels, count)| (labels, ConstCounter::new(count)));
+        put_each(encoder, name, help, values)?;
+    }
+    let seconds = groups.iter().flat_map(|group| {
+        by_way([0, 1]).map(|(way, at)| {
+            let times = group.mobiles.iter().map(|mobile| mobile.air[at].air_time.as_secs_f64());
+            let labels = vec![("mobile", group.label), ("way", way)];
+            (labels, ConstCounter::new(times.sum::<f64>()))
+        })
+    });
+    put_each(encoder, "air_time_seconds", "Air time of the mobile, by mobile and way", seconds)
+}
+
+/// Encodes a metric of the mobiles for each list of labels.
+fn put_each<'a, M: EncodeMetric + TypedMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metrics: impl IntoIterator<Item = (Vec<(&'static str, &'a str)>, M)>,
+) -> fmt::Result {
+    let name = format!("basestation_mobile_{name}");
+    let mut family = encoder.encode_descriptor(&name, help, None, M::TYPE)?;
+    for (labels, metric) in metrics {
+        metric.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// Returns the description of a counter of the status, by its name with the prefix of its part.
@@ -191,7 +330,9 @@ pub(crate) fn exported() -> [String; 2] {
         policy: airtcp_basestation::Policy::TcpEcn,
         ..Default::default()
     };
+    let config = airtcp_basestation::StationConfig { heard: 1, ..config };
     let station = airtcp_basestation::Station::new(&config).unwrap();
+    let mobiles = station.mobiles(airtcp_types::Instant::ZERO);
     let mut station = station.status(airtcp_types::Instant::ZERO);
     // This counter is exported only if it is not 0.
     station.radio[0].policed = 1;
@@ -202,8 +343,9 @@ pub(crate) fn exported() -> [String; 2] {
             side.dropped_not_ip = dropped_not_ip;
             side
         };
-        crate::metrics::text(Report { seconds: 0.0, wired: side(), wireless: side(), station })
-            .unwrap()
+        let mobiles = if station.is_some() { mobiles.clone() } else { Vec::new() };
+        let (wired, wireless) = (side(), side());
+        crate::metrics::text(Report { seconds: 0.0, wired, wireless, station, mobiles }).unwrap()
     })
 }
 
@@ -227,7 +369,7 @@ mod tests {
         let config = StationConfig { policy, ..StationConfig::default() };
         let station = Station::new(&config).unwrap().status(Instant::from_millis(1_500));
         let (wired, wireless) = (side("tun0", 3), side("tun1", 4));
-        Report { seconds: 1.5, wired, wireless, station: Some(station) }
+        Report { seconds: 1.5, wired, wireless, station: Some(station), mobiles: Vec::new() }
     }
 
     #[test]
@@ -273,6 +415,27 @@ mod tests {
         let types: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let families = types.iter().filter_map(|line| line.split(' ').next());
         assert_eq!(families.collect::<BTreeSet<_>>().len(), types.len(), "{text}");
+    }
+
+    #[test]
+    fn a_mobile_with_a_name_has_its_own_label_and_the_others_share_one() {
+        let mobile = serde_json::json!({"name": "m1", "addresses": ["192.0.2.7"]});
+        let mobile = vec![serde_json::from_value(mobile).unwrap()];
+        let config = StationConfig { mobile, heard: 2, ..StationConfig::default() };
+        let mobiles = Station::new(&config).unwrap().mobiles(Instant::ZERO);
+        let heard = MobileStatus { origin: Origin::Heard, ..mobiles[1].clone() };
+        let mut mobiles = [mobiles, vec![heard]].concat();
+        mobiles[0].traffic[0].packets = 7;
+        (mobiles[1].held, mobiles[2].held) = (2, 3);
+        let text = text(Report { mobiles, ..report(Policy::Plain) }).unwrap();
+        for line in [
+            "airtcp_basestation_mobile_packets_total{mobile=\"m1\",way=\"to_mobile\"} 7",
+            "airtcp_basestation_mobile_reach{mobile=\"m1\",reach=\"there\"} 1",
+            "airtcp_basestation_mobile_reach{mobile=\"others\",reach=\"there\"} 2",
+            "airtcp_basestation_mobile_waiting_packets{mobile=\"others\"} 5",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -150,7 +150,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     };
     let devices = [open(wired)?, open(wireless)?];
     let mut control =
-        plan.control.as_deref().map(|path| Control::open(path, Request::Status)).transpose()?;
+        plan.control.as_deref().map(|path| Control::open(path, Request::STATUS)).transpose()?;
     // The trace shows whatever is behind a device as a host.
     let nodes = [
         (wired.as_str(), NodeKind::Host),
@@ -201,7 +201,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
                 }
             }
             ask = control::asked(control.as_mut()) => {
-                let answer = request::answer(ask.request, &mut driver);
+                let answer = request::answer(&ask.request, &mut driver);
                 ask.answer(answer);
             }
             Some(look) = looks.recv() => look(&driver),
@@ -271,7 +271,10 @@ mod tests {
         let unknown = mistake(&["--wire", "tun0"]);
         assert!(unknown.contains("for example: basestation --wired tun0"), "{unknown}");
         let command = mistake(&["ctl", "stop"]);
-        assert!(command.contains("status, flows, freeze, disconnect, reconnect"), "{command}");
+        assert!(
+            command.contains("status, flows, freeze, disconnect, reconnect, leave, join"),
+            "{command}"
+        );
     }
 
     /// The command line and the file of this project's unit are valid.

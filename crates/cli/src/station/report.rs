@@ -1,7 +1,7 @@
 //! Reports the state and the counters of a base station.
 
 use airtcp_basestation::Side;
-use airtcp_basestation::station::Status;
+use airtcp_basestation::station::{MobileStatus, Status};
 use airtcp_device::{Device, Tun};
 use airtcp_net::Driver;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::middle::Middle;
 use crate::output;
+use crate::table::table;
 
 /// The state and all counters.
 #[derive(Debug, Serialize)]
@@ -20,6 +21,9 @@ pub(super) struct Report {
     /// `None` for a bridge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) station: Option<Status>,
+    /// Empty if no mobile can be known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) mobiles: Vec<MobileStatus>,
 }
 
 /// The counters of a device.
@@ -45,14 +49,16 @@ pub(super) struct SideReport {
 impl Report {
     pub(super) fn of(driver: &Driver<Middle, Tun>) -> Self {
         let now = driver.clock().now();
+        let station = match driver.node() {
+            Middle::Bridge(_) => None,
+            Middle::Station(station) => Some(station),
+        };
         Self {
             seconds: now.as_secs_f64(),
             wired: SideReport::of(driver, Side::Wired),
             wireless: SideReport::of(driver, Side::Wireless),
-            station: match driver.node() {
-                Middle::Bridge(_) => None,
-                Middle::Station(station) => Some(station.status(now)),
-            },
+            station: station.map(|station| station.status(now)),
+            mobiles: station.map_or(Vec::new(), |station| station.mobiles(now)),
         }
     }
 
@@ -62,7 +68,7 @@ impl Report {
     /// Those of writing.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
         let text =
-            if json { serde_json::to_string(self)? } else { tree(&serde_json::to_value(self)?) };
+            if json { serde_json::to_string(self)? } else { text(&serde_json::to_value(self)?) };
         output::print(&text)
     }
 }
@@ -87,6 +93,43 @@ impl SideReport {
             sent_errors: counters.tx_errors,
         }
     }
+}
+
+/// Formats a report: the figures, a line each, and then the mobiles, a line each.
+pub(super) fn text(report: &Value) -> String {
+    let mut report = report.clone();
+    let mobiles = report.as_object_mut().and_then(|fields| fields.remove("mobiles"));
+    let text = tree(&report);
+    match mobiles.as_ref().and_then(Value::as_array) {
+        Some(mobiles) => format!("{text}\n\n{}", lines(mobiles)),
+        None => text,
+    }
+}
+
+/// Formats mobiles, a line each.
+fn lines(mobiles: &[Value]) -> String {
+    let header =
+        ["Mobile", "Reach", "For", "Queued", "Held", "Flows", "To it", "From it", "Air", "Dropped"];
+    let rows = mobiles.iter().map(|mobile| {
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let sum = |names: [&str; 2]| names.map(|name| count(&mobile[name])).iter().sum::<u64>();
+        let bytes = |way: &str| output::bytes(count(&mobile["traffic"][way]["bytes"]));
+        let share = |way: &str| mobile["air_share"][way].as_f64().unwrap_or(0.0);
+        let dropped = count(&mobile["queue_dropped"]) + count(&mobile["counters"]["held_dropped"]);
+        [
+            mobile["name"].as_str().unwrap_or("-").to_owned(),
+            mobile["reach"].as_str().unwrap_or("-").to_owned(),
+            format!("{:.0} s", mobile["reach_seconds"].as_f64().unwrap_or(0.0)),
+            format!("{} packets", count(&mobile["queued"]["to_mobile"])),
+            format!("{} packets", count(&mobile["held"])),
+            sum(["flows", "frozen"]).to_string(),
+            bytes("to_mobile"),
+            bytes("from_mobile"),
+            format!("{:.0} %", 100.0 * share("to_mobile")),
+            format!("{dropped} packets"),
+        ]
+    });
+    table(header, 2, rows).to_string()
 }
 
 /// Formats names and values with units, a line each, without values that are 0.
@@ -122,6 +165,7 @@ fn unit(path: &[&str]) -> &'static str {
         [.., name] if ["bytes", "packets", "events"].iter().any(|end| name.ends_with(end)) => "",
         [.., "received_power"] => " W",
         [.., "memory" | "cached"] => " bytes",
+        ["station", "mobile_full"] => " packets",
         ["station", "unproven" | "frozen" | "evicted"] | [.., "counters", "let_go"] => " flows",
         [.., "counters", "frozen" | "made" | "hidden"] => " ACKs",
         ["station", "held"] | [.., "queued", _] | [.., "counters", _] | [.., "radio", _, _] => {
@@ -149,6 +193,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn each_mobile_is_a_line_with_units() {
+        let value = json!({
+            "seconds": 1.0,
+            "mobiles": [{
+                "name": "m1", "reach": "gone", "reach_seconds": 12.4, "held": 3, "flows": 2,
+                "frozen": 1, "queued": {"to_mobile": 4, "from_mobile": 0}, "queue_dropped": 5,
+                "traffic": {"to_mobile": {"bytes": 2_048}, "from_mobile": {"bytes": 40}},
+                "air_share": {"to_mobile": 0.25, "from_mobile": 0.5},
+                "counters": {"held_dropped": 6},
+            }],
+        });
+        let text = text(&value);
+        let words: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+        let expected = "m1 gone 12 s 4 packets 3 packets 3 2 KiB 40 B 25 % 11 packets";
+        assert_eq!(words.join(" "), expected, "{text}");
+        assert!(text.starts_with("seconds"), "{text}");
+    }
 
     #[test]
     fn zero_counters_are_omitted_and_figures_have_units() {
