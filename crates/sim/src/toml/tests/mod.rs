@@ -263,8 +263,8 @@ cache = "64KiB""#;
         unproven: 8,
         hold: ByteCount::from_mib(1),
         absence: Duration::from_secs(180),
-        mobiles: Vec::new(),
         cache: ByteCount::from_kib(64),
+        ..StationConfig::default()
     };
     assert_eq!(station, wanted);
 }
