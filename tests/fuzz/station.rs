@@ -89,9 +89,9 @@ impl World {
             hold: BUFFER,
             cache: BUFFER,
             absence: Duration::from_secs(if bits & 16 == 0 { 5 } else { 900 }),
-            // The mobile may have a name, and strangers or the mobile may be heard.
-            mobile: if bits & 32 == 0 { Vec::new() } else { vec![named_mobile()] },
-            heard: usize::from(bits >> 6),
+            // The mobile may have a name; strangers are heard then.
+            mobile: if bits < 0xe0 { Vec::new() } else { vec![named_mobile()] },
+            heard: if bits < 0xe0 { 0 } else { 2 },
             ..StationConfig::default()
         };
         let station = Station::new(&config).expect("settings that fit together");
