@@ -123,7 +123,8 @@ mod tests {
             states += 1;
             cancel.cancel();
         });
-        assert_eq!((cancelled, states), (Err(SimError::Cancelled), 1));
+        // Those of the first second: a sender and both directions of its link.
+        assert_eq!((cancelled, states), (Err(SimError::Cancelled), 3));
     }
 
     #[test]
