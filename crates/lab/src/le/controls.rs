@@ -169,13 +169,9 @@ impl CongestionControl for LinuxWestwood {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_recovery::Profile;
     use airtcp_recovery::testkit::{RTT, ack_view};
-    use airtcp_sim::{App, FlowSpec, Scenario};
-    use airtcp_types::{Event, EventKind, NodeId, Observer};
 
     use super::*;
-    use crate::{feed, simulate};
 
     const SMSS: ByteCount = ByteCount(1_000);
 
@@ -210,55 +206,12 @@ mod tests {
         }
     }
 
-    /// The lowest window between the first reduction and the end, in bytes, and the highest before
-    /// it.
-    #[derive(Default)]
-    struct Windows {
-        most: u64,
-        least: Option<u64>,
-    }
-
-    impl Observer for Windows {
-        fn on_event(&mut self, _: NodeId, event: &Event) {
-            match event.kind {
-                EventKind::Reduced { .. } if self.least.is_none() => self.least = Some(self.most),
-                EventKind::Window { cwnd, .. } => match &mut self.least {
-                    Some(least) => *least = cwnd.0.min(*least),
-                    None => self.most = self.most.max(cwnd.0),
-                },
-                _ => {}
-            }
-        }
-    }
-
-    #[test]
-    fn by_the_letter_the_losses_of_one_window_are_more_than_one_cut() {
-        // Of a window, all but the first three and the last three are lost.
-        let lost: Vec<_> = (36..=62).map(|number| number.to_string()).collect();
-        let link = "rate 10mbit delay 20ms limit 1000";
-        let least = |name: &str| {
-            let wire = feed::wire(&format!("{link} drop {}", lost.join(",")), link).unwrap();
-            let flow = FlowSpec {
-                profile: Profile::paper(),
-                app: App::Bulk { size: Some(ByteCount(300_000)) },
-                ..FlowSpec::new(combine(name).into())
-            };
-            let duration = Duration::from_secs(20);
-            let scenario = Scenario { duration, ..simulate::over("letter", wire, flow) };
-            let windows = |_: &airtcp_sim::Simulation<'_>| Windows::default();
-            let (_, windows) = simulate::once_watched(scenario, 1, windows).unwrap();
-            windows.least.expect("a reduction") as f64 / windows.most as f64
-        };
-        let [ours, letter] = ["le/reno".to_owned(), format!("le/reno{LETTER}")].map(|n| least(&n));
-        assert!(ours > 0.4 && letter < 0.3, "{ours} {letter}");
-    }
-
     #[test]
     fn linux_sets_the_window_to_the_estimate_when_the_recovery_is_over() {
         let mut control = control(&WESTWOOD_LINUX);
         let mut now = Instant::ZERO;
         for _ in 0..40 {
-            now = now + RTT;
+            now += RTT;
             control.on_ack(&ack_view(now, SMSS * 10));
         }
         let before = control.window();
