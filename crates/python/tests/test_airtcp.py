@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -182,12 +183,31 @@ def test_a_mistake_in_a_dictionary_has_its_place():
         airtcp.simulate({"name": None})
     with pytest.raises(ValueError, match="cannot have a comma"):
         airtcp.sweep(SCENARIO, vary={"name": ["a,b"]})
+    with pytest.raises(ValueError, match=r'^duration: expected a list of values: write \["5s"\]$'):
+        airtcp.sweep(SCENARIO, vary={"duration": "5s"})
+
+
+@pytest.mark.parametrize("name", ["1", "true", 'a "b"', "a\\b", "a\x7fb\x1f", "é"])
+def test_text_stays_text(name):
+    named = {**SCENARIO, "flow": [{"name": name, "strategies": "sack/reno"}]}
+    assert airtcp.simulate(named).flows[0]["name"] == name
+    settings = {"flow.0.name": name, "duration": "1s"}
+    assert airtcp.simulate(SCENARIO, settings=settings).flows[0]["name"] == name
 
 
 def test_notes_are_warnings():
     quiet = {**SCENARIO, "bottleneck": {"forth": "rate 5mbit delay 5ms limit 20"}}
     with pytest.warns(UserWarning, match="nothing is random"):
         airtcp.sweep(quiet, vary={"flow.0.count": [1, 2]}, seeds=2)
+
+
+def test_a_sweep_without_a_directory_has_no_note_about_pictures():
+    vary = {"flow.0.strategies": ["sack/reno", "rack/cubic"]}
+    with pytest.warns(UserWarning, match="no pictures"):
+        airtcp.sweep(SCENARIO, vary=vary, seeds=1, out="out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        airtcp.sweep(SCENARIO, vary=vary, seeds=1)
 
 
 def test_progress_is_reported():
@@ -273,6 +293,10 @@ def test_a_trace_has_the_flows_of_the_command_and_their_marks():
     assert {"ack", "cwnd", "rtt", "dropped"} <= {row["mark"] for row in marks}
     with pytest.raises(ValueError, match="flows 1 to 3"):
         trace.marks(4)
+    with pytest.raises(ValueError, match="flow -1: flows are numbered from 1"):
+        trace.marks(-1)
+    with pytest.raises(TypeError):
+        trace.marks("1")
 
 
 def test_the_examples_of_the_page_run():

@@ -10,8 +10,9 @@ Each function is a command of the program `airtcp`, with the same options, resul
 Results are lists of dictionaries, one for each row of a table, which pandas.DataFrame takes. Times are in seconds, rates
 in bit/s. The same seed gives the same numbers as on the command line.
 
-A mistake raises ValueError, a file that cannot be read or written OSError. The functions use all cores and release the
-interpreter's lock. Ctrl-C ends them within a second.
+A mistake raises ValueError, a value of a wrong type TypeError, a file that cannot be read or written OSError. The functions
+use all cores and release the interpreter's lock. Ctrl-C ends simulations within a second; `read_trace` and `Trace.marks`
+read their file to its end first.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Trace:
         Each row has the keys `time`, `mark`, `from`, `to`, `value` and `srtt`; a key without a meaning for the mark is
         None. Sequence numbers are relative to the initial one. `flow` is a number of the list `flows`.
         """
+        if flow < 1:
+            raise ValueError(f"flow {flow}: flows are numbered from 1")
         rows: list[Row] = json.loads(_airtcp.marks(self.path, flow))
         return rows
 
@@ -103,7 +106,7 @@ def simulate(
     trace: a new directory for a trace of the first seed, for `read_trace`.
     """
     path, text = _source(scenario, "scenario")
-    sets = [f"--set={key}={_text(value)}" for key, value in (settings or {}).items()]
+    sets = [f"--set={key}={_toml.value(value)}" for key, value in (settings or {}).items()]
     options = _options(seeds=seeds, seed=seed, threads=threads, out=out, trace=trace)
     record = json.loads(_call(["sim", "run", "--json", *sets, *options, "--", path], text, progress))
     flows, links = (
@@ -171,7 +174,9 @@ def sweep(
     options = _options(seeds=seeds, threads=threads)
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory if out is None else out)
-        _call(["sweep", f"--out={folder}", *varied, *options, "--", path], text, progress)
+        # Without `out`, nobody sees the pictures.
+        hidden = "note: no pictures" if out is None else None
+        _call(["sweep", f"--out={folder}", *varied, *options, "--", path], text, progress, hidden)
         with open(folder / "records.jsonl", encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 
@@ -187,10 +192,17 @@ def read_trace(path: Union[str, os.PathLike[str]]) -> Trace:
     return Trace(path, flows)
 
 
-def _call(arguments: list[str], text: Optional[tuple[str, str]], progress: Optional[Progress]) -> str:
+def _call(
+    arguments: list[str],
+    text: Optional[tuple[str, str]],
+    progress: Optional[Progress],
+    hidden: Optional[str] = None,
+) -> str:
+    """Run a command, and return what it prints. Its notes are warnings, except those that begin with `hidden`."""
     output, notes = _airtcp.call(arguments, text, progress)
     for note in notes:
-        warnings.warn(note[len("note: "):] if note.startswith("note: ") else note, stacklevel=3)
+        if hidden is None or not note.startswith(hidden):
+            warnings.warn(note[len("note: "):] if note.startswith("note: ") else note, stacklevel=3)
     return output
 
 
@@ -211,14 +223,12 @@ def _path(value: Any) -> str:
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
-def _text(value: Any) -> str:
-    """Return a value as in `--set KEY=VALUE`."""
-    return value if isinstance(value, str) else _toml.value(value)
-
-
 def _list(key: str, values: Sequence[Any]) -> str:
     """Return values as in `--vary KEY=A,B`."""
-    texts = [_text(value) for value in values]
+    if isinstance(values, str):
+        raise ValueError(f"{key}: expected a list of values: write [{json.dumps(values, ensure_ascii=False)}]")
+    # Text needs no quotes here, and with them the value in the records would differ from that of the command.
+    texts = [value if isinstance(value, str) else _toml.value(value) for value in values]
     if any("," in text for text in texts):
         raise ValueError(f"{key}: a value of `vary` cannot have a comma: use an axis of an experiment")
     return ",".join(texts)

@@ -30,7 +30,7 @@ def value(item: Any) -> str:
     if isinstance(item, (int, float)):
         return repr(item)
     if isinstance(item, str):
-        return json.dumps(item, ensure_ascii=False)
+        return _text(item)
     if isinstance(item, (list, tuple)):
         return f"[{', '.join(map(value, item))}]"
     if isinstance(item, Mapping):
@@ -48,4 +48,9 @@ def _tables(item: Any) -> list[Mapping[str, Any]]:
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _text(text: str) -> str:
+    # JSON does not escape DEL, and TOML requires it.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
