@@ -10,10 +10,15 @@ use airtcp_net::UdpSocket;
 use airtcp_stack::host::HostError;
 use airtcp_types::Instant;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 use tracing::debug;
 
 use super::channel::{Channel, Datagram};
+
+/// The most frames that a link sends in a turn while several wait for room in the stack: half of
+/// those that a carrier stack takes at a time.
+const TURN: usize = 16;
 
 /// A channel to a peer. At the far gateway, several links share one socket.
 #[derive(Debug)]
@@ -22,16 +27,18 @@ pub(crate) struct Link {
     peer: SocketAddr,
     started: tokio::time::Instant,
     state: Mutex<State>,
-    /// Notified when [`drive`](Self::drive) must look again.
+    /// Notified when the alarm must be set again.
     wake: Notify,
+    /// Notified when frames have begun to wait.
+    backlog: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     channel: Channel,
-    /// Whether frames wait for room in the stack.
+    /// Whether frames wait for room in the stack. Then the link sends only in its turn.
     blocked: bool,
-    /// When the driver wakes up without a notification.
+    /// When the timers run without a notification.
     alarm: Instant,
 }
 
@@ -50,6 +57,7 @@ impl Link {
             started: tokio::time::Instant::now(),
             state: Mutex::new(State { channel, blocked: false, alarm: Instant::MAX }),
             wake: Notify::new(),
+            backlog: Notify::new(),
         }
     }
 
@@ -72,25 +80,43 @@ impl Link {
         let now = self.now();
         let result = act(&mut state.channel, now);
         self.flush(&mut state, now);
-        if state.blocked || state.channel.poll_timeout().is_some_and(|at| at < state.alarm) {
+        if state.channel.poll_timeout().is_some_and(|at| at < state.alarm) {
             self.wake.notify_one();
         }
         result
     }
 
+    /// Sends the frames of the channel, unless others wait already.
     fn flush(&self, state: &mut State, now: Instant) {
+        if !state.blocked {
+            self.transmit(state, now);
+            if state.blocked {
+                self.backlog.notify_one();
+            }
+        }
+    }
+
+    /// Sends up to [`TURN`] frames; returns their number. If more are left, the link is blocked.
+    fn transmit(&self, state: &mut State, now: Instant) -> usize {
         state.blocked = false;
+        let mut sent = 0;
         while let Some(frame) = state.channel.poll_transmit(now) {
+            if sent == TURN {
+                state.channel.untransmit(frame);
+                state.blocked = true;
+                break;
+            }
             match self.socket.try_send_to(&frame, self.peer) {
-                Ok(_) => {}
+                Ok(_) => sent += 1,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     state.channel.untransmit(frame);
                     state.blocked = true;
-                    return;
+                    break;
                 }
                 Err(error) => debug!(peer = %self.peer, %error, "frame dropped"),
             }
         }
+        sent
     }
 
     /// Runs the channel's timers, and sends frames that had to wait.
@@ -98,16 +124,46 @@ impl Link {
     /// # Errors
     /// The stack has ended.
     pub(crate) async fn drive(&self) -> io::Result<Infallible> {
+        // Separate loops, so that a timer does not cost the link its place among those that wait.
+        tokio::select! {
+            ended = self.send_in_turn() => ended,
+            never = self.run_timers() => match never {},
+        }
+    }
+
+    /// Sends frames that had to wait. Links that share a socket take turns.
+    async fn send_in_turn(&self) -> io::Result<Infallible> {
+        loop {
+            self.backlog.notified().await;
+            loop {
+                self.socket.writable().await?;
+                let (sent, blocked) = {
+                    let mut state = self.lock();
+                    (self.transmit(&mut state, self.now()), state.blocked)
+                };
+                if !blocked {
+                    break;
+                }
+                if sent > 0 {
+                    // The stack wakes links in the order in which they began to wait, and all of
+                    // them at once. The others, which find no room now, wait again before this one.
+                    yield_now().await;
+                }
+            }
+        }
+    }
+
+    async fn run_timers(&self) -> Infallible {
         loop {
             let woken = self.wake.notified();
-            let (blocked, wait) = {
+            let wait = {
                 let mut state = self.lock();
                 let now = self.now();
                 state.channel.handle_timeout(now);
                 self.flush(&mut state, now);
                 let at = state.channel.poll_timeout();
                 state.alarm = at.unwrap_or(Instant::MAX);
-                (state.blocked, at.map(|at| at.since(now)))
+                at.map(|at| at.since(now))
             };
             let alarm = async {
                 match wait {
@@ -118,7 +174,6 @@ impl Link {
             tokio::select! {
                 () = woken => {}
                 () = alarm => {}
-                writable = self.socket.writable(), if blocked => writable?,
             }
         }
     }

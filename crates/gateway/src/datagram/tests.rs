@@ -371,6 +371,40 @@ async fn a_ping_does_not_wait_for_the_backlog_of_another_program() {
     assert!(waited <= 1 + 64 + 32 + 2, "{waited}");
 }
 
+/// The device takes a packet only when the previous one has left. The first near gateway's
+/// destinations answer all the time, the second one's only at the beginning.
+#[tokio::test]
+async fn near_gateways_take_turns_at_the_far_one() {
+    let (device, mut wire) = memory::pair(MTU, 1);
+    let addresses = FAR.map(|text| text.parse().unwrap());
+    let config = carrier_config(addresses, airtcp_types::ByteCount::from_mib(64), 2);
+    let stack = Stack::new(device, config).unwrap();
+    let socket = Arc::new(stack.udp_bind("10.77.0.1:7077".parse().unwrap()).unwrap());
+    let links = ["10.77.0.2:5000", "10.77.0.3:5000"].map(|peer| {
+        let channel = |longest| Channel::new(longest, 0, 1);
+        let link = link::Link::new(socket.clone(), peer.parse().unwrap(), channel);
+        let link = Arc::new(link);
+        let driven = link.clone();
+        tokio::spawn(async move { driven.drive().await.map(drop) });
+        link
+    });
+    let from = Destination::from(SocketAddr::from(([192, 0, 2, 1], 5201)));
+    let answer = |link: &link::Link| {
+        link.with(|channel, now| channel.send(now, 1, &from, &[0; 1200]));
+    };
+    for link in &links {
+        (0..600).for_each(|_| answer(link));
+    }
+    let mut left = Vec::new();
+    while left.len() < 800 {
+        timeout(PATIENCE, wire.recv(&mut left, 1)).await.expect("nothing leaves").unwrap();
+        answer(&links[0]);
+    }
+    // The last byte of the destination's address. The first one fills the queues on the way.
+    let of_second = left.iter().filter(|packet| packet.data[19] == 3).count();
+    assert!((300..500).contains(&of_second), "{of_second} of {}", left.len());
+}
+
 #[tokio::test]
 async fn what_a_link_loses_is_repaired_in_both_directions() {
     let spec = "delay 10ms loss 10% limit 5000 seed 3".parse().unwrap();
