@@ -93,13 +93,12 @@ impl Schedule {
 
     /// Queues a datagram of an association, whose program is at `source`. If there is no room,
     /// drops the oldest datagrams of the flow with the most waiting bytes, among those of the
-    /// source with the most. Returns the number of dropped datagrams.
+    /// source with the most; if there are too many flows, drops some of the source with the most
+    /// flows. Returns the number of dropped datagrams.
     pub(crate) fn push(&mut self, association: u32, source: Option<IpAddr>, item: Item) -> u64 {
+        let mut dropped = 0;
         if !self.flows.contains_key(&association) && self.flows.len() >= FLOWS {
-            self.forget_idle();
-            if self.flows.len() >= FLOWS {
-                return 1;
-            }
+            dropped += self.make_room_for_flow();
         }
         let flow = self.flows.entry(association).or_insert_with(|| {
             self.new.push_back(association);
@@ -111,7 +110,6 @@ impl Schedule {
         *self.sources.entry(flow.source).or_default() += cost;
         self.bytes += cost;
         flow.waiting.push_back(item);
-        let mut dropped = 0;
         while self.bytes > QUEUE {
             dropped += self.drop_heaviest();
         }
@@ -171,14 +169,41 @@ impl Schedule {
         let heaviest = of_source.max_by_key(|(association, flow)| (flow.bytes, **association));
         let Some(association) = heaviest.map(|(association, _)| *association) else { return 0 };
         let half = self.flows.get(&association).map_or(0, |flow| flow.waiting.len() / 2);
-        let count = half.clamp(1, BATCH);
-        for _ in 0..count {
+        self.drop_oldest(association, half.clamp(1, BATCH))
+    }
+
+    /// Drops up to `most` datagrams of a flow, the oldest first; returns their number.
+    fn drop_oldest(&mut self, association: u32, most: usize) -> u64 {
+        let mut dropped = 0;
+        for _ in 0..most {
             let flow = self.flows.get_mut(&association);
-            if let Some(item) = flow.and_then(|flow| flow.waiting.pop_front()) {
-                self.on_left(association, &item);
-            }
+            let Some(item) = flow.and_then(|flow| flow.waiting.pop_front()) else { break };
+            self.on_left(association, &item);
+            dropped += 1;
         }
-        count as u64
+        dropped
+    }
+
+    /// Removes the flows without datagrams. If there are none, removes flows of the source with
+    /// the most, those with the fewest waiting bytes first: half of them, at most [`BATCH`], at
+    /// least one. Returns the number of dropped datagrams.
+    fn make_room_for_flow(&mut self) -> u64 {
+        self.forget_idle();
+        if self.flows.len() < FLOWS {
+            return 0;
+        }
+        let mut of_sources = HashMap::<_, Vec<_>>::new();
+        for (association, flow) in &self.flows {
+            of_sources.entry(flow.source).or_default().push((flow.bytes, *association));
+        }
+        let most = of_sources.into_iter().max_by_key(|(source, flows)| (flows.len(), *source));
+        let Some((_, mut flows)) = most else { return 0 };
+        flows.sort_unstable();
+        flows.truncate((flows.len() / 2).clamp(1, BATCH));
+        let associations = flows.iter().map(|(_, association)| *association);
+        let dropped = associations.map(|flow| self.drop_oldest(flow, usize::MAX)).sum();
+        self.forget_idle();
+        dropped
     }
 
     /// Updates everything after an item has left the queue of a flow.
@@ -199,14 +224,13 @@ impl Schedule {
         }
     }
 
-    /// Removes an association with its datagrams.
-    pub(crate) fn remove(&mut self, association: u32) {
-        let Some(flow) = self.flows.get_mut(&association) else { return };
+    /// Removes an association with its datagrams; returns their number.
+    pub(crate) fn remove(&mut self, association: u32) -> u64 {
+        let Some(flow) = self.flows.get_mut(&association) else { return 0 };
         flow.is_closing = false;
-        for item in std::mem::take(&mut flow.waiting) {
-            self.on_left(association, &item);
-        }
+        let dropped = self.drop_oldest(association, usize::MAX);
         self.forget(association);
+        dropped
     }
 
     fn forget(&mut self, association: u32) {
@@ -367,18 +391,41 @@ mod tests {
         for association in 0..10_000 {
             dropped += schedule.push(association, source(1), Item::Refusal { remote: remote() });
         }
-        assert_eq!((schedule.flows.len(), dropped), (FLOWS, 10_000 - FLOWS as u64));
+        let flows = schedule.flows.len();
+        assert_eq!(flows as u64 + dropped, 10_000);
+        assert!((FLOWS - BATCH..=FLOWS).contains(&flows), "{flows}");
+        assert!(schedule.flows.contains_key(&9999), "the newest one");
         // Flows whose datagrams were dropped make room.
         for association in 0..20 {
             schedule.push(association, source(1), datagram(0, 60_000));
         }
         assert_eq!(schedule.push(20_000, source(1), Item::Refusal { remote: remote() }), 0);
-        schedule.remove(20_000);
-        assert!(!schedule.close(20_000) && schedule.close(4000));
+        assert_eq!(schedule.remove(20_000), 1);
+        assert!(!schedule.close(20_000) && schedule.close(9999));
         while schedule.pop().is_some() {}
         assert!(schedule.flows.is_empty() && schedule.new.is_empty() && schedule.old.is_empty());
         assert_eq!((schedule.bytes, schedule.sources.len()), (0, 0));
-        assert_eq!((schedule.poll_ended(), schedule.poll_ended()), (Some(4000), None));
+        assert_eq!((schedule.poll_ended(), schedule.poll_ended()), (Some(9999), None));
+    }
+
+    #[test]
+    fn too_many_flows_cost_only_the_source_with_the_most() {
+        let mut schedule = Schedule::default();
+        schedule.push(1, source(1), datagram(0, 60_000));
+        for association in 2..=FLOWS as u32 {
+            schedule.push(association, source(2), datagram(0, 8));
+            schedule.close(association);
+        }
+        assert_eq!(schedule.flows.len(), FLOWS);
+        assert_eq!(schedule.push(10_000, source(3), datagram(0, 8)), BATCH as u64);
+        // The other new ones find room.
+        for association in 10_001..10_000 + BATCH as u32 {
+            assert_eq!(schedule.push(association, source(3), datagram(0, 8)), 0);
+        }
+        let of = |last| schedule.flows.values().filter(|flow| flow.source == source(last)).count();
+        assert_eq!([of(1), of(2), of(3)], [1, FLOWS - 1 - BATCH, BATCH]);
+        // The closed associations have ended.
+        assert_eq!(std::iter::from_fn(|| schedule.poll_ended()).count(), BATCH);
     }
 
     proptest! {

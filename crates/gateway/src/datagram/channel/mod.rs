@@ -44,8 +44,8 @@ pub struct DatagramCounters {
     pub frames_sent: u64,
     /// Bytes of those frames, without the headers of UDP and IP.
     pub frame_bytes_sent: u64,
-    /// Datagrams dropped because the send queue was full, or they were too long. They are not
-    /// counted in `sent`.
+    /// Datagrams dropped because the send queue was full, they were too long, or their association
+    /// was closed while they waited. They are not counted in `sent`.
     pub dropped_full: u64,
     /// Frames dropped because they arrived twice.
     pub duplicates: u64,
@@ -342,7 +342,7 @@ impl Channel {
         if tell && self.schedule.close(association) {
             return;
         }
-        self.schedule.remove(association);
+        self.counters.dropped_full += self.schedule.remove(association);
         self.sources.remove(&association);
         if let Some(flows) = self.associations.remove(&association) {
             flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));

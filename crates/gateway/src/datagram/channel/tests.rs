@@ -178,6 +178,8 @@ fn datagrams_that_wait_arrive_before_their_association_is_closed() {
     near.send(Instant::ZERO, 4, &to("192.0.2.1:53"), b"second");
     near.close(4, false);
     assert_eq!(carry(&mut near, &mut far), [datagram(4, "192.0.2.1:53", b"first")]);
+    let DatagramCounters { sent, dropped_full, .. } = near.counters();
+    assert_eq!((sent, dropped_full), (3 * 4 + 1, 1));
 }
 
 /// Groups of repairs that are full, or due, within a datagram.
