@@ -11,7 +11,7 @@ use super::flow::{Entered, FlowKey};
 
 /// The interval at which the mobile is looked for while it is away (IEEE 802.11's beacon interval,
 /// 100 time units of 1024 us).
-const BEACON: Duration = Duration::from_micros(102_400);
+pub(super) const BEACON: Duration = Duration::from_micros(102_400);
 /// The minimum interval between zero-window ACKs to a frozen sender that sends nevertheless;
 /// otherwise the interval is a round-trip time, up to [`FIRST_WAIT`]. It is Linux's minimum RTO, so
 /// that two ACKs for one flight do not look like duplicates.
@@ -267,11 +267,6 @@ impl Freezer {
 
     pub(super) fn remind(&mut self, key: FlowKey, reminder: Reminder) {
         self.reminders.insert((reminder.at, key));
-    }
-
-    /// Whether a window update is to be repeated.
-    pub(super) fn has_reminders(&self) -> bool {
-        !self.reminders.is_empty()
     }
 
     /// Returns a flow whose repetition is due.

@@ -1,6 +1,7 @@
 //! Freezing of senders while a mobile leaves and is out of reach, and their release when it
 //! returns.
 
+use airtcp_link::Way;
 use airtcp_link::radio::{MobileNo, Unsent};
 use airtcp_types::{Fate, Instant, Packet};
 
@@ -39,12 +40,13 @@ impl Station {
         self.look_at(now, of);
     }
 
-    /// Looks at the mobiles that need attention, and at one of the others in turn.
+    /// Looks at the mobiles that need attention, and at one of the others in turn. A known mobile
+    /// that is out of reach is looked for once in a beacon interval, so that absent mobiles cost
+    /// other packets nothing.
     pub(super) fn look(&mut self, now: Instant) {
-        let mut next = (self.policy == Policy::TcpEcn).then_some(MobileNo::OTHERS);
-        while let Some(of) = next {
-            self.look_at(now, of);
-            next = self.mobiles.active_after(of);
+        if self.policy == Policy::TcpEcn {
+            self.look_at(now, MobileNo::OTHERS);
+            self.mobiles.due(now).into_iter().for_each(|of| self.look_at(now, of));
         }
         if let Some(of) = self.mobiles.next_turn() {
             self.table.expire(now, of);
@@ -78,9 +80,13 @@ impl Station {
         }
         self.release(now, of);
         self.remind(now, of);
-        let freezer = &self.mobiles[of].freezer;
-        let is_active = reach != Reach::There || freezer.is_waiting() || freezer.has_reminders();
-        self.mobiles.set_active(of, is_active);
+        let is_urgent = match reach {
+            Reach::Leaving => true,
+            // A frame on the air may return to the queue, and is taken from there.
+            Reach::Gone => self.radio.queued(Way::Forth, Some(of)).0 > 0,
+            Reach::There | Reach::Lost => self.mobiles[of].freezer.is_waiting(),
+        };
+        self.mobiles.watch(of, is_urgent);
     }
 
     /// Releases the frozen flows of a mobile, as it may never return: senders use their own timers,
@@ -175,7 +181,13 @@ impl Station {
     /// Processes an intact segment of the fixed host that arrives while the mobile is out of reach,
     /// whether or not there is room to hold it. Returns whether it is a probe, which needs an
     /// answer and has nothing for the mobile.
-    pub(super) fn answer(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        of: MobileNo,
+        slot: Slot,
+        segment: &Segment,
+    ) -> bool {
         if segment.has(flag::RST | flag::SYN) {
             return false;
         }
@@ -192,9 +204,9 @@ impl Station {
         if asks
             && is_due
             && let Some(ack) = flow.last_ack(&self.table.key(slot), 0)
-            && self.freeze_flow(now, slot)
+            && self.freeze_flow(now, of, slot)
         {
-            self.send_made(now, self.table.of(slot), &ack, "window closed");
+            self.send_made(now, of, &ack, "window closed");
         }
         is_probe
     }
@@ -203,20 +215,23 @@ impl Station {
     pub(super) fn close_window(
         &mut self,
         now: Instant,
+        of: MobileNo,
         slot: Slot,
         segment: &Segment,
         packet: &mut Packet,
     ) {
-        if self.freeze_flow(now, slot) {
+        if self.freeze_flow(now, of, slot) {
             segment.set_window(packet, 0);
-            self.count(self.table.of(slot), |counters| counters.frozen += 1);
+            self.count(of, |counters| counters.frozen += 1);
             self.report(now, Fate::Frozen, || packet.clone());
         }
     }
 
-    /// Pins a flow until its sender is released. Returns `false` if there is no room for it.
-    fn freeze_flow(&mut self, now: Instant, slot: Slot) -> bool {
-        let is_pinned = self.table.put(slot, Pool::Pinned);
+    /// Pins a flow until its mobile returns and its sender is released. Returns `false` if there is
+    /// no room for it. A flow that found no room in the mobile's share is in that of the others,
+    /// where the mobile's return would not release it.
+    fn freeze_flow(&mut self, now: Instant, of: MobileNo, slot: Slot) -> bool {
+        let is_pinned = self.table.of(slot) == of && self.table.put(slot, Pool::Pinned);
         if is_pinned {
             let flow = &mut self.table[slot];
             (flow.frozen, flow.reminder) = (Some(now), None);
@@ -255,17 +270,19 @@ impl Station {
             let Some(reminder) = flow.reminder.filter(|reminder| reminder.at == at) else {
                 continue;
             };
-            let reach = self.mobiles[of].freezer.reach;
+            // The flow may have moved to another share since.
+            let reach = self.mobiles[self.table.of(slot)].freezer.reach;
             if reach != Reach::There {
-                flow.reminder = None;
+                self.table[slot].reminder = None;
                 // It is sent when the mobile returns, as to the senders that are frozen now.
                 if reach.stops_senders() {
                     self.table.put(slot, Pool::Pinned);
                 }
                 continue;
             }
-            flow.reminder = reminder.next();
-            if let Some(next) = flow.reminder {
+            let next = reminder.next();
+            self.table[slot].reminder = next;
+            if let Some(next) = next {
                 self.mobiles[of].freezer.remind(key, next);
             }
             self.open_window(now, slot);

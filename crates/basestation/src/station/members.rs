@@ -94,11 +94,31 @@ impl Station {
     /// Returns the status of each known mobile at `now`, and then that of all others together, with
     /// the counters of those that were forgotten; nothing if no mobile can be known.
     pub fn mobiles(&self, now: Instant) -> Vec<MobileStatus> {
+        self.first_mobiles(now, usize::MAX)
+    }
+
+    /// As [`mobiles`](Self::mobiles), with at most `most` known mobiles. Those with a name in the
+    /// configuration are the first ones.
+    pub fn first_mobiles(&self, now: Instant, most: usize) -> Vec<MobileStatus> {
         if self.mobiles.is_one() {
             return Vec::new();
         }
-        let known = self.mobiles.numbers().skip(1);
+        let known = self.mobiles.numbers().skip(1).take(most);
         known.chain([MobileNo::OTHERS]).map(|of| self.mobile_status(now, of)).collect()
+    }
+
+    /// Returns the status of the mobile with a name.
+    ///
+    /// # Errors
+    ///
+    /// No mobile has the name.
+    pub fn mobile(&self, now: Instant, name: &str) -> Result<MobileStatus, UnknownMobile> {
+        Ok(self.mobile_status(now, self.named(name)?))
+    }
+
+    /// Returns the number of known mobiles.
+    pub fn known_mobiles(&self) -> usize {
+        self.mobiles.numbers().skip(1).count()
     }
 
     fn mobile_status(&self, now: Instant, of: MobileNo) -> MobileStatus {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::ops::{Bound, Index, IndexMut};
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use airtcp_link::radio::MobileNo;
 use airtcp_types::{Instant, Packet};
 
 use super::config::UNNAMED;
-use super::freezer::{Freezer, Reach};
+use super::freezer::{BEACON, Freezer, Reach};
 use super::{Prefix, StationConfig, StationCounters};
 
 /// How long a heard mobile must have been silent before another one may take its place.
@@ -64,6 +64,8 @@ pub(super) struct Mobile {
     pub(super) queue_dropped: u64,
     /// When the station received its last packet.
     heard_at: Instant,
+    /// Its entry in [`Mobiles::deadlines`].
+    deadline: Option<Instant>,
 }
 
 impl Mobile {
@@ -80,6 +82,7 @@ impl Mobile {
             traffic: [Traffic::default(); 2],
             queue_dropped: 0,
             heard_at: Instant::ZERO,
+            deadline: None,
         }
     }
 
@@ -106,8 +109,10 @@ pub(super) struct Mobiles {
     /// The heard mobiles, the one that has been silent for longest first.
     heard: BTreeSet<(Instant, MobileNo)>,
     most_heard: usize,
-    /// The mobiles that need attention at each call: they are not in reach, or have something held.
-    active: BTreeSet<MobileNo>,
+    /// The known mobiles that need attention at each call.
+    urgent: BTreeSet<MobileNo>,
+    /// The known mobiles that need attention at a time.
+    deadlines: BTreeSet<(Instant, MobileNo)>,
     /// The mobile that was looked at last in turn.
     turn: usize,
     /// The limits of a mobile without limits of its own.
@@ -126,7 +131,8 @@ impl Mobiles {
             lengths: [Vec::new(), Vec::new()],
             heard: BTreeSet::new(),
             most_heard: config.heard,
-            active: BTreeSet::new(),
+            urgent: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
             turn: 0,
             hold: config.hold.as_usize() / config.shares(),
             hold_packets: config.hold_packets.unwrap_or(usize::MAX),
@@ -198,8 +204,8 @@ impl Mobiles {
     }
 
     /// Returns the number for a mobile that is heard for the first time: an unused one, or that of
-    /// the heard mobile that has been silent for longest, unless it is away or something waits for
-    /// it. Counts if there is none.
+    /// the heard mobile that has been silent for longest, unless it is out of reach or something
+    /// waits for it. A mobile that was given up has neither. Counts if there is none.
     pub(super) fn vacancy(
         &mut self,
         now: Instant,
@@ -210,7 +216,9 @@ impl Mobiles {
         }
         let is_silent = |(at, _): &(Instant, MobileNo)| now.since(*at) >= SILENCE;
         while let Some((_, of)) = self.heard.first().copied().filter(is_silent) {
-            if !self[of].freezer.is_holding() && !is_busy(of) {
+            let mobile = &self[of];
+            let is_gone = mobile.reach == Reach::Gone || mobile.freezer.is_holding();
+            if !is_gone && !is_busy(of) {
                 return Some(of);
             }
             self.on_heard(now, of);
@@ -248,7 +256,10 @@ impl Mobiles {
                 all.bytes += own.bytes;
             }
             self.heard.remove(&(before.heard_at, of));
-            self.active.remove(&of);
+            self.urgent.remove(&of);
+            if let Some(deadline) = before.deadline {
+                self.deadlines.remove(&(deadline, of));
+            }
             for network in &before.addresses {
                 self.by_network.remove(network);
             }
@@ -258,18 +269,37 @@ impl Mobiles {
         before.map(|before| before.name)
     }
 
-    /// Records whether a mobile needs attention.
-    pub(super) fn set_active(&mut self, of: MobileNo, is_active: bool) {
-        if !is_active {
-            self.active.remove(&of);
-        } else if of != MobileNo::OTHERS {
-            self.active.insert(of);
+    /// Records when a known mobile needs attention: at the deadline of its freezer, and at each
+    /// call if it is urgent.
+    pub(super) fn watch(&mut self, of: MobileNo, is_urgent: bool) {
+        if of == MobileNo::OTHERS {
+            return;
         }
+        if is_urgent {
+            self.urgent.insert(of);
+        } else {
+            self.urgent.remove(&of);
+        }
+        let mobile = &mut self[of];
+        let deadline = mobile.freezer.poll_timeout();
+        let before = std::mem::replace(&mut mobile.deadline, deadline);
+        if let Some(before) = before {
+            self.deadlines.remove(&(before, of));
+        }
+        self.deadlines.extend(deadline.map(|at| (at, of)));
     }
 
-    /// Returns the first mobile after `of` that needs attention.
-    pub(super) fn active_after(&self, of: MobileNo) -> Option<MobileNo> {
-        self.active.range((Bound::Excluded(of), Bound::Unbounded)).next().copied()
+    /// Returns the known mobiles that need attention, in the order of their numbers. If a deadline
+    /// is reached, mobiles with a deadline soon after it are added, so that many absent mobiles
+    /// share few timers.
+    pub(super) fn due(&self, now: Instant) -> Vec<MobileNo> {
+        let is_reached = self.deadlines.first().is_some_and(|(at, _)| *at <= now);
+        let soon = if is_reached { now + BEACON / 2 } else { now };
+        let reached = self.deadlines.iter().take_while(|(at, _)| *at <= soon).map(|(_, of)| *of);
+        let mut due: Vec<_> = self.urgent.iter().copied().chain(reached).collect();
+        due.sort_unstable();
+        due.dedup();
+        due
     }
 
     /// Returns the next mobile in turn; `None` if there is only one.
@@ -281,8 +311,7 @@ impl Mobiles {
     /// Returns the earliest deadline of a mobile.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let others = self[MobileNo::OTHERS].freezer.poll_timeout();
-        let active = self.active.iter().filter_map(|of| self[*of].freezer.poll_timeout());
-        active.chain(others).min()
+        self.deadlines.first().map(|(at, _)| *at).into_iter().chain(others).min()
     }
 
     /// Returns the number of packets held for all mobiles, and the memory that they use.

@@ -269,7 +269,7 @@ impl Station {
         // A segment without room was neither recorded nor checked.
         let is_believed = |slot: &Slot| self.table[*slot].check(&segment, Side::Wired).is_ok();
         let asked = slot.filter(|_| is_gone).filter(is_believed);
-        if asked.is_some_and(|slot| self.answer(now, slot, &segment)) {
+        if asked.is_some_and(|slot| self.answer(now, to, slot, &segment)) {
             self.count(to, |counters| counters.probes += 1);
         } else {
             self.hold(now, to, packet, entered);
@@ -451,7 +451,7 @@ impl Station {
         }
         if !is_hidden {
             if self.mobiles[of].freezer.reach.stops_senders() && !is_finished {
-                self.close_window(now, slot, &segment, &mut packet);
+                self.close_window(now, of, slot, &segment, &mut packet);
             }
             return Some(packet);
         }

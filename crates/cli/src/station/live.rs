@@ -15,11 +15,11 @@ const COLUMNS: [&str; 5] =
 
 /// Returns the current state.
 pub(super) fn snapshot(driver: &Driver<Middle, Tun>) -> Snapshot {
-    let report = Report::of(driver);
+    let report = Report::with(driver, 0);
     let mut snapshot = Snapshot::default();
     snapshot.charts.push(throughput(&report.wired, &report.wireless));
     if let (Middle::Station(station), Some(status)) = (driver.node(), &report.station) {
-        show(&mut snapshot, status);
+        show(&mut snapshot, status, (!report.mobiles.is_empty()).then(|| station.known_mobiles()));
         let rows = station.flows(MOST_FLOWS).iter().map(row).collect();
         let table = Table { title: "Flows", columns: &COLUMNS, rows, total: status.flows };
         snapshot.table = Some(table);
@@ -41,14 +41,23 @@ fn throughput(wired: &SideReport, wireless: &SideReport) -> Chart {
     Chart::rates("Throughput", series)
 }
 
-fn show(snapshot: &mut Snapshot, status: &Status) {
+/// Shows a station; `known` is the number of known mobiles if there can be any. The state of the
+/// mobile is then that of all others.
+fn show(snapshot: &mut Snapshot, status: &Status, known: Option<usize>) {
     let reach = REACHES.into_iter().find(|(_, reach)| *reach == status.reach);
     let fading = if status.fading { ", fading" } else { "" };
-    snapshot.figure("Mobile", format!("{}{fading}", reach.map_or("", |(name, _)| name)));
+    let [mobile, power, in_reach] = match known {
+        None => ["Mobile", "Power received from the mobile", "Mobile in reach"],
+        Some(_) => ["Other mobiles", "Power received from other mobiles", "Other mobiles in reach"],
+    };
+    if let Some(known) = known {
+        snapshot.figure("Known mobiles", format!("{known}: see basestation ctl status"));
+    }
+    snapshot.figure(mobile, format!("{}{fading}", reach.map_or("", |(name, _)| name)));
     snapshot.figure("Policy", status.policy.name());
     if status.received_power > 0.0 {
-        let power = 10.0 * (status.received_power * 1e3).log10();
-        snapshot.figure("Power received from the mobile", format!("{power:.0} dBm"));
+        let dbm = 10.0 * (status.received_power * 1e3).log10();
+        snapshot.figure(power, format!("{dbm:.0} dBm"));
     }
     snapshot.figure("Packets held until the mobile returns", status.held);
     snapshot.figure("Flows evicted", status.evicted);
@@ -102,7 +111,7 @@ fn show(snapshot: &mut Snapshot, status: &Status) {
                 ("frozen", status.frozen as f64),
             ],
         ),
-        Chart::gauges("Mobile in reach", "", [("1: in reach", is_there)]),
+        Chart::gauges(in_reach, "", [("1: in reach", is_there)]),
         Chart::gauges("Memory of the flows", "MB", [("held", status.memory as f64 / 1e6)]),
     ]);
 }
@@ -136,7 +145,7 @@ mod tests {
         (status.reach, status.held_bytes, status.received_power) = (Reach::Gone, 3_000, 1e-9);
         (status.queued, status.air[1].tries, status.counters.marked) = ([7, 8], 9, 10);
         let mut snapshot = Snapshot::default();
-        show(&mut snapshot, &status);
+        show(&mut snapshot, &status, None);
         let json = serde_json::to_value(&snapshot).unwrap();
         let series = |title: &str, place: usize| {
             let charts = json["charts"].as_array().unwrap();
@@ -152,6 +161,11 @@ mod tests {
         assert_eq!(series("On the air", 1), 9.0);
         assert_eq!(series("What the policy does", 0), 10.0);
         assert_eq!(series("Packets held", 0), 3.0);
+        let mut snapshot = Snapshot::default();
+        show(&mut snapshot, &status, Some(3));
+        let json = serde_json::to_value(&snapshot).unwrap();
+        assert_eq!(json["figures"][0][1], "3: see basestation ctl status");
+        assert_eq!(json["figures"][1], serde_json::json!(["Other mobiles", "gone"]));
     }
 
     #[test]

@@ -345,7 +345,9 @@ pub(crate) fn exported() -> [String; 2] {
         };
         let mobiles = if station.is_some() { mobiles.clone() } else { Vec::new() };
         let (wired, wireless) = (side(), side());
-        crate::metrics::text(Report { seconds: 0.0, wired, wireless, station, mobiles }).unwrap()
+        let report =
+            Report { seconds: 0.0, wired, wireless, station, mobiles, mobiles_left_out: 0 };
+        crate::metrics::text(report).unwrap()
     })
 }
 
@@ -369,7 +371,8 @@ mod tests {
         let config = StationConfig { policy, ..StationConfig::default() };
         let station = Station::new(&config).unwrap().status(Instant::from_millis(1_500));
         let (wired, wireless) = (side("tun0", 3), side("tun1", 4));
-        Report { seconds: 1.5, wired, wireless, station: Some(station), mobiles: Vec::new() }
+        let (mobiles, mobiles_left_out) = (Vec::new(), 0);
+        Report { seconds: 1.5, wired, wireless, station: Some(station), mobiles, mobiles_left_out }
     }
 
     #[test]

@@ -24,6 +24,13 @@ pub(super) struct Report {
     /// Empty if no mobile can be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) mobiles: Vec<MobileStatus>,
+    /// The number of known mobiles that are not in the list.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) mobiles_left_out: usize,
+}
+
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The counters of a device.
@@ -48,6 +55,11 @@ pub(super) struct SideReport {
 
 impl Report {
     pub(super) fn of(driver: &Driver<Middle, Tun>) -> Self {
+        Self::with(driver, usize::MAX)
+    }
+
+    /// Creates a report with at most `most` known mobiles.
+    pub(super) fn with(driver: &Driver<Middle, Tun>, most: usize) -> Self {
         let now = driver.clock().now();
         let station = match driver.node() {
             Middle::Bridge(_) => None,
@@ -58,7 +70,9 @@ impl Report {
             wired: SideReport::of(driver, Side::Wired),
             wireless: SideReport::of(driver, Side::Wireless),
             station: station.map(|station| station.status(now)),
-            mobiles: station.map_or(Vec::new(), |station| station.mobiles(now)),
+            mobiles: station.map_or(Vec::new(), |station| station.first_mobiles(now, most)),
+            mobiles_left_out: station
+                .map_or(0, |station| station.known_mobiles().saturating_sub(most)),
         }
     }
 

@@ -13,6 +13,8 @@ use super::report::Report;
 
 /// The maximum number of flows in a response. Packets wait while it is created.
 const MOST_FLOWS: usize = 1_000;
+/// The maximum number of known mobiles in a response.
+const MOST_MOBILES: usize = 1_000;
 
 /// A request to a running base station.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -78,7 +80,17 @@ pub(super) fn answer(request: &Request, driver: &mut Driver<Middle, Tun>) -> any
         (Command::Reconnect, None) => station.reconnect(now),
     }
     tracing::debug!(?request, "by the control socket");
-    Ok(serde_json::to_value(Report::of(driver))?)
+    Ok(serde_json::to_value(report(request, driver)?)?)
+}
+
+/// Returns the state with the first mobiles, or with the one that a request names.
+fn report(request: &Request, driver: &Driver<Middle, Tun>) -> anyhow::Result<Report> {
+    let report = Report::with(driver, MOST_MOBILES);
+    let (Middle::Station(station), Some(name)) = (driver.node(), &request.mobile) else {
+        return Ok(report);
+    };
+    let mobiles = vec![station.mobile(driver.clock().now(), name)?];
+    Ok(Report { mobiles, mobiles_left_out: 0, ..report })
 }
 
 #[cfg(test)]

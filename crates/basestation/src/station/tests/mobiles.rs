@@ -8,6 +8,7 @@ use airtcp_link::radio::MobileNo;
 use airtcp_types::ByteCount;
 use proptest::prelude::*;
 
+use super::super::freezer::BEACON;
 use super::super::{MobileChange, MobileConfig, MobileStatus, Origin, Prefix, Reach};
 use super::properties::{Step, packet_of, step};
 use super::*;
@@ -246,6 +247,113 @@ fn a_mobile_that_is_heard_has_its_own_reach_until_another_takes_its_place() {
         event("10.1.0.1", MobileChange::Reach(Reach::There)),
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn a_mobile_that_left_keeps_its_place_with_each_policy() {
+    for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn] {
+        let mut world = World::new("", 0, |config| (config.heard, config.policy) = (1, policy));
+        world.open(1);
+        world.station.leave(world.now, "10.1.0.1").unwrap();
+        world.run(61 * SECOND);
+        world.mobile(2, &Seg::ack(1, 1_000));
+        world.run(SECOND);
+        assert_eq!(world.status("10.1.0.1").reach, Reach::Gone, "{policy:?}");
+        world.station.join(world.now, "10.1.0.1").unwrap();
+        world.run(61 * SECOND);
+        world.mobile(2, &Seg::ack(1, 1_000));
+        world.run(SECOND);
+        assert_eq!(world.status("10.1.0.2").origin, Origin::Heard, "{policy:?}");
+    }
+}
+
+#[test]
+fn mobiles_out_of_reach_cost_the_packets_of_another_nothing() {
+    let mut world = World::new("", 100, |_| {});
+    for mobile in 1..100 {
+        // The first frame is on the air, and the others wait in the queue.
+        (0..3).for_each(|number| world.fixed(mobile, &data(number)));
+        world.station.leave(world.now, &format!("m{mobile}")).unwrap();
+        world.run(SECOND / 1_000);
+    }
+    world.run(SECOND);
+    for number in 0..500 {
+        world.fixed(100, &data(number));
+        assert_eq!(world.station.mobiles.due(world.now), [], "{number}");
+        world.run(SECOND / 500);
+    }
+    // Each of them is looked for in a beacon interval.
+    let absent: Vec<_> = (1..100).map(MobileNo).collect();
+    assert_eq!(world.station.mobiles.due(world.now + BEACON), absent);
+    (1..100).for_each(|mobile| world.station.join(world.now, &format!("m{mobile}")).unwrap());
+    world.run(10 * SECOND);
+    for mobile in 1..100 {
+        assert_eq!(world.numbers(mobile), [0, 1_000, 2_000], "{mobile}");
+    }
+    assert_eq!(world.numbers(100).len(), 500);
+    let status = world.station.status(world.now);
+    assert_eq!((status.radio[0].disconnected, status.held), (0, 0));
+    assert_eq!(world.station.mobiles.due(world.now + BEACON), [], "all are in reach");
+}
+
+#[test]
+fn a_mobile_that_moves_into_reach_is_noticed_within_a_beacon_interval() {
+    let path = "at 0s 100 at 1s 100 at 2s 400 at 3s 400 at 4s 100";
+    let mut world = World::new("", 2, |config| config.mobile[0].radio = path.to_owned());
+    world.station.set_mobile_events(true);
+    let (mut was_gone, mut returned) = (false, None);
+    for number in 0..1_000 {
+        world.fixed(2, &data(number));
+        world.run(SECOND / 200);
+        let is_in_reach = world.station.radio().reception(world.now, MobileNo(1)).is_in_reach;
+        was_gone |= !is_in_reach;
+        if was_gone && is_in_reach && returned.is_none() {
+            returned = Some(world.now);
+        }
+    }
+    let events = std::iter::from_fn(|| world.station.poll_mobile_event());
+    let events: Vec<_> = events.map(|event| (event.change, event.at)).collect();
+    let last = events.iter().rposition(|(change, _)| *change == MobileChange::Reach(Reach::Gone));
+    let (change, noticed) = events[last.unwrap() + 1];
+    assert!(matches!(change, MobileChange::Reach(Reach::There | Reach::Leaving)), "{events:?}");
+    assert!(noticed <= returned.unwrap() + BEACON, "{noticed:?} {returned:?}");
+    assert_eq!(world.status("m1").reach, Reach::There);
+}
+
+#[test]
+fn a_flow_without_room_in_the_share_of_its_mobile_is_not_frozen() {
+    // A share has two flows.
+    let mut world = World::new("", 0, |config| (config.heard, config.flows) = (1, 4));
+    let put = |world: &mut World, side: Side, port: u16, seg: &Seg| {
+        let FlowKey { fixed, mut mobile } = flow(2);
+        mobile.set_port(port);
+        let (src, dst) = if side == Side::Wired { (fixed, mobile) } else { (mobile, fixed) };
+        world.station.handle_packet(world.now, side.port(), seg.packet(src, dst));
+        world.drain();
+        world.run(SECOND / 10);
+    };
+    let open = |world: &mut World, port: u16| {
+        put(world, Side::Wired, port, &data(0));
+        put(world, Side::Wireless, port, &Seg::ack(1, 1_000));
+    };
+    world.open(1);
+    // Two flows of a mobile that has no place, and two after it got one.
+    [1, 2].into_iter().for_each(|port| open(&mut world, port));
+    world.run(60 * SECOND);
+    [3, 4].into_iter().for_each(|port| open(&mut world, port));
+    let flows = |world: &World| ["10.1.0.2", "others"].map(|name| world.status(name).flows);
+    assert_eq!(flows(&world), [2, 2]);
+    world.station.leave(world.now, "10.1.0.2").unwrap();
+    world.acks.clear();
+    [3, 4, 1].into_iter().for_each(|port| put(&mut world, Side::Wired, port, &data(1)));
+    let closed: Vec<_> = world.acks.iter().map(|(mobile, ..)| mobile.port()).collect();
+    assert_eq!(closed, [3, 4]);
+    let frozen = |world: &World| ["10.1.0.2", "others"].map(|name| world.status(name).frozen);
+    assert_eq!((frozen(&world), world.status("10.1.0.2").held), ([2, 0], 3));
+    world.station.join(world.now, "10.1.0.2").unwrap();
+    world.run(SECOND);
+    assert_eq!(frozen(&world), [0, 0]);
+    assert_eq!(world.numbers(2).iter().filter(|seq| **seq == 1_000).count(), 3);
 }
 
 #[test]
