@@ -138,7 +138,9 @@ fn a_mobile_with_a_name_leaves_and_returns_alone() {
     let left = world.answer(&["leave", "m1"]).unwrap();
     assert!(left.starts_with("the mobile m1 is gone; flows with a closed window: "), "{left}");
     // The first mobile is m1, and the last one stands for all others.
-    world.wait_until("a sender stopped", |world| world.ctl("status")["mobiles"][0]["frozen"] != 0);
+    world.wait_until("a sender stopped", |world| {
+        world.ctl("status")["mobiles"][0]["frozen"].as_u64() > Some(0)
+    });
     let status = world.ctl("status");
     let [m1, others] = [0, 1].map(|at| &status["mobiles"][at]);
     assert!(m1["name"] == "m1" && m1["reach"] == "gone" && m1["origin"] == "named", "{status}");
@@ -208,7 +210,9 @@ fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
     exchange(&world.wired, &world.wireless, BYTES);
     let (transfer, _server) = world.transfer();
     world.ctl("disconnect");
-    world.wait_until("a segment held", |world| world.ctl("status")["station"]["held"] != 0);
+    world.wait_until("a segment held", |world| {
+        world.ctl("status")["station"]["held"].as_u64() > Some(0)
+    });
     world.ctl("reconnect");
     transfer.assert_enough();
     transfer.end();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airtcp_basestation::station::{MobileConfig, StationCounters};
+use airtcp_basestation::station::{MobileConfig, Origin, StationCounters};
 use airtcp_basestation::{Policy, Side, Station, StationConfig};
 use airtcp_stack::host::{Host, HostConfig, SocketId};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
@@ -49,8 +49,8 @@ struct World {
 }
 
 /// Checks that the station keeps its bounds and that the flow completes despite the strangers.
-/// Returns the station's counters.
-pub(crate) fn run(data: &[u8]) -> StationCounters {
+/// Returns the station's counters, and whether it heard a mobile without a name.
+pub(crate) fn run(data: &[u8]) -> (StationCounters, bool) {
     let mut feed = Feed(data);
     let mut world = World::new(&mut feed);
     while !feed.is_empty() {
@@ -58,7 +58,9 @@ pub(crate) fn run(data: &[u8]) -> StationCounters {
         world.work();
     }
     world.complete();
-    *world.station.counters()
+    let mobiles = world.station.mobiles(world.now);
+    let has_heard = mobiles.iter().any(|mobile| mobile.origin == Origin::Heard);
+    (*world.station.counters(), has_heard)
 }
 
 fn named_mobile() -> MobileConfig {
