@@ -26,7 +26,9 @@
 //! out of the tunnels (RFC 5944 section 3.7).
 //!
 //! Not supported: NAT between mobile and agent (RFC 3519), reverse tunnels (RFC 3024), several
-//! care-of addresses at a time, broadcasts, agent discovery, other errors from within the tunnel. For IPv6 the messages are those of RFC 5944 with longer addresses, on a port of their own; they
+//! care-of addresses at a time, broadcasts, agent discovery, other errors from within the tunnel.
+//!
+//! For IPv6 the messages are those of RFC 5944 with longer addresses, on a port of their own; they
 //! are not Mobile IPv6 (RFC 6275).
 
 mod auth;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::config::{check_addresses, check_lifetime, is_host, of_version};
 use super::forward::port;
-use super::limit::SourceLimit;
+use super::limit::{Limit, SourceLimit};
 use super::registration::is_after;
 use super::{FORWARD, HomeConfigError, Key, ROOM};
 
@@ -33,7 +33,7 @@ pub struct RelayConfig {
     pub mobiles: Vec<(IpAddr, Key)>,
     /// The longest lifetime that is relayed: whole seconds, from 1 to 65,534.
     pub lifetime: Duration,
-    /// The maximum number of visitors.
+    /// The maximum number of visitors, with the mobiles whose requests wait for replies.
     pub visitors: usize,
 }
 
@@ -46,7 +46,7 @@ pub struct RelayConfig {
 pub struct Relay {
     addresses: Vec<IpAddr>,
     home_agents: BTreeMap<IpAddr, Key>,
-    mobiles: BTreeMap<IpAddr, Key>,
+    mobiles: BTreeMap<IpAddr, KeyedMobile>,
     /// The longest lifetime in seconds, and the maximum number of visitors.
     lifetime: u16,
     room: usize,
@@ -56,10 +56,30 @@ pub struct Relay {
     visitors: BTreeMap<IpAddr, Visitor>,
     agenda: BTreeSet<(Instant, Timer)>,
     outbox: VecDeque<Outgoing>,
-    /// Requests with an authenticator for the station, and others.
-    authentic: SourceLimit,
+    /// Requests that are not new ones of a mobile with a key.
     strangers: SourceLimit,
     counters: RelayCounters,
+}
+
+/// A mobile that shares a key with the station.
+#[derive(Debug)]
+struct KeyedMobile {
+    key: Key,
+    /// The latest identification of its authentic requests.
+    latest: Option<u64>,
+    requests: Limit,
+}
+
+impl KeyedMobile {
+    /// Whether an authentic request is new: others may be replays. A mobile that sets its clock back
+    /// has no new requests until its clock has caught up; they are served like those of strangers.
+    fn is_new(&mut self, identification: u64) -> bool {
+        let is_new = self.latest.is_none_or(|latest| is_after(identification, latest));
+        if is_new {
+            self.latest = Some(identification);
+        }
+        is_new
+    }
 }
 
 /// A request that waits for its reply.
@@ -68,6 +88,8 @@ pub(super) struct Pending {
     request: Request,
     from: SocketAddr,
     at: Instant,
+    /// Whether it is a new request of a mobile with a key.
+    is_trusted: bool,
 }
 
 impl Pending {
@@ -134,8 +156,10 @@ pub struct RelayCounters {
     pub unauthenticated: u64,
     /// Replies that no request waits for.
     pub unexpected: u64,
-    /// Requests dropped because of the limit of their source, or of all.
+    /// Requests dropped because of the limit of their mobile or source, or of all.
     pub rate_limited: u64,
+    /// Requests dropped because a different one with the same identification waits for its reply.
+    pub conflicting: u64,
     /// Messages dropped because the output queue was full.
     pub dropped_full: u64,
 }
@@ -150,17 +174,17 @@ impl Relay {
         let others = home_agents.iter().chain(&mobiles).map(|(address, _)| *address);
         check_addresses(&addresses, others)?;
         check_lifetime(lifetime)?;
+        let keyed = |key| KeyedMobile { key, latest: None, requests: Limit::default() };
         Ok(Self {
             addresses,
             home_agents: home_agents.into_iter().collect(),
-            mobiles: mobiles.into_iter().collect(),
+            mobiles: mobiles.into_iter().map(|(home, key)| (home, keyed(key))).collect(),
             lifetime: lifetime.as_secs() as u16,
             room: visitors,
             pending: BTreeMap::new(),
             visitors: BTreeMap::new(),
             agenda: BTreeSet::new(),
             outbox: VecDeque::new(),
-            authentic: SourceLimit::default(),
             strangers: SourceLimit::default(),
             counters: RelayCounters::default(),
         })
@@ -229,17 +253,26 @@ impl Relay {
             return;
         }
         let authenticators = Authenticators::of(extensions);
-        let key = self.mobiles.get(&request.home);
-        let is_authentic = key.is_some_and(|key| authenticators.is_for_station(key));
-        // Strangers cannot use up the room of a mobile that shares a key.
-        let limit = if is_authentic { &mut self.authentic } else { &mut self.strangers };
-        if !limit.take(now, from.ip()) {
+        let mobile = self.mobiles.get_mut(&request.home);
+        let needs_key = mobile.as_ref().is_some_and(|of| !authenticators.is_for_station(&of.key));
+        // Strangers cannot use up the limit or the room of a mobile that shares a key.
+        let trusted = mobile
+            .filter(|_| !needs_key)
+            .and_then(|of| of.is_new(request.identification).then_some(of));
+        let is_trusted = trusted.is_some();
+        let may = match trusted {
+            Some(mobile) => mobile.requests.take(now),
+            None => self.strangers.take(now, from.ip()),
+        };
+        if !may {
             self.counters.rate_limited += 1;
             return;
         }
-        let needs_key = key.is_some() && !is_authentic;
-        match self.check(&request, &authenticators, needs_key) {
-            Ok(end) => self.relay(now, from, request, &message[..end]),
+        match self.check(&request, &authenticators, needs_key, is_trusted) {
+            Ok(end) => {
+                let pending = Pending { request, from, at: now, is_trusted };
+                self.relay(pending, &message[..end]);
+            }
             Err(code) => {
                 self.counters.denied += 1;
                 self.deny(from, &request, code);
@@ -254,6 +287,7 @@ impl Relay {
         request: &Request,
         authenticators: &Authenticators<'_>,
         needs_key: bool,
+        is_trusted: bool,
     ) -> Result<usize, u8> {
         let end = authenticators.mobile.filter(|_| !authenticators.is_poorly_formed);
         let Some(end) = end else { return Err(code::FOREIGN_POORLY_FORMED) };
@@ -277,27 +311,48 @@ impl Relay {
         if request.lifetime > self.lifetime {
             return Err(code::FOREIGN_LIFETIME);
         }
-        // A mobile whose request waits may become a visitor.
-        let is_known = self.visitors.contains_key(&request.home)
-            || self.pending_of(request.home).next().is_some();
-        let is_full = self.visitors.len() + self.pending.len() >= self.room;
-        if request.lifetime > 0 && !is_known && is_full {
+        if request.lifetime > 0 && self.is_full(request.home, is_trusted) {
             return Err(code::FOREIGN_RESOURCES);
         }
         Ok(end)
     }
 
+    /// Whether there is no room for a mobile. Other mobiles whose requests wait may become visitors;
+    /// for a trusted request only those with trusted ones count.
+    fn is_full(&self, home: IpAddr, is_trusted: bool) -> bool {
+        if self.visitors.contains_key(&home) {
+            return false;
+        }
+        let may_visit = |of: &&Pending| {
+            of.request.lifetime > 0
+                && (of.is_trusted || !is_trusted)
+                && of.request.home != home
+                && !self.visitors.contains_key(&of.request.home)
+        };
+        let waiting = self.pending.values().filter(may_visit).map(|of| of.request.home);
+        self.visitors.len() + waiting.collect::<BTreeSet<_>>().len() >= self.room
+    }
+
     /// Passes a request to the home agent (RFC 5944 section 3.7.2.2).
-    fn relay(&mut self, now: Instant, from: SocketAddr, request: Request, message: &[u8]) {
-        let Some(key) = self.home_agents.get(&request.home_agent) else { return };
+    fn relay(&mut self, mut pending: Pending, message: &[u8]) {
+        let home_agent = pending.request.home_agent;
+        let Some(key) = self.home_agents.get(&home_agent) else { return };
+        if let Some(waiting) = self.pending.get(&pending.key()) {
+            let is_same = (waiting.request, waiting.from) == (pending.request, pending.from);
+            // A stranger may have changed the lifetime or the port of a request that it has seen.
+            if !is_same && !pending.is_trusted {
+                self.counters.conflicting += 1;
+                return;
+            }
+            pending.is_trusted |= waiting.is_trusted;
+        }
         let mut message = message.to_vec();
         key.sign(&mut message, Ends::ForeignHome);
         self.counters.relayed += 1;
-        let pending = Pending { request, from, at: now };
         self.forget(pending.key());
         self.pending.insert(pending.key(), pending);
         self.agenda.insert(pending.timer());
-        self.send_home(request.home_agent, message);
+        self.send_home(home_agent, message);
     }
 
     /// Processes a message from the wired side: of a home agent.
@@ -357,33 +412,43 @@ impl Relay {
         };
         if matches!(reply.code, code::ACCEPTED | code::NO_SIMULTANEOUS) {
             self.counters.accepted += 1;
-            self.on_accepted(now, &pending, reply);
+            if !self.on_accepted(now, &pending, reply) {
+                self.counters.denied += 1;
+                self.deny(pending.from, &pending.request, code::FOREIGN_RESOURCES);
+                return;
+            }
         }
         self.counters.replies += 1;
         let mut message = message[..end].to_vec();
-        if let Some(key) = self.mobiles.get(&reply.home) {
-            key.sign(&mut message, Ends::MobileForeign);
+        if let Some(mobile) = self.mobiles.get(&reply.home) {
+            mobile.key.sign(&mut message, Ends::MobileForeign);
         }
         self.send_mobile(pending.from, message);
     }
 
-    /// Makes the mobile a visitor, or ends that.
-    fn on_accepted(&mut self, now: Instant, pending: &Pending, reply: &Reply) {
+    /// Makes the mobile a visitor, or ends that. Returns whether there was room: trusted requests may
+    /// have taken it since the request was relayed.
+    fn on_accepted(&mut self, now: Instant, pending: &Pending, reply: &Reply) -> bool {
         let (home, identification) = (reply.home, reply.identification);
         // Replies may overtake one another. Those to earlier requests decide nothing any more.
         self.forget_until(home, identification);
         let is_newer = |of: &Visitor| is_after(of.identification, identification);
         if self.visitors.get(&home).is_some_and(is_newer) {
-            return;
+            return true;
         }
+        let is_full = self.is_full(home, true);
         self.leave(home);
         let lifetime = reply.lifetime.min(pending.request.lifetime);
         let until = pending.at + Duration::from_secs(lifetime.into());
-        if until > now {
+        if until <= now {
+            return true;
+        }
+        if !is_full {
             let home_agent = pending.request.home_agent;
             self.visitors.insert(home, Visitor { home_agent, identification, until });
             self.agenda.insert((until, Timer::Visitor(home)));
         }
+        !is_full
     }
 
     /// Ends the registration of a mobile that has left (RFC 3543), and acknowledges that.
@@ -431,8 +496,8 @@ impl Relay {
         let lifetime = if code == code::FOREIGN_LIFETIME { self.lifetime } else { 0 };
         let reply = Reply { code, lifetime, home, home_agent, identification };
         let mut message = Message::Reply(reply).emit();
-        if let Some(key) = self.mobiles.get(&home) {
-            key.sign(&mut message, Ends::MobileForeign);
+        if let Some(mobile) = self.mobiles.get(&home) {
+            mobile.key.sign(&mut message, Ends::MobileForeign);
         }
         self.send_mobile(to, message);
     }

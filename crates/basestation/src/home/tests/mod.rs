@@ -7,6 +7,7 @@ mod properties;
 mod registration;
 mod relay;
 mod storage;
+mod strangers;
 
 use std::net::SocketAddr;
 

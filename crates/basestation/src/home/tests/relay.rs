@@ -216,13 +216,15 @@ fn a_mobile_that_shares_a_key_authenticates_to_the_station_and_the_station_to_it
     visit.run();
     assert!(visit.stations[0].counters().rate_limited >= 90);
     visit.to_mobile.clear();
-    visit.stations[0].handle_mobile(Instant::ZERO, asked.from, &signed(500));
+    let mut next = to_station("198.51.100.1", 1).message();
+    key(500).sign(&mut next, Ends::MobileForeign);
+    visit.stations[0].handle_mobile(Instant::ZERO, asked.from, &next);
     visit.run();
     assert_eq!(visit.to_mobile[0].reply().code, code::ACCEPTED);
 }
 
 /// The reply of the home agent to a request of the first mobile.
-fn reply_to(asked: &Asked, lifetime: u16, code: u8) -> Vec<u8> {
+pub(super) fn reply_to(asked: &Asked, lifetime: u16, code: u8) -> Vec<u8> {
     let Request { home, home_agent, identification, .. } = asked.request;
     let mut reply =
         Message::Reply(Reply { code, lifetime, home, home_agent, identification }).emit();
