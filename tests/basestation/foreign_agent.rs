@@ -73,8 +73,8 @@ fn datagram(from: SocketAddr, to: SocketAddr, data: &[u8]) -> Packet {
     udp::emit(&FlowId { local: from, remote: to }, 64, data)
 }
 
-/// The request of the mobile through the foreign agent.
-fn request(home: &str, agent: &str, care_of: &str, lifetime: u16) -> Packet {
+/// The request of the mobile through the foreign agent, and its identification.
+fn request(home: &str, agent: &str, care_of: &str, lifetime: u16) -> (Packet, u64) {
     let (home, home_agent, care_of) = (address(home), address(agent), address(care_of));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let identification = mobility::timestamp(now);
@@ -83,7 +83,8 @@ fn request(home: &str, agent: &str, care_of: &str, lifetime: u16) -> Packet {
     key(300).sign(&mut message, Ends::MobileHome);
     key(500).sign(&mut message, Ends::MobileForeign);
     let port = if home.is_ipv6() { mobility::V6_PORT } else { mobility::PORT };
-    datagram(SocketAddr::new(home, 5_000), SocketAddr::new(care_of, port), &message)
+    let packet = datagram(SocketAddr::new(home, 5_000), SocketAddr::new(care_of, port), &message);
+    (packet, identification)
 }
 
 /// Waits for a packet for which `read` returns something; others, such as the kernel's own, are
@@ -104,14 +105,19 @@ async fn receive<T>(tun: &mut Tun, mut read: impl FnMut(&[u8]) -> Option<T>) -> 
 
 /// Registers the mobile; the devices need up to a second until the kernel routes into them.
 async fn register(air: &mut Tun, [home, agent, care_of]: [&str; 3], lifetime: u16) -> u16 {
+    // A late reply to a request of before is not one to these.
+    let mut asked = Vec::new();
     for _ in 0..100 {
-        let request = request(home, agent, care_of, lifetime);
+        let (request, identification) = request(home, agent, care_of, lifetime);
+        asked.push(identification);
         air.send(&mut VecDeque::from([request])).await;
         let reply = receive(air, |bytes| {
             let outer = ip::parse(bytes).ok()?;
             let datagram = udp::parse(outer.payload).ok().filter(|_| outer.protocol == ip::UDP)?;
             match mobility::parse(datagram.payload, outer.src.is_ipv6()).ok()?.0 {
-                Message::Reply(reply) if outer.src == address(care_of) => Some(reply),
+                Message::Reply(reply) => Some(reply).filter(|reply| {
+                    outer.src == address(care_of) && asked.contains(&reply.identification)
+                }),
                 _ => None,
             }
         });
