@@ -193,6 +193,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             help(env!("CARGO_BIN_EXE_basestation")).contains("home-agent")
                 && code_has("crates/basestation/src/home", &["encapsulate"])
         }
+        "Foreign agent: registrations of visiting mobiles relayed, IP-in-IP tunnels (`basestation foreign-agent`)" => {
+            help(env!("CARGO_BIN_EXE_basestation")).contains("foreign-agent")
+                && code_has("crates/basestation/src/home", &["decapsulate"])
+        }
         "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
             code_has("crates/net/src/rrtp", &["datagramsocket"])
         }
