@@ -57,16 +57,23 @@ pub(crate) struct Printed {
     pub(crate) decimals: usize,
 }
 
+impl Printed {
+    /// Judges whether our figure is within a tenth of the printed one.
+    pub(crate) fn verdict(&self, ours: &Interval, why: &str) -> Verdict {
+        let figure = self.figure;
+        let band = (figure * (1.0 - TOLERANCE), figure * (1.0 + TOLERANCE));
+        theory::within(ours, band, || {
+            format!("ours is {:.2} times the paper's: {why}", ours.mean / figure)
+        })
+    }
+}
+
 impl Findings {
     /// Adds a claim that compares our figure in `setup` with the printed one. It holds if the whole
     /// 95 % interval is within a tenth of the printed figure; `why` gives the reason if it is
     /// outside.
     pub(crate) fn printed(&mut self, printed: &Printed, setup: &str, ours: &Interval, why: &str) {
-        let figure = printed.figure;
-        let band = (figure * (1.0 - TOLERANCE), figure * (1.0 + TOLERANCE));
-        let verdict = theory::within(ours, band, || {
-            format!("ours is {:.2} times the paper's: {why}", ours.mean / figure)
-        });
+        let verdict = printed.verdict(ours, why);
         self.has_printed = true;
         self.printed_as(printed, setup, ours, verdict);
     }

@@ -197,7 +197,7 @@ impl Word {
             Verdict::DoesNotHold(why())
         } else {
             Verdict::NotComparable(format!(
-                "the source gives no figure for \"{word}\", and neither is {} certain nor {}: {}",
+                "the source gives no figure for \"{word}\", and neither \"{}\" nor \"{}\" is certain: {}",
                 holds.claimed(),
                 fails.claimed(),
                 why()
@@ -211,15 +211,25 @@ impl Word {
     }
 }
 
-/// Combines the verdicts at several points, where the source does not say which ones it means: if
-/// they differ, the claim depends on that.
-pub(crate) fn agreed(verdicts: &[Verdict], why: impl FnOnce() -> String) -> Verdict {
-    if verdicts.iter().all(|verdict| *verdict == Verdict::Holds) {
-        Verdict::Holds
-    } else if verdicts.iter().all(|verdict| matches!(verdict, Verdict::DoesNotHold(_))) {
-        Verdict::DoesNotHold(why())
-    } else {
-        Verdict::NotComparable(format!("it depends on the point: {}", why()))
+/// Combines the verdicts at several points, where the source does not say which ones it means. If
+/// only some points fail, the claim depends on that. The reason is that of the first point that
+/// fails; if none fails, that of the first that is not comparable.
+pub(crate) fn agreed(verdicts: &[Verdict]) -> Verdict {
+    let fails = |verdict: &Verdict| matches!(verdict, Verdict::DoesNotHold(_));
+    match Verdict::all(verdicts.iter().cloned()) {
+        Verdict::DoesNotHold(why) if !verdicts.iter().all(fails) => {
+            Verdict::NotComparable(format!("it fails in some cases only: {why}"))
+        }
+        all => all,
+    }
+}
+
+/// Combines the verdicts like [`agreed`], where every reading of the source includes the point
+/// `extreme`: if that one fails, the claim fails.
+pub(crate) fn agreed_beyond(extreme: &Verdict, verdicts: &[Verdict]) -> Verdict {
+    match extreme {
+        Verdict::DoesNotHold(_) => extreme.clone(),
+        _ => agreed(verdicts),
     }
 }
 
@@ -423,7 +433,7 @@ mod tests {
         assert_eq!(
             verdict(&[0.7, 0.71]).reason(),
             Some(
-                "the source gives no figure for \"a little\", and neither is above 0.9 certain nor below 0.5: of rain"
+                "the source gives no figure for \"a little\", and neither \"above 0.9\" nor \"below 0.5\" is certain: of rain"
             )
         );
         assert_eq!([verdict(&[0.1]).name(), verdict(&[0.1, 0.6]).name()], ["not comparable"; 2]);
@@ -432,18 +442,28 @@ mod tests {
 
     #[test]
     fn points_that_differ_decide_nothing() {
+        let [rain, wind] = ["rain", "wind"].map(|why| Verdict::DoesNotHold(why.into()));
+        let [fog, snow] = ["fog", "snow"].map(|why| Verdict::NotComparable(why.into()));
+        let holds = Verdict::Holds;
+        let agreed = |of: &[&Verdict]| agreed(&of.iter().copied().cloned().collect::<Vec<_>>());
+        assert_eq!(agreed(&[&holds, &holds]), holds);
+        assert_eq!(agreed(&[&rain, &wind]), rain);
+        // No point fails: the reason is that of the point that is not decided.
+        assert_eq!(agreed(&[&fog, &snow]), fog);
+        assert_eq!(agreed(&[&holds, &fog, &snow]), fog);
+        let some = Verdict::NotComparable("it fails in some cases only: rain".into());
+        for of in [[&holds, &rain, &wind], [&rain, &wind, &holds], [&fog, &rain, &wind]] {
+            assert_eq!(agreed(&of), some);
+        }
+    }
+
+    #[test]
+    fn the_extreme_point_can_refute_and_cannot_confirm() {
         let no = Verdict::DoesNotHold("of rain".into());
-        let agreed = |of: &[&Verdict]| {
-            let of: Vec<_> = of.iter().copied().cloned().collect();
-            agreed(&of, || "of wind".into())
-        };
-        assert_eq!(agreed(&[&Verdict::Holds, &Verdict::Holds]), Verdict::Holds);
-        assert_eq!(agreed(&[&no, &no]).reason(), Some("of wind"));
-        let mixed = agreed(&[&Verdict::Holds, &no]);
-        assert_eq!(
-            (mixed.name(), mixed.reason()),
-            ("not comparable", Some("it depends on the point: of wind"))
-        );
+        let of = [Verdict::Holds, no.clone()];
+        assert_eq!(agreed_beyond(&no, &of), no);
+        assert_eq!(agreed_beyond(&Verdict::Holds, &of), agreed(&of));
+        assert_eq!(agreed_beyond(&Verdict::Holds, &of).name(), "not comparable");
     }
 
     #[test]

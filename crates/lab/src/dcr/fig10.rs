@@ -1,11 +1,10 @@
 //! Fig. 10: one flow, no congestion, over the delay of the radio.
 
+use super::COMBINATIONS;
 use super::radio::{
     COLUMNS, Curve, Outcome, Place, all_senders, claim_over, notes, picture, sweep, without,
 };
-use super::{COMBINATIONS, DRASTIC};
 use crate::prelude::*;
-use crate::theory::Word;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig10",
@@ -20,7 +19,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const ERRORS: [(u32, &str); 3] = [(1, "fig10-1"), (2, "fig10-2"), (5, "fig10")];
 /// The delays, in ms. DCR 4.1: from a few ms in a LAN to several hundred of a satellite.
 const DELAYS: [u32; 6] = [5, 20, 50, 100, 200, 400];
-const SIGNIFICANT: Word = Word { word: "degrades significantly", ..DRASTIC };
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(COLUMNS);
@@ -51,12 +49,11 @@ fn claims(findings: &mut Findings, error: u32, curves: &[Curve]) {
             });
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
             let described = outcomes.last().map(Outcome::describe).unwrap_or_default();
-            findings.claim(
-                format!("{}: {}", sender.name(), over_shortest(error)),
-                SIGNIFICANT.claimed(),
-                theory::show(&share, 1.0, 2),
-                SIGNIFICANT.verdict(&share, || format!("at that delay it has {described}")),
-            );
+            let what = format!("{}: {}", sender.name(), over_shortest(error));
+            let claimed = "degrades significantly (below 0.9)";
+            findings.mean(what, claimed, (&share, 2), Bound::Below(0.9), || {
+                format!("at that delay it has {described}")
+            });
         } else {
             let share = theory::show(&share, 1.0, 2);
             let name = sender.name();

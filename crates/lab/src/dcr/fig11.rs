@@ -43,6 +43,8 @@ const LEVELS: [Level; 3] = [
 /// The results of one pair at one level and error rate.
 struct Outcome {
     error: u32,
+    /// The queue of the bottleneck, in packets.
+    queue: u32,
     /// The mean goodput of a flow with DCR divided by that of one without.
     ratio: Interval,
     /// The difference of these two divided by the mean of all flows.
@@ -185,6 +187,7 @@ impl Pair {
         let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
         let outcome = Outcome {
             error,
+            queue,
             ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
             difference: of(&|r| {
                 2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
@@ -239,7 +242,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     };
     let reached = |level: &Level, outcome: &Outcome| {
         let paper = format!("{} to {} %", level.band.0, level.band.1);
-        outside(&paper, level.band, &outcome.dropped)
+        outside(&paper, level.band, &outcome.dropped, outcome.queue)
     };
     let verdict =
         reached(low, first).unwrap_or_else(|| FAR_MORE.verdict(&first.ratio, theory::unknown));

@@ -115,11 +115,13 @@ fn claim_far(curve: &Curve, isolating: &Isolating, findings: &mut Findings) {
             "the receiver's window is what limits it; the paper's receiver offers a large one from the start".to_owned()
         } else if curve.combination == RACK && curve.profile.starts_with(PAPERS) {
             format!(
-                "of its goodput on one path keep {of_rack}; guess: by Karn's rule late packets that were retransmitted give no RTT \
+                "of their goodput on one path these variants keep: {of_rack}; guess: by Karn's rule late packets that were retransmitted give no RTT \
                  sample, and SRTT, which is the wait, stays too short without timestamps"
             )
         } else {
-            format!("with a wait of two and three smoothed round trips keep {longer}")
+            format!(
+                "of their goodput on one path these variants, which wait for two and three smoothed round trips, keep: {longer}"
+            )
         };
         format!("{}: {why}", curve.describe(is_far))
     });

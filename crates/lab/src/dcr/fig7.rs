@@ -41,7 +41,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("the cause was not determined; {dropped} % dropped")
             })
         };
-        let verdict = outside("1.5 %", DROPPED, &outcome.dropped).unwrap_or_else(judge);
+        let verdict =
+            outside("1.5 %", DROPPED, &outcome.dropped, outcome.queue).unwrap_or_else(judge);
         let what = format!("{}: ratio at {} % late", curve.name, outcome.case.late);
         let shown = theory::show(&outcome.ratio, 1.0, 2);
         findings

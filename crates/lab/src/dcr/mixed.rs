@@ -58,6 +58,8 @@ pub(super) struct Sweep {
 /// The results of one pair in one case.
 pub(super) struct Outcome {
     pub(super) case: Case,
+    /// The queue of the bottleneck, in packets.
+    pub(super) queue: u32,
     /// The mean goodput of a flow with DCR divided by that of one without.
     pub(super) ratio: Interval,
     /// The difference of these two divided by the mean of all flows.
@@ -162,6 +164,7 @@ impl Sweep {
                 let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
                 let outcome = Outcome {
                     case: *case,
+                    queue,
                     ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
                     difference: of(&|r| {
                         2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
@@ -303,11 +306,17 @@ fn bisect(
     Ok(nearest.1)
 }
 
-/// Returns the verdict where the drops, in per cent, are not those of the paper.
-pub(super) fn outside(paper: &str, (from, to): (f64, f64), dropped: &Interval) -> Option<Verdict> {
+/// Returns the verdict where the drops with the queue found, in per cent, are not those of the
+/// paper.
+pub(super) fn outside(
+    paper: &str,
+    (from, to): (f64, f64),
+    dropped: &Interval,
+    queue: u32,
+) -> Option<Verdict> {
     (!(from..=to).contains(&dropped.mean)).then(|| {
         Verdict::NotComparable(format!(
-            "no queue has the paper's congestion, {paper}: the nearest drops {} %",
+            "the queue found ({queue} packets) drops {} %; the paper has {paper}",
             theory::show(dropped, 1.0, 2)
         ))
     })
@@ -353,9 +362,9 @@ mod tests {
 
     #[test]
     fn drops_that_are_not_the_papers_decide_nothing() {
-        let judged = |mean: f64| outside("1.5 %", (1.35, 1.65), &Interval::of(&[mean; 2]));
+        let judged = |mean: f64| outside("1.5 %", (1.35, 1.65), &Interval::of(&[mean; 2]), 67);
         assert_eq!(judged(1.4), None);
-        let reason = "no queue has the paper's congestion, 1.5 %: the nearest drops 1.70 ± 0.00 %";
+        let reason = "the queue found (67 packets) drops 1.70 ± 0.00 %; the paper has 1.5 %";
         assert_eq!(judged(1.7).as_ref().and_then(Verdict::reason), Some(reason));
     }
 }

@@ -39,13 +39,14 @@ use crate::theory::{Bound, Word};
 /// profiles are beside the paper.
 const PAPERS: &str = "ns-2.26";
 /// The paper's words without figures. A loss of more than half is neither "a little" nor "not
-/// drastic", and one within a tenth is not "drastic".
+/// drastic", and one of less than three tenths is not "drastic". Less than half as much again is
+/// not "far more".
 const DRASTIC: Word =
-    Word { word: "falls drastically", holds: Bound::Below(0.5), fails: Bound::Above(0.9) };
+    Word { word: "falls drastically", holds: Bound::Below(0.5), fails: Bound::Above(0.7) };
 const A_LITTLE: Word =
     Word { word: "degrades a little", holds: Bound::Above(0.9), fails: Bound::Below(0.5) };
 const FAR_MORE: Word =
-    Word { word: "far more", holds: Bound::Above(2.0), fails: Bound::Below(1.1) };
+    Word { word: "far more", holds: Bound::Above(2.0), fails: Bound::Below(1.5) };
 /// DCR 3.1: the links of the hosts.
 const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
 /// Packets wait for a random time of up to the bottleneck's transmission time of one packet before

@@ -17,7 +17,7 @@ pub(super) const NOTES: [&str; 7] = [
     "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window is not the limit, because the proof of LE 2.2 \
      sends two new segments while the first loss is outstanding. A loss halves 32 to 16. The paper has the senders of ns-2, \
      whose minimum time-out is 200 ms (1 s until 2004), and states no delay: the time-out is 5 or 25 round trips of 40 ms, or 4 of \
-     50 ms.",
+     50 ms. Note a, 5 segments before NewReno's time-out, implies four round trips, and is judged there.",
     "Repairs in a single RTT: all were sent before the ACK of the first one arrived, in most of the runs.",
     "`sack1 of ns-2` is our sender with the pipe of ns-2's tcp-sack1.cc, which counts lost segments as in flight: after all \
      duplicate ACKs it counts k segments, against a window of 16. It is the `sack` of the profile ns-2.35, and the paper's. `sack` is \
@@ -45,6 +45,10 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
     findings.beside(setup != PAPERS, |findings| {
         judge(findings, setup, curves);
     });
+    // The paper states no delay. The 5 repairs of its note a imply a time-out of four round trips.
+    if let (FOUR_TRIPS, Some(newreno)) = (setup, named(curves, "newreno")) {
+        before_time_out(findings, setup, newreno);
+    }
 }
 
 fn judge(findings: &mut Findings, setup: &str, curves: &[Curve]) {
@@ -75,7 +79,6 @@ fn judge(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         why,
     );
     le_claims(findings, setup, le, fack);
-    before_time_out(findings, setup, newreno);
 }
 
 fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {
@@ -198,16 +201,14 @@ fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
     let line = |of: &dyn Fn(Option<usize>) -> f64| theory::jackknife(le.seeds(), of);
     let [straight, bent] = [le, fack].map(|curve| line(&|left_out| curve.linearity(29, left_out)));
     let over = line(&|left_out| le.linearity(29, left_out) - fack.linearity(29, left_out));
-    // "Almost linear", where FACK's duration increases exponentially: the paper has no figure for
-    // it, so the two are compared.
-    let [straight, bent] = [straight, bent].map(|of| theory::show(&of, 1.0, 3));
+    let shown = [straight, bent, over].map(|of| theory::show(&of, 1.0, 3));
+    let stairs = || "guess: the means of le rise in steps of a round trip".to_owned();
+    // "Almost linear", where FACK's duration increases exponentially. The paper has no figure.
     findings.claim(
-        format!("R² of a line through the means of le up to 29 losses, less that of fack, {setup}"),
-        "almost linear, fack not: above 0",
-        format!("{} ({straight}, fack {bent})", theory::show(&over, 1.0, 3)),
-        theory::above(&over, 0.0, || {
-            "guess: the means of le rise in steps of a round trip".to_owned()
-        }),
+        format!("R² of a line through the means of le up to 29 losses, {setup}"),
+        "almost linear (above 0.9), fack not (above that of fack)",
+        format!("{}, fack {}, difference {}", shown[0], shown[1], shown[2]),
+        Verdict::all([theory::above(&straight, 0.9, stairs), theory::above(&over, 0.0, stairs)]),
     );
     let cuts = le.reductions(29);
     findings.claim(
@@ -218,24 +219,61 @@ fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
     );
 }
 
-/// Claims note a.
+/// Judges note a, in the set-up whose time-out is four round trips.
 fn before_time_out(findings: &mut Findings, setup: &str, newreno: &Curve) {
-    let repairs = Interval::of(&newreno.repairs());
-    // The number depends on the delay, which the paper does not state.
-    let verdict = match theory::within(&repairs, (4.5, 5.5), String::new) {
-        Verdict::Holds => Verdict::Holds,
-        _ => Verdict::NotComparable(
-            "only the first partial ACK restarts the timer, and one repair is sent per round trip: their number is that of the \
-             round trips in the time-out and one more, as the three set-ups show: the paper's 5 are those of four round trips, and \
-             it states no delay"
-                .to_owned(),
-        ),
+    let repairs = newreno.repairs();
+    let shown = theory::show(&Interval::of(&repairs), 1.0, 2);
+    let (shown, verdict) = match repairs.is_empty() {
+        true => ("no RTO".to_owned(), Verdict::DoesNotHold("no run had an RTO".to_owned())),
+        false => (shown, theory::within(&Interval::of(&repairs), (4.5, 5.5), theory::unknown)),
     };
-    let what = format!("newreno: segments sent again before its RTO, {setup}");
-    findings.claim(what, "5", theory::show(&repairs, 1.0, 2), verdict);
+    findings.claim(
+        format!("newreno: segments sent again before its RTO, {setup}"),
+        "5",
+        shown,
+        verdict,
+    );
 }
 
 fn most(findings: &mut Findings, what: String, claimed: u64, measured: u64, why: &str) {
     let verdict = Verdict::of(is_near(measured, claimed), || why.to_owned());
     findings.claim(what, claimed.to_string(), measured.to_string(), verdict);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::le::curve::Record;
+
+    fn newreno(repairs: &[u64]) -> Curve {
+        let record = |(seed, repairs): (usize, &u64)| Record {
+            seed: seed as u64,
+            setup: FOUR_TRIPS,
+            sender: "newreno",
+            lost: 20,
+            as_drawn: true,
+            time: 1.0,
+            timeouts: (*repairs > 0).into(),
+            reductions: 1,
+            repairs: *repairs,
+            single: false,
+        };
+        let records: Vec<_> = repairs.iter().enumerate().map(record).collect();
+        Curve { name: "newreno", points: vec![Point::of(20, &records)] }
+    }
+
+    #[test]
+    fn the_repairs_before_a_time_out_are_judged_where_it_is_four_round_trips() {
+        let verdicts = |setup: &str, repairs: &[u64]| -> Vec<_> {
+            let mut findings = Findings::new("");
+            state(&mut findings, setup, &[newreno(repairs)]);
+            let judged = findings.claims.iter().filter(|claim| claim.claimed == "5");
+            judged.map(|claim| (claim.verdict.name(), claim.is_beside)).collect()
+        };
+        assert_eq!(verdicts(FOUR_TRIPS, &[5, 5, 5]), [("holds", false)]);
+        assert_eq!(verdicts(FOUR_TRIPS, &[6, 6, 6]), [("does not hold", false)]);
+        assert_eq!(verdicts(FOUR_TRIPS, &[0, 0, 0]), [("does not hold", false)]);
+        assert_eq!(verdicts(FOUR_TRIPS, &[5]), [("not comparable", false)]);
+        assert_eq!(verdicts(PAPERS, &[6, 6, 6]), []);
+    }
 }

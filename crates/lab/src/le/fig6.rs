@@ -202,10 +202,15 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
     }
     findings.claim(
         format!("goodput of LE over the best of Reno, NewReno, SACK and FACK, {place}"),
-        if control == "reno" { "slightly more, marginal (1 to 1.1)" } else { "over 1" },
+        match control {
+            "reno" => "slightly more, marginal (1 to 1.1)",
+            "westwood" => "significantly better (above 1.1)",
+            _ => "over 1",
+        },
         Over::show(&best),
         Over::verdict(&best, |ratio| match control {
             "reno" => theory::within(ratio, (1.0, 1.1), || lossy.why()),
+            "westwood" => theory::above(ratio, 1.1, || lossy.why()),
             _ => theory::above(ratio, 1.0, || lossy.why()),
         }),
     );

@@ -138,20 +138,19 @@ fn report(findings: &mut Findings, cell: &Slice<'_>, (network, (error, printed))
         let place = [error.to_string(), network.name(), short(sender).to_owned()];
         let thesis = format!("{:.2}", f64::from(*thesis) / 100.0);
         findings.table.add(place.into_iter().chain(shown).chain([thesis]).collect());
-        if *error == 0.0 {
-            let why = match LOSS_BASED.contains(sender) {
-                true => "the others have the rest: see the table",
-                false => "guess: it is delay-based, and yields while others fill the queue",
-            };
-            let what = "goodput without errors, Mbit/s";
-            let printed = Printed { what, figure: f64::from(printed[flow]) / 100.0, decimals: 2 };
-            let place = format!("{}, {}", short(sender), network.name());
-            let ours = theory::scaled(&goodput, 1e-6);
-            // The thesis does not state its queue: one BDP counts.
-            findings.beside(*network != USUAL, |findings| {
-                findings.printed(&printed, &place, &ours, why);
-            });
-        }
+        let why = match (*error == 0.0, LOSS_BASED.contains(sender)) {
+            (true, true) => "the others have the rest: see the table",
+            (true, false) => "guess: it is delay-based, and yields while others fill the queue",
+            (false, _) => "guess: the thesis has another delay, which it does not state",
+        };
+        let figure = f64::from(printed[flow]) / 100.0;
+        let printed = Printed { what: "goodput, Mbit/s", figure, decimals: 2 };
+        let place = format!("{}, {case}", short(sender));
+        let ours = theory::scaled(&goodput, 1e-6);
+        // The thesis does not state its delay and its queue: 20 ms and one BDP count.
+        findings.beside(*network != USUAL, |findings| {
+            findings.printed(&printed, &place, &ours, why);
+        });
     }
     let of = |run: &Fields, flow: usize| run.list("goodputs").get(flow).copied();
     findings.beside(*network != USUAL, |findings| {

@@ -80,7 +80,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             measured.claim(findings, &runs, what, "more (above 1)", (&ratio, 2), bound);
         });
     }
-    let (x, y) = (draw::linear("jitter, ms"), draw::linear("RTT p95 / base"));
+    let (x, y) = (draw::linear("jitter, ms"), draw::linear(&draw::less("RTT p95 / base")));
     let title = "RTT by jitter, 100 Mbit/s, 20 ms, queue of 4 BDP";
     findings.picture("jitter", draw::figure(title, x, y, series));
     findings.note(counted(run, times));

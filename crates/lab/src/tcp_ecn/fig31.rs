@@ -70,7 +70,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (of, (policy, points)) in of_radio.chunks(each).zip(&mut series) {
             row(&mut findings, of, *policy, begin.0);
             let goodput = Interval::of(&goodputs(of));
-            points.push(draw::interval(f64::from(number), &goodput, 1e-6));
+            if goodput.n > 0 {
+                points.push(draw::interval(f64::from(number), &goodput, 1e-6));
+            }
         }
         let [plain, _, ours] = [0, 1, 2].map(|at| &of_radio[at * each..(at + 1) * each]);
         // The paper's sender is Linux 2.6.12, and its radio is not described.
@@ -165,6 +167,18 @@ fn share(of: &[Record]) -> Interval {
     Interval::of(&timely(of).map(|record| record.goodput / record.bound).collect::<Vec<_>>())
 }
 
+/// Returns not comparable if all runs of one of the two were late.
+fn all_late(plain: &[Record], ours: &[Record]) -> Option<Verdict> {
+    let late = [plain, ours].into_iter().find(|of| timely(of).next().is_none())?;
+    let runs = late.len() as u64;
+    Some(crate::real::late(runs, runs))
+}
+
+/// Formats a figure with two decimals, or a dash without a run that was on time.
+fn shown(of: &Interval, unit: f64) -> String {
+    if of.n == 0 { "-".to_owned() } else { theory::show(of, unit, 2) }
+}
+
 fn row(findings: &mut Findings, of: &[Record], policy: Policy, from: Duration) {
     let Some(first) = of.first() else { return };
     let mean = |value: fn(&Record) -> u64| {
@@ -181,8 +195,8 @@ fn row(findings: &mut Findings, of: &[Record], policy: Policy, from: Duration) {
         first.arq.to_owned(),
         policy.name().to_owned(),
         format!("{} s", from.as_secs_f64()),
-        theory::show(&Interval::of(&goodputs(of)), 1e-6, 2),
-        theory::show(&share(of), 1.0, 2),
+        shown(&Interval::of(&goodputs(of)), 1e-6),
+        shown(&share(of), 1.0),
         theory::show(&mean(|r| r.retransmissions), 1.0, 0),
         theory::show(&mean(|r| r.timeouts), 1.0, 1),
         per_cent(|r| r.lost),
@@ -193,14 +207,15 @@ fn row(findings: &mut Findings, of: &[Record], policy: Policy, from: Duration) {
 fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record]) {
     let Some(Record { radio, arq, .. }) = plain.first() else { return };
     let ratio = theory::ratio(&Interval::of(&goodputs(ours)), &Interval::of(&goodputs(plain)));
-    let shown = theory::show(&ratio, 1.0, 2);
+    let shown = shown(&ratio, 1.0);
+    let late = all_late(plain, ours);
     if is_low {
-        let verdict = theory::within(&ratio, ALIKE, theory::unknown);
+        let verdict = late.unwrap_or_else(|| theory::within(&ratio, ALIKE, theory::unknown));
         let what = format!("tcp-ecn over plain in low error (Fig. 27, 28), {radio}");
         findings.claim(what, "very little difference: 0.9 to 1.1", shown, verdict);
         return;
     }
-    let more = theory::above(&ratio, 1.0, theory::unknown);
+    let more = late.unwrap_or_else(|| theory::above(&ratio, 1.0, theory::unknown));
     findings.claim(
         format!("tcp-ecn has more than plain in high error (Fig. 29 to 31), {radio}, {arq}"),
         format!("{PAPER} times as much, in an error that is not given"),
@@ -213,6 +228,7 @@ fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record
 /// If plain TCP has little of the bound, TCP-ECN has most of it.
 fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Record]) {
     let Some(Record { radio, arq, .. }) = plain.first() else { return };
+    let late = all_late(plain, ours);
     let (plain, share) = (share(plain), share(ours));
     if plain.mean > LITTLE {
         return;
@@ -223,13 +239,61 @@ fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Rec
     findings.claim(
         format!("tcp-ecn where plain has 0.7 of the bound at most, {radio}, {arq}, {when}"),
         "0.9 of the bound at least",
-        format!("{}, plain {}", theory::show(&share, 1.0, 2), theory::show(&plain, 1.0, 2)),
-        theory::above(&share, MOST, || {
-            format!(
-                "in {} runs {lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
-                 time-outs; which of it is the cause was not determined",
-                ours.len()
-            )
+        format!("{}, plain {}", shown(&share, 1.0), shown(&plain, 1.0)),
+        late.unwrap_or_else(|| {
+            theory::above(&share, MOST, || {
+                format!(
+                    "in {} runs {lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
+                     time-outs; which of it is the cause was not determined",
+                    ours.len()
+                )
+            })
         }),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(goodput: f64, lateness: f64) -> [Record; 2] {
+        [1, 2].map(|seed| Record {
+            seed,
+            radio: String::new(),
+            arq: "",
+            bare: true,
+            sender: SENDER,
+            mobile: "",
+            policy: "",
+            goodput,
+            bound: 1e6,
+            retransmissions: 0,
+            timeouts: 0,
+            loss_probes: 0,
+            received: 0,
+            lost: 0,
+            reordered: 0,
+            queue_dropped: 0,
+            marked: 0,
+            hidden: 0,
+            lateness,
+        })
+    }
+
+    #[test]
+    fn claims_without_a_run_on_time_say_that_the_link_was_late() {
+        let reasons = |plain: [Record; 2], ours: [Record; 2]| -> Vec<_> {
+            let mut findings = Findings::new("");
+            for is_low in [true, false] {
+                claim(&mut findings, is_low, &plain, &ours);
+            }
+            findings.claims.iter().map(|c| c.verdict.reason().map(str::to_owned)).collect()
+        };
+        let late = "the link was late in 2 of 2 runs: use an idle machine";
+        let late = || Some(late.to_owned());
+        let (timely, delayed) = (|| records(0.5e6, 0.0), || records(0.5e6, 1.0));
+        assert_eq!(reasons(delayed(), timely()), [late(), late(), late()]);
+        assert_eq!(reasons(timely(), delayed()), [late(), late(), late()]);
+        assert_eq!(reasons(records(0.5e6, 0.0), records(1e6, 0.0))[1..], [None, None]);
+    }
 }
