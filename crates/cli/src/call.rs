@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::{self, Display};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -145,6 +145,21 @@ impl Call {
         self.print(&serde_json::to_string_pretty(value)?)
     }
 
+    /// Prints a result that `write` writes in parts, with a line break after each line.
+    pub(crate) fn print_lines<E>(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.is_captured {
+            return write(&mut BufWriter::new(io::stdout().lock()));
+        }
+        let mut text = Vec::new();
+        write(&mut text)?;
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.push_str(&String::from_utf8_lossy(&text));
+        Ok(())
+    }
+
     /// Prints a note about the results.
     pub(crate) fn note(&self, text: impl Display) {
         if self.is_captured {
@@ -241,6 +256,15 @@ flow = [{ strategies = "sack/reno" }]
         assert_eq!(call.notes(), ["note: no pictures: no axis has several numbers"]);
         let records = std::fs::read_to_string(dir.path().join("records.jsonl")).unwrap();
         assert_eq!(records.lines().count(), 2);
+    }
+
+    #[test]
+    fn the_plan_of_a_sweep_is_returned() {
+        let line = ["sweep", "plan", "-", "--vary", "flow.0.strategies=sack/reno", "--seeds", "2"];
+        let plan = call().run(line).unwrap();
+        assert_eq!(plan.lines().count(), 2);
+        let first: serde_json::Value = serde_json::from_str(plan.lines().next().unwrap()).unwrap();
+        assert_eq!(first["seed"], 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! other machines.
 
 use std::env;
-use std::io::{self, BufWriter};
+use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &SweepArgs, call: &Call) -> anyhow::Result<()> {
     let file = read(grid, call)?;
     let sweep = sweep(grid, &file)?.with_cancel(call.flag());
     match task {
-        Task::Plan => match sweep.plan(None, &mut BufWriter::new(io::stdout().lock())) {
+        Task::Plan => match call.print_lines(|out| sweep.plan(None, out)) {
             // The reader, for example `head`, has closed the pipe.
             Err(LabError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             planned => planned.map_err(as_mistake),
