@@ -368,7 +368,7 @@ fn is_marked(style: Style) -> bool {
     matches!(style, Style::Marks | Style::LineAndMarks)
 }
 
-/// Whether lines have to be told apart, which colours alone do not do for everybody.
+/// Whether lines need marks beside colours, which not everybody can distinguish.
 fn has_several_lines(figure: &Figure) -> bool {
     figure.series.iter().filter(|series| is_lined(series.style)).count() > 1
 }
