@@ -32,7 +32,7 @@ impl Limit {
     }
 }
 
-/// Allows 100 answers at once and 100 per second, of which a source has at most a [`Limit`].
+/// Allows 100 answers at once and 100 per second; a source has at most a [`Limit`] of these.
 #[derive(Debug, Default)]
 pub(super) struct SourceLimit {
     all: Limit,
