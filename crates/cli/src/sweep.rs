@@ -244,7 +244,7 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
     let shard = task.and_then(|task| Shard::new(task.checked_add(1 - first)?, of));
     shard.ok_or_else(|| {
         Mistake::new(format!(
-            "{name} is {}: expected a number from {first} to {last}",
+            "{name} is {}: expected a number from {first} to {last}; use --shard K/{of} to name the shard",
             variable(name).unwrap_or_default(),
         ))
     })
@@ -391,9 +391,12 @@ mod tests {
         assert_eq!(of(" --shards 4", &index("0")), Ok("1/4".to_owned()));
         assert_eq!(of(" --shards 4", &index("3")), Ok("4/4".to_owned()));
         let error = of(" --shards 4", &index("4")).unwrap_err();
-        assert_eq!(error, "JOB_COMPLETION_INDEX is 4: expected a number from 0 to 3");
+        assert!(error.starts_with("JOB_COMPLETION_INDEX is 4: expected a number from 0 to 3;"));
         let error = of(" --shards 4", &[("HQ_TASK_ID", "0")]).unwrap_err();
-        assert_eq!(error, "HQ_TASK_ID is 0: expected a number from 1 to 4");
+        // HyperQueue's Python package numbers the tasks from 0.
+        let typed =
+            "HQ_TASK_ID is 0: expected a number from 1 to 4; use --shard K/4 to name the shard";
+        assert_eq!(error, typed);
         let most = u64::MAX.to_string();
         for name in ["HQ_TASK_ID", "JOB_COMPLETION_INDEX"] {
             let error = of(" --shards 4", &[(name, &most)]).unwrap_err();
