@@ -1,9 +1,10 @@
 //! One end of an RRTP connection, over a UDP socket of the host.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_rrtp::{CallError, Config, ConnectionId, Endpoint, Event, Info, Limits};
+use airtcp_stack::HostError;
 use airtcp_stack::host::SocketId;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SeqRange};
 
@@ -38,6 +39,19 @@ pub(crate) enum Role {
     /// Accepts one connection at `port`, and reads everything: `expected` bytes, if the sender has
     /// a size.
     Takes { port: u16, expected: Option<u64> },
+}
+
+impl Role {
+    /// Binds the UDP socket of this end, and registers the application for its readiness.
+    pub(super) fn bind(&self, desk: &mut Desk<'_>) -> Result<SocketId, HostError> {
+        let port = match self {
+            Self::Sends { .. } => 0,
+            Self::Takes { port, .. } => *port,
+        };
+        let socket = desk.host.udp_bind((Ipv4Addr::UNSPECIFIED, port).into())?;
+        desk.hold(socket);
+        Ok(socket)
+    }
 }
 
 /// One end of a connection.
@@ -96,15 +110,8 @@ impl RrtpEnd {
 
     /// Binds the socket.
     pub(super) fn bind(&mut self, desk: &mut Desk<'_>) {
-        let port = match self.role {
-            Role::Sends { .. } => 0,
-            Role::Takes { port, .. } => port,
-        };
-        match desk.host.udp_bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)) {
-            Ok(socket) => {
-                self.socket = Some(socket);
-                desk.hold(socket);
-            }
+        match self.role.bind(desk) {
+            Ok(socket) => self.socket = Some(socket),
             Err(error) => self.meter.refused = Some(error),
         }
     }

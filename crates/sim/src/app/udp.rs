@@ -1,7 +1,5 @@
 //! One end of a flow of UDP datagrams at a constant rate.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
 use airtcp_stack::HostError;
 use airtcp_stack::host::SocketId;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, Rate, SeqRange};
@@ -44,15 +42,8 @@ impl UdpEnd {
 
     /// Binds the socket.
     pub(super) fn bind(&mut self, desk: &mut Desk<'_>) {
-        let port = match self.role {
-            Role::Sends { .. } => 0,
-            Role::Takes { port, .. } => port,
-        };
-        match desk.host.udp_bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)) {
-            Ok(socket) => {
-                self.socket = Some(socket);
-                desk.hold(socket);
-            }
+        match self.role.bind(desk) {
+            Ok(socket) => self.socket = Some(socket),
             Err(error) => self.meter.refused = Some(error),
         }
     }
