@@ -59,6 +59,7 @@ mod plot;
 mod progress;
 mod record;
 mod report;
+mod runner;
 mod serve;
 mod services;
 mod settings;

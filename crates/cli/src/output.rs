@@ -53,6 +53,26 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
+/// Writes counters to stdout: `report` as a line of JSON if `json` is set, otherwise the text.
+///
+/// # Errors
+/// Those of writing and of `text`; `report` cannot be represented in JSON.
+pub(crate) fn print_counters(
+    report: &impl Serialize,
+    json: bool,
+    text: impl FnOnce() -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    print(&if json { serde_json::to_string(report)? } else { text()? })
+}
+
+/// Writes a result to stdout, as JSON if `json` is set and otherwise as text.
+///
+/// # Errors
+/// As [`print_json`].
+pub(crate) fn print_result(result: &(impl Serialize + Display), json: bool) -> anyhow::Result<()> {
+    if json { print_json(result) } else { print(&result.to_string()) }
+}
+
 /// Joins the text to one line, and replaces control characters, which a peer could use to control
 /// the terminal.
 fn one_line(text: &str) -> String {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_device::{Clock, Device, Watch};
-use airtcp_net::Stack;
+use airtcp_net::{Driver, Stack};
 use airtcp_sim::Simulation;
 use airtcp_stack::HostConfig;
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, Written};
-use airtcp_types::{NodeId, Observer};
+use airtcp_types::{Node, NodeId, Observer};
 use anyhow::Context;
 
 use crate::output;
@@ -83,6 +83,14 @@ impl Recording {
     /// Returns the observer of one node.
     pub(crate) fn watch(&self, node: NodeId) -> Watch {
         Watch::new(self.observer(), node)
+    }
+
+    /// Records a driver between two devices. The nodes of the trace are the host behind the first
+    /// device, the driver's node, and the host behind the second device.
+    pub(crate) fn watch_between<N: Node, D: Device>(&self, driver: &mut Driver<N, D>) {
+        driver.watch_host(0, self.watch(NodeId(0)));
+        driver.watch(self.watch(NodeId(1)));
+        driver.watch_host(1, self.watch(NodeId(2)));
     }
 
     /// Ends the trace and draws its flows. Later events are not recorded.

@@ -16,6 +16,53 @@ use crate::{file, live, value};
 /// The maximum size of a configuration file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
+/// A setting or the settings of a command, which may be given in two places.
+pub(crate) trait Merge {
+    /// Returns these settings, with missing ones from `other`.
+    fn or(self, other: Self) -> Self;
+}
+
+impl<T> Merge for Option<T> {
+    fn or(self, other: Self) -> Self {
+        Self::or(self, other)
+    }
+}
+
+impl<T> Merge for Vec<T> {
+    fn or(self, other: Self) -> Self {
+        if self.is_empty() { other } else { self }
+    }
+}
+
+impl Merge for bool {
+    fn or(self, other: Self) -> Self {
+        self || other
+    }
+}
+
+/// Implements [`Merge`] for a struct: merges each of the fields, which must all be listed.
+macro_rules! merge {
+    ($settings:ident: $($field:ident),+ $(,)?) => {
+        impl $crate::settings::Merge for $settings {
+            fn or(self, other: Self) -> Self {
+                Self { $($field: $crate::settings::Merge::or(self.$field, other.$field)),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use merge;
+
+/// Reads the configuration file of `--config`; without that flag, returns no settings.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_if_given<T: DeserializeOwned + Default>(
+    config: Option<&Path>,
+) -> anyhow::Result<T> {
+    config.map_or_else(|| Ok(T::default()), read)
+}
+
 /// Reads a configuration file.
 ///
 /// # Errors
@@ -100,6 +147,14 @@ where
     let texts = Vec::<String>::deserialize(deserializer)?;
     let values = texts.iter().map(|text| value::parsed(text)).collect::<Result<_, _>>();
     values.map(Some).map_err(D::Error::custom)
+}
+
+/// Parses the name of a TUN device.
+pub(crate) fn device<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, value::tun)
 }
 
 /// Parses an address and a port.

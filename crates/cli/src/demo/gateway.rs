@@ -88,7 +88,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         format!("gateway, {strategies}"),
         machines.curl(at, args.phase(), Some(PROXY))?,
     ));
-    if args.json { output::print_json(&report) } else { output::print(&report.to_string()) }
+    output::print_result(&report, args.json)
 }
 
 /// The client's machine, the lossy link, the machine at its other end, and the server behind that.

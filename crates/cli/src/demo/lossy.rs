@@ -76,12 +76,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let picture = directory.join("senders.svg");
     fs::write(&picture, report.figure().to_svg()).with_context(|| picture.display().to_string())?;
     report.files.push(picture);
-    if args.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.to_string())?;
-    }
-    Ok(())
+    output::print_result(&report, args.json)
 }
 
 /// Returns a warning if the time is short for the link.

@@ -114,11 +114,7 @@ async fn demonstrate(
             row.direction, row.ip, row.strategy
         ));
     }
-    if args.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.to_string())?;
-    }
+    output::print_result(&report, args.json)?;
     if let Some(error) = broken {
         return Err(error);
     }

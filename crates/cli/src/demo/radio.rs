@@ -120,12 +120,7 @@ fn report(args: &DemoArgs, directory: &Path, done: &[Done]) -> anyhow::Result<()
     std::fs::write(&path, report.figure(curves, WARM_UP).to_svg())
         .with_context(|| format!("writing {}", path.display()))?;
     report.picture = path;
-    if args.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.to_string())?;
-    }
-    Ok(())
+    output::print_result(&report, args.json)
 }
 
 /// A run with one policy, ready to start.

@@ -52,7 +52,7 @@ pub(super) async fn run(plan: NearPlan) -> anyhow::Result<()> {
         Reach::Wireguard(tunnel) => through_tunnel(*tunnel, own, far).await?,
         Reach::Tun(plain) => on_tun(&plain, far).await?,
     };
-    if plan.outlets.json { output::print_json(&found) } else { output::print(&found.to_string()) }
+    output::print_result(&found, plan.outlets.json)
 }
 
 async fn through_tunnel(tunnel: Endpoint, own: IpAddr, far: IpAddr) -> anyhow::Result<Found> {

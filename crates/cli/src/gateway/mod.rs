@@ -18,17 +18,17 @@ mod routes;
 mod settings;
 mod split;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[cfg(test)]
 pub(crate) use report::exported;
 
 use clap::{Args, Subcommand};
-use serde::de::DeserializeOwned;
 
 use crate::example;
 use crate::output::{self, Mistake};
+use crate::settings::{Merge, read_if_given};
 use ctl::CtlArgs;
 use keys::{KeygenArgs, PubkeyArgs};
 use settings::{FarSettings, NearSettings, SplitSettings};
@@ -109,19 +109,20 @@ pub(crate) fn run(args: GatewayArgs) -> anyhow::Result<()> {
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Check(args) => {
-            let plan = args.settings.or(of_near_file(args.config)?).link(example::CHECK)?;
+            let plan =
+                args.settings.or(of_near_file(args.config.as_deref())?).link(example::CHECK)?;
             block_on(check::run(plan))
         }
         Command::Split(args) => {
-            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            let plan = args.settings.or(read_if_given(args.config.as_deref())?).plan()?;
             block_on(split::run(plan))
         }
         Command::Far(args) => {
-            let plan = args.settings.or(of_file(args.config)?).plan()?;
+            let plan = args.settings.or(read_if_given(args.config.as_deref())?).plan()?;
             block_on(far::run(plan))
         }
         Command::Near(args) => {
-            let plan = args.settings.or(of_near_file(args.config)?).plan()?;
+            let plan = args.settings.or(of_near_file(args.config.as_deref())?).plan()?;
             block_on(near::run(plan))
         }
     }
@@ -137,13 +138,10 @@ fn stopping(open: usize) {
     }
 }
 
-fn of_file<T: DeserializeOwned + Default>(config: Option<PathBuf>) -> anyhow::Result<T> {
-    config.map_or_else(|| Ok(T::default()), |path| crate::settings::read(&path))
-}
-
-/// As [`of_file`]. For a key of interception outside its table, the error names the table.
-fn of_near_file(config: Option<PathBuf>) -> anyhow::Result<NearSettings> {
-    of_file(config).map_err(|error| {
+/// Reads the file of a near gateway. For a key of interception outside its table, the error names
+/// the table.
+fn of_near_file(config: Option<&Path>) -> anyhow::Result<NearSettings> {
+    read_if_given(config).map_err(|error| {
         let text = error.to_string();
         let is_of_table = |key: &&str| text.contains(&format!("unknown key `{key}`"));
         match ["enabled", "tun", "route", "exclude", "answer-early"].into_iter().find(is_of_table) {

@@ -10,13 +10,11 @@ use airtcp_device::{Clock, Tun, TunOptions};
 use airtcp_link::Link;
 use airtcp_net::Driver;
 use airtcp_trace::NodeKind;
-use airtcp_types::NodeId;
-use anyhow::anyhow;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::file;
 use crate::output;
 use crate::record::Recording;
+use crate::runner::Runner;
 pub(crate) use args::LinkArgs;
 use report::Report;
 
@@ -31,10 +29,7 @@ pub(crate) fn run(args: &LinkArgs) -> anyhow::Result<()> {
 }
 
 async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
-    // Before `ready`, so that a process that waits for it can then send signals.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut report = signal(SignalKind::user_defined1())?;
+    let mut runner = Runner::new()?;
     let options = TunOptions { offload: args.offload, ..TunOptions::default() };
     let devices = [Tun::open_with(&args.a, options)?, Tun::open_with(&args.b, options)?];
     link.set_events(args.trace.is_some());
@@ -47,9 +42,7 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
     let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
     let mut driver = Driver::new(link, devices, clock)?;
     if let Some(recording) = &recording {
-        driver.watch_host(0, recording.watch(NodeId(0)));
-        driver.watch(recording.watch(NodeId(1)));
-        driver.watch_host(1, recording.watch(NodeId(2)));
+        recording.watch_between(&mut driver);
     }
     let how = if args.offload {
         "with offload: super-segments are segmented before the link"
@@ -66,20 +59,12 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
         ));
     }
     output::note("ready");
-    let mut time_over = std::pin::pin!(over(args.seconds));
-    let outcome = loop {
-        tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
-            () = caught(&mut interrupt) => break Ok(()),
-            () = caught(&mut terminate) => break Ok(()),
-            () = &mut time_over => break Ok(()),
-            () = caught(&mut report) => {
-                let so_far = Report::new(&driver, args.specs()).without_histogram();
-                if let Err(error) = print(&so_far, args.json) {
-                    break Err(error);
-                }
-            }
-        }
+    let so_far = |driver: &Driver<_, _>| {
+        print(&Report::new(driver, args.specs()).without_histogram(), args.json)
+    };
+    let outcome = tokio::select! {
+        ended = runner.run(&mut driver, so_far) => ended,
+        () = over(args.seconds) => Ok(()),
     };
     let outcome = outcome.and(print(&Report::new(&driver, args.specs()), args.json));
     // Finish the trace even if printing failed.
@@ -94,15 +79,6 @@ async fn over(after: Option<Duration>) {
     }
 }
 
-/// Waits for the signal.
-pub(crate) async fn caught(signal: &mut Signal) {
-    if signal.recv().await.is_none() {
-        // The signal can no longer be received. That must not count as a signal.
-        std::future::pending().await
-    }
-}
-
 fn print(report: &Report, json: bool) -> anyhow::Result<()> {
-    let text = if json { serde_json::to_string(report)? } else { report.to_string() };
-    output::print(&text)
+    output::print_counters(report, json, || Ok(report.to_string()))
 }

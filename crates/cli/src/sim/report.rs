@@ -261,14 +261,24 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
         |link| link.corrupted.mean,
         |link| link.marked.mean,
     ];
-    for (column, mean) in (5..).zip(rare) {
-        if links.iter().all(|link| mean(link) == 0.0)
+    hide_zeros(&mut table, 5, links.iter().copied(), rare);
+    table
+}
+
+/// Hides the columns from `first` on whose means are zero in all rows.
+fn hide_zeros<'a, T: 'a, const N: usize>(
+    table: &mut Table,
+    first: usize,
+    rows: impl Iterator<Item = &'a T> + Clone,
+    means: [fn(&T) -> f64; N],
+) {
+    for (column, mean) in (first..).zip(means) {
+        if rows.clone().all(|row| mean(row) == 0.0)
             && let Some(column) = table.column_mut(column)
         {
             column.set_constraint(ColumnConstraint::Hidden);
         }
     }
-    table
 }
 
 /// Formats the radio of a station. Columns about outages and marks are left out if there were none.
@@ -299,13 +309,7 @@ fn radio(station: &StationAggregate, room: Room) -> Table {
     let mut table = table(header, 1, station.radio.iter().map(row));
     let rare: [fn(&RadioAggregate) -> f64; 2] =
         [|way| way.disconnected.mean, |way| way.marked.mean];
-    for (column, mean) in (3..).zip(rare) {
-        if station.radio.iter().all(|way| mean(way) == 0.0)
-            && let Some(column) = table.column_mut(column)
-        {
-            column.set_constraint(ColumnConstraint::Hidden);
-        }
-    }
+    hide_zeros(&mut table, 3, station.radio.iter(), rare);
     table
 }
 

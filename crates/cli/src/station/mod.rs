@@ -20,10 +20,7 @@ use airtcp_device::{Clock, Tun, TunOptions};
 use airtcp_link::radio::PARTS;
 use airtcp_net::Driver;
 use airtcp_trace::NodeKind;
-use airtcp_types::NodeId;
-use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::Refusal;
@@ -31,9 +28,10 @@ use crate::control::{self, Control};
 use crate::device::{exists, with_offload_if_possible};
 use crate::generate::{self, CompletionsArgs, ManArgs};
 use crate::global::GlobalArgs;
-use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
+use crate::runner::Runner;
+use crate::settings::Merge;
 use crate::table::parts;
 use ctl::CtlArgs;
 use foreign::ForeignAgentArgs;
@@ -127,19 +125,13 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Man(args)) => return generate::man(args, Cli::command()),
         None => {}
     }
-    let settings = match &cli.config {
-        Some(path) => cli.settings.or(crate::settings::read(path)?),
-        None => cli.settings,
-    };
-    let plan = settings.plan()?;
+    let file = crate::settings::read_if_given(cli.config.as_deref())?;
+    let plan = cli.settings.or(file).plan()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(&plan))
 }
 
 async fn serve(plan: &Plan) -> anyhow::Result<()> {
-    // Before `ready`, so that a process that waits for it can then send signals.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut report = signal(SignalKind::user_defined1())?;
+    let mut runner = Runner::new()?;
     let [wired, wireless] = &plan.devices;
     let new: Vec<&str> =
         plan.devices.iter().map(String::as_str).filter(|name| !exists(name)).collect();
@@ -163,9 +155,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let node = Middle::new(plan.station.as_ref(), recording.is_some())?;
     let mut driver = Driver::new(node, devices, clock)?;
     if let Some(recording) = &recording {
-        driver.watch_host(0, recording.watch(NodeId(0)));
-        driver.watch(recording.watch(NodeId(1)));
-        driver.watch_host(1, recording.watch(NodeId(2)));
+        recording.watch_between(&mut driver);
     }
     let (asker, mut looks) = mpsc::channel::<Look>(1);
     if let Some(address) = plan.metrics {
@@ -190,16 +180,10 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
             new.join(" and ")
         ));
     }
+    let report = |driver: &Driver<_, _>| Report::of(driver).print(plan.json);
     let outcome = loop {
         tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
-            () = caught(&mut interrupt) => break Ok(()),
-            () = caught(&mut terminate) => break Ok(()),
-            () = caught(&mut report) => {
-                if let Err(error) = Report::of(&driver).print(plan.json) {
-                    break Err(error);
-                }
-            }
+            ended = runner.run(&mut driver, report) => break ended,
             ask = control::asked(control.as_mut()) => {
                 let answer = request::answer(&ask.request, &mut driver);
                 ask.answer(answer);
@@ -207,7 +191,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
             Some(look) = looks.recv() => look(&driver),
         }
     };
-    let outcome = outcome.and(Report::of(&driver).print(plan.json));
+    let outcome = outcome.and(report(&driver));
     // Finish the trace even if printing failed.
     let recorded = recording.map(Recording::finish).transpose();
     outcome.and(recorded.map(drop))

@@ -4,6 +4,7 @@ use airtcp_basestation::Side;
 use airtcp_basestation::station::{MobileStatus, Status};
 use airtcp_device::{Device, Tun};
 use airtcp_net::Driver;
+use airtcp_types::{Node, PortId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,6 +54,15 @@ pub(super) struct SideReport {
     pub(super) sent_errors: u64,
 }
 
+/// The packets of an agent's device.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct DevicePackets {
+    pub(super) received_packets: u64,
+    pub(super) sent_packets: u64,
+    /// Packets not sent, because the device was full for too long, down, or refused them.
+    pub(super) not_sent_packets: u64,
+}
+
 impl Report {
     pub(super) fn of(driver: &Driver<Middle, Tun>) -> Self {
         Self::with(driver, usize::MAX)
@@ -81,9 +91,7 @@ impl Report {
     /// # Errors
     /// Those of writing.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let text =
-            if json { serde_json::to_string(self)? } else { text(&serde_json::to_value(self)?) };
-        output::print(&text)
+        output::print_counters(self, json, || Ok(text(&serde_json::to_value(self)?)))
     }
 }
 
@@ -105,6 +113,18 @@ impl SideReport {
             sent_dropped_full: driver.dropped(port),
             sent_dropped_link_down: counters.tx_dropped,
             sent_errors: counters.tx_errors,
+        }
+    }
+}
+
+impl DevicePackets {
+    pub(super) fn of<N: Node>(driver: &Driver<N, Tun>, port: PortId) -> Self {
+        let port = usize::from(port.0);
+        let counters = driver.device(port).counters();
+        Self {
+            received_packets: counters.rx_packets,
+            sent_packets: counters.tx_packets,
+            not_sent_packets: driver.dropped(port) + counters.tx_dropped + counters.tx_errors,
         }
     }
 }

@@ -10,9 +10,9 @@ use airtcp_link::RadioSpec;
 use airtcp_link::radio::Arq;
 use airtcp_types::ByteCount;
 use clap::Args;
+use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
-use serde::{Deserialize, Deserializer};
 
 use crate::output::Mistake;
 use crate::{live, settings, value};
@@ -26,11 +26,11 @@ const FLOWS: usize = 1_000_000_000;
 pub(super) struct Settings {
     /// The TUN device on the wired side, for example tun0
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
-    #[serde(deserialize_with = "device")]
+    #[serde(deserialize_with = "settings::device")]
     wired: Option<String>,
     /// The TUN device on the wireless side, for example tun1
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
-    #[serde(deserialize_with = "device")]
+    #[serde(deserialize_with = "settings::device")]
     wireless: Option<String>,
     /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s
     /// without errors); without this option packets are only forwarded
@@ -153,37 +153,13 @@ pub(super) struct Plan {
     pub(super) json: bool,
 }
 
-impl Settings {
-    /// Returns these settings, with missing ones from `other`.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            wired: self.wired.or(other.wired),
-            wireless: self.wireless.or(other.wireless),
-            radio: self.radio.or(other.radio),
-            policy: self.policy.or(other.policy),
-            arq: self.arq.or(other.arq),
-            mark: self.mark.or(other.mark),
-            mark_bits: self.mark_bits.or(other.mark_bits),
-            flows: self.flows.or(other.flows),
-            unproven: self.unproven.or(other.unproven),
-            hold: self.hold.or(other.hold),
-            hold_packets: self.hold_packets.or(other.hold_packets),
-            absence: self.absence.or(other.absence),
-            mobiles: self.mobiles.or(other.mobiles),
-            mobile: if self.mobile.is_empty() { other.mobile } else { self.mobile },
-            heard: self.heard.or(other.heard),
-            cache: self.cache.or(other.cache),
-            offload: self.offload.or(other.offload.filter(|_| !self.no_offload)),
-            no_offload: self.no_offload,
-            persist: self.persist || other.persist,
-            control: self.control.or(other.control),
-            metrics: self.metrics.or(other.metrics),
-            live: self.live.or(other.live),
-            trace: self.trace.or(other.trace),
-            json: self.json || other.json,
-        }
-    }
+settings::merge!(Settings:
+    wired, wireless, radio, policy, arq, mark, mark_bits, flows, unproven, hold, hold_packets,
+    absence, mobiles, mobile, heard, cache, offload, no_offload, persist, control, metrics, live,
+    trace, json,
+);
 
+impl Settings {
     /// Validates the settings.
     ///
     /// # Errors
@@ -254,7 +230,7 @@ impl Settings {
         }
         let devices = [wired, wireless];
         // A station marks and drops single packets, and therefore needs them unmerged.
-        let offload = self.offload.unwrap_or(station.is_none() && !self.no_offload);
+        let offload = !self.no_offload && self.offload.unwrap_or(station.is_none());
         let Self { persist, control, metrics, live, trace, json, .. } = self;
         Ok(Plan { devices, station, offload, persist, control, metrics, live, trace, json })
     }
@@ -269,16 +245,13 @@ fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    settings::text(deserializer, value::tun)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::path::Path;
 
     use super::*;
+    use crate::settings::Merge;
 
     fn file(text: &str) -> anyhow::Result<Settings> {
         let mut file = tempfile::NamedTempFile::new().unwrap();

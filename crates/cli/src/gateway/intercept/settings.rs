@@ -9,9 +9,8 @@ use serde::de::{Deserializer, Error as _};
 
 use super::Plan;
 use crate::gateway::routes::{self, EVERYTHING, Ipv6, Routes};
-use crate::gateway::settings::device_of_file;
 use crate::output::Mistake;
-use crate::value;
+use crate::{settings, value};
 
 /// The default device.
 const DEVICE: &str = "airtcp0";
@@ -33,7 +32,7 @@ pub(in crate::gateway) struct InterceptSettings {
     /// TUN device whose traffic is carried [default with --intercept: airtcp0]. Without
     /// --intercept, routes into it are yours to make
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
-    #[serde(deserialize_with = "device_of_file")]
+    #[serde(deserialize_with = "settings::device")]
     tun: Option<String>,
     /// Carry what goes to these networks, separated by commas [default: everything but the
     /// machine's own networks]
@@ -56,18 +55,9 @@ fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Cid
     networks.map(Some).map_err(D::Error::custom)
 }
 
-impl InterceptSettings {
-    /// Merges the settings; those of `self` take precedence.
-    pub(in crate::gateway) fn or(self, other: Self) -> Self {
-        Self {
-            enabled: self.enabled || other.enabled,
-            tun: self.tun.or(other.tun),
-            route: self.route.or(other.route),
-            exclude: self.exclude.or(other.exclude),
-            answer_early: self.answer_early || other.answer_early,
-        }
-    }
+settings::merge!(InterceptSettings: enabled, tun, route, exclude, answer_early);
 
+impl InterceptSettings {
     /// Whether the settings ask for a device.
     pub(in crate::gateway) const fn is_wanted(&self) -> bool {
         self.enabled || self.tun.is_some()
@@ -129,6 +119,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::settings::Merge;
 
     #[derive(Parser, Debug)]
     struct Line {

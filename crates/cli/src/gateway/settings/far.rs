@@ -146,30 +146,12 @@ pub(in crate::gateway) enum FarCarrier {
     },
 }
 
-impl FarSettings {
-    /// Merges the settings; those of `self` take precedence.
-    pub(in crate::gateway) fn or(self, other: Self) -> Self {
-        Self {
-            carrier: self.carrier.or(other.carrier),
-            insecure_carrier: self.insecure_carrier || other.insecure_carrier,
-            key: self.key.or(other.key),
-            peers: self.peers.or(other.peers),
-            listen_port: self.listen_port.or(other.listen_port),
-            address: self.address.or(other.address),
-            allow: self.allow.or(other.allow),
-            deny: self.deny.or(other.deny),
-            permit_listen: self.permit_listen.or(other.permit_listen),
-            udp_filtering: self.udp_filtering.or(other.udp_filtering),
-            redundancy: self.redundancy.or(other.redundancy),
-            strategies: self.strategies.or(other.strategies),
-            mtu: self.mtu.or(other.mtu),
-            control: self.control.or(other.control),
-            metrics: self.metrics.or(other.metrics),
-            live: self.live.or(other.live),
-            json: self.json || other.json,
-        }
-    }
+settings::merge!(FarSettings:
+    carrier, insecure_carrier, key, peers, listen_port, address, allow, deny, permit_listen,
+    udp_filtering, redundancy, strategies, mtu, control, metrics, live, json,
+);
 
+impl FarSettings {
     /// Validates the settings.
     ///
     /// # Errors

@@ -28,13 +28,6 @@ pub(super) struct Outlets {
     pub(super) json: bool,
 }
 
-/// Reads a value that is the name of a TUN device.
-pub(super) fn device_of_file<'de, D: Deserializer<'de>>(
-    file: D,
-) -> Result<Option<String>, D::Error> {
-    settings::text(file, value::tun)
-}
-
 /// Parses `--clients`.
 fn clients(text: &str) -> Result<u32, String> {
     value::whole(1, 1_000_000, "--clients 4096")(text)

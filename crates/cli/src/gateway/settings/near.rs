@@ -156,35 +156,13 @@ pub(in crate::gateway) struct NearPlan {
     pub(in crate::gateway) outlets: Outlets,
 }
 
-impl NearSettings {
-    /// Merges the settings; those of `self` take precedence.
-    pub(in crate::gateway) fn or(self, other: Self) -> Self {
-        Self {
-            carrier: self.carrier.or(other.carrier),
-            insecure_carrier: self.insecure_carrier || other.insecure_carrier,
-            key: self.key.or(other.key),
-            peer: self.peer.or(other.peer),
-            endpoint: self.endpoint.or(other.endpoint),
-            address: self.address.or(other.address),
-            socks5: self.socks5.or(other.socks5),
-            http_connect: self.http_connect.or(other.http_connect),
-            login: self.login.or(other.login),
-            forwards: self.forwards.or(other.forwards),
-            remote_forwards: self.remote_forwards.or(other.remote_forwards),
-            clients: self.clients.or(other.clients),
-            intercept: self.intercept.or(other.intercept),
-            dry_run: self.dry_run || other.dry_run,
-            hold: self.hold.or(other.hold),
-            redundancy: self.redundancy.or(other.redundancy),
-            strategies: self.strategies.or(other.strategies),
-            mtu: self.mtu.or(other.mtu),
-            control: self.control.or(other.control),
-            metrics: self.metrics.or(other.metrics),
-            live: self.live.or(other.live),
-            json: self.json || other.json,
-        }
-    }
+settings::merge!(NearSettings:
+    carrier, insecure_carrier, key, peer, endpoint, address, socks5, http_connect, login, forwards,
+    remote_forwards, clients, intercept, dry_run, hold, redundancy, strategies, mtu, control,
+    metrics, live, json,
+);
 
+impl NearSettings {
     /// Validates the settings.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use airtcp_recovery::Combination;
 use clap::Args;
 use serde::{Deserialize, Deserializer};
 
-use super::{clients, clients_of_file, device_of_file, listen, listen_of_file, number};
+use super::{clients, clients_of_file, listen, listen_of_file, number};
 use crate::gateway::CLIENTS;
 use crate::output::Mistake;
 use crate::{settings, value};
@@ -28,12 +28,12 @@ pub(in crate::gateway) struct SplitSettings {
     /// TUN device for the side of the clients or servers; created if it does not exist. Routes into
     /// it are yours to make [default: split0]
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
-    #[serde(deserialize_with = "device_of_file")]
+    #[serde(deserialize_with = "settings::device")]
     local_tun: Option<String>,
     /// TUN device for the side of the link; created if it does not exist. Routes into it are yours
     /// to make [default: split1]
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
-    #[serde(deserialize_with = "device_of_file")]
+    #[serde(deserialize_with = "settings::device")]
     link_tun: Option<String>,
     /// MTU of both devices: at most that of every device of this machine that carries their traffic
     /// [default: 1500]
@@ -82,22 +82,11 @@ pub(in crate::gateway) struct SplitPlan {
     pub(in crate::gateway) json: bool,
 }
 
-impl SplitSettings {
-    /// Merges the settings; those of `self` take precedence.
-    pub(in crate::gateway) fn or(self, other: Self) -> Self {
-        Self {
-            local_tun: self.local_tun.or(other.local_tun),
-            link_tun: self.link_tun.or(other.link_tun),
-            mtu: self.mtu.or(other.mtu),
-            strategies: self.strategies.or(other.strategies),
-            local_strategies: self.local_strategies.or(other.local_strategies),
-            clients: self.clients.or(other.clients),
-            control: self.control.or(other.control),
-            metrics: self.metrics.or(other.metrics),
-            json: self.json || other.json,
-        }
-    }
+settings::merge!(SplitSettings:
+    local_tun, link_tun, mtu, strategies, local_strategies, clients, control, metrics, json,
+);
 
+impl SplitSettings {
     /// Validates the settings.
     ///
     /// # Errors

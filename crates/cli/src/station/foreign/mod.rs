@@ -10,13 +10,12 @@ use airtcp_basestation::Bridge;
 use airtcp_basestation::home::ForeignAgent;
 use airtcp_device::{Clock, Tun};
 use airtcp_net::Driver;
-use anyhow::anyhow;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::device::exists;
-use crate::link::caught;
 use crate::output;
+use crate::runner::Runner;
+use crate::settings::Merge;
 use report::Report;
 use settings::{Plan, Settings};
 
@@ -46,10 +45,7 @@ pub(super) fn run(args: &ForeignAgentArgs) -> anyhow::Result<()> {
 }
 
 async fn serve(plan: Plan) -> anyhow::Result<()> {
-    // Before `ready`, so that a process that waits for it can then send signals.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut report = signal(SignalKind::user_defined1())?;
+    let mut runner = Runner::new()?;
     let agent = ForeignAgent::new(Bridge::new(CAPACITY), plan.relay)?;
     let [wired, wireless] = &plan.devices;
     let is_new = plan.devices.iter().any(|name| !exists(name));
@@ -65,17 +61,7 @@ async fn serve(plan: Plan) -> anyhow::Result<()> {
             "{wired} or {wireless} is new: down and without routes; docs/foreign-agent.md, \"Set it up\", has the commands"
         ));
     }
-    let outcome = loop {
-        tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
-            () = caught(&mut interrupt) => break Ok(()),
-            () = caught(&mut terminate) => break Ok(()),
-            () = caught(&mut report) => {
-                if let Err(error) = Report::of(&driver).print(plan.json) {
-                    break Err(error);
-                }
-            }
-        }
-    };
-    outcome.and(Report::of(&driver).print(plan.json))
+    let report = |driver: &Driver<_, _>| Report::of(driver).print(plan.json);
+    let outcome = runner.run(&mut driver, report).await;
+    outcome.and(report(&driver))
 }

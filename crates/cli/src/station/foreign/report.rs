@@ -9,7 +9,7 @@ use airtcp_net::Driver;
 use serde::Serialize;
 
 use crate::output;
-use crate::station::report::tree;
+use crate::station::report::{DevicePackets, tree};
 use crate::table::table;
 
 /// The visitors and the counters.
@@ -18,8 +18,8 @@ pub(super) struct Report {
     /// Since the start.
     seconds: f64,
     visitors: Vec<Visitor>,
-    wired: DeviceReport,
-    wireless: DeviceReport,
+    wired: SideReport,
+    wireless: SideReport,
     registrations: RelayCounters,
     tunnels: ForeignCounters,
 }
@@ -33,14 +33,12 @@ struct Visitor {
     seconds: u64,
 }
 
-/// The counters of a device.
+/// The device of a side.
 #[derive(Debug, Default, Serialize)]
-struct DeviceReport {
+struct SideReport {
     device: String,
-    received_packets: u64,
-    sent_packets: u64,
-    /// Packets not sent, because the device was full for too long, down, or refused them.
-    not_sent_packets: u64,
+    #[serde(flatten)]
+    packets: DevicePackets,
 }
 
 impl Report {
@@ -56,8 +54,8 @@ impl Report {
         Self {
             seconds: now.as_secs_f64(),
             visitors: visitors.collect(),
-            wired: DeviceReport::of(driver, Side::Wired),
-            wireless: DeviceReport::of(driver, Side::Wireless),
+            wired: SideReport::of(driver, Side::Wired),
+            wireless: SideReport::of(driver, Side::Wireless),
             registrations: agent.relay().counters(),
             tunnels: agent.counters(),
         }
@@ -68,10 +66,7 @@ impl Report {
     /// # Errors
     /// Those of writing.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        match json {
-            true => output::print(&serde_json::to_string(self)?),
-            false => output::print(&self.text()?),
-        }
+        output::print_counters(self, json, || self.text())
     }
 
     fn text(&self) -> anyhow::Result<String> {
@@ -94,17 +89,11 @@ impl Report {
     }
 }
 
-impl DeviceReport {
+impl SideReport {
     fn of(driver: &Driver<ForeignAgent<Bridge>, Tun>, side: Side) -> Self {
-        let port = usize::from(side.port().0);
-        let device = driver.device(port);
-        let counters = device.counters();
-        Self {
-            device: device.name().to_owned(),
-            received_packets: counters.rx_packets,
-            sent_packets: counters.tx_packets,
-            not_sent_packets: driver.dropped(port) + counters.tx_dropped + counters.tx_errors,
-        }
+        let port = side.port();
+        let device = driver.device(port.0.into()).name().to_owned();
+        Self { device, packets: DevicePackets::of(driver, port) }
     }
 }
 
@@ -117,8 +106,8 @@ mod tests {
         let mut report = Report {
             seconds: 1.0,
             visitors: Vec::new(),
-            wired: DeviceReport { device: "visit0".to_owned(), ..DeviceReport::default() },
-            wireless: DeviceReport { device: "visit1".to_owned(), ..DeviceReport::default() },
+            wired: SideReport { device: "visit0".to_owned(), ..SideReport::default() },
+            wireless: SideReport { device: "visit1".to_owned(), ..SideReport::default() },
             registrations: RelayCounters { requests: 2, ..RelayCounters::default() },
             tunnels: ForeignCounters::default(),
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_basestation::home::{Relay, RelayConfig};
 use clap::Args;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::output::Mistake;
 use crate::station::home::settings::Peer;
@@ -23,11 +23,11 @@ pub(super) struct Settings {
     /// The TUN device on the wired side, to which the care-of addresses are routed, for example
     /// visit0
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
-    #[serde(deserialize_with = "device")]
+    #[serde(deserialize_with = "settings::device")]
     wired: Option<String>,
     /// The TUN device on the side of the mobiles, for example visit1
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
-    #[serde(deserialize_with = "device")]
+    #[serde(deserialize_with = "settings::device")]
     wireless: Option<String>,
     /// Care-of addresses, for example 198.51.100.1,2001:db8:1::1: one IPv4 address, one IPv6
     /// address, or both, that no other host has
@@ -62,22 +62,11 @@ pub(super) struct Plan {
     pub(super) json: bool,
 }
 
-impl Settings {
-    /// Returns these settings, with missing ones from `other`.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            wired: self.wired.or(other.wired),
-            wireless: self.wireless.or(other.wireless),
-            addresses: self.addresses.or(other.addresses),
-            lifetime: self.lifetime.or(other.lifetime),
-            visitors: self.visitors.or(other.visitors),
-            persist: self.persist || other.persist,
-            json: self.json || other.json,
-            home_agent: other.home_agent,
-            mobile: other.mobile,
-        }
-    }
+settings::merge!(Settings:
+    wired, wireless, addresses, lifetime, visitors, persist, json, home_agent, mobile,
+);
 
+impl Settings {
     /// Validates the settings, and reads the keys.
     ///
     /// # Errors
@@ -125,30 +114,11 @@ impl Settings {
     }
 }
 
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    settings::text(deserializer, value::tun)
-}
-
 #[cfg(test)]
 mod tests {
-    use data_encoding::BASE64;
-
     use super::*;
-
-    /// The settings of the page, with keys in a directory of the test.
-    fn page() -> (tempfile::TempDir, String) {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/foreign-agent.md");
-        let page = std::fs::read_to_string(page).unwrap();
-        let block = page.split("```").find_map(|block| block.strip_prefix("toml\n")).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        for name in ["north", "van-north"] {
-            let key = BASE64.encode(&[name.len() as u8; 32]);
-            std::fs::write(directory.path().join(format!("{name}.key")), key).unwrap();
-        }
-        let path = directory.path().display().to_string();
-        let text = block.replace("/etc/airtcp/", &format!("{path}/"));
-        (directory, text)
-    }
+    use crate::settings::Merge;
+    use crate::station::home::settings::tests::page;
 
     fn plan(directory: &tempfile::TempDir, text: &str, flags: Settings) -> anyhow::Result<Plan> {
         let path = directory.path().join("foreign-agent.toml");
@@ -158,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_settings_of_the_page_are_understood_and_flags_override_them() {
-        let (directory, text) = page();
+        let (directory, text) = page("foreign-agent.md", ["north", "van-north"]);
         let flags = Settings { visitors: Some(7), ..Settings::default() };
         let plan = plan(&directory, &text, flags).unwrap();
         assert_eq!(plan.devices, ["visit0", "visit1"]);
@@ -173,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_mistake_names_the_place_and_what_to_write() {
-        let (directory, text) = page();
+        let (directory, text) = page("foreign-agent.md", ["north", "van-north"]);
         for (from, to, expected) in [
             ("wired = \"visit0\"", "", "wired, wireless and addresses are required"),
             ("visit1", "visit0", "name two devices"),

@@ -13,15 +13,14 @@ use airtcp_device::{Clock, Tun};
 use airtcp_net::Driver;
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 use airtcp_wire::mobility::timestamp;
-use anyhow::anyhow;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::device::exists;
-use crate::link::caught;
 use crate::output;
+use crate::runner::Runner;
+use crate::settings::Merge;
 use report::Report;
 use settings::{Plan, Settings};
 
@@ -50,10 +49,7 @@ pub(super) fn run(args: &HomeAgentArgs) -> anyhow::Result<()> {
 }
 
 async fn serve(plan: Plan) -> anyhow::Result<()> {
-    // Before `ready`, so that a process that waits for it can then send signals.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut report = signal(SignalKind::user_defined1())?;
+    let mut runner = Runner::new()?;
     let clock = Clock::start();
     let mut agent = HomeAgent::new(plan.agent, clock.now(), time())?;
     let is_new = !exists(&plan.tun);
@@ -81,16 +77,10 @@ async fn serve(plan: Plan) -> anyhow::Result<()> {
             "{tun} is new: down and without routes; docs/home-agent.md, \"Set it up\", has the commands"
         ));
     }
+    let report = |driver: &Driver<_, _>| Report::of(driver).print(plan.json);
     let outcome = loop {
         tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
-            () = caught(&mut interrupt) => break Ok(()),
-            () = caught(&mut terminate) => break Ok(()),
-            () = caught(&mut report) => {
-                if let Err(error) = Report::of(&driver).print(plan.json) {
-                    break Err(error);
-                }
-            }
+            ended = runner.run(&mut driver, report) => break ended,
             Some(number) = stored.recv() => {
                 let now = clock.now();
                 driver.node_mut().stored(now, number);
@@ -102,7 +92,7 @@ async fn serve(plan: Plan) -> anyhow::Result<()> {
         }
     };
     writer.abort();
-    outcome.and(Report::of(&driver).print(plan.json))
+    outcome.and(report(&driver))
 }
 
 /// The system's time as a timestamp.

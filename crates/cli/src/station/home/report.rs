@@ -3,11 +3,12 @@
 use airtcp_basestation::home::HomeStatus;
 use airtcp_device::{Device, Tun};
 use airtcp_net::Driver;
+use airtcp_types::PortId;
 use serde::Serialize;
 
 use super::Keeper;
 use crate::output;
-use crate::station::report::tree;
+use crate::station::report::{DevicePackets, tree};
 use crate::table::table;
 
 /// The state and the counters.
@@ -20,28 +21,22 @@ pub(super) struct Report {
     status: HomeStatus,
 }
 
-/// The counters of the device.
+/// The device.
 #[derive(Debug, Serialize)]
 struct DeviceReport {
     name: String,
-    received_packets: u64,
-    sent_packets: u64,
-    /// Packets not sent, because the device was full for too long, down, or refused them.
-    not_sent_packets: u64,
+    #[serde(flatten)]
+    packets: DevicePackets,
 }
 
 impl Report {
     pub(super) fn of(driver: &Driver<Keeper, Tun>) -> Self {
         let now = driver.clock().now();
-        let device = driver.device(0);
-        let counters = device.counters();
         Self {
             seconds: now.as_secs_f64(),
             device: DeviceReport {
-                name: device.name().to_owned(),
-                received_packets: counters.rx_packets,
-                sent_packets: counters.tx_packets,
-                not_sent_packets: driver.dropped(0) + counters.tx_dropped + counters.tx_errors,
+                name: driver.device(0).name().to_owned(),
+                packets: DevicePackets::of(driver, PortId(0)),
             },
             status: driver.node().agent.status(now),
         }
@@ -52,10 +47,7 @@ impl Report {
     /// # Errors
     /// Those of writing.
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        match json {
-            true => output::print(&serde_json::to_string(self)?),
-            false => output::print(&self.text()?),
-        }
+        output::print_counters(self, json, || self.text())
     }
 
     fn text(&self) -> anyhow::Result<String> {
@@ -94,9 +86,7 @@ mod tests {
             seconds: 1.0,
             device: DeviceReport {
                 name: "home0".to_owned(),
-                received_packets: 3,
-                sent_packets: 0,
-                not_sent_packets: 0,
+                packets: DevicePackets { received_packets: 3, ..DevicePackets::default() },
             },
             status: HomeStatus {
                 bindings: Vec::new(),

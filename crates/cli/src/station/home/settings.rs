@@ -9,7 +9,7 @@ use airtcp_basestation::HomeConfig;
 use airtcp_basestation::home::{Algorithm, HomeMobile, HomeStation, Key};
 use clap::Args;
 use data_encoding::BASE64;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::gateway::keys;
 use crate::output::Mistake;
@@ -23,7 +23,7 @@ const EXAMPLE: &str = "docs/home-agent.md has an example";
 pub(super) struct Settings {
     /// The TUN device to which the home network is routed, for example home0
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
-    #[serde(deserialize_with = "device")]
+    #[serde(deserialize_with = "settings::device")]
     tun: Option<String>,
     /// Addresses of the home agent, for example 192.0.2.1,2001:db8::1: one IPv4 address, one IPv6
     /// address, or both, that no other host has
@@ -74,22 +74,9 @@ pub(super) struct Plan {
     pub(super) json: bool,
 }
 
-impl Settings {
-    /// Returns these settings, with missing ones from `other`.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            tun: self.tun.or(other.tun),
-            addresses: self.addresses.or(other.addresses),
-            state: self.state.or(other.state),
-            lifetime: self.lifetime.or(other.lifetime),
-            mtu: self.mtu.or(other.mtu),
-            persist: self.persist || other.persist,
-            json: self.json || other.json,
-            mobile: other.mobile,
-            station: other.station,
-        }
-    }
+settings::merge!(Settings: tun, addresses, state, lifetime, mtu, persist, json, mobile, station);
 
+impl Settings {
     /// Validates the settings, and reads the keys.
     ///
     /// # Errors
@@ -174,21 +161,21 @@ impl FromStr for Secret {
     }
 }
 
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    settings::text(deserializer, value::tun)
-}
-
 #[cfg(test)]
-mod tests {
+pub(in crate::station) mod tests {
     use super::*;
+    use crate::settings::Merge;
 
-    /// The settings of the page, with keys in a directory of the test.
-    fn page() -> (tempfile::TempDir, String) {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/home-agent.md");
+    /// The settings of a page, with these keys in a directory of the test.
+    pub(in crate::station) fn page<const N: usize>(
+        name: &str,
+        keys: [&str; N],
+    ) -> (tempfile::TempDir, String) {
+        let page = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(page).unwrap();
         let block = page.split("```").find_map(|block| block.strip_prefix("toml\n")).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        for name in ["van", "north", "south"] {
+        for name in keys {
             let key = BASE64.encode(&[name.len() as u8; 32]);
             std::fs::write(directory.path().join(format!("{name}.key")), key).unwrap();
         }
@@ -209,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_settings_of_the_page_are_understood_and_flags_override_them() {
-        let (directory, text) = page();
+        let (directory, text) = page("home-agent.md", ["van", "north", "south"]);
         let flags = Settings { mtu: Some(1_400), ..Settings::default() };
         let plan = plan(&directory, &text, flags).unwrap();
         assert_eq!((plan.tun.as_str(), plan.agent.mtu, plan.persist), ("home0", 1_400, true));
@@ -222,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_mistake_names_the_place_and_what_to_write() {
-        let (directory, text) = page();
+        let (directory, text) = page("home-agent.md", ["van", "north", "south"]);
         let refused = |from: &str, to: &str| {
             assert!(text.contains(from), "{from}");
             refused(&directory, &text.replacen(from, to, 1))

@@ -43,10 +43,8 @@ fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
     let wrong = |text: &str, is_near: bool| {
         std::fs::write(&path, text).unwrap();
         match is_near {
-            true => crate::gateway::of_near_file(Some(path.clone())).unwrap_err().to_string(),
-            false => {
-                crate::gateway::of_file::<FarSettings>(Some(path.clone())).unwrap_err().to_string()
-            }
+            true => crate::gateway::of_near_file(Some(&path)).unwrap_err().to_string(),
+            false => settings::read::<FarSettings>(&path).unwrap_err().to_string(),
         }
     };
     let route = "route = [\"10.0.0.0/8\"]";

@@ -14,6 +14,7 @@ use super::*;
 use crate::args::parse;
 use crate::example;
 use crate::gateway::peer::{KeyPeer, PeerSpec};
+use crate::settings::Merge;
 
 fn key() -> String {
     PrivateKey::generate().public_key().to_string()
