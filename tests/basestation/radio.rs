@@ -75,9 +75,13 @@ impl World {
 #[test]
 fn every_policy_and_arq_brings_all_bytes_over_a_radio_that_loses_frames() {
     let Some(()) = or_skip(requirements()) else { return };
-    for (policy, arq) in
-        [("plain", "mac"), ("tcp-ecn", "mac+link"), ("snoop", "off"), ("tcp-ecn", "head")]
-    {
+    for (policy, arq) in [
+        ("plain", "mac"),
+        ("tcp-ecn", "mac+link"),
+        ("snoop", "off"),
+        ("tcp-ecn", "head"),
+        ("delayed-dupack", "head"),
+    ] {
         let mut world = World::new(&["--policy", policy, "--arq", arq]);
         exchange(&world.wired, &world.wireless, BYTES);
         let report = world.end();

@@ -154,7 +154,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
             bridge.poll_transmit(Instant::ZERO) == Some((Side::Wireless.port(), packet))
         }
-        "Base station: marks, filtering of duplicate ACKs, freezing of senders (TCP-ECN); Snoop for comparison" =>
+        "Base station: marks, filtering of duplicate ACKs, freezing of senders (TCP-ECN); Snoop and delayed duplicate ACKs for comparison" =>
         {
             let policy = airtcp_basestation::Policy::TcpEcn;
             let config = airtcp_basestation::StationConfig { policy, ..Default::default() };

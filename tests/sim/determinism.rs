@@ -55,11 +55,11 @@ fn wire(random: &mut Stream) -> Wire {
 fn station(random: &mut Stream) -> StationConfig {
     let errors = pick(random, &["", "error 20%", "error 40% tries 2", "biterror 1e-5 rts"]);
     let path = pick(random, &["", "at 0s 100 at 10s 300 at 15s 200", "down 3s 4s every 20s"]);
-    let policies = [Policy::Plain, Policy::TcpEcn, Policy::Snoop];
+    let policies = [Policy::Plain, Policy::TcpEcn, Policy::Snoop, Policy::DelayedDupack];
     let arqs = [Arq::Mac, Arq::MacLink, Arq::Head];
     StationConfig {
         radio: format!("{errors} {path}").parse().expect("a radio"),
-        policy: policies[random.below(3) as usize],
+        policy: policies[random.below(4) as usize],
         arq: arqs[random.below(3) as usize],
         ..StationConfig::default()
     }

@@ -87,6 +87,8 @@ pub struct StationAggregate {
     pub marked: Interval,
     /// Dropped duplicate ACKs.
     pub hidden: Interval,
+    /// Delayed duplicate ACKs.
+    pub delayed: Interval,
     /// Segments retransmitted from the cache.
     pub sent_again: Interval,
     /// ACKs whose window was set to zero.
@@ -99,7 +101,7 @@ pub struct StationAggregate {
     pub held_dropped: Interval,
     /// Peak memory in bytes: the state of flows, without copies of packets.
     pub memory_flows: Interval,
-    /// Peak memory in bytes: copies of packets.
+    /// Peak memory in bytes: copies of packets, and delayed ACKs.
     pub memory_cached: Interval,
     /// Peak memory in bytes: packets queued for the radio.
     pub memory_queued: Interval,
@@ -215,6 +217,7 @@ impl StationAggregate {
             radio: (0..first.radio.len()).filter_map(|at| RadioAggregate::of(runs, at)).collect(),
             marked: over(&|station| station.counters.marked),
             hidden: over(&|station| station.counters.hidden),
+            delayed: over(&|station| station.counters.delayed),
             sent_again: over(&|station| station.counters.sent_again),
             frozen: over(&|station| station.counters.frozen),
             made: over(&|station| station.counters.made),

@@ -229,7 +229,7 @@ pub enum Fate {
         /// The number of the pass.
         pass: u32,
     },
-    /// The packet is held because its destination is out of reach.
+    /// The packet is held because its destination is out of reach, or it is delayed.
     Held,
     /// The window in the packet was set to zero, so that its receiver stops sending.
     Frozen,

@@ -22,6 +22,9 @@ pub enum Policy {
     TcpEcn,
     /// Local retransmission of cached segments (Snoop), for comparison.
     Snoop,
+    /// Third and later duplicate ACKs are delayed, and dropped if the radio repairs the loss in
+    /// time (Vaidya et al. 2002), for comparison.
+    DelayedDupack,
 }
 
 impl Policy {
@@ -31,7 +34,13 @@ impl Policy {
             Self::Plain => "plain",
             Self::TcpEcn => "tcp-ecn",
             Self::Snoop => "snoop",
+            Self::DelayedDupack => "delayed-dupack",
         }
+    }
+
+    /// Whether it relies on link-layer retransmission.
+    pub(super) const fn needs_repair(self) -> bool {
+        matches!(self, Self::TcpEcn | Self::DelayedDupack)
     }
 }
 
@@ -75,8 +84,12 @@ pub struct StationConfig {
     /// The maximum number of mobiles that become known because the station receives a packet from
     /// an unknown address.
     pub heard: usize,
-    /// The maximum size of the cache of the policy `snoop`, in equal shares.
+    /// The maximum size of the cache of the policy `snoop`, and of the ACKs that `delayed-dupack`
+    /// delays, in equal shares.
     pub cache: ByteCount,
+    /// How long the policy `delayed-dupack` delays duplicate ACKs.
+    #[serde(with = "seconds")]
+    pub dupack_delay: Duration,
 }
 
 /// A mobile that is known by name.
@@ -117,6 +130,8 @@ impl Default for StationConfig {
             mobile: Vec::new(),
             heard: 0,
             cache: ByteCount::from_mib(4),
+            // As long as a mark-aware receiver withholds them, and below Linux's minimum RTO.
+            dupack_delay: Duration::from_millis(150),
         }
     }
 }
@@ -131,11 +146,12 @@ const MOST_MOBILES: usize = u16::MAX as usize - 1;
 /// An invalid combination of settings.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StationError {
-    /// The filter would drop duplicate ACKs although no link-layer retransmission repairs the loss.
+    /// The policy would drop or delay duplicate ACKs although no link-layer retransmission repairs
+    /// the loss.
     #[error(
-        "policy tcp-ecn hides duplicate ACKs that link retransmission answers: it needs arq mac, mac+link or head"
+        "policy {} hides duplicate ACKs that link retransmission answers: it needs arq mac, mac+link or head", .0.name()
     )]
-    NothingRepairs,
+    NothingRepairs(Policy),
     /// The mark has no bit, or bits outside its four.
     #[error("mark-bits {0:#04x} is none of the four bits after the data offset: 0x08 is the first")]
     MarkBits(u8),
@@ -162,8 +178,8 @@ impl StationConfig {
     ///
     /// The first invalid setting or combination.
     pub fn check(&self) -> Result<(), StationError> {
-        if self.policy == Policy::TcpEcn && self.arq == Arq::Off {
-            return Err(StationError::NothingRepairs);
+        if self.policy.needs_repair() && self.arq == Arq::Off {
+            return Err(StationError::NothingRepairs(self.policy));
         }
         if !(0x01..=0x0f).contains(&self.mark_bits) {
             return Err(StationError::MarkBits(self.mark_bits));
@@ -309,7 +325,10 @@ mod tests {
         let config = StationConfig { policy: Policy::TcpEcn, ..StationConfig::default() };
         assert_eq!(config.check(), Ok(()));
         let off = StationConfig { arq: Arq::Off, ..config.clone() };
-        assert_eq!(off.check(), Err(StationError::NothingRepairs));
+        assert_eq!(off.check(), Err(StationError::NothingRepairs(Policy::TcpEcn)));
+        let delayed = StationConfig { policy: Policy::DelayedDupack, ..off.clone() };
+        let error = delayed.check().unwrap_err().to_string();
+        assert!(error.starts_with("policy delayed-dupack hides duplicate ACKs"), "{error}");
         assert_eq!(StationConfig { policy: Policy::Plain, ..off }.check(), Ok(()));
         let bits = StationConfig { mark_bits: 0x10, ..config.clone() };
         assert_eq!(bits.check(), Err(StationError::MarkBits(0x10)));

@@ -13,8 +13,12 @@ pub struct StationCounters {
     pub not_ip: u64,
     /// Segments marked with the paper's mark.
     pub marked: u64,
-    /// Duplicate ACKs dropped because the radio or the cache has the missing segment.
+    /// Duplicate ACKs dropped because the radio or the cache has the missing segment, or the mobile
+    /// has acknowledged it while they were delayed.
     pub hidden: u64,
+    /// Duplicate ACKs that were delayed. Those that are neither hidden nor still waiting were
+    /// forwarded late.
+    pub delayed: u64,
     /// Segments retransmitted from the cache.
     pub sent_again: u64,
     /// ACKs of the mobile whose window was set to zero.
@@ -55,6 +59,7 @@ impl std::ops::AddAssign for StationCounters {
         self.not_ip += other.not_ip;
         self.marked += other.marked;
         self.hidden += other.hidden;
+        self.delayed += other.delayed;
         self.sent_again += other.sent_again;
         self.frozen += other.frozen;
         self.made += other.made;
@@ -103,7 +108,7 @@ pub struct Status {
     pub held: usize,
     /// Memory of the held packets, in bytes.
     pub held_bytes: usize,
-    /// Bytes of cached packets; `memory` includes them.
+    /// Bytes of cached packets, or of delayed ACKs; `memory` includes them.
     pub cached: usize,
     /// Packets from an address that found no place among the heard mobiles.
     pub mobile_full: u64,

@@ -7,7 +7,8 @@
 //!
 //! A [`Station`] owns its radio, so its wireless port is that of the mobiles. Packets that are not
 //! TCP or cannot be parsed pass through the radio unchanged. A station records the sequence numbers
-//! of flows; only the policy `snoop` and a mobile out of reach make it keep data.
+//! of flows; only the policy `snoop` and a mobile out of reach make it keep data, and only
+//! `delayed-dupack` makes it delay ACKs.
 //!
 //! Each known mobile has its own queue and turn at the radio, reach, held packets, limits and
 //! counters: [`StationConfig::mobile`] names mobiles, and [`StationConfig::heard`] lets the station
@@ -15,6 +16,7 @@
 
 mod config;
 mod counters;
+mod delayed;
 mod end;
 mod filter;
 mod flow;
@@ -78,7 +80,9 @@ pub struct Station {
     /// The maximum size of the cache of one mobile.
     cache_limit: usize,
     timers: snoop::Timers,
-    /// Queued ACKs that the station generated, for fixed hosts.
+    /// The duplicate ACKs of the policy `delayed-dupack`.
+    delayed: delayed::Delays,
+    /// Queued ACKs for fixed hosts, which the station generated or delayed.
     made: VecDeque<Packet>,
     counters: StationCounters,
     /// Present while events are enabled.
@@ -103,15 +107,15 @@ impl Station {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new); [`StationError::NothingRepairs`] for the policy `tcp-ecn` and a
-    /// radio without retransmission.
+    /// As for [`new`](Self::new); [`StationError::NothingRepairs`] for a radio without
+    /// retransmission and a policy that relies on it.
     pub fn with_radio(
         config: &StationConfig,
         mut radio: Box<dyn Backend>,
     ) -> Result<Self, StationError> {
         config.check()?;
-        if config.policy == Policy::TcpEcn && !radio.repairs() {
-            return Err(StationError::NothingRepairs);
+        if config.policy.needs_repair() && !radio.repairs() {
+            return Err(StationError::NothingRepairs(config.policy));
         }
         let gives = |is_given: bool| config.policy == Policy::TcpEcn && is_given;
         if gives(config.mark.marks_congestion()) {
@@ -129,6 +133,7 @@ impl Station {
             }
         }
         let shares = config.shares();
+        let cache_limit = config.cache.as_usize() / shares;
         Ok(Self {
             policy: config.policy,
             mark: gives(config.mark.marks_holes()).then_some(config.mark_bits),
@@ -136,8 +141,9 @@ impl Station {
             table: FlowTable::new(config.flows / shares, config.unproven / shares, IDLE),
             mobiles: Mobiles::new(config),
             networks: networks.into(),
-            cache_limit: config.cache.as_usize() / shares,
+            cache_limit,
             timers: snoop::Timers::default(),
+            delayed: delayed::Delays::new(config.dupack_delay, cache_limit),
             made: VecDeque::new(),
             counters: StationCounters::default(),
             events: None,
@@ -181,10 +187,10 @@ impl Station {
             unproven: self.table.len(Pool::Unproven),
             frozen: self.table.len(Pool::Pinned),
             evicted: self.table.evicted,
-            memory: self.table.memory(),
+            memory: self.table.memory() + self.delayed.memory(),
             held: held.0,
             held_bytes: held.1,
-            cached: self.table.cached(),
+            cached: self.table.cached() + self.delayed.memory(),
             mobile_full: self.mobiles.full,
             counters: self.counters,
             radio: Way::BOTH.map(|way| *self.radio.counters(way)),
@@ -436,6 +442,7 @@ impl Station {
         }
         let is_hidden = match self.policy {
             Policy::Snoop => self.snoops(now, slot, &segment),
+            Policy::DelayedDupack => self.delays(now, slot, &segment, packet.len()),
             _ => filter::hides(flow, &segment, |frame| self.radio.holds(frame)),
         };
         let flow = &mut self.table[slot];
@@ -453,11 +460,24 @@ impl Station {
             if self.mobiles[of].freezer.reach.stops_senders() && !is_finished {
                 self.close_window(now, of, slot, &segment, &mut packet);
             }
+            // Delayed ACKs that this packet has released precede it.
+            if self.policy == Policy::DelayedDupack && !self.made.is_empty() {
+                self.made.push_back(packet);
+                return None;
+            }
             return Some(packet);
         }
+        match self.policy {
+            Policy::DelayedDupack => self.delay(now, of, key, packet),
+            _ => self.hide(now, of, packet),
+        }
+        None
+    }
+
+    /// Drops a duplicate ACK of the mobile `of`.
+    fn hide(&mut self, now: Instant, of: MobileNo, packet: Packet) {
         self.count(of, |counters| counters.hidden += 1);
         self.report(now, Fate::Dropped { cause: "duplicate ACK" }, || packet);
-        None
     }
 
     /// Queues an ACK of the station for the fixed host, in the name of a mobile.
@@ -523,6 +543,7 @@ impl Node for Station {
     fn handle_timeout(&mut self, now: Instant) {
         self.radio.handle_timeout(now);
         self.on_snoop_timeout(now);
+        self.on_delay_timeout(now);
         self.look(now);
     }
 
@@ -533,7 +554,8 @@ impl Node for Station {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let radio = self.radio.poll_timeout();
-        let own = [self.mobiles.poll_timeout(), self.timers.poll_timeout()];
+        let own =
+            [self.mobiles.poll_timeout(), self.timers.poll_timeout(), self.delayed.poll_timeout()];
         own.into_iter().flatten().chain(radio).min()
     }
 

@@ -318,6 +318,7 @@ fn describe(what: &str, station: &StationAggregate) -> String {
     let counts = [
         (&station.marked, "marked"),
         (&station.hidden, "duplicate ACKs hidden"),
+        (&station.delayed, "duplicate ACKs delayed"),
         (&station.sent_again, "sent again"),
         (&station.frozen, "windows closed"),
         (&station.made, "ACKs made"),

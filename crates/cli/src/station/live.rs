@@ -88,6 +88,7 @@ fn show(snapshot: &mut Snapshot, status: &Status, known: Option<usize>) {
             [
                 ("marked", counters.marked as f64),
                 ("duplicate ACKs dropped", counters.hidden as f64),
+                ("duplicate ACKs delayed", counters.delayed as f64),
                 ("sent again from the cache", counters.sent_again as f64),
                 ("windows closed", counters.frozen as f64),
                 ("held", counters.held as f64),
@@ -99,7 +100,7 @@ fn show(snapshot: &mut Snapshot, status: &Status, known: Option<usize>) {
             "kB",
             [
                 ("until the mobile returns", status.held_bytes as f64 / 1e3),
-                ("in the cache", status.cached as f64 / 1e3),
+                ("in the cache, or delayed", status.cached as f64 / 1e3),
             ],
         ),
         Chart::gauges(

@@ -37,7 +37,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "settings::written")]
     radio: Option<RadioSpec>,
-    /// Treatment of TCP flows: plain, tcp-ecn or snoop [default: plain]
+    /// Treatment of TCP flows: plain, tcp-ecn, snoop or delayed-dupack [default: plain]
     #[arg(long, value_name = "POLICY", value_parser = named::<Policy>)]
     policy: Option<Policy>,
     /// Link-layer retransmission: off, mac, mac+link or head [default: mac+link]
@@ -79,10 +79,15 @@ pub(super) struct Settings {
     /// their own queue, reach, limits and counters [default: 0]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(0_usize, 65_534, "--heard 20"))]
     heard: Option<usize>,
-    /// Size of snoop's cache [default: 4MiB]
+    /// Size of snoop's cache, or of the ACKs that delayed-dupack delays [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "settings::size")]
     cache: Option<ByteCount>,
+    /// Time for which delayed-dupack delays the third and later duplicate ACKs of a loss
+    /// [default: 0.15]
+    #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
+    #[serde(deserialize_with = "settings::seconds")]
+    dupack_delay: Option<Duration>,
     /// Open the devices with offload: accept super-segments and incomplete checksums from the
     /// kernel, and segment them before the station [default: only without --radio]
     #[arg(long, num_args = 0, default_missing_value = "true")]
@@ -155,7 +160,7 @@ pub(super) struct Plan {
 
 settings::merge!(Settings:
     wired, wireless, radio, policy, arq, mark, mark_bits, flows, unproven, hold, hold_packets,
-    absence, mobiles, mobile, heard, cache, offload, no_offload, persist, control, metrics, live,
+    absence, mobiles, mobile, heard, cache, dupack_delay, offload, no_offload, persist, control, metrics, live,
     trace, json,
 );
 
@@ -179,6 +184,7 @@ impl Settings {
             ("mobile", !self.mobile.is_empty()),
             ("heard", self.heard.is_some()),
             ("cache", self.cache.is_some()),
+            ("dupack-delay", self.dupack_delay.is_some()),
             ("control", self.control.is_some()),
         ];
         let alone = only_with_radio.into_iter().find(|(_, is_said)| *is_said);
@@ -200,6 +206,7 @@ impl Settings {
             mobile: self.mobile.into_iter().map(MobileConfig::from).collect(),
             heard: self.heard.unwrap_or(default.heard),
             cache: self.cache.unwrap_or(default.cache),
+            dupack_delay: self.dupack_delay.unwrap_or(default.dupack_delay),
         };
         // Checked before the radio: these values would be invalid with a radio, too.
         station.check().map_err(|error| Mistake::new(error.to_string()))?;
@@ -279,6 +286,7 @@ mod tests {
         absence = 60
         mobiles = ["192.0.2.0/24", "2001:db8::/64"]
         cache = "2MiB"
+        dupack-delay = 0.05
         offload = true
         persist = true
         control = "/run/a.sock"
@@ -312,6 +320,7 @@ mod tests {
         assert_eq!((station.absence, station.mobiles.len()), (Duration::from_secs(60), 2));
         assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
         assert_eq!((station.hold_packets, station.heard), (Some(500), 20));
+        assert_eq!(station.dupack_delay, Duration::from_millis(50));
         let [car, phone] = &station.mobile[..] else { panic!("{:?}", station.mobile) };
         assert_eq!((car.name.as_str(), car.addresses.len()), ("car", 2));
         assert_eq!((car.radio.as_str(), car.hold), ("error 5%", Some(ByteCount::from_kib(64))));
@@ -359,6 +368,8 @@ mod tests {
         assert!(policy.contains(":2:10: unknown value `ecn`, expected one of `plain`"), "{policy}");
         let misspelt = refused("policy = \"snop\"");
         assert!(misspelt.ends_with("; did you mean `snoop`?"), "{misspelt}");
+        let misspelt = refused("policy = \"delayed-dupacks\"");
+        assert!(misspelt.ends_with("; did you mean `delayed-dupack`?"), "{misspelt}");
         let radio = refused("radio = \"error 20\"");
         assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
         let size = refused("hold = \"much\"");
@@ -393,7 +404,7 @@ mod tests {
     fn an_unknown_name_of_a_flag_lists_the_names_and_the_nearest() {
         assert_eq!(
             named::<Policy>("TCP_ECN").unwrap_err(),
-            "unknown value `TCP_ECN`, expected one of `plain`, `tcp-ecn`, `snoop`; did you mean `tcp-ecn`?"
+            "unknown value `TCP_ECN`, expected one of `plain`, `tcp-ecn`, `snoop`, `delayed-dupack`; did you mean `tcp-ecn`?"
         );
         let mark = named::<Mark>("all").unwrap_err();
         assert_eq!(mark, "unknown value `all`, expected one of `paper`, `ce`, `both`");

@@ -631,6 +631,21 @@ fn packets_wait_for_a_mobile_that_left() {
     assert!(ecn.flows[0].goodput > plain.flows[0].goodput);
 }
 
+/// The radio reorders; a Reno sender retransmits what the third duplicate ACK asks for.
+#[test]
+fn delayed_duplicate_acks_spare_a_sender_retransmissions_in_vain() {
+    let [plain, delayed] = [Policy::Plain, Policy::DelayedDupack].map(|policy| {
+        let topology = wireless("error 40% tries 2 queue 20", policy);
+        run(&one(topology, flow("newreno/reno", BULK)), None).unwrap()
+    });
+    let [none, counters] =
+        [&plain, &delayed].map(|result| result.station.as_ref().unwrap().counters);
+    assert!(counters.hidden > 0 && counters.hidden < counters.delayed, "{counters:?}");
+    assert_eq!(none.delayed, 0);
+    let [often, seldom] = [&plain, &delayed].map(|result| result.flows[0].spurious);
+    assert!(seldom < often, "{seldom:?} {often:?}");
+}
+
 #[test]
 fn an_observer_of_a_station_sees_its_events_and_changes_nothing() {
     #[derive(Default)]

@@ -137,6 +137,7 @@ impl Builder<'_> {
             hold: file.hold.unwrap_or(usual.hold),
             absence: file.absence.unwrap_or(usual.absence),
             cache: file.cache.unwrap_or(usual.cache),
+            dupack_delay: file.dupack_delay.unwrap_or(usual.dupack_delay),
             ..usual
         };
         // Each value is valid by itself; the remaining error is a policy that the ARQ mode does not

@@ -109,6 +109,8 @@ pub(super) struct StationFile {
     pub(super) absence: Option<Duration>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) cache: Option<ByteCount>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) dupack_delay: Option<Duration>,
 }
 
 /// A table `[[flow]]`.

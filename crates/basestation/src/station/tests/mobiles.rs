@@ -251,7 +251,7 @@ fn a_mobile_that_is_heard_has_its_own_reach_until_another_takes_its_place() {
 
 #[test]
 fn a_mobile_that_left_keeps_its_place_with_each_policy() {
-    for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn] {
+    for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn, Policy::DelayedDupack] {
         let mut world = World::new("", 0, |config| (config.heard, config.policy) = (1, policy));
         world.open(1);
         world.station.leave(world.now, "10.1.0.1").unwrap();
@@ -554,7 +554,12 @@ proptest! {
     #[test]
     fn a_mobile_that_is_known_is_treated_as_one_that_is_not(
         steps in prop::collection::vec(step(), 1..100),
-        policy in prop::sample::select(vec![Policy::Plain, Policy::TcpEcn, Policy::Snoop]),
+        policy in prop::sample::select(vec![
+            Policy::Plain,
+            Policy::TcpEcn,
+            Policy::Snoop,
+            Policy::DelayedDupack,
+        ]),
         seed in 0u64..1_000,
     ) {
         let run = |is_known: bool| {

@@ -1,5 +1,6 @@
 //! Packet scripts: how a station processes the packets of both sides, in virtual time.
 
+mod delayed;
 mod figures;
 mod freeze;
 mod mobiles;

@@ -231,6 +231,48 @@ proptest! {
     }
 
     #[test]
+    fn delayed_acks_come_unchanged_or_the_mobile_acknowledges_more(
+        steps in prop::collection::vec(step(), 1..120),
+        cache in prop_oneof![Just(3_000), Just(1 << 20)],
+        delay_us in 0u64..20_000,
+    ) {
+        // This radio loses and reorders nothing.
+        let mut script = Script::new("queue 1000", |config| {
+            (config.policy, config.flows) = (Policy::DelayedDupack, 2);
+            config.cache = airtcp_types::ByteCount(cache);
+            config.dupack_delay = Duration::from_micros(delay_us);
+        });
+        for (index, step) in steps.iter().enumerate() {
+            script.run((script.now + Duration::from_micros(step.wait_us)).as_nanos() / 1_000_000);
+            script.put(step.from, packet_of(step, index + 1));
+            prop_assert!(script.station.status(script.now).cached as u64 <= cache);
+        }
+        script.run(10_000);
+        let mut came = Vec::new();
+        for (_, side, packet) in &script.out {
+            let number = number_of(packet);
+            prop_assert!(number > 0, "it makes no packet");
+            prop_assert_eq!(packet, &packet_of(&steps[number - 1], number));
+            prop_assert_eq!(steps[number - 1].from == Side::Wired, *side == Side::Wireless);
+            came.push(number);
+        }
+        let counters = *script.station.counters();
+        let missing: Vec<_> = (1..=steps.len()).filter(|number| !came.contains(number)).collect();
+        prop_assert_eq!(missing.len() as u64, counters.hidden);
+        prop_assert!(counters.hidden <= counters.delayed);
+        prop_assert_eq!(came.len() + missing.len(), steps.len(), "nothing comes twice");
+        for number in missing {
+            let lost = &steps[number - 1];
+            prop_assert!(lost.from == Side::Wireless && may_be_hidden(lost));
+            let more = |step: &Step| ends(step) == ends(lost) && step.seg.ack > lost.seg.ack;
+            prop_assert!(steps[number..].iter().any(more));
+        }
+        script.run(1_000_000);
+        prop_assert_eq!(script.station.status(script.now).cached, 0);
+        prop_assert_eq!(script.station.poll_timeout(), None);
+    }
+
+    #[test]
     fn what_the_filter_must_not_drop_comes_out(
         steps in prop::collection::vec(step(), 1..120),
     ) {

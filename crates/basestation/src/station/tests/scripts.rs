@@ -234,7 +234,9 @@ fn a_given_radio_that_repairs_nothing_is_refused_where_duplicate_acks_are_hidden
         let radio = Radio::new(&config.radio, arq);
         Station::with_radio(&config, Box::new(radio)).map(|station| station.policy())
     };
-    assert_eq!(with(Policy::TcpEcn, Arq::Off).unwrap_err(), StationError::NothingRepairs);
+    for policy in [Policy::TcpEcn, Policy::DelayedDupack] {
+        assert_eq!(with(policy, Arq::Off).unwrap_err(), StationError::NothingRepairs(policy));
+    }
     assert_eq!(with(Policy::TcpEcn, Arq::Head).unwrap(), Policy::TcpEcn);
     assert_eq!(with(Policy::Snoop, Arq::Off).unwrap(), Policy::Snoop);
 }

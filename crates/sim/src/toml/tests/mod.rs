@@ -248,7 +248,8 @@ flows = 7
 unproven = 8
 hold = "1MiB"
 absence = "3min"
-cache = "64KiB""#;
+cache = "64KiB"
+dupack-delay = "40ms""#;
     let text = MOBILE.replace("radio = \"error 20% at 0s 10 at 2s 30\"\npolicy = \"tcp-ecn\"", all);
     let Topology::Wireless { station, .. } = read(&text).unwrap().topology else {
         panic!("that has a station")
@@ -264,6 +265,7 @@ cache = "64KiB""#;
         hold: ByteCount::from_mib(1),
         absence: Duration::from_secs(180),
         cache: ByteCount::from_kib(64),
+        dupack_delay: Duration::from_millis(40),
         ..StationConfig::default()
     };
     assert_eq!(station, wanted);
@@ -278,8 +280,8 @@ fn a_mistake_in_a_station_has_the_position_of_the_word() {
     );
     assert_eq!(
         with("policy = \"tcp-ecn\"", "policy = \"tcpecn\""),
-        "s.toml:6:10: unknown variant `tcpecn`, expected one of `plain`, `tcp-ecn`, `snoop`; did you mean \
-         `tcp-ecn`?"
+        "s.toml:6:10: unknown variant `tcpecn`, expected one of `plain`, `tcp-ecn`, `snoop`, \
+         `delayed-dupack`; did you mean `tcp-ecn`?"
     );
     assert_eq!(
         with("policy", "arq = \"some\"\npolicy"),
