@@ -160,8 +160,8 @@ pub(super) struct Plan {
 
 settings::merge!(Settings:
     wired, wireless, radio, policy, arq, mark, mark_bits, flows, unproven, hold, hold_packets,
-    absence, mobiles, mobile, heard, cache, dupack_delay, offload, no_offload, persist, control, metrics, live,
-    trace, json,
+    absence, mobiles, mobile, heard, cache, dupack_delay, offload, no_offload, persist, control,
+    metrics, live, trace, json,
 );
 
 impl Settings {
