@@ -5,7 +5,9 @@
 //! inputs are packets and the time, the outputs are packets, events and a deadline.
 //!
 //! A [`HomeAgent`] sends the packets of mobiles that are away to where they are, and a
-//! [`ForeignAgent`](home::ForeignAgent) relays their registrations; see [`home`].
+//! [`ForeignAgent`](home::ForeignAgent) relays their registrations; see [`home`]. A [`Handoff`] is a
+//! station that passes the flows of a mobile on to the station where the mobile goes; see
+//! [`handoff`].
 //!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};
@@ -24,10 +26,12 @@
 
 mod bridge;
 mod counters;
+pub mod handoff;
 pub mod home;
 pub mod station;
 
 pub use bridge::{Bridge, Side};
 pub use counters::Counters;
+pub use handoff::{Handoff, HandoffConfig};
 pub use home::{HomeAgent, HomeConfig};
 pub use station::{Policy, Station, StationConfig};

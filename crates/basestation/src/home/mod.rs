@@ -16,8 +16,8 @@
 //! - **Durable storage.** A registration takes effect, and the reply leaves, only when the caller
 //!   has stored it: [`HomeAgent::poll_store`], [`HomeAgent::stored`].
 //! - **Handoff.** The station that the mobile left gets a revocation (RFC 3543) with the new care-of
-//!   address, at most four times. What it answers is passed on to the new station. No station of
-//!   this crate sends flow lists yet.
+//!   address, at most four times. What it answers is passed on to the new station. Stations of this
+//!   crate send their flow lists to each other instead: see [`handoff`](crate::handoff).
 //! - **Length.** A packet that does not fit into the tunnel is split before it if that is allowed;
 //!   otherwise its source gets "fragmentation needed" or "packet too big". So it does when a router
 //!   within the tunnel reports a smaller MTU.
@@ -57,6 +57,8 @@ pub use foreign::{ForeignAgent, ForeignCounters};
 pub use relay::{Outgoing, Relay, RelayConfig, RelayCounters, Visitor};
 pub use revocation::{FLOWS, FORWARD, MAX_PART};
 pub use status::{BindingStatus, HomeCounters, HomeStatus};
+
+pub(crate) use registration::is_after;
 
 use binding::{Binding, Mobile};
 use limit::SourceLimit;

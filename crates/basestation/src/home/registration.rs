@@ -317,6 +317,6 @@ fn ends(request: &Request, binding: &Binding) -> bool {
 }
 
 /// Whether one timestamp is later than another, over the wrap of 2036.
-pub(super) const fn is_after(one: u64, other: u64) -> bool {
+pub(crate) const fn is_after(one: u64, other: u64) -> bool {
     one.wrapping_sub(other) as i64 > 0
 }

@@ -1,12 +1,14 @@
 //! The state of one end of a flow: its window, and the sequence numbers that the other end may use.
 
+use std::cmp::Ordering;
+
 use airtcp_types::{ExtSeq, SeqRange};
 
 use super::segment::{Segment, flag};
 
 /// The maximum window scale (RFC 7323 section 2.3), which is assumed for an end whose SYN was not
 /// seen.
-const MAX_SHIFT: u8 = 14;
+pub(super) const MAX_SHIFT: u8 = 14;
 /// The minimum of an assumed window: it may have been larger before the station saw the flow.
 const MIN_WINDOW: u32 = 65_535;
 
@@ -27,15 +29,15 @@ pub(super) struct End {
     /// SND.NXT: the next sequence number.
     pub(super) nxt: ExtSeq,
     /// ISS + 1, if its SYN was seen.
-    opened: Option<ExtSeq>,
+    pub(super) opened: Option<ExtSeq>,
     /// Its highest acknowledgement.
     pub(super) acked: Option<ExtSeq>,
     /// The largest window that it has advertised, in bytes.
-    window: u32,
+    pub(super) window: u32,
     /// Its window scale, if its SYN was seen.
     pub(super) shift: Option<u8>,
     /// Whether it has sent a FIN below SND.NXT.
-    is_done: bool,
+    pub(super) has_ended: bool,
 }
 
 impl End {
@@ -47,21 +49,21 @@ impl End {
             acked: None,
             window: MIN_WINDOW,
             shift: None,
-            is_done: false,
+            has_ended: false,
         }
     }
 
     /// Whether it has sent a FIN that `other` has acknowledged.
     pub(super) fn is_done(&self, other: &Self) -> bool {
-        self.is_done && other.acked.is_some_and(|acked| acked >= self.nxt)
+        self.has_ended && other.acked.is_some_and(|acked| acked >= self.nxt)
     }
 
     /// Records an accepted segment of this end with the sequence numbers `range` and the
     /// acknowledgement `ack`.
     pub(super) fn on_segment(&mut self, segment: &Segment, range: SeqRange, ack: Option<ExtSeq>) {
-        self.is_done = match range.end >= self.nxt {
-            true => segment.has(flag::FIN) || self.is_done && range.end == self.nxt,
-            false => self.is_done,
+        self.has_ended = match range.end >= self.nxt {
+            true => segment.has(flag::FIN) || self.has_ended && range.end == self.nxt,
+            false => self.has_ended,
         };
         self.nxt = self.nxt.max(range.end);
         self.acked = self.acked.max(ack);
@@ -71,6 +73,20 @@ impl End {
             self.opened.get_or_insert(range.start + 1);
         }
         self.window = self.window.max(offered(segment, self.shift));
+    }
+
+    /// Adds what another station recorded of this end. Numbers only rise.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.has_ended = match self.nxt.cmp(&other.nxt) {
+            Ordering::Less => other.has_ended,
+            Ordering::Equal => self.has_ended || other.has_ended,
+            Ordering::Greater => self.has_ended,
+        };
+        self.nxt = self.nxt.max(other.nxt);
+        self.opened = self.opened.or(other.opened);
+        self.acked = self.acked.max(other.acked);
+        self.window = self.window.max(other.window);
+        self.shift = self.shift.or(other.shift);
     }
 
     /// Whether the end is in SYN-SENT: it has sent its SYN and acknowledged nothing.

@@ -28,7 +28,7 @@ pub struct FlowKey {
 /// missing.
 const MAX_RANGES: usize = 256;
 /// The largest possible window (RFC 7323 section 2.3): data beyond it is invalid.
-const MAX_WINDOW: u64 = 1 << 30;
+pub(super) const MAX_WINDOW: u64 = 1 << 30;
 
 /// The last state of the mobile, from which the station can generate ACKs in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,11 +59,11 @@ struct Carried {
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     /// Ranges seen from the fixed host and not acknowledged by the mobile.
-    seen: RangeSet,
+    pub(super) seen: RangeSet,
     /// The sequence number from which on the flow was observed: holes below it are not known.
-    floor: ExtSeq,
+    pub(super) floor: ExtSeq,
     /// The state of the fixed host, once it has sent a segment.
-    fixed: Option<End>,
+    pub(super) fixed: Option<End>,
     pub(super) mobile: Option<Mobile>,
     /// The last rejected segment. If the other end acknowledges it, the two ends have another
     /// connection.
@@ -74,7 +74,7 @@ pub(super) struct Flow {
     /// time when it passed.
     timed: Option<(u32, Instant)>,
     /// The minimum round-trip time between the station and the fixed host.
-    rtt: Option<Duration>,
+    pub(super) rtt: Option<Duration>,
     /// When the sender was last sent a zero window; `None` if the flow is not frozen.
     pub(super) frozen: Option<Instant>,
     /// The next repetition of the window update.
@@ -166,7 +166,7 @@ impl Flow {
         range
     }
 
-    fn insert(&mut self, range: SeqRange) {
+    pub(super) fn insert(&mut self, range: SeqRange) {
         let from = self.from();
         let range = SeqRange::new(range.start.max(from), range.end);
         let is_too_far = range.end.since(from) > ByteCount(MAX_WINDOW);
@@ -185,7 +185,7 @@ impl Flow {
     }
 
     /// The sequence number from which on the mobile expects data that was observed.
-    fn from(&self) -> ExtSeq {
+    pub(super) fn from(&self) -> ExtSeq {
         self.acked().map_or(self.floor, |acked| acked.max(self.floor))
     }
 
@@ -329,22 +329,6 @@ impl Flow {
         })
     }
 
-    /// Returns the state that another base station needs, also for display.
-    pub(super) fn record(&self, key: &FlowKey) -> FlowRecord {
-        let wire = |range: SeqRange| (range.start.wire().0, range.end.wire().0);
-        FlowRecord {
-            key: *key,
-            seen: self.seen.iter().map(wire).collect(),
-            acked: self.acked().map(|acked| acked.wire().0),
-            floor: self.floor.wire().0,
-            seq: self.mobile.map(|mobile| mobile.end.nxt.wire().0),
-            window: self.mobile.map(|mobile| mobile.window),
-            window_scale: self.mobile.and_then(|mobile| mobile.end.shift),
-            timestamps: self.mobile.and_then(|mobile| mobile.timestamps).map(|ts| (ts.val, ts.ecr)),
-            is_frozen: self.frozen.is_some(),
-        }
-    }
-
     /// Returns the bytes of cached packets.
     pub(super) fn cached(&self) -> usize {
         self.cache.as_ref().map_or(0, |cache| cache.bytes())
@@ -370,34 +354,9 @@ fn acknowledged(segment: &Segment, near: Option<ExtSeq>) -> Option<ExtSeq> {
     segment.has(flag::ACK).then_some(ack)
 }
 
-/// The state of a flow for display, storage and transfer to another base station. Sequence numbers
-/// are those in the packets.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct FlowRecord {
-    /// The addresses of both ends.
-    #[serde(flatten)]
-    pub key: FlowKey,
-    /// Ranges seen from the fixed host and not acknowledged by the mobile: the first number, and
-    /// one past the last.
-    pub seen: Vec<(u32, u32)>,
-    /// The mobile's highest acknowledgement.
-    pub acked: Option<u32>,
-    /// The sequence number from which on the flow was observed.
-    pub floor: u32,
-    /// The SND.NXT of the mobile.
-    pub seq: Option<u32>,
-    /// The mobile's window field, before scaling.
-    pub window: Option<u16>,
-    /// The mobile's window scale; `None` if its SYN was not seen.
-    pub window_scale: Option<u8>,
-    /// The mobile's last TSval and TSecr.
-    pub timestamps: Option<(u32, u32)>,
-    /// Whether the flow is frozen.
-    pub is_frozen: bool,
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::FlowRecord;
     use super::super::testkit::{Seg, from_fixed, from_mobile};
     use super::*;
 
@@ -432,11 +391,11 @@ mod tests {
         assert!(data(&mut flow, 5_000, 1_000));
         ack(&mut flow, 5_500);
         assert!(!flow.has_hole());
-        assert_eq!(flow.record(&testkey()).seen, [(5_500, 6_000)]);
+        assert_eq!(FlowRecord::of(&testkey(), &flow).seen, [(5_500, 6_000)]);
         ack(&mut flow, 4_000);
         assert_eq!(flow.acked().map(ExtSeq::wire), Some(SeqNumber(5_500)), "it never goes back");
         ack(&mut flow, 6_000);
-        assert!(flow.record(&testkey()).seen.is_empty());
+        assert!(FlowRecord::of(&testkey(), &flow).seen.is_empty());
     }
 
     #[test]
@@ -455,12 +414,12 @@ mod tests {
         for n in 0..1_000 {
             data(&mut flow, 2_000 * n + 1_000, 1_000);
         }
-        assert_eq!(flow.record(&testkey()).seen.len(), MAX_RANGES);
+        assert_eq!(FlowRecord::of(&testkey(), &flow).seen.len(), MAX_RANGES);
         let memory = flow.memory();
         assert!(memory < 8_192, "{memory}");
         data(&mut flow, 0, 1_000);
         assert_eq!(
-            flow.record(&testkey()).seen[0],
+            FlowRecord::of(&testkey(), &flow).seen[0],
             (0, 2_000),
             "what the mobile waits for is taken"
         );
@@ -499,7 +458,7 @@ mod tests {
         let syn = Seg { flags: "SA", window: 64_000, wscale: Some(7), ..Seg::ack(9, 1) };
         flow.on_mobile(NOW, &from_mobile(syn).1);
         assert_eq!(flow.mobile.unwrap().window, 500);
-        assert_eq!(flow.record(&testkey()).window_scale, Some(7));
+        assert_eq!(FlowRecord::of(&testkey(), &flow).window_scale, Some(7));
     }
 
     #[test]

@@ -237,6 +237,20 @@ impl Freezer {
         Some(held)
     }
 
+    /// Removes and returns the packets that are `wanted`, in their order.
+    pub(super) fn extract(&mut self, wanted: impl Fn(&Held) -> bool) -> Vec<Held> {
+        let mut extracted = Vec::new();
+        for mut held in std::mem::take(&mut self.held) {
+            if wanted(&held) {
+                self.forget(&mut held);
+                extracted.push(held);
+            } else {
+                self.held.push_back(held);
+            }
+        }
+        extracted
+    }
+
     /// Returns the number of held packets, and the memory that they use.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.held.len(), self.bytes)
@@ -381,6 +395,21 @@ mod tests {
         let all = std::iter::from_fn(|| freezer.release());
         let all: Vec<_> = all.map(|held| (held.packet.data[0], frame(&held))).collect();
         assert_eq!(all, [(3, Some(0)), (1, Some(1)), (2, None)]);
+    }
+
+    #[test]
+    fn what_is_extracted_leaves_its_room_and_the_rest_in_order() {
+        let mut freezer = Freezer::new(cost(100) * 3, MANY, AWAY);
+        for (start, fill) in [(0, 1), (100, 2), (200, 1)] {
+            freezer.hold(held(start, start + 100, fill));
+        }
+        freezer.hold(held(200, 300, 9));
+        let taken = freezer.extract(|held| held.packet.data[0] == 1);
+        let taken = taken.iter().map(|held| held.entered.unwrap().1);
+        let taken: Vec<_> = taken.map(|entered| (entered.range.start.0, entered.is_new)).collect();
+        assert_eq!(taken, [(0, true), (200, false)]);
+        assert_eq!(freezer.waiting(), (1, cost(100)));
+        assert_eq!(freezer.hold(held(0, 100, 3)), Outcome::Held, "it may come again");
     }
 
     #[test]

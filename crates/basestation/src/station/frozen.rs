@@ -105,7 +105,7 @@ impl Station {
 
     /// Takes the queued segments back from the radio, where they would only be lost. They are older
     /// than all held ones.
-    fn take_back(&mut self, now: Instant, of: MobileNo) {
+    pub(super) fn take_back(&mut self, now: Instant, of: MobileNo) {
         let taken = self.radio.drain(now, of, &Segment::is_one);
         for (unsent, packet) in taken.into_iter().rev() {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
@@ -165,7 +165,7 @@ impl Station {
     }
 
     /// Passes the held packets of a mobile to the radio as far as its queue has room.
-    fn release(&mut self, now: Instant, of: MobileNo) {
+    pub(super) fn release(&mut self, now: Instant, of: MobileNo) {
         while self.mobiles[of].freezer.is_waiting()
             && self.mobiles[of].freezer.reach != Reach::Gone
             && self.radio.has_room(now, of)
@@ -243,14 +243,19 @@ impl Station {
     fn unfreeze(&mut self, now: Instant, of: MobileNo) {
         let slots: Vec<Slot> = self.table.iter(of, Pool::Pinned).collect();
         for slot in slots {
-            self.table.put(slot, Pool::Proven);
-            let flow = self.table.touch(now, slot);
-            flow.frozen = None;
-            let reminder = Reminder::first(now, flow.rtt());
-            flow.reminder = Some(reminder);
-            self.mobiles[of].freezer.remind(self.table.key(slot), reminder);
-            self.open_window(now, slot);
+            self.thaw(now, of, slot);
         }
+    }
+
+    /// Sends the mobile's window to a sender, and repeats it until the sender sends.
+    pub(super) fn thaw(&mut self, now: Instant, of: MobileNo, slot: Slot) {
+        self.table.put(slot, Pool::Proven);
+        let flow = self.table.touch(now, slot);
+        flow.frozen = None;
+        let reminder = Reminder::first(now, flow.rtt());
+        flow.reminder = Some(reminder);
+        self.mobiles[of].freezer.remind(self.table.key(slot), reminder);
+        self.open_window(now, slot);
     }
 
     fn open_window(&mut self, now: Instant, slot: Slot) {

@@ -26,15 +26,17 @@ mod marker;
 mod members;
 mod mobiles;
 mod prefix;
+mod record;
+mod roaming;
 mod segment;
 mod snoop;
 mod table;
 #[cfg(test)]
-mod testkit;
+pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -52,12 +54,14 @@ use table::{FlowTable, Pool, Slot};
 
 pub use config::{MobileConfig, Policy, StationConfig, StationError, UNNAMED, addresses};
 pub use counters::{StationCounters, Status};
-pub use flow::{FlowKey, FlowRecord};
+pub use flow::FlowKey;
 pub use freezer::Reach;
 pub use marker::Mark;
 pub use members::{MobileChange, MobileEvent, MobileStatus, UnknownMobile};
 pub use mobiles::{Origin, Traffic};
 pub use prefix::{Prefix, PrefixError};
+pub use record::{EndRecord, FlowRecord, RecordError, Transfer};
+pub(crate) use roaming::{Luggage, Waiting};
 
 /// How long a flow may be idle, as long as NATs must keep it (RFC 5382 section 5).
 const IDLE: Duration = Duration::from_secs(2 * 3600 + 4 * 60);
@@ -89,6 +93,8 @@ pub struct Station {
     events: Option<VecDeque<Event>>,
     /// The radio's next event.
     radio_event: Option<Event>,
+    /// The addresses that change stations.
+    roaming: BTreeMap<IpAddr, roaming::Roaming>,
     /// Present while events of mobiles are enabled.
     changes: Option<VecDeque<MobileEvent>>,
 }
@@ -148,6 +154,7 @@ impl Station {
             counters: StationCounters::default(),
             events: None,
             radio_event: None,
+            roaming: BTreeMap::new(),
             changes: None,
         })
     }
@@ -223,13 +230,14 @@ impl Station {
             left -= slots.len();
             slots
         });
-        let record = |slot| self.table[slot].record(&self.table.key(slot));
+        let record = |slot| FlowRecord::of(&self.table.key(slot), &self.table[slot]);
         pools.into_iter().flatten().map(record).collect()
     }
 
-    /// Parses the segment in a packet, if the policy uses it.
+    /// Parses the segment in a packet, if the policy uses it and its mobile has not left.
     fn read(&self, packet: &Packet) -> Option<Segment> {
-        if self.policy == Policy::Plain { None } else { Segment::read(packet) }
+        let segment = if self.policy == Policy::Plain { None } else { Segment::read(packet) };
+        segment.filter(|segment| !self.is_of_absent(segment))
     }
 
     /// Changes the counters of a mobile, and those of all.
@@ -431,6 +439,13 @@ impl Station {
                 let is_answer = segment.has(flag::ACK);
                 let flow = if is_answer { Flow::starting_at(segment.ack) } else { Flow::unheard() };
                 Some(self.table.insert(now, of, key, flow))
+            }
+            // The mobile comes from another station, which has not passed this flow on yet.
+            None if segment.has(flag::ACK)
+                && !segment.has(flag::RST)
+                && self.is_arriving(key.mobile.ip()) =>
+            {
+                Some(self.table.insert(now, of, key, Flow::starting_at(segment.ack)))
             }
             None => None,
         };

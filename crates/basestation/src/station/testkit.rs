@@ -145,12 +145,12 @@ pub(crate) fn key_of(number: u32) -> FlowKey {
 }
 
 /// A segment of flow 0 from the fixed host, as a packet and parsed.
-pub(crate) fn from_fixed(seg: Seg) -> (Packet, Segment) {
+pub(super) fn from_fixed(seg: Seg) -> (Packet, Segment) {
     read(seg.packet(key().fixed, key().mobile))
 }
 
 /// A segment of flow 0 from the mobile, as a packet and parsed.
-pub(crate) fn from_mobile(seg: Seg) -> (Packet, Segment) {
+pub(super) fn from_mobile(seg: Seg) -> (Packet, Segment) {
     read(seg.packet(key().mobile, key().fixed))
 }
 

@@ -133,7 +133,7 @@ fn row(flow: &FlowRecord) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_basestation::station::{FlowKey, Reach};
+    use airtcp_basestation::station::{FlowKey, Reach, Transfer};
     use airtcp_basestation::{Policy, Station, StationConfig};
     use airtcp_types::Instant;
 
@@ -183,6 +183,7 @@ mod tests {
             window_scale: Some(7),
             timestamps: None,
             is_frozen: true,
+            transfer: Transfer::default(),
         };
         let row = Value::from(row(&flow));
         let expected =
