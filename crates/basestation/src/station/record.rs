@@ -204,7 +204,7 @@ impl FlowRecord {
     ///
     /// [`RecordError`]; `bytes` is not changed.
     pub fn decode(bytes: &mut &[u8]) -> Result<Self, RecordError> {
-        let mut reader = Reader(*bytes);
+        let mut reader = Reader(bytes);
         let flags = reader.byte()?;
         if flags & !has::ALL != 0 {
             return Err(RecordError::Flags(flags));
