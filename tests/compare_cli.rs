@@ -338,11 +338,16 @@ fn buffers_do_not_limit_a_link_that_holds_much() -> Outcome {
 }
 
 #[test]
-fn a_combination_that_floods_the_queue_is_marked() -> Outcome {
+fn a_combination_that_floods_the_queue_or_a_policer_is_marked() -> Outcome {
     let link = ["compare", "rate 1mbit delay 20ms limit 10", "--with", "rack/reno,rack/reno/rr"];
     let table = String::from_utf8(airtcp(&link)?.stdout)?;
     assert!(table.contains("rack/reno/rr !") && table.contains("!: floods the queue"), "{table}");
     assert!(!table.contains("rack/reno !"), "{table}");
+    let table = String::from_utf8(
+        airtcp(&["compare", "policed", "--with", "le/reno,rack/westwood"])?.stdout,
+    )?;
+    assert!(table.contains("rack/westwood !") && !table.contains("le/reno !"), "{table}");
+    assert!(table.contains("Recommended: --strategies le/reno,"), "{table}");
     Ok(())
 }
 

@@ -55,10 +55,10 @@ enum Reason {
 
 impl Recommendation {
     /// Chooses among `rows`, which are sorted by goodput, best first. Combinations that flood the
-    /// queue, break connections or starve a flow of cubic are rejected. Among the best remaining
-    /// one and those not significantly worse, it takes the one with the shortest mean round-trip
-    /// time. `beside_itself` is the goodput of a flow of cubic beside another one in bit/s, if it
-    /// was measured. Returns `None` if no row delivered data.
+    /// queue or the policer, break connections or starve a flow of cubic are rejected. Among the
+    /// best remaining one and those not significantly worse, it takes the one with the shortest mean
+    /// round-trip time. `beside_itself` is the goodput of a flow of cubic beside another one in
+    /// bit/s, if it was measured. Returns `None` if no row delivered data.
     pub(super) fn of(rows: &[Row], beside_itself: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
             let whole = beside_itself.filter(|goodput| *goodput > 0.0)?;
@@ -148,7 +148,7 @@ impl Chosen {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::FloodsTheQueue => f.write_str("floods the queue"),
+            Self::FloodsTheQueue => f.write_str("floods the queue or policer"),
             Self::BreaksConnections => f.write_str("breaks connections"),
             Self::StarvesCubic => {
                 let least = LEAST_LEFT * 100.0;
@@ -200,10 +200,14 @@ mod tests {
     fn a_combination_that_harms_others_is_rejected_with_the_reason() {
         let mut flooding = measured("floods", [30.0, 30.0], 1.0, 5.0);
         flooding.queue_dropped = Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]);
+        let mut policed = measured("policed", [25.0, 25.0], 1.0, 5.0);
+        policed.policed = Interval::of(&[FLOOD * 0.6, FLOOD * 0.6]);
+        policed.queue_dropped = policed.policed;
         let mut breaking = measured("breaks", [15.0, 15.0], 1.0, 5.0);
         breaking.broken_connections = 1;
         let rows = [
             flooding,
+            policed,
             measured("starves", [20.0, 20.0], 1.0, 1.9),
             breaking,
             measured("fair", [10.0, 10.0], 1.0, 2.1),
@@ -211,13 +215,18 @@ mod tests {
         let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
         assert_eq!(recommended.chosen.unwrap().combination, "fair");
         let reasons: Vec<_> = recommended.rejected.iter().map(|one| one.because).collect();
-        let expected = [Reason::FloodsTheQueue, Reason::StarvesCubic, Reason::BreaksConnections];
+        let expected = [
+            Reason::FloodsTheQueue,
+            Reason::FloodsTheQueue,
+            Reason::StarvesCubic,
+            Reason::BreaksConnections,
+        ];
         assert_eq!(reasons, expected);
-        let none = Recommendation::of(&rows[..3], Some(5.0)).unwrap();
+        let none = Recommendation::of(&rows[..4], Some(5.0)).unwrap();
         assert_eq!(none.chosen, None);
         let text = none.text(1.0, "bit/s", Some("default"));
         assert!(
-            text.starts_with("No combination is recommended. floods floods the queue."),
+            text.starts_with("No combination is recommended. floods floods the queue or policer."),
             "{text}"
         );
         assert!(Recommendation::of(&[], Some(5.0)).is_none());

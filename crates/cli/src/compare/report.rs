@@ -110,8 +110,9 @@ fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S
     (interval.n > 0).then_some(interval).serialize(serializer)
 }
 
-/// The share of packets dropped at the queue above which a row is marked. A sender that probes for
-/// bandwidth loses a few per cent there; only one that ignores losses loses a fifth for long.
+/// The share of packets dropped at the queue and by the policer above which a row is marked. A
+/// sender that probes for bandwidth loses a few per cent there; only one that ignores losses loses a
+/// fifth for long.
 pub(super) const FLOOD: f64 = 0.2;
 
 impl Row {
@@ -201,9 +202,10 @@ impl Row {
         Interval::of(&behind.collect::<Vec<_>>())
     }
 
-    /// Returns whether it overfills the queue, as only a sender that ignores losses does.
+    /// Returns whether it overfills the queue or the bucket of the policer, as only a sender that
+    /// ignores losses does.
     pub(super) fn floods(&self) -> bool {
-        self.queue_dropped.mean > FLOOD
+        self.queue_dropped.mean + self.policed.mean > FLOOD
     }
 }
 

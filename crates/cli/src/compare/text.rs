@@ -230,8 +230,8 @@ impl Report {
         let floods: Vec<_> = self.rows.iter().filter(|row| row.floods()).collect();
         (!floods.is_empty()).then(|| {
             format!(
-                "!: floods the queue, which drops more than {:.0} % of its packets: do not use it on a \
-                 shared link",
+                "!: floods the queue or policer, which drops more than {:.0} % of its packets: do not use it \
+                 on a shared link",
                 FLOOD * 100.0
             )
         })
