@@ -80,10 +80,13 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     }
     let strategies = args.sender.combination()?.to_string();
     output::note(format_args!("[{runs}/{runs}] carried by {strategies}"));
-    let keys = tempfile::tempdir().context("making a directory for the keys")?;
-    let _gateways = machines.carry(keys.path(), &strategies)?;
+    let files = tempfile::tempdir().context("making a directory for keys and sockets")?;
+    let _gateways = machines.carry(files.path(), &strategies)?;
     let at = machines.serve(CARRIED)?;
     machines.until_carried(at)?;
+    // The gateways have read their keys. Without the directory, nothing is left when this process is
+    // killed.
+    drop(files);
     report.rows.push(Row::new(
         format!("gateway, {strategies}"),
         machines.curl(at, args.phase(), Some(PROXY))?,
@@ -140,18 +143,20 @@ impl Machines {
         Ok(at)
     }
 
-    /// Starts both gateways.
-    fn carry(&self, keys: &Path, strategies: &str) -> anyhow::Result<Running> {
+    /// Starts both gateways. Their control sockets are in `files`: in the usual directory, `airtcp
+    /// gateway ctl` would take them for those of the user.
+    fn carry(&self, files: &Path, strategies: &str) -> anyhow::Result<Running> {
         let program = std::env::current_exe().context("finding this program")?;
         let gateway = |machine: &Namespace, name: &str, arguments: &[&str]| {
-            let log = keys.join(format!("{name}.log"));
+            let log = files.join(format!("{name}.log"));
             let mut command = Command::new(&program);
             command.args(["gateway", name]).args(arguments).args(["--strategies", strategies]);
+            command.arg("--control").arg(files.join(format!("{name}.sock")));
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
             machine.spawn_child(command).with_context(|| format!("starting the {name} gateway"))
         };
         let key = |name: &str| -> anyhow::Result<(String, String)> {
-            let path = keys.join(name).display().to_string();
+            let path = files.join(name).display().to_string();
             let made =
                 Command::new(&program).args(["gateway", "keygen", "--out", &path]).output()?;
             if !made.status.success() {
@@ -172,7 +177,7 @@ impl Machines {
             for (child, name) in running.0.iter_mut().zip(["far", "near"]) {
                 if let Some(status) = child.try_wait()? {
                     let mut log = String::new();
-                    File::open(keys.join(format!("{name}.log")))?
+                    File::open(files.join(format!("{name}.log")))?
                         .take(CHUNK as u64)
                         .read_to_string(&mut log)?;
                     bail!("the {name} gateway ended ({status}): {}", log.trim());
