@@ -204,6 +204,11 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
         (&["frobnicate"], 2, "commands: demo, compare, names, link, sim, sweep, serve, get, put,"),
         (&["help", "basestation"], 2, "the base station is a separate program: type "),
         (
+            &["ctl", "status"],
+            2,
+            "type airtcp gateway ctl status for a gateway, or basestation ctl status",
+        ),
+        (
             &["quickserve", "a.csv", "--listen", "tcp://127.0.0.1:1"],
             2,
             "is not a directory: create",

@@ -312,8 +312,10 @@ pub(crate) fn parse(
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let mut commands = words.iter().filter(|word| !word.starts_with('-') && **word != "help");
-    if commands.next() == Some(&"basestation") {
-        return Err(Refusal::mistake(base_station()));
+    match commands.next() {
+        Some(&"basestation") => return Err(Refusal::mistake(base_station())),
+        Some(&"ctl") => return Err(Refusal::mistake(CTL.to_owned())),
+        _ => {}
     }
     let cli = Cli::try_parse_from(&arguments).map_err(|error| {
         let has_tip = error.get(ContextKind::SuggestedSubcommand).is_some();
@@ -350,6 +352,10 @@ fn commands_below(words: &[&str]) -> String {
     }
     command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
 }
+
+/// The message for `ctl` without the program that it controls.
+const CTL: &str = "`ctl` belongs to a program: type airtcp gateway ctl status for a gateway, or basestation ctl status \
+                   for a base station; airtcp ss lists connections";
 
 /// Says how to run the base station, with the path of its program if that lies beside this one.
 fn base_station() -> String {

@@ -27,7 +27,8 @@ pub fn distance(name: &str, word: &str) -> usize {
     above[name.len()]
 }
 
-/// Returns the name closest to `word`, if at most a third of the name's letters differ.
+/// Returns the name closest to `word`, if at most a third of the name's letters differ. Of equally
+/// close names, it returns the one whose length differs least.
 ///
 /// ```
 /// let names = ["reno", "cubic", "westwood"];
@@ -37,7 +38,9 @@ pub fn distance(name: &str, word: &str) -> usize {
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = names.into_iter().map(|name| (distance(name, word), name));
     let near = distances.filter(|(distance, name)| distance * 3 <= name.chars().count());
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    let length = word.chars().count();
+    near.min_by_key(|(distance, name)| (*distance, name.chars().count().abs_diff(length)))
+        .map(|(_, name)| name)
 }
 
 /// Returns a suggestion to append to serde's message about an unknown name; empty if no accepted
@@ -87,6 +90,13 @@ mod tests {
         }
         assert_eq!((distance("", "abc"), distance("abc", ""), distance("", "")), (3, 3, 0));
         assert!(distance("reno", &"x".repeat(100_000)) <= LONGEST);
+    }
+
+    #[test]
+    fn of_equally_close_names_the_one_of_the_same_length_is_meant() {
+        assert_eq!(nearest("bbr4", ["bbr", "bbr3"]), Some("bbr3"));
+        assert_eq!(nearest("bbrr", ["bbr3", "bbr"]), Some("bbr3"));
+        assert_eq!(nearest("bb", ["bbr", "bbr3"]), Some("bbr"));
     }
 
     #[test]

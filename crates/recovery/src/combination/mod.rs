@@ -428,6 +428,16 @@ impl FromStr for Combination {
                 allowed: format!("it is a congestion control: write rack/{}", control.name),
             });
         }
+        if let [_, word] | [_, word, _] = parts[..]
+            && control(word).is_none()
+            && let Ok(judge) = Choice::find("judge", registry::judges(), word)
+        {
+            return Err(CombinationError::Unknown {
+                kind: "congestion control",
+                name: word.to_owned(),
+                allowed: format!("it is a judge: write rack/bbr3/{judge}"),
+            });
+        }
         Self::from_parts(Some(parts[0]), parts.get(1).copied(), parts.get(2).copied())
     }
 }

@@ -63,6 +63,7 @@ fn errors_name_the_value_and_what_is_allowed() {
     for (text, name) in [
         ("sakc/reno", "sack"),
         ("rack/cubci:rfc", "cubic"),
+        ("rack/bbr4", "bbr3"),
         ("rack/reno/hakc", "hack"),
         ("Rack/Bbr3", "rack"),
         ("rack/Bbr3", "bbr3"),
@@ -76,6 +77,16 @@ fn errors_name_the_value_and_what_is_allowed() {
         "no detection `cubic`: it is a congestion control: write rack/cubic"
     );
     assert_eq!(error("BBR3"), "no detection `BBR3`: it is a congestion control: write rack/bbr3");
+    for (text, judge) in
+        [("rack/spike", "spike"), ("sack/dcr:timer:2/reno", "dcr:timer:2"), ("le/rr", "rr")]
+    {
+        let written = format!("`: it is a judge: write rack/bbr3/{judge}");
+        let error = error(text);
+        assert!(
+            error.starts_with("no congestion control `") && error.ends_with(&written),
+            "{error}"
+        );
+    }
     assert!(error("cubic/reno").starts_with("no detection `cubic`: use one of reno, "));
     assert!(error("sack/fixed").contains("as in `fixed:32`"));
     assert!(error("sack/fixed:0").contains("1 to 65535"));
