@@ -1,5 +1,6 @@
 //! Checks that the README and the pages describe what the code does.
 
+mod bbr3;
 mod book;
 mod capabilities;
 mod commands;
