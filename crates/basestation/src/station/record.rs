@@ -1,5 +1,6 @@
 //! Records of flows: their state for display, and for another base station.
 
+use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -389,21 +390,31 @@ impl Flow {
             own.is_some_and(|own| own.opened.is_some() && own.opened != end.opened)
         };
         let own = self.mobile.map(|mobile| mobile.end);
-        let numbers = [self.highest(), other.highest()];
-        let [low, high] = [numbers[0].min(numbers[1]), numbers[0].max(numbers[1])];
-        let is_far = high.since(low).0 > MAX_WINDOW;
-        if is_far || is_other(self.fixed, fixed) || is_other(own, theirs.end) {
+        let is_far =
+            |one: ExtSeq, other: ExtSeq| one.max(other).since(one.min(other)).0 > MAX_WINDOW;
+        if is_far(self.highest(), other.highest())
+            || own.is_some_and(|own| is_far(own.nxt, theirs.end.nxt))
+            || is_other(self.fixed, fixed)
+            || is_other(own, theirs.end)
+        {
             return Ok(());
         }
         self.floor = self.floor.min(other.floor);
         self.fixed.get_or_insert(fixed).absorb(&fixed);
-        // A mobile that has sent an ACK here has opened the window itself.
-        if self.acked().is_none() {
-            self.frozen = other.frozen;
-        }
+        // A mobile that has sent an ACK here since has opened the window itself.
+        let age = |end: End| (end.acked, end.nxt);
+        let order = Some(age(theirs.end)).cmp(&own.map(age));
+        self.frozen = match order {
+            Ordering::Less => self.frozen,
+            Ordering::Equal => self.frozen.or(other.frozen),
+            Ordering::Greater => other.frozen,
+        };
         let own = self.mobile.get_or_insert(theirs);
         own.end.absorb(&theirs.end);
-        own.timestamps = own.timestamps.or(theirs.timestamps);
+        if order == Ordering::Greater {
+            own.window = theirs.window;
+            own.timestamps = theirs.timestamps.or(own.timestamps);
+        }
         let acked = own.end.acked;
         other.seen.iter().for_each(|range| self.insert(range));
         if let Some(acked) = acked {
@@ -552,17 +563,23 @@ mod tests {
     #[test]
     fn what_the_new_station_has_seen_stays_and_acknowledgements_only_rise() {
         let record = FlowRecord { is_frozen: true, ..FlowRecord::of(&key(), &flow(0)) };
-        // The mobile has acknowledged more here than there, or less.
-        for (ack, expected, window) in [(2_500, 2_500, 900), (400, 501, 900)] {
+        // The mobile has acknowledged more here than there, as much, or less: its last window, its
+        // last timestamp, and whether the sender waits are those of the later segment.
+        let cases = [
+            (2_500, 2_500, 900, 90, None),
+            (501, 501, 900, 90, Some(NOW)),
+            (400, 501, 500, 70, Some(NOW)),
+        ];
+        for (ack, expected, window, stamp, frozen) in cases {
             let mut flow = Flow::starting_at(SeqNumber(ack));
-            mobile(&mut flow, Seg { ts: Some((90, 80)), window, ..Seg::ack(11, ack) });
+            mobile(&mut flow, Seg { ts: Some((90, 80)), window: 900, ..Seg::ack(11, ack) });
             fixed(&mut flow, Seg { ack: 11, ..Seg::data(3_002, 500) });
             flow.absorb(NOW, &record).unwrap();
             let made = flow.last_ack(&key(), 7).unwrap();
             assert_eq!((made.ack.0, made.seq.0), (expected, 11));
-            assert_eq!(made.timestamps.map(|stamp| stamp.val), Some(90));
+            assert_eq!(made.timestamps.map(|stamp| stamp.val), Some(stamp));
             assert_eq!(flow.has_hole(), expected == 501);
-            assert_eq!((flow.frozen, flow.mobile.unwrap().window), (None, window));
+            assert_eq!((flow.frozen, flow.mobile.unwrap().window), (frozen, window));
             assert_eq!(flow.highest().wire(), SeqNumber(3_502));
             flow.absorb(NOW, &record).unwrap();
             assert_eq!(flow.last_ack(&key(), 7).unwrap(), made, "a second copy changes nothing");
@@ -579,7 +596,9 @@ mod tests {
     fn the_record_of_an_earlier_connection_changes_nothing() {
         let record = FlowRecord::of(&key(), &flow(0));
         let far = Flow::starting_at(SeqNumber(1 << 31));
-        for mut new in [flow(5_000), far] {
+        let mut far_mobile = Flow::starting_at(SeqNumber(2_500));
+        mobile(&mut far_mobile, Seg::ack(1 << 31, 2_500));
+        for mut new in [flow(5_000), far, far_mobile] {
             let before = FlowRecord::of(&key(), &new);
             new.absorb(NOW, &record).unwrap();
             assert_eq!(FlowRecord::of(&key(), &new), before);
@@ -600,7 +619,8 @@ mod tests {
         let end = |record: &mut FlowRecord, change: &dyn Fn(&mut EndRecord)| {
             change(record.transfer.fixed.as_mut().unwrap());
         };
-        let cases: [(&dyn Fn(&mut FlowRecord), &str); 13] = [
+        type Change<'a> = &'a dyn Fn(&mut FlowRecord);
+        let cases: [(Change<'_>, &str); 13] = [
             (&|of| of.transfer.mobile = None, "mobile"),
             (&|of| end(of, &|end| end.seq = 1_000), "sequence number"),
             (&|of| end(of, &|end| end.seq = 1 << 31), "sequence number"),

@@ -288,3 +288,27 @@ fn a_mobile_without_an_old_station_waits_for_nothing() {
     script.run(60);
     assert_eq!(script.received(1), [1]);
 }
+
+#[test]
+fn a_mobile_that_comes_back_has_the_window_of_its_last_ack() {
+    let mut script = Script::new();
+    script.lose();
+    script.arrive(1, 5);
+    script.leave(0, 5);
+    let items = script.messages(0);
+    script.give(1, &items);
+    assert_eq!(script.take(1, Side::Wired), [(1, 1_001, 700)]);
+    // The acknowledgements of the messages are lost: the first station keeps its record.
+    assert!(!script.messages(1).is_empty());
+    script.run(100);
+    script.mobile(1, Seg { ts: Some((20, 8)), window: 800, ..Seg::ack(1, 2_001) });
+    script.run(150);
+    script.stations[1].station_mut().disconnect(script.now);
+    script.fixed(1, Seg::data(2_001, 1_000));
+    assert_eq!(script.take(1, Side::Wired), [(1, 2_001, 800), (1, 2_001, 0)]);
+    script.stations[0].station_mut().reconnect(script.now);
+    script.arrive(0, 6);
+    script.leave(1, 6);
+    script.exchange();
+    assert_eq!(script.take(0, Side::Wired), [(1, 2_001, 800)]);
+}
