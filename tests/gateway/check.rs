@@ -18,7 +18,7 @@ fn check(network: &Network, key: &str, more: &[&str]) -> Outcome<Output> {
 }
 
 #[test]
-fn a_link_is_looked_at_and_who_does_not_answer_is_told_with_what_to_look_at() -> Outcome {
+fn a_link_is_checked_and_a_silent_far_end_is_reported_with_what_to_check() -> Outcome {
     if !is_possible() {
         return Ok(());
     }

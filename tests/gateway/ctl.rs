@@ -14,7 +14,7 @@ pub(super) fn ctl(socket: &str, words: &[&str]) -> Outcome<String> {
 }
 
 #[test]
-fn a_running_gateway_is_asked_and_told() -> Outcome {
+fn a_running_gateway_answers_and_obeys_ctl() -> Outcome {
     if !has_ip() {
         return Ok(());
     }

@@ -57,7 +57,7 @@ fn a_private_key_is_its_owners_and_is_not_overwritten() -> Outcome {
 }
 
 #[test]
-fn what_is_no_key_is_told_with_what_to_do() -> Outcome {
+fn a_wrong_key_is_reported_with_what_to_do() -> Outcome {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("a.key");
     fs::write(&path, "secret\n")?;

@@ -246,7 +246,7 @@ fn comes_back_after(course: &Course, lead: f64) -> f64 {
 }
 
 #[test]
-fn a_sender_that_was_told_to_stop_goes_on_at_once_when_the_mobile_is_back() {
+fn a_stopped_sender_resumes_at_once_when_the_mobile_is_back() {
     let course = Course { radio: "seed 2", sender: "rack/cubic", ..Course::default() };
     let plain = Course { policy: Policy::Plain, is_aware: false, ..course.clone() };
     let (plain, ours) = (comes_back_after(&plain, 0.0), comes_back_after(&course, 0.0));

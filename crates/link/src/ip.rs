@@ -63,7 +63,7 @@ mod tests {
     use crate::tests::{ipv4_tcp, ipv6_udp};
 
     #[test]
-    fn headers_and_payload_are_told_apart() {
+    fn headers_and_payload_are_distinguished() {
         assert_eq!(header_len(&ipv4_tcp(100, 0).data), Some(40));
         assert!(has_payload(&ipv4_tcp(1, 0).data) && !has_payload(&ipv4_tcp(0, 0).data));
         assert_eq!(header_len(&ipv6_udp(10).data), Some(48));

@@ -18,7 +18,7 @@ async fn metrics() -> io::Result<String> {
 }
 
 #[test]
-fn a_service_has_a_file_of_settings_adds_its_routes_and_is_asked_and_told() -> Outcome {
+fn a_service_reads_its_settings_adds_its_routes_and_answers_ctl() -> Outcome {
     if !has_ip() {
         return Ok(());
     }

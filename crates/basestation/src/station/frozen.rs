@@ -67,7 +67,7 @@ impl Station {
         };
         let before = mobile.notice(now, reach);
         if before != reach {
-            self.tell(now, of, MobileChange::Reach(reach));
+            self.report_change(now, of, MobileChange::Reach(reach));
         }
         if self.policy != Policy::TcpEcn {
             return;

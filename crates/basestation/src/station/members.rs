@@ -195,7 +195,7 @@ impl Station {
         self.changes.as_mut()?.pop_front()
     }
 
-    pub(super) fn tell(&mut self, at: Instant, of: MobileNo, change: MobileChange) {
+    pub(super) fn report_change(&mut self, at: Instant, of: MobileNo, change: MobileChange) {
         let mobile = self.mobiles[of].name.clone();
         self.add_event(MobileEvent { at, mobile, change });
     }
@@ -250,7 +250,7 @@ impl Station {
             let change = MobileChange::Forgotten;
             self.add_event(MobileEvent { at: now, mobile, change });
         }
-        self.tell(now, of, MobileChange::Heard);
+        self.report_change(now, of, MobileChange::Heard);
         of
     }
 }

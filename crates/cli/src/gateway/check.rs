@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_that_loses_everything_is_told() {
+    fn a_link_that_loses_everything_is_reported() {
         let found = Found {
             endpoint: "192.0.2.1".to_owned(),
             first: "handshake and first ping",

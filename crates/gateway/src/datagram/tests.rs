@@ -448,7 +448,7 @@ async fn what_a_link_loses_is_repaired_in_both_directions() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_stack_is_told() {
+async fn the_end_of_the_stack_is_reported() {
     let (near_stack, _far_stack) = stacks();
     let far = "10.77.0.1:7077".parse().unwrap();
     let near = NearDatagrams::start(&near_stack, far, NearDatagramsConfig::default()).unwrap();

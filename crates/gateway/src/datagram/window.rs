@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duplicates_and_late_frames_are_told_apart() {
+    fn duplicates_and_late_frames_are_distinguished() {
         let mut window = Window::default();
         for seq in [1, 3, 2, 4] {
             assert_eq!(window.on_arrival(seq), Arrival::Fresh, "{seq}");

@@ -126,12 +126,12 @@ async fn carry_connection(pending: PendingStream, near: Near, early: bool) {
     let (source, to) = (pending.source(), pending.destination().into());
     let (program, carried) = if early {
         let (program, carried) = tokio::join!(pending.accept(), near.connect(&to));
-        (program, carried.inspect_err(|refusal| tell(source, &to, refusal)))
+        (program, carried.inspect_err(|refusal| log_refusal(source, &to, refusal)))
     } else {
         match near.connect(&to).await {
             Ok(carried) => (pending.accept().await, Ok(carried)),
             Err(refusal) => {
-                tell(source, &to, &refusal);
+                log_refusal(source, &to, &refusal);
                 return refuse(pending, &refusal);
             }
         }
@@ -148,7 +148,7 @@ async fn carry_connection(pending: PendingStream, near: Near, early: bool) {
     }
 }
 
-fn tell(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
+fn log_refusal(source: SocketAddr, to: &crate::Destination, refusal: &Refusal) {
     tracing::info!(%source, %to, %refusal, "intercepted");
 }
 

@@ -192,7 +192,7 @@ async fn a_reset_is_passed_on_to_an_end_that_does_not_read() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_refusal_is_told() {
+async fn the_reason_of_a_refusal_is_reported() {
     within(async {
         let network = Network::new();
         let refusal = async |to: &str| {

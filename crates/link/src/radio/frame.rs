@@ -73,7 +73,7 @@ mod tests {
     const NO: FrameNo = FrameNo(0x0102_0304_0506_0708);
 
     #[test]
-    fn a_flip_in_the_packet_is_told_from_one_in_the_header() {
+    fn flips_in_the_packet_and_in_the_header_are_distinguished() {
         let packet = ipv4_tcp(100, 0).data;
         let frame = encode(NO, &packet);
         assert_eq!(decode(&frame), Received::Whole { no: NO, packet: packet.clone() });

@@ -23,7 +23,7 @@ fn arrivals(spec: &LinkSpec, way: Way, seed: u64) -> Vec<(Instant, Vec<u8>)> {
 }
 
 #[track_caller]
-fn assert_told(text: &str) {
+fn assert_randomness(text: &str) {
     let spec: LinkSpec = text.parse().unwrap();
     for way in Way::BOTH {
         let differ = arrivals(&spec, way, 1) != arrivals(&spec, way, 2);
@@ -34,12 +34,12 @@ fn assert_told(text: &str) {
 #[test]
 fn a_part_is_random_if_seeds_differ() {
     for part in PARTS {
-        assert_told(part.example);
+        assert_randomness(part.example);
     }
 }
 
 #[test]
-fn links_by_name_are_told_apart() {
+fn named_links_are_distinguished() {
     let random = |link: &&NamedLink| {
         let (down, up) = link.specs();
         down.is_random(Way::Forth) || up.is_random(Way::Back)
@@ -79,6 +79,6 @@ fn what_befalls_all_packets_or_none_is_no_chance() {
         "only forth at 100ms loss 1%",
         "loss 0% at 100ms delay 5ms 1ms",
     ] {
-        assert_told(text);
+        assert_randomness(text);
     }
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::Occupancy;
 
 /// The events while packets are sent, one per 100 us.
-fn told(spec: &str, packet: &Packet, count: u64) -> (Link, Vec<Event>) {
+fn events_of(spec: &str, packet: &Packet, count: u64) -> (Link, Vec<Event>) {
     let mut link = link(spec);
     link.set_events(true);
     let mut events = Vec::new();
@@ -25,7 +25,7 @@ fn told(spec: &str, packet: &Packet, count: u64) -> (Link, Vec<Event>) {
 fn fate(event: &Event) -> (Fate, &Packet) {
     match &event.kind {
         EventKind::Packet { fate, packet } => (*fate, packet),
-        other => panic!("a link tells of packets, not {other:?}"),
+        other => panic!("a link reports packets, not {other:?}"),
     }
 }
 
@@ -34,7 +34,7 @@ fn dropped(cause: &'static str) -> Fate {
 }
 
 #[test]
-fn every_drop_is_told_with_its_cause_and_counted_by_it() {
+fn every_drop_is_reported_and_counted_with_its_cause() {
     // A packet of 125 bytes takes 1 ms at 1 Mbit/s, ten times the interval between arrivals.
     for (spec, cause) in [
         ("police rate 1mbit burst 250b", "policed"),
@@ -50,7 +50,7 @@ fn every_drop_is_told_with_its_cause_and_counted_by_it() {
         ("down 5ms 3ms", "link down"),
     ] {
         let packet = ipv4_tcp(85, 0);
-        let (link, events) = told(spec, &packet, 2_000);
+        let (link, events) = events_of(spec, &packet, 2_000);
         assert!(!events.is_empty(), "{spec}");
         assert!(events.iter().all(|event| fate(event) == (dropped(cause), &packet)), "{spec}");
         assert!(events.iter().all(|event| event.flow.is_none()));
@@ -64,31 +64,31 @@ fn every_drop_is_told_with_its_cause_and_counted_by_it() {
 }
 
 #[test]
-fn a_full_delay_line_is_told() {
+fn a_full_delay_line_is_reported() {
     let mut link = link("delay 1000s");
     link.set_events(true);
     for _ in 0..17 {
         link.handle_packet(Instant::ZERO, PortId(0), Packet::new(Vec::with_capacity(16 << 20)));
     }
-    let told: Vec<_> = std::iter::from_fn(|| link.poll_event()).collect();
+    let reported: Vec<_> = std::iter::from_fn(|| link.poll_event()).collect();
     assert_eq!(
-        told.iter().map(|event| fate(event).0).collect::<Vec<_>>(),
+        reported.iter().map(|event| fate(event).0).collect::<Vec<_>>(),
         [dropped("delay line full"); 2]
     );
     assert_eq!(link.drops(Way::Forth).collect::<Vec<_>>(), [("delay line full", 2)]);
 }
 
 #[test]
-fn marks_are_told_with_the_packet_as_it_went_on() {
+fn marks_are_reported_with_the_marked_packet() {
     for (spec, cause) in [
         ("rate 1mbit codel target 1ms interval 2ms ecn", "codel"),
         ("rate 1mbit red min 1 max 2 probability 50%", "red"),
         ("rate 1mbit mark 3", "threshold"),
     ] {
-        let (link, events) = told(spec, &ipv4_tcp(85, 2), 300);
+        let (link, events) = events_of(spec, &ipv4_tcp(85, 2), 300);
         assert_eq!((events.len() as u64, forth(&link).queue_dropped), (forth(&link).marked, 0));
-        for (told, packet) in events.iter().map(fate) {
-            assert_eq!(told, Fate::Marked { cause });
+        for (fate, packet) in events.iter().map(fate) {
+            assert_eq!(fate, Fate::Marked { cause });
             assert_eq!(packet.data[1] & 3, 3);
         }
         assert!(!events.is_empty(), "{spec}");
@@ -96,12 +96,12 @@ fn marks_are_told_with_the_packet_as_it_went_on() {
 }
 
 #[test]
-fn corruption_is_told_with_what_only_the_emulator_knows() {
+fn corruption_is_reported_with_the_flipped_bits() {
     let packet = ipv4_tcp(100, 0);
-    let (link, events) = told("corrupt 50% header 40% bits 12 seed 3", &packet, 2_000);
+    let (link, events) = events_of("corrupt 50% header 40% bits 12 seed 3", &packet, 2_000);
     let (mut headers, mut unnoticed) = (0, 0);
-    for (told, hit) in events.iter().map(fate) {
-        let Fate::Corrupted { bits, header, unnoticed: passes } = told else { panic!("{told}") };
+    for (fate, hit) in events.iter().map(fate) {
+        let Fate::Corrupted { bits, header, unnoticed: passes } = fate else { panic!("{fate}") };
         let flipped = |range: std::ops::Range<usize>| -> u32 {
             let pairs = packet.data[range.clone()].iter().zip(&hit.data[range]);
             pairs.map(|(one, other)| (one ^ other).count_ones()).sum()
@@ -121,15 +121,15 @@ fn corruption_is_told_with_what_only_the_emulator_knows() {
 }
 
 #[test]
-fn copies_are_told() {
+fn copies_are_reported() {
     let packet = ipv4_tcp(10, 0);
-    let (link, events) = told("duplicate 20% seed 3", &packet, 500);
+    let (link, events) = events_of("duplicate 20% seed 3", &packet, 500);
     assert_eq!(events.len() as u64, forth(&link).duplicated);
     assert!(events.iter().all(|event| fate(event) == (Fate::Duplicated, &packet)));
 }
 
 #[test]
-fn both_directions_are_told_in_the_order_of_time() {
+fn both_directions_are_reported_in_the_order_of_time() {
     let mut link = link("rate 1mbit limit 2 loss 30% seed 2");
     link.set_events(true);
     for number in 0..300u64 {
@@ -141,8 +141,8 @@ fn both_directions_are_told_in_the_order_of_time() {
     let events: Vec<_> = std::iter::from_fn(|| link.poll_event()).collect();
     assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at));
     let mut causes = BTreeMap::new();
-    for (told, _) in events.iter().map(fate) {
-        *causes.entry(told.to_string()).or_insert(0) += 1;
+    for (fate, _) in events.iter().map(fate) {
+        *causes.entry(fate.to_string()).or_insert(0) += 1;
     }
     let mut counted = BTreeMap::new();
     for (cause, count) in Way::BOTH.into_iter().flat_map(|way| link.drops(way)) {

@@ -82,7 +82,7 @@ fn delays_are_distributed_as_described() {
 }
 
 #[test]
-fn jitter_reorders_unless_it_is_told_not_to() {
+fn jitter_reorders_unless_inorder_is_set() {
     let mut loose = link("delay 5ms 1ms distribution normal");
     send(&mut loose, stream(10_000));
     assert!(forth(&loose).reordered > 1_000);

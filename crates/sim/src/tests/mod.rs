@@ -101,7 +101,7 @@ fn a_flow_that_stops_leaves_the_link_to_the_other() {
 }
 
 #[test]
-fn a_stopped_flow_begins_nothing_and_ends_what_it_has_begun() {
+fn a_stopped_flow_starts_nothing_and_ends_what_it_has_started() {
     let (size, stop) = (ByteCount(10_000), Duration::from_millis(1_010));
     let none = Duration::ZERO;
     let link = "rate 10mbit delay 10ms";

@@ -36,12 +36,12 @@ fn stopped() -> Script {
     script.station.disconnect(script.now);
     script.fixed(data(1_001));
     script.run(1_000);
-    told(&mut script);
+    acks_sent(&mut script);
     script
 }
 
 /// Sequence number, acknowledgement and window of the segments sent to the fixed host.
-fn told(script: &mut Script) -> Vec<(u32, u32, u16)> {
+fn acks_sent(script: &mut Script) -> Vec<(u32, u32, u16)> {
     let segments = script.take(Side::Wired);
     assert!(segments.iter().all(|segment| segment.is_intact && segment.data == 0));
     segments.iter().map(|segment| (segment.seq.0, segment.ack.0, segment.window)).collect()
@@ -60,18 +60,18 @@ fn while_the_mobile_leaves_its_acks_have_no_window_and_what_was_sent_still_reach
     assert_eq!(script.marks(), [(1_001, false)]);
     script.mobile(ack(2_001));
     script.run(70);
-    assert_eq!(told(&mut script), [(51, 2_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 2_001, 0)]);
     assert_eq!(counters(&script).frozen, 1);
     let record = script.station.flows(usize::MAX).remove(0);
     assert!(record.is_frozen && record.window == Some(700));
     // The mobile stays.
     script.station.reconnect(script.now);
     script.run(71);
-    assert_eq!(told(&mut script), [(51, 2_001, 700)]);
+    assert_eq!(acks_sent(&mut script), [(51, 2_001, 700)]);
     assert!(!script.station.flows(usize::MAX)[0].is_frozen);
     script.mobile(ack(2_001));
     script.run(75);
-    assert_eq!(told(&mut script), [(51, 2_001, 700)]);
+    assert_eq!(acks_sent(&mut script), [(51, 2_001, 700)]);
 }
 
 #[test]
@@ -90,12 +90,12 @@ fn what_comes_while_the_mobile_is_gone_is_held_and_answered_without_acknowledgin
     // The fixed host's time-out: the same segment again, with a newer timestamp.
     script.run(400);
     script.fixed(Seg { ts: Some((777, 900)), ..data(1_001) });
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
     assert_eq!((counters(&script).held, counters(&script).held_again), (5, 1));
     assert!(script.take(Side::Wireless).is_empty());
     script.station.reconnect(script.now);
     script.run(500);
-    assert_eq!(told(&mut script)[0], (51, 1_001, 700));
+    assert_eq!(acks_sent(&mut script)[0], (51, 1_001, 700));
     let came = script.take(Side::Wireless);
     assert_eq!(came.iter().map(|s| s.seq.0).collect::<Vec<_>>(), [1_001, 2_001, 3_001, 4_001]);
     // RFC 7323 section 5.3: after the newer timestamp of the first segment, the mobile would drop
@@ -114,11 +114,11 @@ fn probes_and_keepalives_are_answered_and_go_no_further() {
         script.run(ms);
         script.fixed(probe());
     }
-    assert_eq!(told(&mut script), [(51, 1_001, 0); 3], "150 ms is too soon");
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0); 3], "150 ms is too soon");
     assert_eq!((counters(&script).probes, counters(&script).held), (4, 0));
     // A pure ACK of the fixed host is no probe.
     script.fixed(Seg { len: 0, ack: 51, ..data(1_001) });
-    assert_eq!((told(&mut script).len(), counters(&script).held), (0, 1));
+    assert_eq!((acks_sent(&mut script).len(), counters(&script).held), (0, 1));
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn a_flight_over_a_long_round_trip_is_answered_once() {
         script.run(900 + 120 * u64::from(n));
         script.fixed(data(2_001 + 1_000 * n));
     }
-    assert_eq!(told(&mut script).len(), 1);
+    assert_eq!(acks_sent(&mut script).len(), 1);
     script.run(1_800);
     script.fixed(data(2_001));
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
 }
 
 #[test]
@@ -145,23 +145,23 @@ fn a_sender_is_answered_though_there_is_no_room_to_hold_what_it_sends() {
     let mut script = running_with(|config| config.hold = airtcp_types::ByteCount(0));
     script.station.disconnect(script.now);
     script.fixed(data(1_001));
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
     script.run(400);
     script.fixed(Seg { len: 0, ..data(1_000) });
-    assert_eq!(told(&mut script), [(51, 1_001, 0)], "a probe");
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)], "a probe");
     script.run(800);
     script.fixed(Seg { flags: "R", ..Seg::data(1_001, 0) });
-    assert!(told(&mut script).is_empty(), "nobody answers a reset");
+    assert!(acks_sent(&mut script).is_empty(), "nobody answers a reset");
     assert_eq!((counters(&script).probes, counters(&script).held_dropped), (1, 2));
 }
 
 #[test]
-fn a_sender_that_nobody_would_tell_to_go_on_is_not_told_to_stop() {
+fn a_sender_that_nothing_would_resume_is_not_stopped() {
     let mut script = running_with(|config| config.flows = 1);
     script.station.freeze(script.now);
     script.mobile(ack(1_001));
     script.run(60);
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
     // The table is full of pinned flows. The mobile has only answered the SYN of the next flow.
     let FlowKey { fixed, mobile } = super::super::testkit::key_of(2);
     script.put(Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(0, 0) }.packet(fixed, mobile));
@@ -171,7 +171,7 @@ fn a_sender_that_nobody_would_tell_to_go_on_is_not_told_to_stop() {
     script.out.clear();
     script.station.disconnect(script.now);
     script.put(Side::Wired, Seg::data(1, 100).packet(fixed, mobile));
-    assert!(told(&mut script).is_empty());
+    assert!(acks_sent(&mut script).is_empty());
     assert_eq!(script.station.status(script.now).frozen, 1);
 }
 
@@ -267,11 +267,11 @@ fn what_waits_for_the_air_when_the_mobile_goes_is_kept_for_it() {
 }
 
 #[test]
-fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
+fn an_open_window_is_announced_until_data_comes_but_at_most_three_times() {
     let mut script = stopped();
     script.station.reconnect(script.now);
     script.run(20_000);
-    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700); 3]);
     // The mobile has nothing new to send, and the fixed host answers the second window update.
     let mut script = stopped();
     script.station.reconnect(script.now);
@@ -279,7 +279,7 @@ fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
     script.run(rtt_later);
     script.fixed(data(2_001));
     script.run(20_000);
-    assert_eq!(told(&mut script).len(), 2);
+    assert_eq!(acks_sent(&mut script).len(), 2);
 }
 
 #[test]
@@ -287,14 +287,14 @@ fn no_window_is_open_while_the_mobile_is_gone_again() {
     let mut script = stopped();
     script.station.reconnect(script.now);
     script.run(1_001);
-    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700)]);
     script.station.disconnect(script.now);
     script.run(10_000);
-    assert!(told(&mut script).is_empty());
+    assert!(acks_sent(&mut script).is_empty());
     // The single window update may have been lost.
     script.station.reconnect(script.now);
     script.run(20_000);
-    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700); 3]);
 }
 
 #[test]
@@ -334,14 +334,14 @@ fn a_path_out_of_reach_and_back_freezes_before_the_end_and_opens_after_it() {
         if script.station.status(script.now).held == 0 {
             script.fixed(Seg::data(next, 1_000));
         }
-        let windows = told(&mut script).iter().map(|told| told.2).collect::<Vec<_>>();
+        let windows = acks_sent(&mut script).iter().map(|ack| ack.2).collect::<Vec<_>>();
         seen.extend(windows.into_iter().map(|window| (ms, window)));
     }
-    let closed: Vec<u64> = seen.iter().filter(|told| told.1 == 0).map(|told| told.0).collect();
+    let closed: Vec<u64> = seen.iter().filter(|ack| ack.1 == 0).map(|ack| ack.0).collect();
     let (first, last) = (closed[0], *closed.last().unwrap());
     assert!((2_200..=2_500).contains(&first), "{first}");
     assert!((7_500..=8_000).contains(&last), "{last}");
-    let reopened = seen.iter().find(|told| told.0 > last && told.1 == 700).unwrap();
+    let reopened = seen.iter().find(|ack| ack.0 > last && ack.1 == 700).unwrap();
     assert!((7_700..=8_100).contains(&reopened.0), "{reopened:?}");
 }
 
@@ -351,18 +351,18 @@ fn senders_may_go_on_if_the_mobile_does_not_leave() {
     script.station.freeze(script.now);
     script.mobile(ack(1_001));
     script.run(10_000);
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
     // No packet arrives that would make the station look for the mobile.
     script.run(20_000);
-    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700); 3]);
     script.mobile(ack(1_001));
     script.run(20_010);
-    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700)]);
     // The mobile leaves.
     script.station.freeze(script.now);
     script.mobile(ack(1_001));
     script.run(20_020);
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn plain_holds_nothing() {
     script.station.reconnect(script.now);
     script.run(2_000);
     assert_eq!(script.marks(), [(1, false)]);
-    assert!(told(&mut script).is_empty());
+    assert!(acks_sent(&mut script).is_empty());
 }
 
 #[test]
@@ -394,10 +394,10 @@ fn a_flood_of_syns_and_of_data_leaves_a_frozen_flow_its_room() {
     assert!(counters(&script).held_dropped > 0, "the flood is more than there is room for");
     script.run(400);
     script.fixed(data(2_001));
-    assert_eq!(told(&mut script), [(51, 1_001, 0); 2]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0); 2]);
     script.station.reconnect(script.now);
     script.run(5_000);
-    assert_eq!(told(&mut script)[0], (51, 1_001, 700));
+    assert_eq!(acks_sent(&mut script)[0], (51, 1_001, 700));
     let own: Vec<_> = script.marks().iter().map(|(seq, _)| *seq).filter(|seq| *seq > 1).collect();
     assert_eq!(own, [1_001, 2_001]);
     assert!(script.station.status(script.now).unproven <= 4_096);
@@ -409,7 +409,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     let probe = || Seg { len: 0, ..data(1_000) };
     script.run(899_000);
     script.fixed(probe());
-    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 0)]);
     let status = script.station.status(script.now);
     assert_eq!((status.reach, status.frozen, status.held), (Reach::Gone, 1, 1));
     script.run(901_000);
@@ -424,7 +424,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
         script.fixed(data(1_001));
     }
     script.run(5_000_000);
-    assert!(told(&mut script).is_empty() && script.marks().is_empty());
+    assert!(acks_sent(&mut script).is_empty() && script.marks().is_empty());
     let status = script.station.status(script.now);
     assert_eq!((status.frozen, status.flows, status.held), (0, 0, 0));
     // The mobile returns: a window probe reaches it.
@@ -435,7 +435,7 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     assert_eq!(script.marks(), [(1_000, false)]);
     script.mobile(ack(1_001));
     script.run(5_000_200);
-    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    assert_eq!(acks_sent(&mut script), [(51, 1_001, 700)]);
     // The mobile may leave again, for the same time.
     script.fixed(data(1_001));
     script.run(5_000_300);
@@ -445,5 +445,5 @@ fn flows_of_a_mobile_that_stays_away_are_let_go() {
     script.station.disconnect(script.now);
     script.run(5_800_000);
     script.fixed(data(2_001));
-    assert_eq!(told(&mut script), [(51, 2_001, 0)]);
+    assert_eq!(acks_sent(&mut script), [(51, 2_001, 0)]);
 }

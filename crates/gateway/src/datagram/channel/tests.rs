@@ -199,7 +199,7 @@ fn repairs_are_not_sent_between_the_parts_of_a_datagram() {
 }
 
 #[test]
-fn a_far_end_that_was_restarted_is_told_the_flows_again() {
+fn a_restarted_far_end_gets_the_flows_again() {
     let (mut near, mut far) = ends();
     let dns = to("192.0.2.1:53");
     for _ in 0..5000 {

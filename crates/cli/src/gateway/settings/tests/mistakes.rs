@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_missing_or_contradicts_is_told_with_an_example() {
+fn missing_and_contradicting_keys_are_reported_with_an_example() {
     let key = key();
     let missing = why(far("--key a").plan());
     assert!(missing.contains("for example: airtcp gateway far --key far.key --peer"), "{missing}");
@@ -37,7 +37,7 @@ fn what_is_missing_or_contradicts_is_told_with_an_example() {
 }
 
 #[test]
-fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
+fn a_key_of_interception_outside_of_its_table_is_reported_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gateway.toml");
     let wrong = |text: &str, is_near: bool| {
@@ -56,7 +56,7 @@ fn a_key_of_interception_outside_of_its_table_is_told_where_it_belongs() {
 }
 
 #[test]
-fn what_is_wrong_in_a_value_is_told_with_its_place() {
+fn a_wrong_value_is_reported_with_its_place() {
     let wrong = |text: &str| file::<NearSettings>(text).unwrap_err().to_string();
     let misspelt = wrong("sock5 = \"127.0.0.1:1080\"");
     assert!(misspelt.contains(":1:1: unknown key `sock5`, expected one of "), "{misspelt}");

@@ -57,7 +57,7 @@ fn each_side_has_a_device_and_no_sender_needs_damaged_packets() {
 }
 
 #[test]
-fn what_is_wrong_in_a_value_is_told_with_its_place() {
+fn a_wrong_value_is_reported_with_its_place() {
     let wrong = |text: &str| file::<SplitSettings>(text).unwrap_err().to_string();
     assert!(wrong("peer = \"a\"").contains(":1:1: unknown key `peer`"));
     assert!(wrong("\nmtu = 1279").contains("from 1280 to 65535; for example --mtu 1500"));

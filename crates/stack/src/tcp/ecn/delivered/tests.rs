@@ -18,7 +18,7 @@ fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {
 }
 
 /// Counters after a good option and the first ACK, of one packet without a mark.
-fn begun() -> DeliveredMarks {
+fn started() -> DeliveredMarks {
     let mut delivered = DeliveredMarks::new();
     delivered.on_option(&AccEcn::new(Order::Zero, &[1, 0, 1]));
     delivered.on_ack(&of_packets(5, 1));
@@ -32,7 +32,7 @@ fn ace_of(packets: u64) -> u8 {
 // Shows: RFC9768-3.2.2-2
 #[test]
 fn ace_counts_marked_packets_across_its_wrap() {
-    let mut delivered = begun();
+    let mut delivered = started();
     let mut marked = 0;
     for newly in [0, 1, 2, 3, 7, 0, 5, 6, 7] {
         marked += newly;
@@ -47,7 +47,7 @@ fn ace_counts_marked_packets_across_its_wrap() {
 fn without_an_option_the_worst_is_assumed_of_an_ack_of_many_packets() {
     // RFC 9768 appendix A.2.1: 9 packets with 2 marks, and 10 packets with 2.
     for (ace, packets, expected) in [(2, 9, 2), (2, 10, 10), (0, 8, 8), (0, 7, 0), (7, 16, 15)] {
-        let mut delivered = begun();
+        let mut delivered = started();
         delivered.on_ack(&of_packets((5 + ace) % 8, packets));
         assert_eq!(delivered.packets(), expected, "{ace} of {packets}");
     }
@@ -66,7 +66,7 @@ fn from_a_peer_that_acknowledges_many_packets_at_once_as_a_rule_ace_is_taken_as_
 // Shows: RFC9768-3.2.2.5.2-2
 #[test]
 fn more_marks_than_packets_are_believed() {
-    let mut delivered = begun();
+    let mut delivered = started();
     assert_eq!(delivered.on_ack(&of_packets(5 + 2, 1)), ByteCount(2 * SMSS));
     assert_eq!(delivered.packets(), 2);
 }
@@ -77,7 +77,7 @@ fn with_an_option_the_number_of_packets_follows_the_bytes() {
     // The number of packets, and the number of marked ones; ACE reports the lower three bits of the
     // latter.
     for (packets, marked) in [(8, 8), (10, 2), (10, 10), (40, 0), (40, 17), (64, 64), (100, 33)] {
-        let mut delivered = begun();
+        let mut delivered = started();
         let all = packets * SMSS;
         let ack = of_packets(ace_of(marked), packets);
         let newly = delivered.on_ack(&with(ack, all - marked * SMSS, marked * SMSS));
@@ -90,7 +90,7 @@ fn with_an_option_the_number_of_packets_follows_the_bytes() {
 
 #[test]
 fn an_option_corrects_an_estimate_that_was_too_high() {
-    let mut delivered = begun();
+    let mut delivered = started();
     delivered.on_ack(&of_packets(5, 9));
     assert_eq!((delivered.packets(), delivered.bytes()[1]), (8, 8 * SMSS));
     let newly = delivered.on_ack(&with(of_packets(6, 2), 11 * SMSS, SMSS));
@@ -102,7 +102,7 @@ fn an_option_corrects_an_estimate_that_was_too_high() {
 // Shows: RFC9768-3.2.3.1-2
 #[test]
 fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
-    let mut delivered = begun();
+    let mut delivered = started();
     delivered.on_ack(&with(of_packets(ace_of(3), 5), 2 * SMSS, 3 * SMSS));
     let old = Feedback { advances: false, ..with(of_packets(ace_of(1), 1), SMSS, SMSS) };
     assert_eq!(delivered.on_ack(&old), ByteCount::ZERO);
@@ -117,7 +117,7 @@ fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
 // An ACK that advances SND.UNA is new, however far its counters have advanced.
 #[test]
 fn an_option_counts_after_more_than_half_a_cycle_of_bytes_without_one() {
-    let mut delivered = begun();
+    let mut delivered = started();
     let packets = 3 * (1 << 22) / SMSS;
     for _ in 0..packets / 2 {
         assert_eq!(delivered.on_ack(&of_packets(ace_of(0), 2)), ByteCount::ZERO);
@@ -133,7 +133,7 @@ fn an_option_counts_after_more_than_half_a_cycle_of_bytes_without_one() {
 
 #[test]
 fn the_bytes_of_an_option_are_counted_across_its_wrap() {
-    let mut delivered = begun();
+    let mut delivered = started();
     let mut marked = 0;
     for round in 1..=40 {
         marked += 700 * SMSS;
@@ -147,11 +147,11 @@ fn the_bytes_of_an_option_are_counted_across_its_wrap() {
 // Shows: RFC9768-3.2.3.2.5-2
 #[test]
 fn marked_bytes_without_a_marked_packet_are_a_contradiction() {
-    let mut delivered = begun();
+    let mut delivered = started();
     delivered.on_ack(&with(of_packets(5, 6), 6 * SMSS, SMSS));
     assert!(!delivered.is_sound());
     // All of eight packets may have been marked, one of them acknowledged before.
-    let mut delivered = begun();
+    let mut delivered = started();
     delivered.on_ack(&with(of_packets(5, 7), 7 * SMSS, SMSS));
     assert!(delivered.is_sound());
     assert_eq!(delivered.packets(), 8);
@@ -196,7 +196,7 @@ fn an_ace_of_zero_that_cannot_be_a_count_ends_it() {
     assert_eq!(first(1), (false, 0));
     assert_eq!(first(4), (true, 3));
     // Later an ACE of zero can always be a count.
-    let mut delivered = begun();
+    let mut delivered = started();
     delivered.on_ack(&of_packets(0, 3));
     assert_eq!((delivered.responds(), delivered.packets()), (true, 3));
 }
