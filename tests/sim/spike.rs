@@ -92,7 +92,7 @@ impl Observer for Rulings {
 fn rulings(forth: &str, combination: &str, count: u32, seconds: u64) -> (Rulings, f64) {
     let back = "rate 100mbit delay 10ms limit 2000";
     let flows = FlowSpec { count, ..bulk(combination) };
-    let (rulings, goodputs) = rulings_of(forth, back, vec![flows], seconds);
+    let (rulings, goodputs) = rulings_of(forth, back, vec![flows], seconds, 1);
     (rulings, goodputs.iter().sum())
 }
 
@@ -101,14 +101,20 @@ fn bulk(combination: &str) -> FlowSpec {
     FlowSpec { stagger: Duration::from_millis(170), ..spec }
 }
 
-fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (Rulings, Vec<f64>) {
+fn rulings_of(
+    forth: &str,
+    back: &str,
+    flows: Vec<FlowSpec>,
+    seconds: u64,
+    seed: u64,
+) -> (Rulings, Vec<f64>) {
     let delay = if forth.contains("delay") { "" } else { "delay 10ms" };
     let forth = format!("rate 100mbit {delay} {forth}");
     let [forth, back] = [&*forth, back].map(|text| text.parse().expect("a link"));
     let topology = Topology::Dumbbell { access: Wire::default(), bottleneck: Wire { forth, back } };
     let scenario = Scenario {
         duration: Duration::from_secs(seconds),
-        seed: 1,
+        seed,
         flows,
         ..Scenario::new("spike", topology)
     };
@@ -117,13 +123,30 @@ fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (R
     (rulings, result.flows.iter().map(|flow| flow.goodput / 1e6).collect())
 }
 
-/// With a single flow, no drop of a queue between one packet and eight BDPs is ruled random.
+/// With a single flow, no drop of a queue of three packets or more is ruled random. `rack/bbr3` has a
+/// few drops of a shorter queue ruled random with some seeds, in longer runs. It has no drop at all
+/// at a queue of four BDPs. The other two depend little on the seed.
 #[test]
 fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
-    for (combination, seconds) in COMBINATIONS.into_iter().zip([20, 8, 8]) {
-        for queue in [1, 2, 4, 6, 8, 21, 42, 84, 167, 668, 1336] {
-            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, seconds);
-            assert_eq!(ruled.congestion.random, 0, "{combination}, {queue}: {ruled}");
+    let back = "rate 100mbit delay 10ms limit 2000";
+    let queues = [1, 2, 3, 4, 6, 8, 21, 42, 84, 167, 668, 1336];
+    for (combination, seconds, seeds, queues) in [
+        ("rack/bbr3/spike", 20, 1..=3, &queues[..10]),
+        ("rack/cubic/spike", 8, 1..=1, &queues[..]),
+        ("le/westwood/spike", 8, 1..=1, &queues[..]),
+    ] {
+        for queue in queues {
+            let link = format!("limit {queue}");
+            for seed in seeds.clone() {
+                let flow = vec![bulk(combination)];
+                let (ruled, _) = rulings_of(&link, back, flow, seconds, seed);
+                let most = if *queue < 3 { 0.1 } else { 0.0 };
+                assert!(ruled.congestion.all > 0, "{combination}, {queue}, seed {seed}");
+                assert!(
+                    ruled.congestion.share() <= most,
+                    "{combination}, {queue}, seed {seed}: {ruled}"
+                );
+            }
         }
     }
 }
@@ -162,6 +185,7 @@ fn drops_of_a_policer_are_congestion() {
             for burst in ["16kb", "125kb", "1mb"] {
                 let link = format!("limit 167 police rate {rate}mbit burst {burst}");
                 let (ruled, _) = rulings(&link, combination, 1, 20);
+                assert!(ruled.congestion.all > 0, "{combination}, {link}");
                 assert!(ruled.congestion.share() < 0.1, "{combination}, {link}: {ruled}");
             }
         }
@@ -181,7 +205,7 @@ fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
                 bulk("rack/bbr3/spike"),
                 FlowSpec { way: FlowDirection::RightToLeft, ..bulk(other) },
             ];
-            let (ruled, _) = rulings_of(&link, back, flows, 20);
+            let (ruled, _) = rulings_of(&link, back, flows, 20, 1);
             assert!(ruled.congestion.all > 100, "{other}, {link}: {ruled}");
             assert!(ruled.congestion.share() < 0.2, "{other}, {link}: {ruled}");
             sum.all += ruled.congestion.all;
@@ -192,27 +216,33 @@ fn a_queue_that_acks_wait_in_hardly_makes_drops_of_a_policer_random() {
 }
 
 /// The link's queue also shows at nine tenths of its rate, so a policer of nearly that rate can
-/// look like a lossy link. It then drops less than one packet in 50.
+/// look like a lossy link if its bucket is large: about half of its drops are then ruled random for
+/// `rack/bbr3`. It drops less than one packet in 50.
 #[test]
 fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
     for combination in COMBINATIONS {
         for (rate, burst) in [(92, "1mb"), (92, "16kb"), (95, "1mb"), (95, "16kb")] {
             let link = format!("limit 167 police rate {rate}mbit burst {burst}");
             let (ruled, _) = rulings(&link, combination, 1, 20);
+            let most = if combination == "rack/bbr3/spike" && burst == "1mb" { 0.6 } else { 0.1 };
+            assert!(ruled.congestion.all > 0, "{combination}, {link}");
+            assert!(ruled.congestion.share() < most, "{combination}, {link}: {ruled}");
             assert!(ruled.congestion.all * 50 < ruled.sent, "{combination}, {link}: {ruled}");
         }
     }
 }
 
+/// The goodput is at least nine tenths of what the link carries. Without the judge it is 0.85 of that
+/// at 1 % of loss, and 0.05 at 10 %.
 #[test]
 fn losses_at_random_are_random() {
     for (loss, least) in [(1, 0.85), (2, 0.85), (5, 0.95), (10, 0.95)] {
         let link = format!("limit 167 loss {loss}%");
         let (ruled, goodput) = rulings(&link, "rack/bbr3/spike", 1, 20);
-        let (_, without) = rulings(&link, "rack/bbr3", 1, 20);
         assert!(ruled.random.share() >= least, "{loss} %: {ruled}");
         assert!(ruled.congestion.all * 100 < ruled.sent, "{loss} %: {ruled}");
-        assert!(goodput > without, "{loss} %: {goodput} and {without}");
+        let carried = 96.5 * (1.0 - f64::from(loss) / 100.0);
+        assert!(goodput > 0.9 * carried, "{loss} %: {goodput} of {carried}");
     }
 }
 
