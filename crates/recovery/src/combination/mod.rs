@@ -418,25 +418,34 @@ impl FromStr for Combination {
         let is_detection = |name: &str| {
             registry::detections().iter().any(|entry| entry.name.eq_ignore_ascii_case(name))
         };
-        if let [only] = parts[..]
-            && let Some(control) = control(only)
-            && !is_detection(only)
-        {
-            return Err(CombinationError::Unknown {
-                kind: "detection",
-                name: only.to_owned(),
-                allowed: format!("it is a congestion control: write rack/{}", control.name),
-            });
-        }
-        if let [_, word] | [_, word, _] = parts[..]
-            && control(word).is_none()
-            && let Ok(judge) = Choice::find("judge", registry::judges(), word)
-        {
-            return Err(CombinationError::Unknown {
-                kind: "congestion control",
-                name: word.to_owned(),
-                allowed: format!("it is a judge: write rack/bbr3/{judge}"),
-            });
+        let judge = |word: &str| Choice::find("judge", registry::judges(), word).ok();
+        let unknown = |kind, name: &str, allowed| {
+            Err(CombinationError::Unknown { kind, name: name.to_owned(), allowed })
+        };
+        match parts[..] {
+            [only] if !is_detection(only) => {
+                if let Some(control) = control(only) {
+                    let hint = format!("it is a congestion control: write rack/{}", control.name);
+                    return unknown("detection", only, hint);
+                }
+                if let Some(judge) = judge(only) {
+                    let hint = format!("it is a judge: write rack/bbr3/{judge}");
+                    return unknown("detection", only, hint);
+                }
+            }
+            // Each kind has its own names: a judge may have that of a control.
+            [detection, word] | [detection, word, _] if control(word).is_none() => {
+                if let Some(judge) = judge(word) {
+                    let detection = Choice::find("detection", registry::detections(), detection)?;
+                    let third = parts.get(2).and_then(|third| {
+                        Choice::find("congestion control", registry::controls(), third).ok()
+                    });
+                    let control = third.map_or(DEFAULT_CONTROL.to_owned(), |it| it.to_string());
+                    let hint = format!("it is a judge: write {detection}/{control}/{judge}");
+                    return unknown("congestion control", word, hint);
+                }
+            }
+            _ => {}
         }
         Self::from_parts(Some(parts[0]), parts.get(1).copied(), parts.get(2).copied())
     }

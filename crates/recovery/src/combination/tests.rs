@@ -77,16 +77,18 @@ fn errors_name_the_value_and_what_is_allowed() {
         "no detection `cubic`: it is a congestion control: write rack/cubic"
     );
     assert_eq!(error("BBR3"), "no detection `BBR3`: it is a congestion control: write rack/bbr3");
-    for (text, judge) in
-        [("rack/spike", "spike"), ("sack/dcr:timer:2/reno", "dcr:timer:2"), ("le/rr", "rr")]
-    {
-        let written = format!("`: it is a judge: write rack/bbr3/{judge}");
-        let error = error(text);
-        assert!(
-            error.starts_with("no congestion control `") && error.ends_with(&written),
-            "{error}"
-        );
+    for (text, kind, name, written) in [
+        ("spike", "detection", "spike", "rack/bbr3/spike"),
+        ("rack/spike", "congestion control", "spike", "rack/bbr3/spike"),
+        ("le/rr", "congestion control", "rr", "le/bbr3/rr"),
+        ("sack/dcr:timer:2/reno", "congestion control", "dcr:timer:2", "sack/reno/dcr:timer:2"),
+        ("sack/rr/fixed:32", "congestion control", "rr", "sack/fixed:32/rr"),
+        ("sack/rr/hack", "congestion control", "rr", "sack/bbr3/rr"),
+    ] {
+        assert_eq!(error(text), format!("no {kind} `{name}`: it is a judge: write {written}"));
+        assert!(written.parse::<Combination>().is_ok(), "{written}");
     }
+    assert!(error("rakc/rr").starts_with("no detection `rakc`: use one of "));
     assert!(error("cubic/reno").starts_with("no detection `cubic`: use one of reno, "));
     assert!(error("sack/fixed").contains("as in `fixed:32`"));
     assert!(error("sack/fixed:0").contains("1 to 65535"));
