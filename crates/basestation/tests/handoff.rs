@@ -196,9 +196,9 @@ impl World {
             Step::Notice if is_crash => {}
             Step::Notice => {
                 let to = address(new, self.v6);
+                self.made[old] = Some(self.stations[old].station().counters().made);
                 self.stations[old].leave(now, home(self.v6), self.epoch, to).unwrap();
                 self.drain_station(old);
-                self.made[old] = Some(self.stations[old].station().counters().made);
             }
         }
     }

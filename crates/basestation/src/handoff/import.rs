@@ -33,6 +33,9 @@ pub(super) struct Import {
     /// When further items are ignored.
     until: Instant,
     owes_acknowledgement: bool,
+    /// Whether items no longer wait for earlier ones. This station may have acknowledged those
+    /// before a crash.
+    has_given_up: bool,
 }
 
 impl Import {
@@ -50,6 +53,7 @@ impl Import {
             waits_until: Some(now + WAIT),
             until: now + LIFETIME,
             owes_acknowledgement: false,
+            has_given_up: false,
         }
     }
 
@@ -72,7 +76,9 @@ impl Import {
     /// Puts back what this station had sent after the mobile on an earlier visit.
     pub(super) fn put_back(&mut self, packets: Vec<Waiting>, later: Vec<Packet>) {
         let len = packets.iter().map(|waiting| &waiting.packet).chain(&later).map(Packet::len);
-        self.bytes += len.sum::<usize>();
+        let len = len.sum::<usize>();
+        // They do not take the room of what is still to come.
+        (self.bytes, self.room) = (self.bytes + len, self.room + len);
         self.packets.extend(packets);
         self.fresh.extend(later);
     }
@@ -109,7 +115,11 @@ impl Import {
             Item::Packet { ref data, .. } if !is_for(data, self.home) => counters.refused += 1,
             item => {
                 self.bytes += item.len();
-                self.early.insert(no, item);
+                if self.has_given_up {
+                    self.on_next(now, station, item);
+                } else {
+                    self.early.insert(no, item);
+                }
             }
         }
         while self.later & 1 != 0 {
@@ -178,12 +188,30 @@ impl Import {
         }
     }
 
-    /// Ends the arrival: items that came before an earlier one pass, too.
-    pub(super) fn finish(mut self, now: Instant, station: &mut Station) {
+    /// Ends the waiting, also for earlier items.
+    pub(super) fn give_up(&mut self, now: Instant, station: &mut Station) {
+        self.has_given_up = true;
         self.settle(now, station);
         for item in std::mem::take(&mut self.early).into_values() {
             self.on_next(now, station, item);
         }
+    }
+
+    /// Ends the arrival of a mobile that goes on: returns the packets of the old station, and those
+    /// that came here.
+    pub(super) fn take_apart(self) -> (Vec<Waiting>, Vec<Packet>) {
+        let (mut packets, mut later) = (Vec::from(self.packets), Vec::new());
+        for item in self.early.into_values() {
+            match item {
+                Item::Packet { is_recorded: true, is_new, data } => {
+                    packets.push(Waiting { packet: Packet::new(data), is_new });
+                }
+                Item::Packet { data, .. } => later.push(Packet::new(data)),
+                Item::Part { .. } | Item::End => {}
+            }
+        }
+        later.extend(self.fresh);
+        (packets, later)
     }
 
     /// Returns the acknowledgement that is due: the number of the first missing item, and the items

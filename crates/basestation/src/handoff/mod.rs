@@ -19,7 +19,8 @@
 //!   one. Then senders that the old station has frozen get the mobile's last ACK with its true
 //!   window, and the segments of the old station pass, followed by the fresh ones. Acknowledgements
 //!   only rise. Flows without a record are adopted from their traffic, so that an old station that
-//!   does not answer costs only the waiting time.
+//!   does not answer costs only the waiting time. A sender that it had frozen waits for its own
+//!   persist timer, too.
 //! - **Epochs.** Each move has a later epoch than the one before: the identification of the
 //!   mobile's registration (RFC 5944 section 3.3). A message of another epoch is dropped.
 //! - **Authentication.** A message has an authenticator made with the key that both stations share,
@@ -268,8 +269,8 @@ impl Handoff {
         let mut import = Import::new(now, home, from, self.room);
         let luggage = match self.forget(home) {
             Some(Role::Left(Some(export))) => Some(export.take_back()),
-            Some(Role::Here(Some(earlier))) => {
-                earlier.finish(now, &mut self.station);
+            Some(Role::Here(Some(mut earlier))) => {
+                earlier.give_up(now, &mut self.station);
                 None
             }
             _ => None,
@@ -285,7 +286,7 @@ impl Handoff {
         let import = match from {
             Some(_) => Some(Box::new(import)),
             None => {
-                import.finish(now, &mut self.station);
+                import.give_up(now, &mut self.station);
                 None
             }
         };
@@ -313,10 +314,22 @@ impl Handoff {
         let (luggage, later) = match self.forget(home) {
             Some(Role::Left(Some(export))) => export.take_back(),
             before => {
+                let mut luggage = self.station.part_with(now, home);
+                let mut later = Vec::new();
                 if let Some(Role::Here(Some(import))) = before {
-                    import.finish(now, &mut self.station);
+                    let packets;
+                    (packets, later) = import.take_apart();
+                    let mut bytes = 0;
+                    for waiting in packets {
+                        bytes += waiting.packet.len();
+                        if bytes <= self.room {
+                            luggage.packets.push(waiting);
+                        } else {
+                            self.counters.dropped_full += 1;
+                        }
+                    }
                 }
-                (self.station.part_with(now, home), Vec::new())
+                (luggage, later)
             }
         };
         let mut export = Export::new(now, to, luggage);
@@ -357,7 +370,10 @@ impl Handoff {
             let is_still =
                 |mobile: &Mobile| matches!(mobile.role, Role::Here(None) | Role::Left(None));
             let still = self.mobiles.iter().filter(|(_, mobile)| is_still(mobile));
-            let oldest = still.min_by_key(|(_, mobile)| mobile.epoch).map(|(home, _)| *home);
+            // Epochs wrap.
+            let order = |one: u64, other: u64| is_after(one, other).cmp(&is_after(other, one));
+            let oldest = still.min_by(|(_, one), (_, other)| order(one.epoch, other.epoch));
+            let oldest = oldest.map(|(home, _)| *home);
             let oldest = oldest.ok_or(HandoffError::Full(home, self.most))?;
             self.forget(oldest);
             self.station.forget_roaming(oldest);
@@ -484,10 +500,10 @@ impl Handoff {
                     && import.has_waited(now)
                 {
                     self.counters.timed_out += 1;
-                    import.settle(now, &mut self.station);
+                    import.give_up(now, &mut self.station);
                 }
-                if let Some(import) = of.take_if(|import| import.is_over(now)) {
-                    import.finish(now, &mut self.station);
+                if let Some(mut import) = of.take_if(|import| import.is_over(now)) {
+                    import.give_up(now, &mut self.station);
                 }
             }
             Role::Left(of) => {

@@ -138,6 +138,8 @@ impl Default for StationConfig {
 
 /// The name that stands for all mobiles without a name.
 pub const UNNAMED: &str = "others";
+/// The maximum delay of duplicate ACKs.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The maximum length of a mobile's name.
 const LONGEST_NAME: usize = 64;
 /// The maximum number of known mobiles: their numbers have 16 bits.
@@ -158,6 +160,9 @@ pub enum StationError {
     /// A limit is 0.
     #[error("{0} is 0: expected 1 or more")]
     Zero(&'static str),
+    /// Duplicate ACKs would be delayed for longer than any sender waits.
+    #[error("dupack-delay is {} s: expected at most 60", .0.as_secs_f64())]
+    DupackDelay(Duration),
     /// There are more mobiles than numbers.
     #[error("{0} known mobiles: expected at most 65534, those of `heard` included")]
     TooManyMobiles(usize),
@@ -191,6 +196,9 @@ impl StationConfig {
             if count == 0 {
                 return Err(StationError::Zero(name));
             }
+        }
+        if self.dupack_delay > LONGEST_DELAY {
+            return Err(StationError::DupackDelay(self.dupack_delay));
         }
         let count = self.mobile.len().saturating_add(self.heard);
         if count > MOST_MOBILES {
@@ -332,6 +340,9 @@ mod tests {
         assert_eq!(StationConfig { policy: Policy::Plain, ..off }.check(), Ok(()));
         let bits = StationConfig { mark_bits: 0x10, ..config.clone() };
         assert_eq!(bits.check(), Err(StationError::MarkBits(0x10)));
+        let dupack_delay = Duration::from_millis(60_001);
+        let error = StationConfig { dupack_delay, ..config.clone() }.check().unwrap_err();
+        assert_eq!(error.to_string(), "dupack-delay is 60.001 s: expected at most 60");
         let none = StationConfig { flows: 0, ..config };
         assert_eq!(none.check(), Err(StationError::Zero("flows")));
     }

@@ -135,7 +135,7 @@ impl Delays {
         if is_first {
             own.at = if waits { now + self.delay } else { at };
         }
-        if has_room || !is_first {
+        if !is_first || used + own.cost() <= self.limit {
             self.put(key, own);
         }
         waits
@@ -163,8 +163,14 @@ impl Delays {
     }
 
     /// Ends the count of a flow; returns the waiting ACKs.
-    fn end(&mut self, key: &FlowKey) -> Vec<Packet> {
+    pub(super) fn end(&mut self, key: &FlowKey) -> Vec<Packet> {
         self.take(key).map_or(Vec::new(), |own| own.waiting)
+    }
+
+    /// Returns the flows that use the share of a mobile.
+    fn of(&self, of: MobileNo) -> Vec<FlowKey> {
+        let is_of = |(_, own): &(&FlowKey, &Duplicates)| own.of == of;
+        self.flows.iter().filter(is_of).map(|(key, _)| *key).collect()
     }
 }
 
@@ -185,9 +191,7 @@ impl Station {
             // It was overtaken on the radio.
             Ordering::Less => false,
             Ordering::Greater => {
-                for packet in self.delayed.end(&key) {
-                    self.hide(now, of, packet);
-                }
+                self.drop_delayed(now, of, &key);
                 false
             }
             Ordering::Equal => {
@@ -210,6 +214,20 @@ impl Station {
         self.delayed.wait(key, packet);
     }
 
+    /// Drops the waiting ACKs of a flow.
+    pub(super) fn drop_delayed(&mut self, now: Instant, of: MobileNo, key: &FlowKey) {
+        for packet in self.delayed.end(key) {
+            self.hide(now, of, packet);
+        }
+    }
+
+    /// Drops the waiting ACKs of a mobile whose place another one takes.
+    pub(super) fn forget_delayed(&mut self, now: Instant, of: MobileNo) {
+        for key in self.delayed.of(of) {
+            self.drop_delayed(now, of, &key);
+        }
+    }
+
     /// Forwards the ACKs that have waited for too long.
     pub(super) fn on_delay_timeout(&mut self, now: Instant) {
         while let Some(key) = self.delayed.due(now) {
@@ -219,5 +237,20 @@ impl Station {
             }
             self.made.extend(late);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testkit::key;
+    use super::*;
+
+    #[test]
+    fn a_count_goes_on_after_an_ack_without_room() {
+        let limit = size_of::<(FlowKey, Duplicates)>() + size_of::<(Instant, FlowKey)>() + cost(60);
+        let mut delays = Delays::new(Duration::from_millis(90), limit);
+        let mut count =
+            |len: usize| delays.count(Instant::ZERO, key(), MobileNo::OTHERS, ExtSeq(9), len);
+        assert_eq!([40, 40, 80, 40].map(&mut count), [false, false, false, true]);
     }
 }

@@ -108,16 +108,24 @@ impl Station {
     pub(super) fn take_back(&mut self, now: Instant, of: MobileNo) {
         let taken = self.radio.drain(now, of, &Segment::is_one);
         for (unsent, packet) in taken.into_iter().rev() {
-            let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
-            let entered = segment.and_then(|segment| {
-                let key = FlowKey { fixed: segment.src, mobile: segment.dst };
-                let slot = self.table.find(&key)?;
-                let flow = self.table.touch(now, slot);
-                let range = flow.range_of(&segment);
-                Some((slot, Entered { range, is_new: flow.on_taken_back(unsent.no) }))
-            });
+            let entered = self.taken_back(now, unsent, &packet);
             self.keep(now, of, packet, Some(unsent), entered, Freezer::hold_first);
         }
+    }
+
+    /// Returns the flow and the range of a segment that was taken back from the radio.
+    pub(super) fn taken_back(
+        &mut self,
+        now: Instant,
+        unsent: Unsent,
+        packet: &Packet,
+    ) -> Option<(Slot, Entered)> {
+        let segment = Segment::read(packet).filter(|segment| segment.is_intact)?;
+        let key = FlowKey { fixed: segment.src, mobile: segment.dst };
+        let slot = self.table.find(&key)?;
+        let flow = self.table.touch(now, slot);
+        let range = flow.range_of(&segment);
+        Some((slot, Entered { range, is_new: flow.on_taken_back(unsent.no) }))
     }
 
     pub(super) fn hold(

@@ -241,6 +241,7 @@ impl Station {
             // The radio has nothing of it: it would be busy.
             self.radio.leave(now, of);
             self.table.forget(of);
+            self.forget_delayed(now, of);
         }
         if self.radio.join(now, of, "").is_err() {
             return known;

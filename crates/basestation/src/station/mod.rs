@@ -302,7 +302,7 @@ impl Station {
     ) -> (Option<Slot>, Option<Entered>) {
         let slot = match slot {
             Some(slot) if segment.has(flag::RST) => {
-                self.reset(slot, segment, Side::Wired);
+                self.reset(now, slot, segment, Side::Wired);
                 return (None, None);
             }
             Some(slot) => self.admit(now, slot, segment, Side::Wired),
@@ -317,19 +317,25 @@ impl Station {
         let range = flow.on_fixed(now, segment);
         let is_new = range.end > highest;
         if flow.is_finished() {
-            self.table.remove(slot);
+            self.end(now, slot);
             return (None, None);
         }
         (Some(slot), Some(Entered { range, is_new }))
     }
 
     /// Processes a reset from `side` for the flow at a slot.
-    fn reset(&mut self, slot: Slot, segment: &Segment, side: Side) {
+    fn reset(&mut self, now: Instant, slot: Slot, segment: &Segment, side: Side) {
         if self.table[slot].believes_reset(segment, side) {
-            self.table.remove(slot);
+            self.end(now, slot);
         } else {
             self.count(self.table.of(slot), |counters| counters.out_of_window_rsts += 1);
         }
+    }
+
+    /// Removes a flow that has ended, with its delayed ACKs.
+    fn end(&mut self, now: Instant, slot: Slot) {
+        self.drop_delayed(now, self.table.of(slot), &self.table.key(slot));
+        self.table.remove(slot);
     }
 
     /// Checks whether a segment from `side` belongs to the flow at `slot`; returns the slot if so.
@@ -345,6 +351,7 @@ impl Station {
                 Side::Wired => flow.on_mobile(now, &before),
                 Side::Wireless => drop(flow.on_fixed(now, &before)),
             }
+            self.drop_delayed(now, self.table.of(slot), &self.table.key(slot));
             self.table.replace(now, slot, flow);
             return Some(slot);
         }
@@ -431,7 +438,7 @@ impl Station {
         let key = FlowKey { fixed: segment.dst, mobile: segment.src };
         let slot = match self.table.find_of(of, &key) {
             Some(slot) if segment.has(flag::RST) => {
-                self.reset(slot, &segment, Side::Wireless);
+                self.reset(now, slot, &segment, Side::Wireless);
                 None
             }
             Some(slot) => self.admit(now, slot, &segment, Side::Wireless),
@@ -467,7 +474,7 @@ impl Station {
             self.uncache(now, slot);
         }
         if is_finished {
-            self.table.remove(slot);
+            self.end(now, slot);
         } else if !self.table.is_proven(slot) {
             self.table.put(slot, Pool::Proven);
         }

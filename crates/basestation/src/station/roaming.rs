@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airtcp_link::radio::{MobileNo, Unsent};
+use airtcp_link::radio::MobileNo;
 use airtcp_types::{Fate, Instant, Packet};
 use airtcp_wire::ip;
 
@@ -43,24 +43,38 @@ impl Station {
     /// pass unchanged, until it [comes back](Self::expect).
     pub(crate) fn part_with(&mut self, now: Instant, home: IpAddr) -> Luggage {
         let of = self.mobiles.find(home);
-        // What others have in the same queue returns to it in the same order.
-        self.take_back(now, of);
         let is_for = |packet: &Packet| {
             ip::addresses(&packet.data).is_some_and(|(_, destination)| destination == home)
         };
-        let held = self.mobiles[of].freezer.extract(|held| is_for(&held.packet));
-        let has_arrived = |unsent: Option<Unsent>| unsent.is_some_and(|unsent| unsent.arrived);
-        let packets = held.into_iter().filter(|held| !has_arrived(held.unsent)).map(|held| {
-            let is_new = held.entered.is_some_and(|(_, entered)| entered.is_new);
-            Waiting { packet: held.packet, is_new }
-        });
-        let packets = packets.collect();
+        let mut packets = Vec::new();
+        // What others have in the same queue returns to it in the same order.
+        if self.mobiles[of].freezer.is_holding() {
+            self.take_back(now, of);
+            for held in self.mobiles[of].freezer.extract(|held| is_for(&held.packet)) {
+                if !held.unsent.is_some_and(|unsent| unsent.arrived) {
+                    let is_new = held.entered.is_some_and(|(_, entered)| entered.is_new);
+                    packets.push(Waiting { packet: held.packet, is_new });
+                }
+            }
+        } else {
+            for (unsent, packet) in self.radio.drain(now, of, &Segment::is_one) {
+                let entered = self.taken_back(now, unsent, &packet);
+                if !is_for(&packet) {
+                    self.pass(now, of, packet, Some(unsent), entered);
+                } else if !unsent.arrived {
+                    let is_new = entered.is_some_and(|(_, entered)| entered.is_new);
+                    packets.push(Waiting { packet, is_new });
+                }
+            }
+        }
         let mut records = Vec::new();
         for pool in [Pool::Unproven, Pool::Proven, Pool::Pinned] {
             for slot in self.slots_of(home, pool) {
+                let key = self.table.key(slot);
                 if pool != Pool::Unproven {
-                    records.push(FlowRecord::of(&self.table.key(slot), &self.table[slot]));
+                    records.push(FlowRecord::of(&key, &self.table[slot]));
                 }
+                self.made.extend(self.delayed.end(&key));
                 self.table.remove(slot);
             }
         }

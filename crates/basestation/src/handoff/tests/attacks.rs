@@ -147,6 +147,19 @@ fn mobiles_are_forgotten_but_not_those_on_the_move() {
 }
 
 #[test]
+fn the_earliest_epoch_is_forgotten_also_after_epochs_have_wrapped() {
+    let mut script = Script::new();
+    let now = script.now;
+    let station = &mut script.stations[0];
+    let mobile = |n: u8| IpAddr::from([192, 0, 2, n]);
+    for (n, epoch) in [(1, 3), (2, u64::MAX - 3), (3, 4)] {
+        station.arrive(now, mobile(n), epoch, None).unwrap();
+    }
+    let known = [1, 2, 3].map(|n| station.state(mobile(n)).is_some());
+    assert_eq!(known, [true, false, true]);
+}
+
+#[test]
 fn the_old_station_makes_no_ack_after_the_mobile_has_left() {
     let mut script = Script::new();
     script.lose();

@@ -312,3 +312,71 @@ fn a_mobile_that_comes_back_has_the_window_of_its_last_ack() {
     script.exchange();
     assert_eq!(script.take(0, Side::Wired), [(1, 2_001, 800)]);
 }
+
+#[test]
+fn a_mobile_that_leaves_while_it_arrives_gets_no_ack_here() {
+    let mut script = Script::new();
+    script.lose();
+    script.arrive(1, 5);
+    script.leave(0, 5);
+    script.fixed(1, Seg::data(2_001, 1_000));
+    let items = script.messages(0);
+    script.give(1, &items[..2]);
+    let received = script.messages(1);
+    script.give(0, &received);
+    assert_eq!(script.state(1), HandoffState::Arriving);
+    script.stations[1].station_mut().disconnect(script.now);
+    script.leave(1, 6);
+    script.run(3_000);
+    assert!(script.out[1].iter().all(Vec::is_empty), "{:?}", script.out[1]);
+    assert_eq!(script.kept(1), (0, 0));
+    script.stations[0].station_mut().reconnect(script.now);
+    script.arrive(0, 6);
+    script.exchange();
+    script.run(3_200);
+    assert_eq!(script.take(0, Side::Wired), [(1, 1_001, 700)]);
+    assert_eq!(script.received(0), [1_001, 2_001]);
+}
+
+#[test]
+fn a_new_station_that_crashes_gets_what_it_had_not_acknowledged_in_order() {
+    let mut script = Script::new();
+    script.lose();
+    script.arrive(1, 5);
+    script.leave(0, 5);
+    // It has the flows, crashes, and hears again of the same move.
+    let items = script.messages(0);
+    script.give(1, &items[..1]);
+    let received = script.messages(1);
+    script.give(0, &received);
+    script.stations[1] = station(0, 1 << 20);
+    script.arrive(1, 5);
+    script.fixed(0, Seg::data(2_001, 1_000));
+    script.run(300);
+    script.exchange();
+    script.run(900);
+    assert_eq!(script.received(1), [1_001, 2_001]);
+    script.fixed(0, Seg::data(3_001, 1_000));
+    script.exchange();
+    script.run(1_000);
+    assert_eq!(script.received(1), [3_001], "it does not wait for what cannot come");
+}
+
+#[test]
+fn what_was_put_back_takes_no_room_of_the_other_station() {
+    let mut script = Script::with_room(3_000);
+    script.lose();
+    script.arrive(1, 5);
+    script.leave(0, 5);
+    script.fixed(0, Seg::data(2_001, 900));
+    script.fixed(1, Seg::data(2_901, 1_100));
+    script.fixed(1, Seg::data(4_001, 500));
+    drop(script.messages(0));
+    script.stations[0].station_mut().reconnect(script.now);
+    script.arrive(0, 6);
+    script.leave(1, 6);
+    script.exchange();
+    script.run(300);
+    assert_eq!(script.stations[0].counters().dropped_full, 0);
+    assert_eq!(script.received(0), [1_001, 2_001, 2_901, 4_001]);
+}

@@ -5,6 +5,7 @@ mod figures;
 mod freeze;
 mod mobiles;
 mod properties;
+mod roaming;
 mod scripts;
 mod snoop;
 mod trust;
