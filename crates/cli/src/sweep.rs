@@ -244,7 +244,7 @@ fn shard(args: &RunArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Sh
     let shard = task.and_then(|task| Shard::new(task.checked_add(1 - first)?, of));
     shard.ok_or_else(|| {
         Mistake::new(format!(
-            "{name} is {}: expected a number from {first} to {last}; use --shard K/{of} to name the shard",
+            "{name} is {}: expected a number from {first} to {last}; use --shard K/{of} instead of --shards",
             variable(name).unwrap_or_default(),
         ))
     })
@@ -395,7 +395,7 @@ mod tests {
         let error = of(" --shards 4", &[("HQ_TASK_ID", "0")]).unwrap_err();
         // HyperQueue's Python package numbers the tasks from 0.
         let typed =
-            "HQ_TASK_ID is 0: expected a number from 1 to 4; use --shard K/4 to name the shard";
+            "HQ_TASK_ID is 0: expected a number from 1 to 4; use --shard K/4 instead of --shards";
         assert_eq!(error, typed);
         let most = u64::MAX.to_string();
         for name in ["HQ_TASK_ID", "JOB_COMPLETION_INDEX"] {
