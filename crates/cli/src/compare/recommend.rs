@@ -67,7 +67,7 @@ impl Recommendation {
         let reason = |row: &Row| {
             if row.broken_connections > 0 {
                 Some(Reason::BreaksConnections)
-            } else if row.floods() {
+            } else if row.floods(rows) {
                 Some(Reason::FloodsTheQueue)
             } else if kept(row).is_some_and(|kept| kept < LEAST_LEFT) {
                 Some(Reason::StarvesCubic)
@@ -201,8 +201,7 @@ mod tests {
         let mut flooding = measured("floods", [30.0, 30.0], 1.0, 5.0);
         flooding.queue_dropped = Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]);
         let mut policed = measured("policed", [25.0, 25.0], 1.0, 5.0);
-        policed.policed = Interval::of(&[FLOOD * 0.6, FLOOD * 0.6]);
-        policed.queue_dropped = policed.policed;
+        policed.policed = Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]);
         let mut breaking = measured("breaks", [15.0, 15.0], 1.0, 5.0);
         breaking.broken_connections = 1;
         let rows = [
@@ -230,6 +229,28 @@ mod tests {
             "{text}"
         );
         assert!(Recommendation::of(&[], Some(5.0)).is_none());
+    }
+
+    #[test]
+    fn drops_of_a_policer_count_if_they_are_a_fifth_and_twice_the_least() {
+        let policed = |share: f64| {
+            let mut row = measured(&share.to_string(), [10.0, 10.0], 1.0, 5.0);
+            row.policed = Interval::of(&[share, share]);
+            row
+        };
+        let marked = |shares: &[f64]| {
+            let rows: Vec<_> = shares.iter().map(|share| policed(*share)).collect();
+            rows.iter().map(|row| row.floods(&rows)).collect::<Vec<_>>()
+        };
+        assert_eq!(marked(&[0.239, 0.355, 0.327]), [false; 3]);
+        assert_eq!(marked(&[0.239, 0.75, 0.327]), [false, true, false]);
+        assert_eq!(marked(&[0.05, 0.15, 0.25]), [false, false, true]);
+        assert_eq!(marked(&[0.75]), [false]);
+        // A row without data is not the one with the least.
+        let mut silent = measured("silent", [0.0, 0.0], 1.0, 5.0);
+        silent.policed = Interval::of(&[0.0, 0.0]);
+        let rows = [policed(0.355), policed(0.239), silent];
+        assert!(!rows[0].floods(&rows));
     }
 
     #[test]

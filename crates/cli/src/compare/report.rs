@@ -110,10 +110,12 @@ fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S
     (interval.n > 0).then_some(interval).serialize(serializer)
 }
 
-/// The share of packets dropped at the queue and by the policer above which a row is marked. A
-/// sender that probes for bandwidth loses a few per cent there; only one that ignores losses loses a
-/// fifth for long.
+/// The share of packets dropped at the queue or by the policer above which a row is marked. A sender
+/// that probes for bandwidth loses a few per cent at a queue, but more than a fifth at a policer with
+/// a small bucket.
 pub(super) const FLOOD: f64 = 0.2;
+/// Drops of the policer count if they are at least this many times those of the row with the least.
+const POLICED_FACTOR: f64 = 2.0;
 
 impl Row {
     /// Evaluates the runs of a combination. `beside` has the shared runs: the first flow is of the
@@ -202,10 +204,14 @@ impl Row {
         Interval::of(&behind.collect::<Vec<_>>())
     }
 
-    /// Returns whether it overfills the queue or the bucket of the policer, as only a sender that
-    /// ignores losses does.
-    pub(super) fn floods(&self) -> bool {
-        self.queue_dropped.mean + self.policed.mean > FLOOD
+    /// Returns whether it overfills the queue, or the bucket of the policer far more than the best of
+    /// `rows`, its table: every sender may lose a fifth at a policer.
+    pub(super) fn floods(&self, rows: &[Self]) -> bool {
+        let policed = |row: &Self| row.policed.mean;
+        let least = rows.iter().filter(|row| row.carried()).map(policed).reduce(f64::min);
+        self.queue_dropped.mean > FLOOD
+            || self.policed.mean > FLOOD
+                && least.is_none_or(|least| self.policed.mean >= least * POLICED_FACTOR)
     }
 }
 

@@ -82,7 +82,7 @@ impl Report {
     /// Returns the cells of a row. `factor` converts bit/s to the unit of rates.
     fn cells(&self, row: &Row, beside: Beside, factor: f64) -> Vec<String> {
         let star = if self.is_starred(row) { "*" } else { " " };
-        let flood = if row.floods() { " !" } else { "" };
+        let flood = if row.floods(&self.rows) { " !" } else { "" };
         let broken = if row.broken_connections > 0 { " BROKEN" } else { "" };
         let mut cells = vec![
             format!("{star} {}{flood}{broken}", row.combination),
@@ -227,7 +227,7 @@ impl Report {
     }
 
     fn floods(&self) -> Option<String> {
-        let floods: Vec<_> = self.rows.iter().filter(|row| row.floods()).collect();
+        let floods: Vec<_> = self.rows.iter().filter(|row| row.floods(&self.rows)).collect();
         (!floods.is_empty()).then(|| {
             format!(
                 "!: floods the queue or policer, which drops more than {:.0} % of its packets: do not use it \
