@@ -146,7 +146,7 @@ fn a_message_says_what_is_wrong_and_what_to_type() -> Outcome {
     std::fs::create_dir(directory.path().join("dir"))?;
     let tun = ["--tun", "tun0", "--address", "10.0.0.2/24"];
     let url = "http://10.0.0.1/f";
-    let cases: [(&[&str], i32, &str); 41] = [
+    let cases: [(&[&str], i32, &str); 42] = [
         (&["serv"], 2, "'serv'; a similar subcommand exists: 'serve'; for example: "),
         (&["--color", "maybe", "names"], 2, "for example: airtcp names --json"),
         (&["demo", "--link", "lte"], 2, "airtcp demo --lossy --link "),
