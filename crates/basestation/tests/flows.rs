@@ -1,5 +1,7 @@
 //! Whole transfers between two airtcp hosts over a link and a station, in virtual time.
 
+mod reader;
+
 use std::time::Duration;
 
 use airtcp_basestation::station::Status;
@@ -8,6 +10,8 @@ use airtcp_link::{Arq, Link};
 use airtcp_stack::host::{Host, HostConfig, SocketId};
 use airtcp_stack::tcp::{Info, MarkAware};
 use airtcp_types::{ByteCount, Instant, Node, PortId, Rate};
+
+use reader::{Reader, pattern};
 
 /// The parameters of a transfer.
 #[derive(Clone)]
@@ -44,20 +48,14 @@ struct Path {
     station: Station,
     mobile: Host,
     sender: SocketId,
-    listener: SocketId,
-    reader: Option<SocketId>,
+    reader: Reader,
     written: u64,
-    read: u64,
 }
 
 fn host(addresses: [&str; 2], secret: u8) -> HostConfig {
     let mut config = HostConfig::new(addresses.map(|cidr| cidr.parse().unwrap()));
     config.secret = [secret; 16];
     config
-}
-
-fn pattern(at: u64) -> u8 {
-    (at % 251) as u8
 }
 
 impl Path {
@@ -86,17 +84,15 @@ impl Path {
             station: Station::new(&station).unwrap(),
             mobile,
             sender,
-            listener,
-            reader: None,
+            reader: Reader::new(listener),
             written: 0,
-            read: 0,
         }
     }
 
     fn work(&mut self) {
         let now = self.now;
         loop {
-            let mut is_moved = self.write() | self.read();
+            let mut is_moved = self.write() | self.reader.read(&mut self.mobile, now);
             while let Some((_, packet)) = self.fixed.poll_transmit(now) {
                 self.wire.handle_packet(now, PortId(0), packet);
                 is_moved = true;
@@ -135,24 +131,9 @@ impl Path {
         sent > 0
     }
 
-    fn read(&mut self) -> bool {
-        if self.reader.is_none() {
-            let accepted = self.mobile.tcp_accept(self.now, self.listener).unwrap();
-            self.reader = accepted.map(|(socket, _)| socket);
-        }
-        let Some(reader) = self.reader else { return false };
-        let mut buf = [0; 65_536];
-        let len = self.mobile.tcp_recv(self.now, reader, &mut buf).unwrap_or(0);
-        for byte in &buf[..len] {
-            assert_eq!(*byte, pattern(self.read), "byte {}", self.read);
-            self.read += 1;
-        }
-        len > 0
-    }
-
     /// Advances the time to this number of seconds; returns the goodput of that interval.
     fn run(&mut self, seconds: f64) -> Rate {
-        let (from, before) = (self.now, self.read);
+        let (from, before) = (self.now, self.reader.read);
         let end = Instant::ZERO + Duration::from_secs_f64(seconds);
         loop {
             self.work();
@@ -168,7 +149,7 @@ impl Path {
             }
         }
         self.now = end;
-        Rate::from_bytes_over(ByteCount(self.read - before), end.since(from))
+        Rate::from_bytes_over(ByteCount(self.reader.read - before), end.since(from))
     }
 
     fn info(&self) -> Info {

@@ -1,6 +1,8 @@
 //! Mobiles that change stations in the middle of transfers, in virtual time: two airtcp hosts, two
 //! stations, and a network between the stations that loses, repeats, reorders and forges messages.
 
+mod reader;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ExtSeq, Instant, Node, Packet, PortId, RangeSet, SeqNumber, SeqRange};
 use airtcp_wire::tcp::{View, flag};
 use proptest::prelude::*;
+
+use reader::{Reader, pattern};
 
 const WIRED: PortId = PortId(0);
 const WIRELESS: PortId = PortId(1);
@@ -61,10 +65,8 @@ struct World {
     stations: [Handoff; 2],
     mobile: Host,
     sender: SocketId,
-    listener: SocketId,
-    reader: Option<SocketId>,
+    reader: Reader,
     written: u64,
-    read: u64,
     v6: bool,
     /// The station whose radio reaches the mobile, and the one to which packets are routed.
     attached: Option<usize>,
@@ -115,10 +117,6 @@ fn host(addresses: [&str; 2], secret: u8) -> Host {
     Host::new(config)
 }
 
-fn pattern(at: u64) -> u8 {
-    (at % 251) as u8
-}
-
 impl World {
     fn new(seed: u64, faults: Faults, v6: bool) -> Self {
         let now = Instant::ZERO;
@@ -137,10 +135,8 @@ impl World {
             stations: [0, 1].map(|of| station(of, "", v6)),
             mobile,
             sender,
-            listener,
-            reader: None,
+            reader: Reader::new(listener),
             written: 0,
-            read: 0,
             v6,
             attached: Some(0),
             routed: 0,
@@ -280,7 +276,7 @@ impl World {
     fn work(&mut self) {
         let now = self.now;
         loop {
-            let mut is_moved = self.write() | self.read() | self.post();
+            let mut is_moved = self.write() | self.reader.read(&mut self.mobile, now) | self.post();
             while let Some((_, packet)) = self.fixed.poll_transmit(now) {
                 self.wire.handle_packet(now, PortId(0), packet);
                 is_moved = true;
@@ -327,27 +323,12 @@ impl World {
         sent > 0
     }
 
-    fn read(&mut self) -> bool {
-        if self.reader.is_none() {
-            let accepted = self.mobile.tcp_accept(self.now, self.listener).unwrap();
-            self.reader = accepted.map(|(socket, _)| socket);
-        }
-        let Some(reader) = self.reader else { return false };
-        let mut buf = [0; 65_536];
-        let len = self.mobile.tcp_recv(self.now, reader, &mut buf).unwrap_or(0);
-        for byte in &buf[..len] {
-            assert_eq!(*byte, pattern(self.read), "byte {}", self.read);
-            self.read += 1;
-        }
-        len > 0
-    }
-
     /// Runs until all data has arrived and all moves are over; returns whether it has.
     fn run(&mut self, seconds: u64) -> bool {
         let end = Instant::ZERO + Duration::from_secs(seconds);
         loop {
             self.work();
-            if self.read == TOTAL && self.agenda.is_empty() {
+            if self.reader.read == TOTAL && self.agenda.is_empty() {
                 return true;
             }
             let [one, other] = &self.stations;
@@ -389,7 +370,7 @@ fn without_faults_no_byte_crosses_twice_and_nothing_waits_for_a_timer() {
     for v6 in [false, true] {
         let mut world = World::new(1, Faults::default(), v6);
         world.plan(&quick(6));
-        assert!(world.run(20), "{} of {TOTAL} bytes", world.read);
+        assert!(world.run(20), "{} of {TOTAL} bytes", world.reader.read);
         let counters = [0, 1].map(|of| *world.stations[of].counters());
         let [one, other] = counters;
         assert_eq!((one.completed, other.completed), (3, 3), "{counters:?}");
@@ -408,7 +389,7 @@ fn an_old_station_that_crashes_leaves_the_flow_alive() {
     moves.iter_mut().for_each(|of| of.is_crash = true);
     let mut world = World::new(1, Faults::default(), false);
     world.plan(&moves);
-    assert!(world.run(60), "{} of {TOTAL} bytes", world.read);
+    assert!(world.run(60), "{} of {TOTAL} bytes", world.reader.read);
     let counters = [0, 1].map(|of| *world.stations[of].counters());
     assert!(counters.iter().any(|of| of.timed_out > 0), "{counters:?}");
 }
@@ -439,7 +420,7 @@ proptest! {
     ) {
         let mut world = World::new(seed, faults, v6);
         world.plan(&moves);
-        prop_assert!(world.run(300), "{} of {TOTAL} bytes", world.read);
+        prop_assert!(world.run(300), "{} of {TOTAL} bytes", world.reader.read);
         let counters = [0, 1].map(|of| *world.stations[of].counters());
         for of in counters {
             prop_assert_eq!((of.refused, of.dropped_full), (0, 0));
