@@ -4,6 +4,7 @@ mod bbr3;
 mod book;
 mod capabilities;
 mod commands;
+mod compare;
 mod gateways;
 mod hosts;
 mod link_page;
