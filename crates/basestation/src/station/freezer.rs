@@ -15,7 +15,7 @@ pub(super) const BEACON: Duration = Duration::from_micros(102_400);
 /// The minimum interval between zero-window ACKs to a frozen sender that sends nevertheless;
 /// otherwise the interval is a round-trip time, up to [`FIRST_WAIT`]. It is Linux's minimum RTO, so
 /// that two ACKs for one flight do not look like duplicates.
-pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const MIN_ACK_INTERVAL: Duration = Duration::from_millis(200);
 /// The time after which a mobile that fades or announced its departure, and is still in reach,
 /// counts as present. A walking mobile crosses the last metres in less time, and without a limit
 /// its senders would wait forever.

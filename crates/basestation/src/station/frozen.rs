@@ -6,7 +6,7 @@ use airtcp_link::radio::{MobileNo, Unsent};
 use airtcp_types::{Fate, Instant, Packet};
 
 use super::flow::Entered;
-use super::freezer::{FIRST_WAIT, Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
+use super::freezer::{FIRST_WAIT, Freezer, Held, MIN_ACK_INTERVAL, Outcome, Reach, Reminder};
 use super::segment::{Segment, flag};
 use super::table::{Pool, Slot};
 use super::{FlowKey, MobileChange, Policy, Station};
@@ -205,7 +205,8 @@ impl Station {
         // data.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
-        let pause = flow.rtt().map_or(TELL_AGAIN, |rtt| rtt.clamp(TELL_AGAIN, FIRST_WAIT));
+        let pause =
+            flow.rtt().map_or(MIN_ACK_INTERVAL, |rtt| rtt.clamp(MIN_ACK_INTERVAL, FIRST_WAIT));
         let is_due = flow.frozen.is_none_or(|at| now.since(at) >= pause);
         // RFC 9293 section 3.8.6.1: the ACK repeats the mobile's last acknowledgement with a zero
         // window. It is sent only if the flow can be pinned, so that the sender is released later.

@@ -79,7 +79,7 @@ async fn answer(
     connected: &Connected,
 ) -> Answer {
     if request.method() != Method::CONNECT {
-        let text = "only CONNECT is supported: tell the client to tunnel, as by curl --proxytunnel";
+        let text = "only CONNECT is supported; use a tunnel, for example curl --proxytunnel";
         return with(say(StatusCode::METHOD_NOT_ALLOWED, text), ALLOW, "CONNECT");
     }
     if login.is_some_and(|login| !is_given(login, &request)) {

@@ -375,8 +375,8 @@ fn strangers_do_not_have_a_sender_wait_for_ever() {
     assert_eq!((status.frozen, status.counters.made), (1, 1));
     script.station.reconnect(script.now);
     script.run(110);
-    let told: Vec<_> = script.take(Side::Wired).iter().map(|s| (s.ack.0, s.window)).collect();
-    assert_eq!(told, [(1_001, 1_000)]);
+    let acks: Vec<_> = script.take(Side::Wired).iter().map(|s| (s.ack.0, s.window)).collect();
+    assert_eq!(acks, [(1_001, 1_000)]);
 }
 
 #[test]

@@ -336,10 +336,10 @@ impl Channel {
         self.outbox.push_back(bytes);
     }
 
-    /// Closes an association; `tell` also closes it at the other end, after the datagrams that wait.
-    /// Without `tell`, they are dropped.
-    pub fn close(&mut self, association: u32, tell: bool) {
-        if tell && self.schedule.close(association) {
+    /// Closes an association. With `notify`, the queued datagrams are sent and then the peer closes it
+    /// as well; without, the queued datagrams are dropped.
+    pub fn close(&mut self, association: u32, notify: bool) {
+        if notify && self.schedule.close(association) {
             return;
         }
         self.counters.dropped_full += self.schedule.remove(association);
@@ -348,7 +348,7 @@ impl Channel {
             flows.mine.values().for_each(|flow| drop(self.mine.remove(flow)));
             flows.yours.values().for_each(|flow| drop(self.yours.remove(flow)));
         }
-        if tell && self.queued < QUEUE {
+        if notify && self.queued < QUEUE {
             let close = Close { instance: self.instance, association };
             self.push(Frame::Close(close).to_bytes());
         }
