@@ -445,7 +445,7 @@ impl Refusal {
         if self.is_mistake {
             match self.text.strip_prefix("error: ") {
                 Some(what) => output::error(what),
-                None => output::tell(&self.text),
+                None => output::print_stderr(&self.text),
             }
             return ExitCode::from(2);
         }

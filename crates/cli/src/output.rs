@@ -29,12 +29,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Writes a line to stderr, unless `--quiet` is set.
 pub(crate) fn note(text: impl Display) {
     if !global::is_quiet() {
-        tell(text);
+        print_stderr(text);
     }
 }
 
 /// Writes a line of a result to stderr; errors are ignored.
-pub(crate) fn tell(text: impl Display) {
+pub(crate) fn print_stderr(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn tell(text: impl Display) {
 pub(crate) fn error(what: impl Display) {
     let has_colors = global::has_colors(&io::stderr());
     let style = if has_colors { *Styles::styled().get_error() } else { Style::new() };
-    tell(format_args!("{style}error:{style:#} {what}"));
+    print_stderr(format_args!("{style}error:{style:#} {what}"));
 }
 
 /// Writes `value` as JSON to stdout.

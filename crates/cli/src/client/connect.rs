@@ -56,7 +56,7 @@ async fn talk(session: &Session, args: &ConnectArgs) -> anyhow::Result<()> {
             error: outcome.as_ref().err().map(output::explain),
             info,
         };
-        output::tell(serde_json::to_string_pretty(&report)?);
+        output::print_stderr(serde_json::to_string_pretty(&report)?);
     }
     outcome
 }

@@ -132,7 +132,7 @@ impl Report {
         };
         match has_stdout {
             true => output::print(&result)?,
-            false => output::tell(result),
+            false => output::print_stderr(result),
         }
         Ok(())
     }

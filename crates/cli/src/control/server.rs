@@ -160,8 +160,8 @@ async fn talk<R: DeserializeOwned>(
         };
         let Ok(mut text) = serde_json::to_string(&answer) else { return };
         text.push('\n');
-        let is_told = timeout(PATIENCE, write.write_all(text.as_bytes())).await;
-        if !matches!(is_told, Ok(Ok(()))) || !line.ends_with('\n') {
+        let written = timeout(PATIENCE, write.write_all(text.as_bytes())).await;
+        if !matches!(written, Ok(Ok(()))) || !line.ends_with('\n') {
             return;
         }
     }

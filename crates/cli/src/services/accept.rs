@@ -83,7 +83,7 @@ mod tests {
         type Connection = u32;
 
         async fn accept(&self) -> io::Result<u32> {
-            self.0.lock().unwrap().pop_front().expect("it was told to end")
+            self.0.lock().unwrap().pop_front().expect("the script has ended")
         }
     }
 

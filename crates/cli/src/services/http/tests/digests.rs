@@ -48,8 +48,8 @@ async fn waiting_for_a_digest_is_limited_and_shares_its_result() {
     while files.digests.asking.available_permits() > 0 {
         tokio::task::yield_now().await;
     }
-    let told = ask(&files, "a").await;
-    assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
+    let answer = ask(&files, "a").await;
+    assert_eq!((status(&answer), field(&answer, "retry-after")), (503, Some("1")), "{answer}");
     drop(reading);
     for answer in waiting {
         let answer = answer.await.unwrap();
@@ -65,7 +65,7 @@ async fn waiting_for_a_digest_times_out() {
     files.digests.patience = Duration::from_millis(50);
     let most = files.digests.asking.available_permits();
     let _reading = files.digests.turn.clone().acquire_owned().await.unwrap();
-    let told = ask(&files, "a").await;
-    assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
+    let answer = ask(&files, "a").await;
+    assert_eq!((status(&answer), field(&answer, "retry-after")), (503, Some("1")), "{answer}");
     assert_eq!(files.digests.asking.available_permits(), most);
 }

@@ -55,8 +55,8 @@ async fn an_interrupted_upload_is_kept_and_resumed() {
     std::fs::write(path.join("a"), "old").unwrap();
     let fields = format!("{KEEP}content-length: {}\r\n", data.len());
     let (head, body) = ask(path, "PUT /a", &fields, &data[..first]).await;
-    let told = String::from_utf8(body).unwrap();
-    assert!(status(&head) == 400 && told.contains("resume with put --continue"), "{head}{told}");
+    let text = String::from_utf8(body).unwrap();
+    assert!(status(&head) == 400 && text.contains("resume with put --continue"), "{head}{text}");
     // Only requests for the upload can see it.
     assert_eq!(get(path, "/a", "").await.1, b"old");
     let page = String::from_utf8(get(path, "/", "").await.1).unwrap();
@@ -103,9 +103,9 @@ async fn an_upload_with_a_wrong_digest_is_removed_and_the_old_file_stays() {
     let fields = format!("{KEEP}content-length: 10\r\n");
     ask(path, "PUT /a", &fields, b"01234").await;
     let (head, body) = ask(path, "PATCH /a?upload", &rest(b"abcdefghij", 5), b"fghij").await;
-    let told = String::from_utf8(body).unwrap();
+    let text = String::from_utf8(body).unwrap();
     assert_eq!((status(&head), field(&head, "upload-complete")), (422, Some("?1")), "{head}");
-    assert!(told.contains("is removed") && told.contains("send all of it again"), "{told}");
+    assert!(text.contains("is removed") && text.contains("send all of it again"), "{text}");
     assert_eq!(names(&directory), ["a"]);
     assert_eq!(get(path, "/a", "").await.1, b"old");
     // A new PUT replaces the held upload; one without the field leaves nothing.
@@ -152,8 +152,8 @@ async fn a_mismatched_upload_is_refused_and_changes_nothing() {
     ] {
         let (head, body) = ask(path, "PATCH /a?upload", &fields, b"56789").await;
         assert_eq!(status(&head), expected, "{fields}{head}{}", String::from_utf8_lossy(&body));
-        let told = (expected == 409).then_some("5");
-        assert_eq!(field(&head, "upload-offset"), told, "{fields}{head}");
+        let offset = (expected == 409).then_some("5");
+        assert_eq!(field(&head, "upload-offset"), offset, "{fields}{head}");
         assert_eq!(names(&directory), held);
         assert_eq!(std::fs::read(path.join(&held[0])).unwrap(), b"01234");
     }
@@ -204,8 +204,8 @@ async fn an_invalid_file_name_is_refused_before_the_body() {
     let line = format!("PUT /{}", "n".repeat(256));
     let fields = format!("{KEEP}content-length: 10\r\n");
     let (head, body) = ask(directory.path(), &line, &fields, b"01234").await;
-    let told = String::from_utf8(body).unwrap();
-    assert!(status(&head) == 404 && told.contains("name too long"), "{head}{told}");
+    let text = String::from_utf8(body).unwrap();
+    assert!(status(&head) == 404 && text.contains("name too long"), "{head}{text}");
     assert!(names(&directory).is_empty());
 }
 
@@ -258,10 +258,10 @@ async fn concurrent_requests_for_one_upload_are_refused_but_one() {
     let ask = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     // The query ends the earlier request, whose client has vanished without notice.
     let silent = Open::start(&files, &put, &whole[..CHUNK * 2], &held, 0).await;
-    let told = one(&files, ask).await;
-    let offset: usize = field(&told, "upload-offset").unwrap().parse().unwrap();
-    assert!((CHUNK..=CHUNK * 2).contains(&offset), "{told}");
-    assert_eq!(field(&told, "repr-digest"), Some(&*digest(&whole[..offset])));
+    let answer = one(&files, ask).await;
+    let offset: usize = field(&answer, "upload-offset").unwrap().parse().unwrap();
+    assert!((CHUNK..=CHUNK * 2).contains(&offset), "{answer}");
+    assert_eq!(field(&answer, "repr-digest"), Some(&*digest(&whole[..offset])));
     let refused = silent.end(&other[CHUNK * 2..]).await;
     assert!(status(&refused) == 409 && refused.contains("another request replaced"), "{refused}");
     // Both clients know the offset. The first PATCH is served, and the second one is refused at
@@ -326,8 +326,8 @@ async fn uploads_do_not_wait_for_digest_requests_which_are_limited() {
     let most = u32::try_from(files.digests.asking.available_permits()).unwrap();
     let _waiting = files.digests.asking.clone().acquire_many_owned(most).await.unwrap();
     let asked = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-    let told = one(&files, asked).await;
-    assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
+    let answer = one(&files, asked).await;
+    assert_eq!((status(&answer), field(&answer, "retry-after")), (503, Some("1")), "{answer}");
     // A query that needs no checksum is answered.
     assert_eq!(status(&one(&files, &asked.replace("/a", "/b")).await), 204);
     let fields = rest(b"0123456789", 5);
@@ -350,8 +350,8 @@ async fn an_upload_locked_by_another_process_is_left_alone() {
         let fields = rest(b"0123456789", 5).replace("upload-length: 10\r\n", "");
         let request =
             format!("{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n56789");
-        let told = one(&files, &request).await;
-        assert_eq!(status(&told), 423, "{line}: {told}");
+        let answer = one(&files, &request).await;
+        assert_eq!(status(&answer), 423, "{line}: {answer}");
         assert_eq!(std::fs::read(path.join(&name)).unwrap(), b"01234");
     }
 }
