@@ -416,11 +416,11 @@ mod tests {
         assert_eq!(sides(&[1.2]), ["not comparable"; 2]);
         assert_eq!(sides(&[1.19, 1.2, 1.21]), ["holds", "does not hold"]);
         assert_eq!(sides(&[0.79, 0.8, 0.81]), ["does not hold", "holds"]);
-        let told = above(&Interval::of(&[1.1, 1.2, 1.3]), 1.0, why);
+        let undecided = above(&Interval::of(&[1.1, 1.2, 1.3]), 1.0, why);
         let all = |of: &[&Verdict]| Verdict::all(of.iter().copied().cloned());
-        assert_eq!(all(&[&Verdict::Holds, &told]), told);
+        assert_eq!(all(&[&Verdict::Holds, &undecided]), undecided);
         let refuted = Verdict::DoesNotHold(why());
-        assert_eq!(all(&[&told, &refuted, &told]), refuted);
+        assert_eq!(all(&[&undecided, &refuted, &undecided]), refuted);
         assert_eq!(all(&[]), Verdict::Holds);
     }
 

@@ -109,16 +109,16 @@ mod tests {
     fn it_is_held_where_only_the_receivers_window_is_full() {
         let (sender, receiver) = (NodeId(1), NodeId(2));
         let mut room = Room::new(Duration::from_millis(200));
-        let mut tell = |node, ms, kind| room.on_event(node, &at(ms, kind));
-        tell(sender, 0, sent(0, 0, 3_000));
-        tell(sender, 0, acked(0));
-        tell(sender, 100, sent(1_000, 1_000, 3_000));
-        tell(receiver, 250, acked(0));
+        let mut report = |node, ms, kind| room.on_event(node, &at(ms, kind));
+        report(sender, 0, sent(0, 0, 3_000));
+        report(sender, 0, acked(0));
+        report(sender, 100, sent(1_000, 1_000, 3_000));
+        report(receiver, 250, acked(0));
         // Limited since 100 ms; the measurement starts at 200 ms.
-        tell(sender, 300, acked(1_000));
+        report(sender, 300, acked(1_000));
         // Both windows are full, so the receiver's window is not the limit.
-        tell(sender, 300, sent(2_000, 1_000, 2_000));
-        tell(sender, 600, acked(3_000));
+        report(sender, 300, sent(2_000, 1_000, 2_000));
+        report(sender, 600, acked(3_000));
         assert_eq!(room.share(), 0.25);
     }
 }

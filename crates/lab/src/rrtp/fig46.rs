@@ -18,7 +18,7 @@ const KINDS: [&str; 2] = ["rrtp:wireless-last-hop", "rrtp"];
 const SIZES: [u64; 3] = [100, 1_000, 10_000];
 /// The configured parameters, correct and 20 % low.
 const SEEDS: [&str; 3] = ["rate", "rtt", "loss"];
-const TOLD: [(&str, f64); 2] = [("right", 1.0), ("20 % low", 0.8)];
+const ACCURACIES: [(&str, f64); 2] = [("right", 1.0), ("20 % low", 0.8)];
 
 /// Returns the configuration of a parameter of [`CDMA`]. The round-trip time is that of a full
 /// packet without queueing.
@@ -36,8 +36,8 @@ fn describe(what: &str, share: f64) -> String {
 
 /// Returns the configurations: none, and each parameter with both values. Each has its name in the
 /// table and the suffix of the sender's name.
-fn all_told() -> Vec<(String, String)> {
-    let each = SEEDS.into_iter().flat_map(|what| TOLD.map(|(how, share)| (what, how, share)));
+fn configurations() -> Vec<(String, String)> {
+    let each = SEEDS.into_iter().flat_map(|what| ACCURACIES.map(|(how, share)| (what, how, share)));
     let each = each.map(|(what, how, share)| (format!("{what}, {how}"), describe(what, share)));
     [("nothing".to_owned(), String::new())].into_iter().chain(each).collect()
 }
@@ -46,32 +46,33 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new("kind | file, kB | given | throughput, kbit/s | over none given");
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
-    let all_told = all_told();
+    let configurations = configurations();
     let axes = vec![
         Axis::new("kind", KINDS),
         Axis::new("kilobytes", sizes.iter().copied()),
-        Axis::new("told", all_told.iter().map(|(name, _)| name.as_str())),
+        Axis::new("given", configurations.iter().map(|(name, _)| name.as_str())),
     ];
     let grid = Grid::run(run, axes, |point, seed| {
-        let told = all_told.iter().find(|(name, _)| *name == point.text("told"));
-        let sender = format!("{}{}", point.text("kind"), told.map_or("", |(_, told)| told));
+        let given = configurations.iter().find(|(name, _)| *name == point.text("given"));
+        let sender = format!("{}{}", point.text("kind"), given.map_or("", |(_, suffix)| suffix));
         let kilobytes = point.number("kilobytes") as u64;
         let result = simulate::once(scenario(&sender, kilobytes)?, seed)?;
         let finished = result.flows[0].finished;
-        Ok(Fields::default()
-            .with("sender", sender)
-            .with("kilobytes", kilobytes)
+        Ok(fields! {
+            sender,
+            kilobytes,
             // For the whole file, including the handshake; missing if the transfer did not finish.
-            .with("finished", finished)
-            .with("throughput", finished.map_or(0.0, |finished| kilobytes as f64 * 8e3 / finished)))
+            finished,
+            throughput: finished.map_or(0.0, |finished| kilobytes as f64 * 8e3 / finished),
+        })
     })?;
     grid.record(&mut findings, &[])?;
     for row in grid.all().rows(&["kind", "kilobytes"]) {
-        for cell in row.each("told") {
-            let over = theory::show(&over(&row, &cell.text("told"), "nothing"), 1.0, 4);
-            let place = ["kind", "kilobytes", "told"].map(|axis| cell.text(axis));
-            let [kind, size, told] = place;
-            findings.table.row([kind, size, told, cell.show("throughput", 1e-3, 2), over]);
+        for cell in row.each("given") {
+            let over = theory::show(&over(&row, &cell.text("given"), "nothing"), 1.0, 4);
+            let place = ["kind", "kilobytes", "given"].map(|axis| cell.text(axis));
+            let [kind, size, given] = place;
+            findings.table.row([kind, size, given, cell.show("throughput", 1e-3, 2), over]);
         }
         // The thesis has a file of 10 MB, over the last hop.
         let is_papers = row.text("kind") == KINDS[0] && row.number("kilobytes") == SIZES[2] as f64;
@@ -79,16 +80,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     for part in grid.all().each("kind") {
         let kind = part.text("kind");
-        let series = part.each("told").map(|of| {
-            let told = of.text("told");
-            let name = if told == "nothing" { "told nothing".to_owned() } else { told };
+        let series = part.each("given").map(|of| {
+            let given = of.text("given");
+            let name = if given == "nothing" { "none given".to_owned() } else { given };
             of.line(name, "kilobytes", 1e-3, |cell| cell.mean("throughput"))
         });
-        let (x, y) = (draw::log("file, kB"), draw::linear(&draw::more("throughput, kbit/s")));
         let title = format!("Files over CDMA 1X, {kind}");
-        findings.picture(
+        findings.plot(
             if kind == KINDS[0] { "wireless-last-hop" } else { "general" },
-            draw::figure(title, x, y, series),
+            title,
+            (draw::log("file, kB"), draw::linear(&draw::more("throughput, kbit/s"))),
+            series,
         );
     }
     findings.notes.extend([SETUP.to_owned(), QUEUES.to_owned()]);
@@ -106,7 +108,7 @@ fn scenario(sender: &str, kilobytes: u64) -> Result<Scenario, LabError> {
 
 /// Returns the throughput with one configuration divided by that with another.
 fn over(row: &Slice<'_>, own: &str, other: &str) -> Interval {
-    let [own, other] = [own, other].map(|told| row.at("told", told).values("throughput"));
+    let [own, other] = [own, other].map(|given| row.at("given", given).values("throughput"));
     theory::paired(&own, &other)
 }
 
@@ -114,7 +116,7 @@ fn over(row: &Slice<'_>, own: &str, other: &str) -> Interval {
 fn claims(findings: &mut Findings, row: &Slice<'_>) {
     let (kind, size) = (row.text("kind"), row.text("kilobytes"));
     for what in SEEDS {
-        let [right, low] = TOLD.map(|(how, _)| format!("{what}, {how}"));
+        let [right, low] = ACCURACIES.map(|(how, _)| format!("{what}, {how}"));
         for (claimed, own, other, than) in [
             ("right over nothing", &right, "nothing", "without parameters"),
             ("20 % low over nothing", &low, "nothing", "without parameters"),
@@ -128,7 +130,7 @@ fn claims(findings: &mut Findings, row: &Slice<'_>) {
                 Bound::Above(1.0),
                 || {
                     let [own, other] = [own.as_str(), other]
-                        .map(|told| row.at("told", told).show("throughput", 1e-3, 2));
+                        .map(|given| row.at("given", given).show("throughput", 1e-3, 2));
                     format!("{own} kbit/s, and {other} {than}: {}", reason(what))
                 },
             );

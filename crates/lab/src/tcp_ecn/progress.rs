@@ -102,7 +102,7 @@ mod tests {
     fn a_stream_grows_by_its_highest_number() {
         let nodes = [("fixed-1", NodeKind::Host), ("mobile-1", NodeKind::Host)];
         let mut progress = Progress::new(&nodes.map(|(name, kind)| (name.to_owned(), kind)));
-        let mut tell = |node, ms, start: u64| {
+        let mut receive = |node, ms, start: u64| {
             let start = ExtSeq(start);
             let range = SeqRange::new(start, start + ByteCount(100));
             let kind =
@@ -110,11 +110,11 @@ mod tests {
             let at = Instant::ZERO + Duration::from_millis(ms);
             progress.on_event(NodeId(node), &Event { at, flow: None, kind });
         };
-        tell(1, 100, 1_000);
-        tell(1, 400, 1_200);
-        tell(0, 500, 9_000);
-        tell(1, 600, 1_100);
-        tell(1, 1_700, 1_300);
+        receive(1, 100, 1_000);
+        receive(1, 400, 1_200);
+        receive(0, 500, 9_000);
+        receive(1, 600, 1_100);
+        receive(1, 1_700, 1_300);
         let points: Vec<_> =
             progress.points(0).iter().map(|point| (point.x, point.y * 1e6)).collect();
         assert_eq!(points, [(0.5, 300.0), (1.0, 300.0), (1.5, 300.0), (2.0, 400.0)]);
