@@ -43,15 +43,15 @@ impl Audited {
         let mut delivered = Vec::new();
         self.0.acknowledge(ack, blocks, &mut delivered);
         self.0.audit().unwrap();
-        for told in delivered.iter().filter(|told| told.transmissions().count() > 1) {
-            let mut start = told.range.start;
-            for tx in told.transmissions() {
+        for entry in delivered.iter().filter(|entry| entry.transmissions().count() > 1) {
+            let mut start = entry.range.start;
+            for tx in entry.transmissions() {
                 let sent = before.iter().find(|sent| sent.tx == tx).unwrap();
-                assert_eq!(sent.range, SeqRange::new(start, start + told.size));
-                assert_eq!((sent.sent_at, sent.resent), (told.sent_at, 0));
+                assert_eq!(sent.range, SeqRange::new(start, start + entry.size));
+                assert_eq!((sent.sent_at, sent.resent), (entry.sent_at, 0));
                 start = sent.range.end;
             }
-            assert_eq!(start, told.range.end);
+            assert_eq!(start, entry.range.end);
         }
         delivered
     }
@@ -95,9 +95,9 @@ fn a_transmission_goes_through_its_states() {
     assert!(!board.mark_lost(1), "its successor decides");
     assert!(!board.mark_lost(2), "what is SACKed is not lost");
 
-    let told = board.acknowledge(seq(4), &[]);
+    let delivered = board.acknowledge(seq(4), &[]);
     assert_eq!(
-        told.iter().map(|d| (d.tx.0, d.resent)).collect::<Vec<_>>(),
+        delivered.iter().map(|d| (d.tx.0, d.resent)).collect::<Vec<_>>(),
         [(0, 0), (4, 1), (3, 0)]
     );
     assert!(board.0.is_empty());
@@ -107,32 +107,36 @@ fn a_transmission_goes_through_its_states() {
 
 #[test]
 fn segments_sent_together_are_reported_together() {
-    let told = |board: &mut Audited, ack| -> Vec<Vec<u64>> {
-        let told = board.acknowledge(ack, &[]);
-        told.iter().map(|told| told.transmissions().map(|tx| tx.0).collect()).collect()
+    let numbers = |board: &mut Audited, ack| -> Vec<Vec<u64>> {
+        let delivered = board.acknowledge(ack, &[]);
+        delivered.iter().map(|entry| entry.transmissions().map(|tx| tx.0).collect()).collect()
     };
     let mut board = Audited::with(8);
-    assert_eq!(told(&mut board, seq(3)), [[0, 1, 2]]);
-    assert_eq!(told(&mut board, seq(4) + SMSS / 2), [vec![3], vec![4]], "the last in part");
+    assert_eq!(numbers(&mut board, seq(3)), [[0, 1, 2]]);
+    assert_eq!(numbers(&mut board, seq(4) + SMSS / 2), [vec![3], vec![4]], "the last in part");
     // Segments that were lost, retransmitted or SACKed are reported one by one.
     board.mark_lost(6);
     board.send_again(seq(6), SMSS).unwrap();
     board.send_new(segments(8, 9));
     board.send_new(segments(9, 10));
-    assert_eq!(told(&mut board, seq(10)), [vec![4], vec![5], vec![8], vec![7], vec![9, 10]]);
+    assert_eq!(numbers(&mut board, seq(10)), [vec![4], vec![5], vec![8], vec![7], vec![9, 10]]);
     let mut board = Audited::with(2);
     board.send_new(SeqRange::new(seq(2), seq(2) + 7));
     let later = SeqRange::new(seq(2) + 7, seq(2) + 14);
     let snapshot = leaving(&board.0, later.len());
     board.0.send_new(Instant::from_millis(1), later, NEW, snapshot);
-    assert_eq!(told(&mut board, later.end), [vec![0, 1], vec![2], vec![3]], "by length and time");
+    assert_eq!(
+        numbers(&mut board, later.end),
+        [vec![0, 1], vec![2], vec![3]],
+        "by length and time"
+    );
 }
 
 #[test]
 fn a_partial_ack_trims_and_a_partial_block_waits() {
     let mut board = Audited::with(3);
-    let told = board.acknowledge(FIRST + 300, &[]);
-    assert_eq!((told.len(), told[0].range.len()), (1, ByteCount(300)));
+    let delivered = board.acknowledge(FIRST + 300, &[]);
+    assert_eq!((delivered.len(), delivered[0].range.len()), (1, ByteCount(300)));
     assert_eq!(board.0.first().unwrap().range, SeqRange::new(FIRST + 300, seq(1)));
     assert_eq!(board.0.flight_size(), ByteCount(2_700));
     // A block counts for a segment once it covers all of it.
@@ -151,8 +155,8 @@ fn an_ack_can_leave_of_a_segment_only_what_was_sacked() {
     let mut board = Audited::with(2);
     board.acknowledge(FIRST, &[SeqRange::new(FIRST + 200, FIRST + 1_500)]);
     assert_eq!(board.bytes(), (2 * SMSS, 0, 0));
-    let told = board.acknowledge(FIRST + 300, &[]);
-    assert_eq!(told.iter().map(|d| d.range.len().0).collect::<Vec<_>>(), [300, 700]);
+    let delivered = board.acknowledge(FIRST + 300, &[]);
+    assert_eq!(delivered.iter().map(|d| d.range.len().0).collect::<Vec<_>>(), [300, 700]);
     assert_eq!(board.bytes(), (SMSS, 0, 700));
 }
 
@@ -269,8 +273,8 @@ fn whatever_is_done_the_bytes_add_up() {
                 }
                 5 => {
                     let (start, end) = (somewhere(&mut stream), somewhere(&mut stream));
-                    let told = board.acknowledge(una, &[SeqRange::new(start, end)]);
-                    assert!(told.iter().all(|told| !told.cumulative));
+                    let delivered = board.acknowledge(una, &[SeqRange::new(start, end)]);
+                    assert!(delivered.iter().all(|entry| !entry.cumulative));
                 }
                 _ if stream.chance(0.1) => board.mark_all_lost(),
                 _ => {}
@@ -298,7 +302,7 @@ fn spelled_out_or_not_what_left_together_is_the_same() {
             let (tx, what) = (TxNo(stream.below(together.next_tx().0 + 1)), stream.below(20));
             let times_out = stream.chance(0.2);
             let changed = [&mut together, &mut spelled].map(|board| {
-                let mut told = Vec::new();
+                let mut delivered = Vec::new();
                 match what {
                     0..8 => board.send_together(board.new_run(
                         now,
@@ -307,15 +311,15 @@ fn spelled_out_or_not_what_left_together_is_the_same() {
                         NEW,
                         Snapshot::default(),
                     )),
-                    8..13 => board.acknowledge(one, &[], &mut told),
-                    13..16 => board.acknowledge(una, &[SeqRange::new(one, other)], &mut told),
+                    8..13 => board.acknowledge(one, &[], &mut delivered),
+                    13..16 => board.acknowledge(una, &[SeqRange::new(one, other)], &mut delivered),
                     16..18 => drop(board.mark_lost(tx)),
                     18 => drop(board.send_again(now, one, size, AGAIN, Snapshot::default())),
                     _ if times_out => drop(board.mark_all_lost(|_| false)),
                     _ => {}
                 }
                 board.audit().unwrap();
-                told.iter().flat_map(each).collect::<Vec<_>>()
+                delivered.iter().flat_map(each).collect::<Vec<_>>()
             });
             assert_eq!(changed[0], changed[1]);
             spelled.spell_out(spelled.snd_nxt());
@@ -336,9 +340,9 @@ fn spelled_out_or_not_what_left_together_is_the_same() {
 }
 
 /// Returns the transmissions of an entry one by one.
-fn each(told: &Delivered) -> impl Iterator<Item = (TxNo, SeqRange, Instant, u32, bool)> {
-    let starts = (0u64..).map(|n| told.range.start + told.size * n);
-    let ranges = starts.map(|start| SeqRange::new(start, start + told.size));
-    let about = (told.sent_at, told.resent, told.cumulative);
-    told.transmissions().zip(ranges).map(move |(tx, range)| (tx, range, about.0, about.1, about.2))
+fn each(entry: &Delivered) -> impl Iterator<Item = (TxNo, SeqRange, Instant, u32, bool)> {
+    let starts = (0u64..).map(|n| entry.range.start + entry.size * n);
+    let ranges = starts.map(|start| SeqRange::new(start, start + entry.size));
+    let about = (entry.sent_at, entry.resent, entry.cumulative);
+    entry.transmissions().zip(ranges).map(move |(tx, range)| (tx, range, about.0, about.1, about.2))
 }

@@ -47,10 +47,10 @@ impl FRto {
     }
 
     pub(super) fn on_ack(self, ack: &AckView<'_>) -> Outcome {
-        let tells = ack.duplicate || ack.delivered > ByteCount::ZERO;
+        let is_informative = ack.duplicate || ack.delivered > ByteCount::ZERO;
         match self {
             _ if ack.echo.is_some() => Outcome::Ends,
-            _ if !tells => Outcome::Goes(self),
+            _ if !is_informative => Outcome::Goes(self),
             // Step 2 a: a duplicate ACK, an ACK of everything, or one that does not cover all that
             // was retransmitted.
             Self::Resent { recover, resent } => {

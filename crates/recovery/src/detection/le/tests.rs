@@ -113,8 +113,8 @@ fn cuts(at: u64, repair_is_lost: bool) -> u64 {
     // Three new segments are sent with the retransmission.
     pump(&mut sender, ms(100), &supply(20));
     let arrived = [segments(10, 13), segments(1, 4)];
-    let told = if repair_is_lost { ack(0, &arrived) } else { ack(4, &arrived[..1]) };
-    sender.on_ack(ms(at), &told);
+    let answer = if repair_is_lost { ack(0, &arrived) } else { ack(4, &arrived[..1]) };
+    sender.on_ack(ms(at), &answer);
     assert!(sender.stats().segments_lost > 1);
     sender.stats().reductions
 }
@@ -203,8 +203,8 @@ fn a_late_original_is_not_taken_for_its_repair() {
         // original.
         pump(&mut sender, ms(100), &supply(20));
         let lost = sender.stats().segments_lost;
-        let told = [segments(4, 5)];
-        sender.on_ack(ms(at), &Ack { echo: Some(ms(echo)), ..ack(1, &told[..0]) });
+        let sacked = [segments(4, 5)];
+        sender.on_ack(ms(at), &Ack { echo: Some(ms(echo)), ..ack(1, &sacked[..0]) });
         // Taken for the retransmission, it would be the first of three deliveries after segments 4
         // to 9.
         sender.on_ack(ms(at), &ack(1, &[segments(10, 12)]));
@@ -230,7 +230,7 @@ fn a_repair_that_is_reported_as_a_duplicate_has_arrived() {
     };
     assert_eq!(lost_by(Some(segments(0, 1))), 6, "the repair, and two that left after it");
     assert_eq!(lost_by(Some(segments(1, 2))), 0, "what was sent once is the network's own");
-    assert_eq!(lost_by(None), 0, "nothing tells that the repair arrived");
+    assert_eq!(lost_by(None), 0, "nothing reports that the repair arrived");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_single_loss_is_recovered_from_as_in_figure_1() {
         let mut sender = twenty_out(combination);
         for number in 1..=21 {
             let sacked = [segments(1, number + 1)];
-            let told = step(&mut sender, ms(100), &ack(0, &sacked));
+            let measured = step(&mut sender, ms(100), &ack(0, &sacked));
             let sent = match number {
                 1 | 2 => "N",
                 3 => "R",
@@ -48,7 +48,7 @@ fn a_single_loss_is_recovered_from_as_in_figure_1() {
             };
             let column = number as usize - 1;
             let figure = (cwnd[column], pipe[column], sent.to_owned());
-            assert_eq!(told, figure, "{combination}, ACK {number}");
+            assert_eq!(measured, figure, "{combination}, ACK {number}");
         }
         // ACK 22 covers everything up to the second segment of limited transmit, and ends the
         // recovery.

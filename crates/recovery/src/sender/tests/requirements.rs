@@ -155,10 +155,10 @@ fn sack_information_about_new_data_outlasts_the_recovery() {
     // followed the retransmission.
     let last = index(sender.snd_nxt()) - 1;
     assert!(sender.phase() == Phase::Recovery && last > 12, "{last}");
-    let told = segments(last, last + 1);
-    sender.on_ack(ms(190), &ack(0, &[told, segments(1, 10)]));
-    sender.on_ack(ms(200), &ack(12, &[told]));
-    assert_eq!((sender.phase(), sender.board().sacked()), (Phase::Open, told.len()));
+    let sacked = segments(last, last + 1);
+    sender.on_ack(ms(190), &ack(0, &[sacked, segments(1, 10)]));
+    sender.on_ack(ms(200), &ack(12, &[sacked]));
+    assert_eq!((sender.phase(), sender.board().sacked()), (Phase::Open, sacked.len()));
 }
 
 // Shows: RFC6675-5-1

@@ -465,9 +465,9 @@ fn dup_thresh_says_how_many_signs_are_a_loss() {
             let profile = Profile { dup_thresh: thresh, ..Profile::modern() };
             let mut sender = sender_of(name.parse().unwrap(), profile);
             pump(&mut sender, Instant::ZERO, &supply(10));
-            for told in 1..=thresh {
-                assert_eq!(sender.stats().segments_lost, 0, "{name}: {told} of {thresh}");
-                sender.on_ack(ms(100), &ack(0, &[segments(1, 1 + u64::from(told))]));
+            for sacked in 1..=thresh {
+                assert_eq!(sender.stats().segments_lost, 0, "{name}: {sacked} of {thresh}");
+                sender.on_ack(ms(100), &ack(0, &[segments(1, 1 + u64::from(sacked))]));
             }
             assert_eq!(sender.stats().segments_lost, 1, "{name}: {thresh}");
         }
