@@ -401,8 +401,8 @@ mod tests {
         assert_eq!(numbers(&mut half, now), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
         let mut lost = LostWriter::default();
         lost.push(1, 1, true);
-        let told = half.on_report(now, &report(1, 5, lost.lost()), RTO);
-        assert_eq!(told, Ok(Acked { acknowledged: 1, congestive: Some(2) }));
+        let acked = half.on_report(now, &report(1, 5, lost.lost()), RTO);
+        assert_eq!(acked, Ok(Acked { acknowledged: 1, congestive: Some(2) }));
         assert_eq!(numbers(&mut half, now), [(1, 6)]);
         // The same report again: transmission 6 is in flight.
         half.on_report(now, &report(1, 5, lost.lost()), RTO).unwrap();
@@ -445,13 +445,13 @@ mod tests {
         for next in 1..=200 {
             odd += u32::from(nonce(u64::from(next) - 1));
             sum ^= nonce(u64::from(next) - 1);
-            let told = report(next, next, Lost::default());
-            assert_eq!(told.nonce_sum, sum);
-            let lie = Report { nonce_sum: !sum, ..told };
+            let honest = report(next, next, Lost::default());
+            assert_eq!(honest.nonce_sum, sum);
+            let lie = Report { nonce_sum: !sum, ..honest };
             assert_eq!(half.on_report(now, &lie, RTO), Err(BadReport::Unreceived));
-            assert_eq!(half.on_report(now, &told, RTO).unwrap().acknowledged, 1);
+            assert_eq!(half.on_report(now, &honest, RTO).unwrap().acknowledged, 1);
             // A repeated report, then an older one, whose sum is no longer known.
-            half.on_report(now, &told, RTO).unwrap();
+            half.on_report(now, &honest, RTO).unwrap();
             let old = Report { nonce_sum: !sum, ..report(next - 1, next, Lost::default()) };
             half.on_report(now, &old, RTO).unwrap();
         }
@@ -461,15 +461,15 @@ mod tests {
     #[test]
     fn ranges_that_overlap_fall_or_name_too_much_are_refused() {
         let now = Instant::ZERO;
-        let told = |ranges: &[(u64, u64)]| {
+        let resent = |ranges: &[(u64, u64)]| {
             let mut half = half(2_000);
             numbers(&mut half, now);
             let mut lost = LostWriter::default();
             ranges.iter().for_each(|(first, count)| lost.push(*first, *count, false));
-            let told = half.on_report(now, &report(0, 20, lost.lost()), RTO);
-            told.map(|_| half.resend.len())
+            let acked = half.on_report(now, &report(0, 20, lost.lost()), RTO);
+            acked.map(|_| half.resend.len())
         };
-        assert_eq!(told(&[(5, 1), (6, 2), (9, 1)]), Ok(4));
+        assert_eq!(resent(&[(5, 1), (6, 2), (9, 1)]), Ok(4));
         for wrong in [
             &[(5, 1), (5, 1)][..],
             &[(5, 3), (7, 1)],
@@ -479,9 +479,9 @@ mod tests {
             // A packet of 128 bytes has room for 15 ranges.
             &[(0, 16)],
         ] {
-            assert_eq!(told(wrong), Err(BadReport::Implausible), "{wrong:?}");
+            assert_eq!(resent(wrong), Err(BadReport::Implausible), "{wrong:?}");
         }
-        assert_eq!(told(&[(0, 15)]), Ok(15));
+        assert_eq!(resent(&[(0, 15)]), Ok(15));
     }
 
     #[test]

@@ -195,5 +195,5 @@ fn a_new_rate_is_announced_once() {
     control.reconfigure(NetworkKind::WirelessLastHop, Some(5e5));
     assert!(control.take_restart() && !control.take_restart());
     control.reconfigure(NetworkKind::General, None);
-    assert_eq!(control.rate(), 5e5, "what is not told stays");
+    assert_eq!(control.rate(), 5e5, "a rate that is not given stays");
 }

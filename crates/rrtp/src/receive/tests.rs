@@ -230,7 +230,7 @@ fn a_duplicate_is_acknowledged_again() {
 #[test]
 fn packets_sent_before_a_reduction_are_not_counted_after_it() {
     let mut bench = bench(1_000);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for number in (0..60u32).filter(|number| number % 10 != 9) {
         let millis = u64::from(number) * 10;
         // The reduction is before packet 30, which is lost, as is 29.
@@ -240,7 +240,7 @@ fn packets_sent_before_a_reduction_are_not_counted_after_it() {
         }
         let now = Instant::from_millis(millis);
         while let Some(report) = bench.half.poll_report(now, 1_400, REPEAT, &bench.pool) {
-            told.extend(report.feedback.map(|feedback| feedback.counts));
+            reported.extend(report.feedback.map(|feedback| feedback.counts));
         }
     }
     let counts = |first_counted, received, wireless| Counts {
@@ -251,7 +251,7 @@ fn packets_sent_before_a_reduction_are_not_counted_after_it() {
     };
     // An epoch is ten gaps, and a loss is reported after three later packets.
     let after = [counts(31, 4, 0), counts(31, 14, 1), counts(31, 24, 2)];
-    assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
+    assert_eq!(reported, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
     assert_eq!(bench.half.totals()[2], 6);
 }
 

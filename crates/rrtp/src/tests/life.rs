@@ -217,7 +217,7 @@ fn a_reader_that_stops_stops_the_sender_and_loses_nothing() {
     world.run_for(Duration::from_secs(300));
     let endpoint = &world.ends[0].endpoint;
     assert!(endpoint.memory() <= 52_000 && endpoint.memory() > 40_000, "{}", endpoint.memory());
-    assert_eq!(endpoint.counters().over_window, 0, "the sender keeps to what it was told");
+    assert_eq!(endpoint.counters().over_window, 0, "the sender keeps to the advertised window");
     assert_eq!(world.ends[1].ended, None, "it is waited for");
     world.ends[0].reads = true;
     world.finish_within(Duration::from_secs(10));

@@ -300,8 +300,8 @@ impl World {
     fn finish_within(&mut self, limit: Duration) -> Duration {
         let began = self.now;
         let done = self.run_while(limit, |world| world.ends.iter().any(|end| !end.at_end));
-        let told: Vec<_> = self.ends.iter().map(|end| (end.read, end.at_end, end.ended)).collect();
-        assert!(done, "{told:?}\n{:#?}\n{:#?}", self.info(0), self.info(1));
+        let ends: Vec<_> = self.ends.iter().map(|end| (end.read, end.at_end, end.ended)).collect();
+        assert!(done, "{ends:?}\n{:#?}\n{:#?}", self.info(0), self.info(1));
         for (end, other) in [(0, 1), (1, 0)] {
             assert_eq!(self.ends[end].read, self.ends[other].to_write);
         }

@@ -133,9 +133,11 @@ fn reconfigured_it_goes_at_the_new_rate_at_once_and_never_above_the_cap() {
     let mut world = world("delay 5ms", "rate 10mbit delay 5ms", [0, 50_000_000], configs);
     world.run_for(Duration::from_millis(200));
     let id = world.ends[1].id.unwrap();
-    for (told, goes) in [(1_000_000, 1_000_000), (50_000_000, 2_000_000)] {
-        let profile =
-            NetworkProfile { send_rate: Some(Rate::from_bits_per_sec(told)), ..Default::default() };
+    for (configured, goes) in [(1_000_000, 1_000_000), (50_000_000, 2_000_000)] {
+        let profile = NetworkProfile {
+            send_rate: Some(Rate::from_bits_per_sec(configured)),
+            ..Default::default()
+        };
         let now = world.now;
         world.ends[1].endpoint.reconfigure(now, id, NetworkKind::General, profile).unwrap();
         assert_eq!(world.info(1).unwrap().rate.bits_per_sec(), goes);

@@ -71,9 +71,11 @@ mod tests {
     #[test]
     fn a_cookie_encodes_the_mss_class_below_the_mss() {
         let secret = Secret::new([1; 16]);
-        for (mss, told) in [(0, 48), (48, 48), (535, 256), (536, 536), (1448, 1440), (1460, 1460)] {
+        for (mss, encoded) in
+            [(0, 48), (48, 48), (535, 256), (536, 536), (1448, 1440), (1460, 1460)]
+        {
             let number = make(&secret, Instant::ZERO, &flow(1), IRS, mss);
-            assert_eq!(read(&secret, Instant::ZERO, &flow(1), IRS, number), Some(told));
+            assert_eq!(read(&secret, Instant::ZERO, &flow(1), IRS, number), Some(encoded));
         }
     }
 

@@ -200,7 +200,7 @@ impl Connection {
         let ack = self.receive.nxt();
         let fin = self.send.is_shut_down() && range.end > self.send.buffer().end();
         let data = SeqRange::new(range.start, data_end);
-        // As Linux: PSH at the end of new data that was sent together tells the receiver to deliver
+        // As Linux: PSH at the end of new data that was sent together asks the receiver to deliver
         // it.
         let several = range.len() > first.range.len() && !first.rule.is_retransmission();
         let psh = !data.is_empty() && (several || self.send.buffer().ends_write(data));

@@ -126,9 +126,9 @@ async fn a_stack_that_drains_lets_its_streams_finish() {
         let (mut one, mut other) = connected(&server, &client).await;
         let udp = server.udp_bind(addr("10.0.0.1:53")).unwrap();
         let mut unheard = client.connect(addr("10.0.0.1:80")).await.unwrap();
-        let (finish, told) = oneshot::channel::<()>();
+        let (finish, start) = oneshot::channel::<()>();
         let handler = tokio::spawn(async move {
-            told.await.unwrap();
+            start.await.unwrap();
             // The request arrives, and is answered, long after draining started.
             let mut request = [0; 7];
             one.read_exact(&mut request).await.unwrap();

@@ -434,8 +434,8 @@ async fn a_device_that_goes_away_ends_every_wait() {
         // The client's FIN is not read: its time-out is zero, and its device is dropped.
         client.shutdown_within(Duration::ZERO).await;
         for error in tasks.join_all().await {
-            let told = [ErrorKind::NetworkDown, ErrorKind::ConnectionReset];
-            assert!(told.contains(&error.kind()), "{error:?}");
+            let expected = [ErrorKind::NetworkDown, ErrorKind::ConnectionReset];
+            assert!(expected.contains(&error.kind()), "{error:?}");
         }
         assert_eq!(server.closed().await.kind(), ErrorKind::NetworkDown);
         assert_eq!(

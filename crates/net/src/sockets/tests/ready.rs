@@ -281,7 +281,7 @@ async fn a_reset_is_an_error_that_is_taken_once() {
         };
         tokio::join!(biased; watching, async { one.abort() });
         let ready = other.ready(Interest::READABLE | Interest::WRITABLE).await.unwrap();
-        assert!(ready.is_readable() && ready.is_writable(), "so that whoever waits is told");
+        assert!(ready.is_readable() && ready.is_writable(), "so that every waiting task is woken");
         assert!(ready.is_read_closed() && ready.is_write_closed());
         let taken = other.take_error().unwrap().map(|error| error.kind());
         assert_eq!(taken, Some(ErrorKind::ConnectionReset));
@@ -326,12 +326,12 @@ async fn one_strategy_is_exchanged_on_a_live_connection() {
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;
-        let told = || other.combination().unwrap().to_string();
+        let combination = || other.combination().unwrap().to_string();
         other.set_congestion("westwood").unwrap();
-        assert_eq!(told(), "rack/westwood");
+        assert_eq!(combination(), "rack/westwood");
         other.set_detection("le").unwrap();
         other.set_judge("dcr:timer").unwrap();
-        assert_eq!((told(), other.info().unwrap().combination), {
+        assert_eq!((combination(), other.info().unwrap().combination), {
             let now = "le/westwood/dcr:timer".to_owned();
             (now.clone(), now)
         });
@@ -343,7 +343,7 @@ async fn one_strategy_is_exchanged_on_a_live_connection() {
         ] {
             assert_eq!(refused.unwrap_err().kind(), kind);
         }
-        assert_eq!(told(), "le/westwood");
+        assert_eq!(combination(), "le/westwood");
         let said = pattern(100_000);
         let mut heard = vec![0; said.len()];
         tokio::try_join!(other.write_all(&said), one.read_exact(&mut heard)).unwrap();

@@ -72,7 +72,7 @@ fn counter(host: &Host, name: &str) -> u64 {
 
 /// Runs each case with a connection over IPv4 and one over IPv6.
 fn check(cases: &[Case]) {
-    for (name, told, happens) in cases {
+    for (name, message, happens) in cases {
         for to in [V4, V6] {
             let mut pair = Pair::new();
             let listener = pair.server.tcp_listen(address(to), 4).unwrap();
@@ -86,8 +86,8 @@ fn check(cases: &[Case]) {
             let before = total(&bearing);
             let lines = logged(|| happens(&mut bearing));
             assert!(total(&bearing) > before, "{name} {to}");
-            let is_told = |line: &String| line.starts_with("DEBUG ") && line.contains(told);
-            assert!(lines.iter().any(is_told), "{name} {to}: {told}: {lines:#?}");
+            let is_logged = |line: &String| line.starts_with("DEBUG ") && line.contains(message);
+            assert!(lines.iter().any(is_logged), "{name} {to}: {message}: {lines:#?}");
             let Bearing { mut pair, sent, .. } = bearing;
             // Answers to strangers are sent first, and dropped.
             while pair.server.poll_transmit(pair.now).is_some() {}

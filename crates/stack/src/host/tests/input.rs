@@ -21,7 +21,7 @@ fn dropped(data: Vec<u8>, counters: &[&str]) {
         assert!(answers.is_empty(), "{answers:?}");
     });
     assert_eq!(moved(&before, host.counters()), counters);
-    assert!(lines.iter().any(|line| line.starts_with("DEBUG ")), "nothing told: {lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("DEBUG ")), "nothing logged: {lines:?}");
     assert_eq!(host.tcp_connections().count(), 0);
 }
 
@@ -341,7 +341,7 @@ fn an_icmp_error_about_a_datagram_reaches_the_socket_of_that_peer() {
         assert!(client.readiness(socket).unwrap().readable);
         let refused = Err(HostError::Unreachable(Unreachable::Port));
         assert_eq!(client.udp_send(socket, b"?"), refused);
-        assert!(!client.readiness(socket).unwrap().readable, "it is told once");
+        assert!(!client.readiness(socket).unwrap().readable, "the error is reported once");
         complaint_of(&mut client, peer);
         let received = client.udp_recv_from(socket, &mut [0; 1]);
         assert_eq!(received, Err(HostError::Unreachable(Unreachable::Port)));

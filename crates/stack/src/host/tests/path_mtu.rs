@@ -219,8 +219,12 @@ fn after_an_outage_packets_are_what_they_were() {
         world.carry(ends, 100_000);
         for outages in 1..=3 {
             let lines = logged(|| suffer_an_outage(&mut world, ends));
-            for told in ["black hole suspected", "packet size restored"] {
-                assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
+            for message in ["black hole suspected", "packet size restored"] {
+                assert_eq!(
+                    lines.iter().filter(|line| line.contains(message)).count(),
+                    1,
+                    "{lines:?}"
+                );
             }
             let counters = world.counters();
             assert_eq!(counters.tcp_ext_pmtu_black_holes, outages);

@@ -97,8 +97,8 @@ fn readiness_is_reported_once_per_change() {
     assert!(ready == listener && readiness.readable);
     let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     pair.exchange();
-    let told: Vec<_> = std::iter::from_fn(|| pair.server.poll_ready()).collect();
-    assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [listener, accepted]);
+    let reported: Vec<_> = std::iter::from_fn(|| pair.server.poll_ready()).collect();
+    assert_eq!(reported.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [listener, accepted]);
     pair.client.tcp_send(pair.now, stream, b"x").unwrap();
     pair.exchange();
     // Read and filled again before the application polled: the change is reported nevertheless.
@@ -109,7 +109,7 @@ fn readiness_is_reported_once_per_change() {
     let (ready, readiness) = pair.server.poll_ready().unwrap();
     assert!(ready == accepted && readiness.readable);
     pair.server.tcp_abort(pair.now, accepted).unwrap();
-    assert_eq!(pair.server.poll_ready(), None, "nothing is told of a closed socket");
+    assert_eq!(pair.server.poll_ready(), None, "no readiness of a closed socket");
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn a_blocked_writer_is_notified_of_room_made_before_settle() {
     assert!(!go(&mut pair, 0));
     while !go(&mut pair, 1) {}
     pair.client.settle(pair.now);
-    assert_eq!(pair.client.poll_ready().map(|(_, told)| told.writable), Some(true));
+    assert_eq!(pair.client.poll_ready().map(|(_, readiness)| readiness.writable), Some(true));
 }
 
 #[test]
@@ -497,7 +497,7 @@ fn readiness_changes_are_reported_while_a_connection_waits_to_send() {
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
     pair.client.tcp_set(pair.now, stream, SocketOption::NoDelay(true)).unwrap();
     while pair.server.poll_ready().is_some() {}
-    let told = |pair: &mut Pair| {
+    let readiness_after_data = |pair: &mut Pair| {
         pair.client.tcp_send(pair.now, stream, b"x").unwrap();
         let packets: Vec<_> =
             std::iter::from_fn(|| pair.client.poll_transmit(pair.now)).map(|(_, p)| p).collect();
@@ -509,14 +509,14 @@ fn readiness_changes_are_reported_while_a_connection_waits_to_send() {
             (readiness.readable, readiness.writable)
         })
     };
-    assert_eq!(told(&mut pair), Some((true, true)));
+    assert_eq!(readiness_after_data(&mut pair), Some((true, true)));
     // From here on data waits.
     pair.server.tcp_send(pair.now, accepted, &[7; 2_000]).unwrap();
     let memory = std::mem::take(&mut pair.server.config.quota.memory);
-    assert_eq!(told(&mut pair), Some((true, false)), "the host is short of memory");
+    assert_eq!(readiness_after_data(&mut pair), Some((true, false)), "the host is short of memory");
     pair.server.config.quota.memory = memory;
-    assert_eq!(told(&mut pair), Some((true, true)));
-    assert_eq!(told(&mut pair), None);
+    assert_eq!(readiness_after_data(&mut pair), Some((true, true)));
+    assert_eq!(readiness_after_data(&mut pair), None);
     read_all(&mut pair.server, pair.now, accepted);
-    assert_eq!(told(&mut pair), Some((true, true)));
+    assert_eq!(readiness_after_data(&mut pair), Some((true, true)));
 }

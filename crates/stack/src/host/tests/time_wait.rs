@@ -161,7 +161,7 @@ fn segments_refused_in_time_wait_are_counted_and_do_not_change_its_end() {
             pair.answers(ended.segment(flags("A"), 9, 0));
         }),
     ];
-    for (name, told, happens) in cases {
+    for (name, message, happens) in cases {
         let mut pair = Pair::new();
         let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
         let ended = pair.time_wait(listener);
@@ -169,7 +169,7 @@ fn segments_refused_in_time_wait_are_counted_and_do_not_change_its_end() {
         let before = pair.server.counters().clone();
         let lines = logged(|| happens(&mut pair, &ended));
         assert!(moved(&before, pair.server.counters()).contains(&name), "{name}");
-        assert!(lines.iter().any(|line| line.contains(told)), "{name}: {told}: {lines:?}");
+        assert!(lines.iter().any(|line| line.contains(message)), "{name}: {message}: {lines:?}");
         // A repeated FIN is acknowledged, and restarts TIME-WAIT.
         assert_eq!(pair.answers(ended.fin.clone()).len(), 1, "{name}");
         pair.pass(MINUTE - Duration::from_millis(1));
@@ -196,8 +196,8 @@ fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
         pair.pass(Duration::from_secs(1));
         let mut answers = vec![];
         let lines = logged(|| answers = pair.answers(ended.segment(flags("S"), off, later)));
-        let told = lines.iter().any(|line| line.contains("replaced by new SYN"));
-        assert_eq!(told, replaced, "{lines:?}");
+        let is_logged = lines.iter().any(|line| line.contains("replaced by new SYN"));
+        assert_eq!(is_logged, replaced, "{lines:?}");
         let state = if replaced { State::SynReceived } else { State::TimeWait };
         assert_eq!((pair.states(), answers.len()), (vec![state], 1), "{off} {later}");
         assert_eq!(pair.server.counters().tcp_ext_tw_recycled, u64::from(replaced));

@@ -151,8 +151,8 @@ fn as_many_blocks_leave_as_fit_the_options() {
         for n in 1..=5 {
             send!(s, 5, "A", 1 + n * 200, ack = 1, len = 100);
             holes.insert(0, (1 + n * 200, 101 + n * 200));
-            let told = s.take(5).unwrap().sack;
-            assert_eq!(told, holes[..holes.len().min(fit)], "time stamps: {timestamps}");
+            let blocks = s.take(5).unwrap().sack;
+            assert_eq!(blocks, holes[..holes.len().min(fit)], "time stamps: {timestamps}");
         }
     }
 }

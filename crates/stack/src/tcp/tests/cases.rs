@@ -69,15 +69,15 @@ impl Script {
 }
 
 fn check(cases: &[Case]) {
-    for (name, told, begin, happens) in cases {
+    for (name, message, begin, happens) in cases {
         let mut s = begin();
         let before = s.counter(name);
         let lines = logged(|| happens(&mut s));
         assert!(s.counter(name) > before, "{name}");
-        let is_told = |line: &String| {
-            line.starts_with("DEBUG ") && line.contains(told) && line.contains("10.0.0.2:40000")
+        let is_logged = |line: &String| {
+            line.starts_with("DEBUG ") && line.contains(message) && line.contains("10.0.0.2:40000")
         };
-        assert!(lines.iter().any(is_told), "{name}: {told}: {lines:#?}");
+        assert!(lines.iter().any(is_logged), "{name}: {message}: {lines:#?}");
         s.drain();
         let later = s.now.as_millis() + 1;
         s.complete(later);
@@ -316,12 +316,12 @@ fn a_connection_that_times_out_reports_the_reason() {
             s
         }),
     ];
-    for (name, told, begin) in cases {
+    for (name, message, begin) in cases {
         let mut s = begin();
         let lines = logged(|| silent(&mut s));
-        assert_eq!(s.counter(name), 1, "{told}");
+        assert_eq!(s.counter(name), 1, "{message}");
         assert!(
-            lines.iter().any(|line| line.starts_with("DEBUG ") && line.contains(told)),
+            lines.iter().any(|line| line.starts_with("DEBUG ") && line.contains(message)),
             "{lines:#?}"
         );
     }
@@ -331,7 +331,7 @@ fn a_connection_that_times_out_reports_the_reason() {
 #[test]
 fn a_shift_above_fourteen_is_logged() {
     let config = TcpConfig { window_scaling: true, ..plain() };
-    for (shift, told) in [(14, false), (15, true)] {
+    for (shift, is_logged) in [(14, false), (15, true)] {
         let lines = logged(|| {
             let syn = Seg { wscale: Some(shift), ..Script::syn_of(&config) };
             let wire = syn.to_wire();
@@ -344,7 +344,7 @@ fn a_shift_above_fourteen_is_logged() {
                 &wire.segment(&syn.data),
             );
         });
-        assert_eq!(lines.iter().any(|line| line.contains("window scale above 14")), told);
+        assert_eq!(lines.iter().any(|line| line.contains("window scale above 14")), is_logged);
     }
 }
 

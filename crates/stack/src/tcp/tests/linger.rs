@@ -55,13 +55,13 @@ fn a_close_acknowledged_within_linger_is_orderly() {
 fn a_close_not_acknowledged_within_linger_sends_a_rst() {
     // Nothing is acknowledged; the data, but not the FIN; the peer's FIN arrives, but no ACK of
     // this end's FIN.
-    for told in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
+    for answer in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
         let mut s = waiting();
         s.close_within(LIMIT);
         recv!(s, 0, "FA", 11, ack = 1);
-        let fin = told.as_ref().is_some_and(|told| told.flags == "FA");
-        if let Some(told) = told {
-            s.send_at(100, told);
+        let fin = answer.as_ref().is_some_and(|answer| answer.flags == "FA");
+        if let Some(answer) = answer {
+            s.send_at(100, answer);
         }
         let ack = if fin { 2 } else { 1 };
         if fin {

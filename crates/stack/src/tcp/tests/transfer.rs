@@ -166,15 +166,15 @@ fn losses_are_counted_by_their_cause() {
 // Shows: RFC6675-4-2, RFC6675-5-2
 #[test]
 fn one_ack_shows_a_loss_by_three_ranges_or_more_than_two_segments() {
-    type Told = &'static [(u32, u32)];
-    let cases: [(Told, bool); 5] = [
+    type Blocks = &'static [(u32, u32)];
+    let cases: [(Blocks, bool); 5] = [
         (&[(51, 61), (31, 41), (11, 21)], true),
         (&[(31, 41), (11, 21)], false),
         (&[(51, 81)], false),
         (&[(1081, 3081)], false),
         (&[(1081, 3082)], true),
     ];
-    for (told, lost) in cases {
+    for (sack, lost) in cases {
         let mut s = Script::established(&plain());
         s.conn.set_nodelay(true);
         // Eight segments of ten bytes, and three full ones.
@@ -184,10 +184,10 @@ fn one_ack_shows_a_loss_by_three_ranges_or_more_than_two_segments() {
         }
         s.write(3001);
         while s.take(0).is_some() {}
-        s.send_at(10, Seg { sack: told.to_vec(), ..seg!("A", 1, ack = 1) });
+        s.send_at(10, Seg { sack: sack.to_vec(), ..seg!("A", 1, ack = 1) });
         let again = s.take(10).map(|seg| (seg.seq, seg.data.len()));
-        assert_eq!(again, lost.then_some((1, 10)), "{told:?}");
-        assert_eq!(s.counters.tcp_ext_fast_retrans, u64::from(lost), "{told:?}");
+        assert_eq!(again, lost.then_some((1, 10)), "{sack:?}");
+        assert_eq!(s.counters.tcp_ext_fast_retrans, u64::from(lost), "{sack:?}");
     }
 }
 
@@ -300,7 +300,7 @@ fn events_are_in_order_and_only_on_request() {
     send!(s, 1, "A", 1, ack = 11);
     s.conn.shutdown(s.now);
     recv!(s, 1, "FA", 11, ack = 1);
-    let told: Vec<_> = std::iter::from_fn(|| s.conn.poll_event())
+    let reported: Vec<_> = std::iter::from_fn(|| s.conn.poll_event())
         .filter_map(|kind| match kind {
             EventKind::Received { .. } => Some("received"),
             EventKind::State { to, .. } => Some(to),
@@ -311,7 +311,7 @@ fn events_are_in_order_and_only_on_request() {
         .collect();
     let story =
         ["received", "ESTABLISHED", "sent", "received", "rtt", "FIN-WAIT-1", "sent"].as_slice();
-    assert_eq!(told, story);
+    assert_eq!(reported, story);
     let mut quiet = Script::established(&plain());
     assert_eq!(quiet.conn.poll_event(), None);
 }

@@ -318,17 +318,17 @@ fn the_rest_is_waited_for_and_then_no_longer() {
 fn an_expired_datagram_sends_time_exceeded_to_its_source() {
     for (to, patience, kind) in [(V4, 30, 11), (V6, 60, 3)] {
         let whole = datagram(to, 2_000);
-        for (start, told) in [(0, true), (504, false)] {
+        for (start, is_reported) in [(0, true), (504, false)] {
             let mut target = Target::new();
             let fragment = cut(&whole, 1, start, start + 504);
             target.take(fragment.clone());
             target.pass(Duration::from_secs(patience));
             target.is_empty();
             let answer = target.host.poll_transmit(target.now).map(|(_, packet)| packet.data);
-            assert_eq!(answer.is_some(), told);
+            assert_eq!(answer.is_some(), is_reported);
             let counters = target.host.counters();
             let sent = counters.icmp_out_time_excds + counters.icmp6_out_time_excds;
-            assert_eq!(sent, u64::from(told));
+            assert_eq!(sent, u64::from(is_reported));
             let Some(answer) = answer else { continue };
             let read = ip::parse(&answer).unwrap();
             assert_eq!(read.payload[..2], [kind, 1]);
@@ -346,23 +346,23 @@ fn time_exceeded_is_not_sent_for_icmp_errors_and_is_rate_limited() {
     for (to, error, echo_kind) in [(V4, 3, 8), (V6, 1, 128)] {
         let flow = from_stranger(to);
         let whole = echo(flow.local.ip(), flow.remote.ip(), &bytes(1_000));
-        for (kind, told) in [(echo_kind, 1), (error, 0)] {
+        for (kind, expected) in [(echo_kind, 1), (error, 0)] {
             let mut message = cut(&whole, 1, 0, 504);
             let at = message.len() - 504;
             message[at] = kind;
             let mut target = Target::new();
             target.take(message);
             target.pass(Duration::from_secs(60));
-            let told_now = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
-            assert_eq!(told_now, told, "{to} {kind}");
+            let sent = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
+            assert_eq!(sent, expected, "{to} {kind}");
         }
         let (mut target, whole) = (Target::new(), datagram(to, 100));
         for id in 0..200 {
             target.take(cut(&whole, id, 0, 24));
         }
         target.pass(Duration::from_secs(60));
-        let told = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
-        assert_eq!(told, 50);
+        let sent = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
+        assert_eq!(sent, 50);
     }
 }
 
