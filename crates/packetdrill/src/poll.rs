@@ -24,7 +24,7 @@ const MAX: usize = 4096;
 const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
 /// Events, with the caller's data.
-type Told = (u32, [u8; 8]);
+type Ready = (u32, [u8; 8]);
 
 /// The descriptors that an epoll descriptor watches, in the order in which they became ready.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl World {
 
     /// Returns the descriptors that were ready at the last [`watch`](Self::watch), at most `most`;
     /// `None` if none is ready.
-    fn take_events(&mut self, epoll: i32, most: usize) -> Result<Option<Vec<Told>>, Errno> {
+    fn take_events(&mut self, epoll: i32, most: usize) -> Result<Option<Vec<Ready>>, Errno> {
         let epoll = self.epoll(epoll)?;
         let mut news: Vec<(u64, i32)> =
             epoll.watched.iter().filter_map(|(fd, watched)| Some((watched.news?, *fd))).collect();

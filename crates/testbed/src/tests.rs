@@ -237,9 +237,9 @@ async fn what_the_kernel_refuses_is_named() {
 
 /// Counts the events of the node between the hosts.
 #[derive(Default)]
-struct Told(u64);
+struct LinkEvents(u64);
 
-impl Observer for Told {
+impl Observer for LinkEvents {
     fn on_event(&mut self, node: NodeId, _: &Event) {
         self.0 += u64::from(node == Dumbbell::LINK);
     }
@@ -258,8 +258,8 @@ async fn a_stream_crosses_a_middlebox_and_stops_on_request() {
         chain.far.set_events(on);
     };
     let mut plan = Plan::over(Host::Kernel, chain, Host::Kernel, set_events);
-    let told = Arc::new(Mutex::new(Told::default()));
-    plan.observer = Some(told.clone());
+    let events = Arc::new(Mutex::new(LinkEvents::default()));
+    plan.observer = Some(events.clone());
     let dumbbell = Dumbbell::build(plan).unwrap();
     let course = Course { way: Way::Forth, is_ipv6: true, congestion: None };
     let mut stream = dumbbell.stream(&course).await.unwrap();
@@ -297,7 +297,7 @@ async fn a_stream_crosses_a_middlebox_and_stops_on_request() {
     assert!(dumbbell.left().namespace().tcp_counter("TCPNothing").is_err());
     dumbbell.stop().unwrap();
     // The ninth packet in each direction is dropped.
-    assert!(told.lock().unwrap().0 >= 1);
+    assert!(events.lock().unwrap().0 >= 1);
 }
 
 const ROLE: &str = "AIRTCP_TESTBED_ROLE";

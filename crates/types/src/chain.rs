@@ -87,12 +87,12 @@ mod tests {
     struct Wire {
         millis: u64,
         under_way: VecDeque<(Instant, PortId, Packet)>,
-        told: VecDeque<Event>,
+        events: VecDeque<Event>,
     }
 
     impl Wire {
         fn new(millis: u64) -> Self {
-            Self { millis, under_way: VecDeque::new(), told: VecDeque::new() }
+            Self { millis, under_way: VecDeque::new(), events: VecDeque::new() }
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
         fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
             let fate = Fate::Dropped { cause: if self.millis == 1 { "near" } else { "far" } };
             let kind = EventKind::Packet { fate, packet: packet.clone() };
-            self.told.push_back(Event { at: now, flow: None, kind });
+            self.events.push_back(Event { at: now, flow: None, kind });
             let at = now + Duration::from_millis(self.millis);
             self.under_way.push_back((at, PortId(1 - port.0), packet));
         }
@@ -113,7 +113,7 @@ mod tests {
             self.under_way.front().map(|(at, ..)| *at)
         }
         fn poll_event(&mut self) -> Option<Event> {
-            self.told.pop_front()
+            self.events.pop_front()
         }
     }
 
@@ -154,12 +154,12 @@ mod tests {
         for (at, port) in [(0, 1), (3, 0), (3, 1), (4, 0)] {
             chain.handle_packet(Instant::from_millis(at), PortId(port), packet(0));
         }
-        let told = std::iter::from_fn(|| chain.poll_event()).map(|event| match event.kind {
+        let reported = std::iter::from_fn(|| chain.poll_event()).map(|event| match event.kind {
             EventKind::Packet { fate: Fate::Dropped { cause }, .. } => (event.at, cause),
             other => panic!("{other:?}"),
         });
         let expected = [(0, "far"), (3, "near"), (3, "far"), (4, "near")];
         let expected = expected.map(|(at, cause)| (Instant::from_millis(at), cause));
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(reported.collect::<Vec<_>>(), expected);
     }
 }

@@ -189,9 +189,9 @@ mod tests {
                     assert_eq!(gaps, parts);
                     let fresh: Vec<u64> =
                         (new.start.0..new.end.0).filter(|&n| plain.insert(n)).collect();
-                    let told: Vec<u64> =
+                    let covered: Vec<u64> =
                         parts.iter().flat_map(|part| part.start.0..part.end.0).collect();
-                    assert_eq!(told, fresh);
+                    assert_eq!(covered, fresh);
                 }
                 assert_eq!(set.bytes().0, plain.len() as u64);
                 let held: Vec<u64> = set.iter().flat_map(|r| r.start.0..r.end.0).collect();

@@ -174,7 +174,7 @@ proptest! {
     ) {
         let mut link = link_of(&there, &back);
         link.set_events(watched);
-        let mut told = 0;
+        let mut reported = 0;
         let (mut now, mut nowhere) = (Instant::ZERO, 0);
         let mut out = 0;
         for op in ops {
@@ -189,7 +189,7 @@ proptest! {
                 Op::Wait { micros } => {
                     now += std::time::Duration::from_micros(micros);
                     link.handle_timeout(now);
-                    told += std::iter::from_fn(|| link.poll_event()).count() as u64;
+                    reported += std::iter::from_fn(|| link.poll_event()).count() as u64;
                 }
                 Op::TakeOne => out += u64::from(link.poll_transmit(now).is_some()),
             }
@@ -204,9 +204,9 @@ proptest! {
             }
         }
         assert_conserved(&link);
-        told += std::iter::from_fn(|| link.poll_event()).count() as u64;
+        reported += std::iter::from_fn(|| link.poll_event()).count() as u64;
         let fates: u64 = Way::BOTH.map(|way| fates(link.counters(way))).iter().sum();
-        prop_assert_eq!(told, if watched { fates } else { 0 });
+        prop_assert_eq!(reported, if watched { fates } else { 0 });
         for way in Way::BOTH {
             let used = link.occupancy(way, now);
             prop_assert!((0.0..=1.0).contains(&used.busy) && used.mean <= used.max as f64, "{:?}", used);

@@ -304,12 +304,12 @@ fn bytes_unit(greatest: f64) -> (f64, &'static str) {
 
 fn windows(picture: &Picture, area: &Area<'_>) {
     let (head, body) = area.split_vertically(LEGEND);
-    let told = !picture.cwnd.is_empty();
-    let in_flight = if told { &picture.pipe } else { &picture.outstanding };
-    let words = if told { "in flight" } else { "outstanding, from the packets" };
+    let has_cwnd = !picture.cwnd.is_empty();
+    let in_flight = if has_cwnd { &picture.pipe } else { &picture.outstanding };
+    let words = if has_cwnd { "in flight" } else { "outstanding, from the packets" };
     // cwnd is wide and drawn first, so that another line on top of it does not hide it.
     let mut lines = Vec::new();
-    if told {
+    if has_cwnd {
         lines.push((&picture.cwnd, CWND, "cwnd", 4));
         lines.push((&picture.ssthresh, SSTHRESH, "ssthresh", 2));
     }
@@ -334,11 +334,11 @@ fn windows(picture: &Picture, area: &Area<'_>) {
 
 fn round_trips(picture: &Picture, area: &Area<'_>) {
     let (head, body) = area.split_vertically(LEGEND);
-    let told = !picture.rtt.is_empty();
-    let samples = if told { &picture.rtt } else { &picture.round_trips };
-    let words = if told { "RTT sample" } else { "RTT sample, from the packets" };
+    let has_rtt = !picture.rtt.is_empty();
+    let samples = if has_rtt { &picture.rtt } else { &picture.round_trips };
+    let words = if has_rtt { "RTT sample" } else { "RTT sample, from the packets" };
     let mut keys = vec![Key(SAMPLE, Look::Dot, words)];
-    if told {
+    if has_rtt {
         keys.push(Key(SRTT, Look::Line(1), "SRTT"));
     }
     legend(&head, &keys);

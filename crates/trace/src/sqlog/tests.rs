@@ -226,13 +226,13 @@ fn the_page_has_every_event_and_every_rule() {
     let page = fs::read_to_string(page).unwrap();
     let quoted =
         |cell: &str| -> Vec<_> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
-    let told = page.lines().filter(|line| line.starts_with("| `")).map(|line| {
+    let documented = page.lines().filter(|line| line.starts_with("| `")).map(|line| {
         let cells: Vec<&str> = line.split('|').collect();
         let mut data = quoted(cells[3]);
         data.sort_unstable();
         (quoted(cells[1]).concat(), data)
     });
-    assert_eq!(told.collect::<Vec<_>>(), written.collect::<Vec<_>>());
+    assert_eq!(documented.collect::<Vec<_>>(), written.collect::<Vec<_>>());
     for rule in RULES {
         assert!(page.contains(&format!("`{}`", rule.name())), "{rule:?}");
     }
