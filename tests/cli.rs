@@ -351,9 +351,9 @@ fn the_demo_with_a_radio_has_a_line_for_each_policy_and_a_picture() -> Outcome {
         assert!(policy["goodput"].as_u64() > Some(0), "{policy}");
     }
     // Only the last policy freezes senders.
-    let told = |policy: &Value| policy["frozen"].as_u64().zip(policy["made"].as_u64());
-    assert_eq!(told(&policies[0]), Some((0, 0)));
-    assert!(told(&policies[2]).is_some_and(|(frozen, made)| frozen > 0 && made > 0));
+    let senders = |policy: &Value| policy["frozen"].as_u64().zip(policy["made"].as_u64());
+    assert_eq!(senders(&policies[0]), Some((0, 0)));
+    assert!(senders(&policies[2]).is_some_and(|(frozen, made)| frozen > 0 && made > 0));
     for file in ["arrivals.svg", "packets.pcapng", "events.sqlog"] {
         assert!(directory.path().join(file).metadata()?.len() > 0, "{file}");
     }

@@ -367,12 +367,12 @@ fn a_trace_is_whole_even_if_nothing_can_be_printed() -> Outcome {
         std::thread::sleep(Duration::from_millis(200));
         signals.iter().for_each(|signal| running.signal(signal));
         assert_eq!(running.child.wait()?.code(), Some(1), "{signals:?}");
-        let told: Vec<_> = running.stderr.by_ref().collect::<Result<_, _>>()?;
-        assert!(told.iter().any(|line| line.contains("No space left")), "{told:?}");
-        assert!(told.iter().any(|line| line.starts_with("wrote ")), "{told:?}");
+        let lines: Vec<_> = running.stderr.by_ref().collect::<Result<_, _>>()?;
+        assert!(lines.iter().any(|line| line.contains("No space left")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("wrote ")), "{lines:?}");
         let capture = std::fs::read(trace.join("packets.pcapng"))?;
         let addresses = [10, 9, 0, 1, 10, 9, 0, 2];
-        assert!(capture.windows(8).any(|window| window == addresses), "{told:?}");
+        assert!(capture.windows(8).any(|window| window == addresses), "{lines:?}");
     }
     Ok(())
 }

@@ -156,8 +156,8 @@ impl Traced {
     }
 }
 
-fn number(told: &BTreeMap<String, String>, name: &str) -> u64 {
-    told[name].parse().unwrap_or_else(|_| panic!("{name}: {}", told[name]))
+fn number(summary: &BTreeMap<String, String>, name: &str) -> u64 {
+    summary[name].parse().unwrap_or_else(|_| panic!("{name}: {}", summary[name]))
 }
 
 /// The second packet, which is dropped, is the handshake's ACK.
@@ -184,14 +184,14 @@ fn a_simulated_transfer_is_read_by_tshark_and_tcptrace() -> Outcome {
     let commented = drops.iter().map(|(cause, count)| (format!("dropped: {cause}"), *count));
     assert_eq!(traced.comments()?, commented.collect());
 
-    let told = traced.tcptrace()?;
-    assert!(told["complete conn"].starts_with("yes"), "{told:?}");
-    assert_eq!(number(&told, "unique bytes sent"), 1_000_000);
+    let summary = traced.tcptrace()?;
+    assert!(summary["complete conn"].starts_with("yes"), "{summary:?}");
+    assert_eq!(number(&summary, "unique bytes sent"), 1_000_000);
     let flow = &run["flows"][0];
     let of_flow = |name: &str| flow[name].as_u64().expect("a count");
-    assert_eq!(number(&told, "rexmt data pkts"), of_flow("retransmissions"));
+    assert_eq!(number(&summary, "rexmt data pkts"), of_flow("retransmissions"));
     // The FIN is a segment of its own, and counts as sent.
-    assert_eq!(number(&told, "actual data pkts") + 1, of_flow("segments_sent"));
+    assert_eq!(number(&summary, "actual data pkts") + 1, of_flow("segments_sent"));
     traced.assert_same_marks()?;
     assert_eq!(traced.marks("darrow")? + 1, of_flow("segments_sent"));
     assert_eq!(traced.marks("R")?, of_flow("retransmissions"));
@@ -238,10 +238,10 @@ fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
         "{comments:?}"
     );
     assert!(commented("dropped: queue full") >= of_row("queue_dropped"), "{comments:?}");
-    let told = traced.tcptrace()?;
-    assert!(number(&told, "rexmt data pkts") >= of_row("retransmissions"), "{told:?}");
+    let summary = traced.tcptrace()?;
+    assert!(number(&summary, "rexmt data pkts") >= of_row("retransmissions"), "{summary:?}");
     traced.assert_same_marks()?;
-    assert_eq!(traced.marks("darrow")?, number(&told, "actual data pkts"));
+    assert_eq!(traced.marks("darrow")?, number(&summary, "actual data pkts"));
     assert_eq!(traced.marks("x")?, traced.data_dropped()?);
     // The picture of all senders is beside that of the connection.
     let senders = traced.dir.path().join("t/senders.svg");

@@ -88,7 +88,7 @@ pub(crate) async fn screenshot(client: &Client, name: &str) {
 }
 
 /// Sends a command of the developer tools.
-async fn tell(client: &Client, command: &str, parameters: Value) {
+async fn issue(client: &Client, command: &str, parameters: Value) {
     let command = json!({ "cmd": command, "params": parameters });
     client.issue_cmd(Chrome("goog/cdp/execute", command)).await.unwrap();
 }
@@ -96,5 +96,5 @@ async fn tell(client: &Client, command: &str, parameters: Value) {
 /// Makes the page a telephone's with a width of 400 pixels.
 pub(crate) async fn narrow(client: &Client) {
     let metrics = json!({ "width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": true });
-    tell(client, "Emulation.setDeviceMetricsOverride", metrics).await;
+    issue(client, "Emulation.setDeviceMetricsOverride", metrics).await;
 }

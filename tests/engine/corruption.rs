@@ -21,7 +21,7 @@ enum Fate {
     /// Damaged, with an intact header.
     Damaged,
     /// Damaged, and reported to the sender.
-    Told,
+    Reported,
 }
 
 /// The client's transmissions and the reports about them.
@@ -30,7 +30,7 @@ struct Witness {
     /// The start and the fate of each transmission, by number.
     sent: BTreeMap<TxNo, (ExtSeq, Fate)>,
     leaving: Option<TxNo>,
-    told: u64,
+    reports: u64,
     reductions: u64,
     /// The loss that causes the next reduction.
     blamed: Option<TxNo>,
@@ -59,7 +59,7 @@ impl Observer for Witness {
                 self.reductions += 1;
                 let blamed = self.blamed.expect("a reduction is for a loss");
                 let fate = self.fate(blamed).copied();
-                assert_ne!(fate, Some(Fate::Told), "reduced for {blamed:?}: {cause}");
+                assert_ne!(fate, Some(Fate::Reported), "reduced for {blamed:?}: {cause}");
             }
             _ => {}
         }
@@ -75,8 +75,8 @@ impl Observer for Witness {
             let is_meant =
                 |(start, fate): &(ExtSeq, Fate)| start.wire() == seq && *fate == Fate::Damaged;
             if let Some((_, fate)) = self.sent.values_mut().find(|sent| is_meant(sent)) {
-                *fate = Fate::Told;
-                self.told += 1;
+                *fate = Fate::Reported;
+                self.reports += 1;
             }
         }
     }
@@ -136,7 +136,7 @@ fn notified_corruption_alone_never_reduces_the_window() {
         for damaged in [0.02, 0.05, 0.1, 0.15] {
             for (delay, seed) in [(5, 1), (5, 2), (150, 3), (150, 4)] {
                 let seen = transfer(combination, damaged, delay, None, seed);
-                assert!(seen.told > 10, "{combination}: told of {} only", seen.told);
+                assert!(seen.reports > 10, "{combination}: {} reports only", seen.reports);
                 assert_eq!(seen.reductions, 0, "{combination} {damaged} {delay} ms, seed {seed}");
             }
         }

@@ -39,24 +39,24 @@ impl Liar {
 
     /// Sees a packet on its way to the receiver.
     pub(crate) fn hear(&mut self, packet: &Packet) {
-        let Some(told) = Told::read(packet) else { return };
-        if self.highest.is_none_or(|highest| after(highest, told.end) < 1 << 31) {
-            self.highest = Some(told.end);
+        let Some(fields) = Fields::read(packet) else { return };
+        if self.highest.is_none_or(|highest| after(highest, fields.end) < 1 << 31) {
+            self.highest = Some(fields.end);
         }
     }
 
     /// Returns, one time in five, a false packet to send after this packet of the receiver.
     pub(crate) fn lie_after(&mut self, packet: &Packet) -> Option<Packet> {
-        let told = Told::read(packet)?;
-        if let Some((scale, sack)) = told.offer {
+        let fields = Fields::read(packet)?;
+        if let Some((scale, sack)) = fields.offer {
             (self.scale, self.sack) = (scale, sack);
         }
-        let highest = self.highest.filter(|_| told.plain)?;
+        let highest = self.highest.filter(|_| fields.plain)?;
         if !self.random.chance(0.2) {
             return None;
         }
-        let mut ack = told.ack;
-        let mut options = TcpOptions { timestamps: told.timestamps, ..TcpOptions::default() };
+        let mut ack = fields.ack;
+        let mut options = TcpOptions { timestamps: fields.timestamps, ..TcpOptions::default() };
         let outstanding = u64::from(after(ack, highest)).max(1);
         let mut number = |bound: u64| self.random.below(bound) as u32;
         let kinds = if self.lies == Lies::Optimistic { 6 } else { 5 };
@@ -95,14 +95,14 @@ impl Liar {
             options.sack = SackBlocks::EMPTY;
         }
         // The window's edge stays honest: data sent beyond it would be lost.
-        let edge = u32::from(told.window) << self.scale;
-        let window = edge.saturating_sub(after(told.ack, ack)) >> self.scale;
-        Some(told.claim(ack, window as u16, &options))
+        let edge = u32::from(fields.window) << self.scale;
+        let window = edge.saturating_sub(after(fields.ack, ack)) >> self.scale;
+        Some(fields.claim(ack, window as u16, &options))
     }
 }
 
 /// The fields of a packet of the receiver.
-struct Told {
+struct Fields {
     addresses: [Ipv4Addr; 2],
     ports: [u16; 2],
     ack: SeqNumber,
@@ -121,7 +121,7 @@ fn after(from: SeqNumber, to: SeqNumber) -> u32 {
     to.0.wrapping_sub(from.0)
 }
 
-impl Told {
+impl Fields {
     fn read(packet: &Packet) -> Option<Self> {
         let sliced = SlicedPacket::from_ip(&packet.data).ok()?;
         let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) =

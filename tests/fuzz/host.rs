@@ -375,7 +375,10 @@ impl World {
             assert!(sent < 10_000, "it never falls silent");
         }
         while let Some((id, _)) = self.host.poll_ready() {
-            assert!(self.host.readiness(id).is_ok(), "{id:?} is told and not there");
+            assert!(
+                self.host.readiness(id).is_ok(),
+                "{id:?} is reported as ready and does not exist"
+            );
         }
         // Each connection may hold three unread segments, and less than one unsent segment.
         let reserve = ByteCount::from(CONNECTIONS * 4 * MTU);

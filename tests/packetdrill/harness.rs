@@ -207,13 +207,13 @@ fn epoll_reports_once_edge_triggered_and_repeatedly_level_triggered() {
         (world.target.epoll_create().unwrap(), world.target.epoll_create().unwrap());
     world.target.epoll_add(edge, fd, libc::EPOLLIN | libc::EPOLLET).unwrap();
     world.target.epoll_add(level, fd, libc::EPOLLIN).unwrap();
-    let told = |epoll| world.target.epoll_wait(epoll, 0);
-    assert_eq!((told(edge), told(level)), (Ok(vec![]), Ok(vec![])));
+    let wait = |epoll| world.target.epoll_wait(epoll, 0);
+    assert_eq!((wait(edge), wait(level)), (Ok(vec![]), Ok(vec![])));
     let news = vec![(libc::EPOLLIN, fd as u64)];
     world.data(b"a");
-    let told = |epoll| world.target.epoll_wait(epoll, 0);
-    assert_eq!([told(edge), told(edge)], [Ok(news.clone()), Ok(vec![])]);
-    assert_eq!([told(level), told(level)], [Ok(news.clone()), Ok(news.clone())]);
+    let wait = |epoll| world.target.epoll_wait(epoll, 0);
+    assert_eq!([wait(edge), wait(edge)], [Ok(news.clone()), Ok(vec![])]);
+    assert_eq!([wait(level), wait(level)], [Ok(news.clone()), Ok(news.clone())]);
     world.data(b"b");
     assert_eq!(world.target.epoll_wait(edge, 0), Ok(news), "more has come");
     assert_eq!(world.target.epoll_add(edge, fd, libc::EPOLLIN), Err(Errno::EEXIST));
@@ -252,7 +252,7 @@ fn recvmsg_returns_the_unread_bytes_if_requested() {
     let numbers: Vec<i32> =
         control[8..20].chunks(4).map(|int| i32::from_ne_bytes(int.try_into().unwrap())).collect();
     assert_eq!(numbers, [libc::SOL_TCP, libc::TCP_CM_INQ, 3]);
-    assert_eq!(read(&mut []), (3, 0, libc::MSG_CTRUNC), "there is no room to tell");
+    assert_eq!(read(&mut []), (3, 0, libc::MSG_CTRUNC), "no room for the control message");
 }
 
 #[test]

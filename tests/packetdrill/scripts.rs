@@ -72,9 +72,10 @@ impl Runner {
 
 /// The line with the error message, packetdrill's or an assertion's.
 fn complaint(log: &str) -> Option<String> {
-    let told = |line: &&str| line.contains(".pkt:") && !line.contains("error in Python code");
+    let reported = |line: &&str| line.contains(".pkt:") && !line.contains("error in Python code");
     let asserted = |line: &&str| line.starts_with("AssertionError") || line.contains("    assert ");
-    let line = log.lines().find(told).or_else(|| log.lines().find(asserted)).or(log.lines().last());
+    let line =
+        log.lines().find(reported).or_else(|| log.lines().find(asserted)).or(log.lines().last());
     line.map(|line| line.trim().to_owned())
 }
 

@@ -82,11 +82,11 @@ async fn packet_too_big_is_obeyed_without_a_time_out() {
         // The second connection starts with the path MTU of the first.
         assert_eq!(counters.tcp_ext_pmtu_lowered, 1, "{counters:?}");
         assert_eq!((counters.tcp_ext_timeouts, counters.tcp_ext_pmtu_black_holes), (0, 0));
-        let told = match is_ipv6 {
+        let messages = match is_ipv6 {
             false => counters.icmp_in_dest_unreachs,
             true => counters.icmp6_in_pkt_too_bigs,
         };
-        assert!(told > 0, "{counters:?}");
+        assert!(messages > 0, "{counters:?}");
         dumbbell.stop().expect("a link that ran to the end");
     }
 }

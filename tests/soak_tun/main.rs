@@ -40,7 +40,7 @@ const MANY: usize = 20;
 /// Runs the applications on both sides for a spell, waits for their end, and checks that the stack
 /// has nothing left.
 async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tally: &Arc<Tally>) {
-    let (tell, over) = watch::channel(false);
+    let (end, over) = watch::channel(false);
     let seed = seed + number;
     let ours = ends::ours(network, seed, over.clone(), tally.clone());
     let kernels = ends::kernels(network, seed, over, tally.clone());
@@ -56,7 +56,7 @@ async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tall
     if !brief {
         network.give_addresses();
     }
-    tell.send_replace(true);
+    end.send_replace(true);
     let ended = timeout(ENDS_WITHIN, async {
         ours.await.expect("our tasks");
         kernels.await.expect("the kernel's tasks");

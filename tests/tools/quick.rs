@@ -167,8 +167,9 @@ fn transfers_resume_after_client_or_server_was_killed() {
     let _fast = world.serve(listen);
     let line = refusal(&client.wait_with_output().unwrap());
     assert!(line.contains("no longer knows the connection"), "{line}");
-    let is_told = line.contains("slow.part has ") && line.ends_with("resume with the same command");
-    assert!(is_told, "{line}");
+    let has_hint =
+        line.contains("slow.part has ") && line.ends_with("resume with the same command");
+    assert!(has_hint, "{line}");
     let before = world.read("slow.part").len();
     assert!(!world.directory.path().join("slow").exists());
 

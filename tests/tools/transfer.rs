@@ -169,8 +169,8 @@ fn a_part_that_ends_early_is_not_taken_for_the_file() {
     assert!(line.contains("a range without the total length"), "{line}");
     for upto in [1_001_000, 2_001_000] {
         let line = world.refused("get", &["http://10.0.0.1/parts", "-o", "file", "-C"]);
-        let told = format!("has {LENGTH} bytes, but sent only the first {upto}");
-        assert!(line.contains(&told) && line.contains("file.part has"), "{line}");
+        let expected = format!("has {LENGTH} bytes, but sent only the first {upto}");
+        assert!(line.contains(&expected) && line.contains("file.part has"), "{line}");
         assert_eq!(world.read("file"), b"old");
         assert!(world.read("file.part") == data()[..upto]);
     }

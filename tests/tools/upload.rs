@@ -146,10 +146,10 @@ fn a_put_names_a_server_without_resumable_uploads_and_says_how_to_resume() {
         [("a", "a", "404"), ("file", "file", "200"), ("moved", "file", "200")]
     {
         let line = world.refused("put", &["-C", "file", &format!("http://10.0.0.1/{name}")]);
-        let told = format!(
+        let expected = format!(
             "http://10.0.0.1/{asked}: the server does not report the state of an upload (it answers {status}"
         );
-        assert!(line.contains(&told) && line.contains("leave out --continue"), "{line}");
+        assert!(line.contains(&expected) && line.contains("leave out --continue"), "{line}");
     }
     let line = world.refused("put", &["file", "http://10.0.0.1/cut"]);
     assert!(
