@@ -193,11 +193,11 @@ impl World {
             }
             Operation::Special { segments, inside } => {
                 let start = una.0.saturating_add_signed(segments * SMSS as i64);
-                let (cwnd, told) = (self.sender.cwnd(), ExtSeq(start + u64::from(*inside)));
-                let missing = self.sender.board().at(told);
-                let starts = missing.is_some_and(|t| t.range.start == told);
-                let believed = self.sender.on_special_ack(self.now, told);
-                prop_assert!(!believed || starts, "{told:?} is believed");
+                let (cwnd, corrupted) = (self.sender.cwnd(), ExtSeq(start + u64::from(*inside)));
+                let missing = self.sender.board().at(corrupted);
+                let starts = missing.is_some_and(|t| t.range.start == corrupted);
+                let believed = self.sender.on_special_ack(self.now, corrupted);
+                prop_assert!(!believed || starts, "{corrupted:?} is believed");
                 prop_assert!(self.sender.cwnd() <= cwnd, "word of corruption opens the window");
             }
             Operation::Echoed { segments, back } => {

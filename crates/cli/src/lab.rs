@@ -325,7 +325,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
-                output::tell(format_args!("NOT RUN: {name}: {error}"));
+                output::print_stderr(format_args!("NOT RUN: {name}: {error}"));
                 unfit.push(name);
                 work.end(number, None);
                 continue;

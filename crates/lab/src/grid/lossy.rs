@@ -130,8 +130,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     findings.note(format!(
         "Payload from {} to {} s after the begin, received by Linux; columns are the share of data packets lost at random, \
          by the same seed for all. At each loss the senders take turns. Judges are with the control reno. One \
-         run a point tells large differences: neighbours in this list are in no order. What needs more \
-         of a receiver than Linux grants is left out: it would run as what it falls back on.",
+         run a point shows only large differences: neighbours in this list are in no order. What needs \
+         more of a receiver than Linux grants is left out: it would run as what it falls back on.",
         WARM_UP.as_secs(),
         END.as_secs()
     ));

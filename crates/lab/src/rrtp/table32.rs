@@ -40,7 +40,7 @@ const WIRED: &str = "rate 10mbit delay 20ms limit 100";
 const WIRELESS: &str = "rate 144kbit limit 10 loss 4% only forth";
 /// Each transfer is configured with twice the link's rate, so that it starts with congestive
 /// losses.
-const TOLD: &str = "rrtp:wireless-last-hop+rate=288kbit";
+const SENDER: &str = "rrtp:wireless-last-hop+rate=288kbit";
 const TRANSFERS: u32 = 40;
 const EACH: Duration = Duration::from_secs(15);
 
@@ -303,7 +303,7 @@ fn scenario(setting: &Setting, sigma: f64, phi: f64, is_small: bool) -> Result<S
         count,
         stagger: EACH,
         app: App::Bulk { size: Some(ByteCount(100_000)) },
-        ..flow(&format!("{TOLD}+sigma={sigma}+phi={phi}"))
+        ..flow(&format!("{SENDER}+sigma={sigma}+phi={phi}"))
     };
     let mut flows = vec![transfers];
     if setting.cross {

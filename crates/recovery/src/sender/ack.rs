@@ -28,8 +28,9 @@ impl Sender {
         }
         // The sender has no use for the ACKs of a connection that only receives.
         let echoes = ack.ece || ack.ce > ByteCount::ZERO;
-        let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || echoes;
-        if self.core.board.is_empty() && !tells {
+        let is_informative =
+            ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || echoes;
+        if self.core.board.is_empty() && !is_informative {
             return None;
         }
         let late = ack.ack < una;
