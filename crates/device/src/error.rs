@@ -29,21 +29,30 @@ pub enum DeviceError {
     },
     /// The user may not open `/dev/net/tun`.
     #[error(
-        "/dev/net/tun may not be opened by this user ({source}); run as root, or let your user \
-         open it: `sudo setfacl -m u:$USER:rw /dev/net/tun`, and make the device once: \
-         `sudo ip tuntap add dev tun0 mode tun user $USER`"
+        "/dev/net/tun may not be opened by this user ({source}); run as root, or let your user open it: `sudo \
+         setfacl -m u:$USER:rw /dev/net/tun` (until the next boot). To create devices without root, {}",
+        without_root("tun0")
     )]
     NodeForbidden {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The process lacks CAP_NET_ADMIN, and the interface does not belong to its user.
+    /// The process lacks CAP_NET_ADMIN, and the interface does not exist.
     #[error(
-        "creating the TUN device {name} requires CAP_NET_ADMIN, which this process does not have; run as \
-         root, or make the device once for your user: `sudo ip tuntap add dev {name} mode tun user \
-         $USER` (in a container: add the capability NET_ADMIN)"
+        "creating the TUN device {name} requires CAP_NET_ADMIN, which this process does not have; run as root; or \
+         {} (in a container: add the capability NET_ADMIN)",
+        without_root(name)
     )]
     NotPermitted {
+        /// The requested name.
+        name: String,
+    },
+    /// The process lacks CAP_NET_ADMIN, and the interface belongs to another user.
+    #[error(
+        "the TUN device {name} belongs to another user, and this process does not have CAP_NET_ADMIN; run as root, \
+         or choose another name (`ip -details tuntap show` lists the devices with their users)"
+    )]
+    OtherUser {
         /// The requested name.
         name: String,
     },
@@ -110,4 +119,14 @@ pub enum DeviceError {
         /// The kernel's error.
         source: io::Error,
     },
+}
+
+/// Returns how to let a user who is not root use the device `name`.
+fn without_root(name: &str) -> String {
+    let program = std::env::current_exe();
+    let program = program.map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
+    format!(
+        "make the device once for your user: `sudo ip tuntap add dev {name} mode tun user $USER`; or give the \
+         program the capability, which is lost when it is built again: `sudo setcap cap_net_admin+ep {program}`"
+    )
 }

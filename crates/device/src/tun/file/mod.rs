@@ -86,7 +86,7 @@ impl TunFile {
             .build_sync()
             .map_err(|source| match source.raw_os_error().map(Errno::from_raw) {
                 Some(Errno::EINVAL) if sys::is_tun(&control, name) => queues(name, options),
-                _ => explain(name, source, Path::new(NODE)),
+                _ => explain(name, source, Path::new(NODE), sys::is_tun(&control, name)),
             })?;
         // The kernel expands a name template and truncates a long name; `check_name` rejects both.
         let got = device.name().map_err(|source| other(name, source))?;
@@ -166,8 +166,9 @@ fn queues(name: &str, options: TunOptions) -> DeviceError {
     }
 }
 
-/// Translates the kernel's error. `node` stands for /dev/net/tun.
-fn explain(name: &str, source: io::Error, node: &Path) -> DeviceError {
+/// Translates the kernel's error. `node` stands for /dev/net/tun; `exists` is whether there is a TUN
+/// device of this name.
+fn explain(name: &str, source: io::Error, node: &Path, exists: bool) -> DeviceError {
     let owned = || name.to_owned();
     match source.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => DeviceError::NoDriver { source },
@@ -176,6 +177,7 @@ fn explain(name: &str, source: io::Error, node: &Path) -> DeviceError {
         // distinguishes them.
         Some(Errno::EPERM | Errno::EACCES) => {
             match std::fs::OpenOptions::new().read(true).write(true).open(node) {
+                Ok(_) if exists => DeviceError::OtherUser { name: owned() },
                 Ok(_) => DeviceError::NotPermitted { name: owned() },
                 Err(source) => DeviceError::NodeForbidden { source },
             }

@@ -22,16 +22,21 @@ fn a_name_that_cannot_be_is_refused_before_the_kernel_sees_it() {
 
 #[test]
 fn errors_of_the_kernel_are_explained_with_a_command() {
-    let explained = |errno: Errno, node: &str| explain("tun7", errno.into(), Path::new(node));
+    let explained =
+        |errno: Errno, node: &str| explain("tun7", errno.into(), Path::new(node), false);
     let missing = explained(Errno::ENOENT, NODE);
     says(&missing, &["/dev/net/tun", "sudo modprobe tun", "mknod", "c 10 200"]);
     assert!(matches!(explained(Errno::ENODEV, NODE), DeviceError::NoDriver { .. }));
     // The node can be opened, so the kernel refused the interface.
     let forbidden = explained(Errno::EPERM, "/dev/null");
-    says(&forbidden, &["CAP_NET_ADMIN", "sudo ip tuntap add dev tun7 mode tun user $USER"]);
+    let program = std::env::current_exe().unwrap();
+    let setcap = format!("sudo setcap cap_net_admin+ep {}", program.display());
+    says(&forbidden, &["sudo ip tuntap add dev tun7 mode tun user $USER", &setcap, "built again"]);
+    let foreign = explain("tun7", Errno::EPERM.into(), Path::new("/dev/null"), true);
+    says(&foreign, &["tun7 belongs to another user", "CAP_NET_ADMIN", "choose another name"]);
     // The node cannot be opened.
     let forbidden = explained(Errno::EACCES, "/dev/null/tun");
     assert!(matches!(forbidden, DeviceError::NodeForbidden { .. }), "{forbidden}");
-    says(&forbidden, &["/dev/net/tun", "sudo setfacl"]);
+    says(&forbidden, &["sudo setfacl -m u:$USER:rw /dev/net/tun", "sudo ip tuntap add", &setcap]);
     says(&explained(Errno::ENOMEM, NODE), &["tun7", "could not be opened"]);
 }
