@@ -230,7 +230,14 @@ impl Running {
         namespace: &Namespace,
         arguments: &[&str],
     ) -> std::io::Result<Self> {
-        let mut command = airtcp(arguments);
+        Self::running(airtcp(arguments), stdout, namespace)
+    }
+
+    fn running(
+        mut command: Command,
+        stdout: Stdio,
+        namespace: &Namespace,
+    ) -> std::io::Result<Self> {
         command.stdout(stdout).stderr(Stdio::piped());
         let mut child = namespace.spawn_child(command)?;
         let stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
@@ -347,6 +354,31 @@ fn the_command_ends_when_its_time_is_over_and_prints_a_table() -> Outcome {
     let capture = std::fs::read(trace.join("packets.pcapng"))?;
     let addresses = [10, 9, 0, 1, 10, 9, 0, 2];
     assert!(capture.windows(8).any(|window| window == addresses), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_hangup_ends_a_link_in_order_and_stays_ignored_under_nohup() -> Outcome {
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    let words = ["link", "--a", "tun0", "--b", "tun1", "--json", "delay 1ms"];
+    let mut nohup = Command::new("nohup");
+    nohup.arg(env!("CARGO_BIN_EXE_airtcp")).args(words).env_remove("RUST_LOG");
+    for (command, is_ignored) in [(airtcp(&words), false), (nohup, true)] {
+        let namespace = Namespace::new()?;
+        let mut running = Running::running(command, Stdio::piped(), &namespace)?;
+        running.wait_until_ready()?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id()))?;
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+        assert_eq!(u64::from_str_radix(ignored.trim(), 16)? & 1 == 1, is_ignored, "{status}");
+        running.signal("HUP");
+        if is_ignored {
+            running.signal("TERM");
+        }
+        let mut counters = String::new();
+        running.child.stdout.take().expect("it is piped").read_to_string(&mut counters)?;
+        assert_eq!(running.child.wait()?.code(), Some(0));
+        assert_eq!(counters.lines().count(), 1, "{counters}");
+    }
     Ok(())
 }
 

@@ -51,8 +51,9 @@ const CARRIED_LINK: &str = "rate 20mbit delay 25ms limit 84 loss 2% seed 1";
                   RUST_LOG selects the log messages on stderr, for example RUST_LOG=airtcp=debug;\n\
                   if it is not set, -q, -v and -vv select the levels error, info and debug.\n\n\
                   Exit codes: 0 success, 1 failure, 2 mistake on the command line or in a file of\n\
-                  settings, a scenario or an experiment; 130 (SIGINT) and 143 (SIGTERM) if the\n\
-                  signal came before the result. Commands that run until Ctrl-C then end with 0."
+                  settings, a scenario or an experiment; 129 (SIGHUP), 130 (SIGINT) and 143\n\
+                  (SIGTERM) if the signal came before the result. Commands that run until Ctrl-C\n\
+                  then end with 0."
 )]
 pub(crate) struct Cli {
     /// The subcommand.

@@ -4,9 +4,9 @@
 //!
 //! Results go to stdout, everything else to stderr. The exit code is 0 for success, 2 for a mistake
 //! on the command line or in a file of settings, a scenario or an experiment, and 1 for a failure;
-//! one line on stderr says what is wrong and what to do. A command that SIGINT or SIGTERM stops
-//! before it has a result exits with 130 or 143; `serve` and other commands that run until they are
-//! stopped exit with 0.
+//! one line on stderr says what is wrong and what to do. A command that SIGINT, SIGTERM or SIGHUP
+//! stops before it has a result exits with 128 plus the signal's number; `serve` and other commands
+//! that run until they are stopped exit with 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -59,7 +59,6 @@ mod plot;
 mod progress;
 mod record;
 mod report;
-mod runner;
 mod serve;
 mod services;
 mod settings;

@@ -14,7 +14,7 @@ use airtcp_trace::NodeKind;
 use crate::file;
 use crate::output;
 use crate::record::Recording;
-use crate::runner::Runner;
+use crate::signals::Runner;
 pub(crate) use args::LinkArgs;
 use report::Report;
 

@@ -14,8 +14,8 @@ use clap::Args;
 
 use crate::device::exists;
 use crate::output;
-use crate::runner::Runner;
 use crate::settings::Merge;
+use crate::signals::Runner;
 use report::Report;
 use settings::{Plan, Settings};
 

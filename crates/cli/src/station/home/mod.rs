@@ -19,8 +19,8 @@ use tokio::time::MissedTickBehavior;
 
 use crate::device::exists;
 use crate::output;
-use crate::runner::Runner;
 use crate::settings::Merge;
+use crate::signals::Runner;
 use report::Report;
 use settings::{Plan, Settings};
 
