@@ -96,7 +96,7 @@ async fn guesses_inside_and_outside_the_window_harm_no_flow() {
     assert!(counters.tcp_ext_challenge_ack > 0 && provoked > 10 * counters.tcp_ext_challenge_ack);
     assert!(counters.tcp_ext_syn_challenge > 0 && counters.tcp_ext_beyond_window > 0);
 
-    // The attack of RFC 5961 section 1.2: a RST per window, one of which is in the window.
+    // The attack of RFC 5961 section 1.2: a RST per window; one RST is in the window.
     let numbers = forger();
     send_all(&setup.attacker, numbers.sweep(Forger::rst));
     round(&mut stream, 3).await;

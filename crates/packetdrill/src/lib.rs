@@ -10,8 +10,8 @@
 //! ```text
 //! abi.rs         the table, as C has it
 //! calls.rs       each call: its arguments are fetched, and its result or errno given
-//! memory.rs      reads and writes the caller's memory, of which nothing is taken on trust
-//! target.rs      one script's stack; who waits in it, and what time does meanwhile
+//! memory.rs      reads and writes the caller's memory, and trusts nothing in it
+//! target.rs      one script's stack: calls that wait, and the clock while they wait
 //! world.rs       the host, the clock, and the packets that have left
 //! socket.rs      descriptors; transfer.rs, poll.rs, options.rs what is done with them
 //! flags.rs       what `--so_flags` chooses; sysctls.rs, what the namespace's /proc does

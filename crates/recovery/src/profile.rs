@@ -46,7 +46,7 @@ pub struct Profile {
     /// Whether cwnd falls to the initial window after nothing was sent for one retransmission
     /// time-out (RFC 5681 section 4.1).
     pub idle_restart: bool,
-    /// Whether a window of which less than half was used for five minutes is halved, and whether a
+    /// Whether cwnd is halved after less than half of it was used for five minutes, and whether a
     /// loss before then reduces from the part that was used (RFC 7661).
     pub window_validation: bool,
     /// Whether a reduced window is rounded down to whole segments, as in stacks that count windows

@@ -100,8 +100,8 @@ impl Head {
     }
 }
 
-/// Returns the packet length by the IP header, of which at least 20 bytes are present, or 40 with
-/// IPv6.
+/// Returns the packet length by the IP header. At least 20 bytes of the header are present, or 40
+/// with IPv6.
 fn length_of(v6: bool, data: &[u8]) -> usize {
     let number = |at: usize| usize::from(u16::from_be_bytes([data[at], data[at + 1]]));
     if v6 { ip::V6_HEADER_LEN + number(4) } else { number(2) }

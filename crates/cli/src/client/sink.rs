@@ -111,7 +111,7 @@ impl Sink {
         })?;
         if let Ok(existing) = fs::metadata(&whole) {
             // The part is as private as the file that it replaces, but stays writable for its
-            // owner, who has to open it again to resume.
+            // owner, so that a resumed transfer can open it again.
             let mode = existing.permissions().mode() & 0o777 | 0o600;
             file.set_permissions(fs::Permissions::from_mode(mode)).with_context(|| name.clone())?;
         }

@@ -157,7 +157,7 @@ mod tests {
             let again = segments.delivered.iter().filter(|segment| segment.is_again);
             let missing = flow.retransmissions - flow.spurious;
             assert!(missing > 0 && again.clone().count() as u64 <= missing);
-            // The delay is 12 ms, of which jitter can remove 0.8 ms; three links each take 0.8 ms
+            // The delay is 12 ms, and jitter can remove 0.8 ms from it; three links each take 0.8 ms
             // for 1040 bytes.
             let least = segments.delivered.iter().map(|s| s.took).fold(1.0, f64::min);
             assert!((0.0136..0.016).contains(&least), "{least}");

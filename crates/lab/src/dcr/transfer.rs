@@ -20,8 +20,8 @@ pub(super) const POINTS: [(u32, f64, f64); 4] = [
 ];
 /// The duration of 33 MB at 1127 kB/s; slow senders stop at the same time.
 const TIME: Duration = Duration::from_millis(29_300);
-/// The ACK direction. The paper's round-trip time without variance is 16.3 ms, of which the
-/// emulator's delay is 10 ms.
+/// The ACK direction. The paper's round-trip time without variance is 16.3 ms, including the
+/// emulator's delay of 10 ms.
 pub(super) const BACK: &str = "rate 10mbit delay 6ms limit 100";
 /// The combination that resembles the paper's sender: "modified to the current window size, upon
 /// the receipt of the first dupack".
@@ -170,7 +170,7 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
             &printed,
             &of,
             &units,
-            "10 Mbit/s carry 9.65 Mbit/s of payload, of which the paper's transfer used 0.93 even without variance; the paper \
+            "10 Mbit/s carry 9.65 Mbit/s of payload; the paper's transfer used 0.93 of it even without variance; the paper \
              does not give the reason",
         );
     }

@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The number of packets in a burst of corruption, the per cent of corrupted ACKs, and the queue
-/// limits in packets, of which the file fills the last.
+/// limits in packets. The file fills the last limit.
 const BURSTS: [u32; 2] = [1, 5];
 const ACKS: [u32; 3] = [0, 5, 15];
 const QUEUES: [u32; 2] = [1_000, 10];

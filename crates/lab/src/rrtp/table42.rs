@@ -198,7 +198,7 @@ fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
         format!("the link carries {full:.1}"),
         Verdict::of(printed.rrtp <= full, || {
             format!(
-                "{rate} bit/s x {} s / 8 / 1440 = {full:.1}, of which {:.1} arrive; without any header it is {bare:.1} \
+                "{rate} bit/s x {} s / 8 / 1440 = {full:.1}, and {:.1} of them arrive; without any header it is {bare:.1} \
                  and {:.1}, so that the 1400 bytes are all of the packet, or it is impossible",
                 time.as_secs(),
                 full * arrive,

@@ -112,7 +112,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
          headers of 52 bytes; RRTP has 56 bytes of headers; both carry 1400 bytes of payload in a packet",
     );
     let note = "The thesis has real networks and states no delay, loss or handoffs. Here a direction has 75 ms and 50 packets; a mobile \
-                at v km/h starts a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
+                at v km/h starts a fade at v / 100 % of the packets, of 4 packets on average, with half of them lost; it changes cells \
                 after 250 m and then every 2 km, with an outage of 200 ms.";
     findings.note(note);
     Ok(findings)

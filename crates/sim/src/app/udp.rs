@@ -31,7 +31,7 @@ pub(crate) struct UdpEnd {
 }
 
 impl UdpEnd {
-    /// Creates an end with packets of `packet` bytes, of which `headers` bytes are IP and UDP
+    /// Creates an end with packets of `packet` bytes, including `headers` bytes of IP and UDP
     /// headers.
     pub(crate) fn new(role: Role, rate: Rate, packet: u16, headers: u16, meter: Meter) -> Self {
         let len = usize::from(packet - headers);

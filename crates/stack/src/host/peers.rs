@@ -259,8 +259,8 @@ mod tests {
         peers.leave(first);
         peers.leave(first);
         assert_eq!(overdrawn(&peers), [None; 2]);
-        assert_eq!((peers.places.len(), peers.free.len()), (1, 1), "who has nothing is forgotten");
-        assert_eq!(peers.enter(address("10.0.0.3")), first, "and its place used again");
+        assert_eq!((peers.places.len(), peers.free.len()), (1, 1), "an unused peer is removed");
+        assert_eq!(peers.enter(address("10.0.0.3")), first, "and its entry is reused");
     }
 
     #[test]

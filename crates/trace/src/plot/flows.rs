@@ -29,7 +29,7 @@ struct Entry {
     isn: Option<SeqNumber>,
 }
 
-/// The flow of which a packet carries data, and the flow in the other direction that it
+/// The flow whose data a packet carries, and the flow in the other direction that it
 /// acknowledges.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Roles {

@@ -22,7 +22,7 @@ pub const HEADER_LEN: usize = 20;
 const SHARED: usize = 8 * 1024;
 
 /// AE of RFC 9768, formerly NS, in the thirteenth byte of the header: the last of the four bits
-/// after the data offset, of which RFC 9293 reserves the others.
+/// after the data offset. RFC 9293 reserves the other three.
 pub const AE: u8 = 0x01;
 
 /// The control bits in the fourteenth byte of the header.

@@ -236,7 +236,7 @@ fn a_timeout_leaves_one_segment_more_than_is_in_flight_and_its_end_or_undo_resto
         notice(&mut bbr, ByteCount::ZERO, timeout);
         assert_eq!(bbr.window(), ByteCount(SMSS));
         hear(&mut bbr, RTT, 1, 0);
-        assert_eq!(bbr.window(), ByteCount(4 * SMSS), "at least so many");
+        assert_eq!(bbr.window(), ByteCount(4 * SMSS), "BBR's minimum window");
         notice(&mut bbr, ByteCount::ZERO, end);
         hear(&mut bbr, Duration::from_millis(1), 1, 3);
         assert!(bbr.window() >= before - ByteCount(8 * SMSS), "{}", bbr.window());

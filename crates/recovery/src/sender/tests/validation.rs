@@ -85,8 +85,8 @@ fn the_paper_profile_keeps_its_windows() {
 
 #[test]
 fn a_loss_is_answered_from_what_was_acknowledged_lately() {
-    // RFC 7661 section 4.4.1. Thirty segments in a round trip, then four, of which the first is
-    // lost.
+    // RFC 7661 section 4.4.1. Thirty segments in a round trip, then four, and the first of
+    // these is lost.
     let lose = |profile: Profile| {
         let mut slow = Slow::new("sack/reno", profile);
         slow.rounds_for(Duration::from_secs(3), 30);

@@ -338,7 +338,7 @@ fn a_peer_that_is_gone_is_found_out() {
         KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 2 };
     pair.client.tcp_set(pair.now, stream, SocketOption::KeepAlive(Some(settings))).unwrap();
     pair.pass(Duration::from_secs(100));
-    // One probe every ten seconds, each of which is answered.
+    // One probe every ten seconds; each is answered.
     let counters = pair.client.counters();
     assert_eq!((counters.tcp_ext_keep_alive, counters.tcp_ext_abort_on_timeout), (10, 0));
     // From here on no packet arrives.

@@ -9,8 +9,8 @@ use airtcp_wire::payload::{self, Payload};
 
 /// The minimum and the maximum size of an allocated piece (bytes).
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
-/// Shared bytes of at least this length are not copied. They may keep 64 KiB of memory alive, of
-/// which only their own length is counted.
+/// Shared bytes of at least this length are not copied. They may keep 64 KiB of memory alive, but
+/// only their own length is counted.
 const KEPT: usize = 32 * 1024;
 
 /// A queue of bytes in pieces. Bytes are copied in once and out once; growing copies nothing;
