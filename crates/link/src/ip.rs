@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_tell_flows_apart_unless_it_is_a_fragment() {
+    fn ports_distinguish_flows_except_of_fragments() {
         let (tcp, udp) = (ipv4_tcp(12, 0).data, ipv6_udp(10).data);
         assert_eq!(flow(&tcp), flow(&ipv4_tcp(500, 2).data));
         let with = |data: &[u8], at: usize| {

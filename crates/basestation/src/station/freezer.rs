@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
+    fn the_limit_counts_bytes_and_packets_leave_in_order() {
         let mut freezer = Freezer::new(cost(100) * 2 + cost(50), MANY, AWAY);
         assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
         assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_so_many_packets_whatever_their_size() {
+    fn the_limit_counts_packets_of_any_size() {
         let mut freezer = Freezer::new(usize::MAX, 3, AWAY);
         let outcomes = [0, 100, 200].map(|start| freezer.hold(held(start, start + 100, 0)));
         assert_eq!(outcomes, [Outcome::Held, Outcome::Held, Outcome::Held]);

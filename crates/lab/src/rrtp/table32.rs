@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_which_there_were_too_few_losses_says_nothing() {
+    fn too_few_losses_of_a_kind_decide_nothing() {
         for setting in &SETTINGS {
             for (rates, fewest) in [(&[][..], 0), (&[0.0, 0.0], 1), (&[0.0, 0.0], LOSSES - 1)] {
                 assert_eq!(verdicts(setting, [rates; 2], fewest), ["not comparable"; 2]);

@@ -292,7 +292,7 @@ fn another_number_of_shards_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn another_number_of_seeds_is_told_as_such() {
+fn another_number_of_seeds_is_reported() {
     let seeds =
         |text: &'static str, seeds| Sweep::read("g.toml", text, Some(seeds), no_trace).unwrap();
     let error = |ours: &Sweep<'_>, dir: &Path, name: &str| {

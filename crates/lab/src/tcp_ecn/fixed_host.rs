@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ss_tells_is_found_by_its_names() {
+    fn fields_of_ss_are_found_by_name() {
         let text = "ESTAB 0 64 10.80.0.1:40 10.80.0.2:50 timer:(persist,1.2sec,3)\n\
                     \t cubic wscale:7,7 rto:241 backoff:3 rtt:40.1/2 cwnd:20 snd_wnd:0";
         let fields = SsFields::read(text);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn data_repeats_and_probes_are_told_apart() {
+    fn data_repeats_and_probes_are_distinguished() {
         let mut watcher = Watcher::new(NodeId(0));
         let mut see = |seq: u32, length: usize| {
             let mut data = vec![0; 40 + length];

@@ -188,7 +188,7 @@ fn corruption_that_no_checksum_notices_is_counted() {
 
 /// The errors of two links in a row may cancel out in a checksum that detects the errors of each.
 #[test]
-fn what_a_checksum_misses_is_counted_whoever_began_it() {
+fn an_error_that_cancels_another_in_the_checksum_is_counted() {
     let mut missed = 0;
     for seed in 0..300 {
         let mut packet = ipv4_tcp(4, 0);

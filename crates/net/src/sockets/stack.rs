@@ -337,14 +337,14 @@ impl Stack {
     /// ```
     /// # use airtcp_net::{Stack, TcpStream};
     /// # async fn handle(stream: TcpStream) {}
-    /// # async fn example(stack: Stack, told_to_stop: impl Future) -> std::io::Result<()> {
+    /// # async fn example(stack: Stack, shutdown: impl Future) -> std::io::Result<()> {
     /// let listener = stack.listen("0.0.0.0:80".parse().unwrap(), 128)?;
     /// tokio::spawn(async move {
     ///     while let Ok((stream, _)) = listener.accept().await {
     ///         tokio::spawn(handle(stream));
     ///     }
     /// });
-    /// told_to_stop.await;
+    /// shutdown.await;
     /// stack.drain(std::time::Duration::from_secs(30)).await;
     /// # Ok(())
     /// # }

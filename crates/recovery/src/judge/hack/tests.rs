@@ -120,9 +120,9 @@ fn the_repair_of_the_oldest_segment_restarts_the_timer() {
 
 #[test]
 fn repairs_do_not_delay_the_time_out_of_a_dropped_head() {
-    for head_is_told in [false, true] {
+    for head_is_notified in [false, true] {
         let mut sender = ten_out("sack/reno/hack");
-        if head_is_told {
+        if head_is_notified {
             // Its retransmission is dropped.
             assert!(sender.on_special_ack(ms(100), seq(0)));
             pump(&mut sender, ms(100), &supply(10));
