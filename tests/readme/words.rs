@@ -7,7 +7,7 @@ use crate::book::{pages, prose};
 use crate::page;
 
 /// A phrase and its replacement.
-const AVOIDED: [(&str, &str); 13] = [
+const AVOIDED: [(&str, &str); 20] = [
     ("laid down", "specified, fixed"),
     ("put off", "deferred, delayed"),
     ("word of", "a report of, an ACK of"),
@@ -21,6 +21,13 @@ const AVOIDED: [(&str, &str); 13] = [
     ("hears", "receives"),
     ("makes of", "does with"),
     ("what is due", "expired timers"),
+    ("told", "notified, reported, configured"),
+    ("tells", "reports, shows"),
+    ("whoever", "a process, a peer, every task"),
+    ("so many", "the number, or a sentence of its own"),
+    ("for want of", "without, for lack of"),
+    ("of which", "a sentence of its own, including, whose"),
+    ("who has", "the noun"),
 ];
 
 /// Returns the words of a text in lower case, each between two blanks.
