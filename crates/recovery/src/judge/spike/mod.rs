@@ -3,6 +3,7 @@
 mod baseline;
 mod capacity;
 mod departures;
+mod jitter;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::view::{AckView, View};
 use baseline::Baseline;
 use capacity::Capacity;
 use departures::{Departures, Group};
+use jitter::Jitter;
 
 pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
@@ -85,6 +87,9 @@ const PERIOD: u32 = 4;
 ///    works with any receiver. Transmissions and losses with a queue have a cumulative sum of their
 ///    own: losses in excess of it are congestion, and do not close the gate.
 ///
+/// Jitter makes RTTs longer without a queue. Both tests allow for the jitter that is measured at a
+/// low load, if it exceeds an eighth of the smallest RTT.
+///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost without a queue than the baseline predicts, or more than a fifth, and when the
 /// delivery rate falls below what counted as a low load. A time-out does not close it: if one
@@ -98,6 +103,7 @@ pub struct Spike {
     departures: Departures,
     capacity: Capacity,
     baseline: Baseline,
+    jitter: Jitter,
     /// The number of further losses without a queueing delay before the gate closes.
     allowance: f64,
     /// The number of further losses with a queueing delay that may be ruled random.
@@ -118,16 +124,26 @@ pub struct Spike {
 }
 
 impl Spike {
+    /// Returns the jitter of the RTT; zero if it is too small to hide an empty queue.
+    fn jitter(&self, base: Duration) -> Duration {
+        Some(self.jitter.get()).filter(|&jitter| jitter > half_a_queue(base)).unwrap_or_default()
+    }
+
     /// Returns the bytes that the path holds without a queue.
     fn full(&self, base: Duration) -> ByteCount {
-        self.capacity.get().bytes_in(base)
+        self.capacity.get().bytes_in(base + self.jitter(base))
     }
 
     /// Returns the queueing delay up to which the queue counts as empty.
     fn idle(&self, smss: ByteCount, base: Duration) -> Duration {
         let rate = self.capacity.get();
         let packets = if rate > Rate::ZERO { rate.time_for(smss * PACKETS) } else { base };
-        (NOISE + packets).min(base / (2 * QUEUE))
+        (NOISE + packets).min(base / (2 * QUEUE)).max(self.jitter(base))
+    }
+
+    /// Returns the queueing delay above which there is a queue.
+    fn queue(&self, base: Duration) -> Duration {
+        (half_a_queue(base) * 2).max(self.jitter(base))
     }
 
     /// Processes a group whose transmissions are all known to be delivered or lost; `rtts` are the
@@ -140,20 +156,22 @@ impl Spike {
         now: Instant,
     ) {
         let (shortest, longest) = (rtts.0.saturating_sub(base), rtts.1.saturating_sub(base));
-        let queue = queue(base);
-        if shortest > queue {
+        if shortest > self.queue(base) {
             self.see_queue(now);
         }
         let full = self.full(base);
-        let is_low = group.load <= full.scale(LOW) && shortest <= idle;
+        let is_low = group.load <= full.scale(LOW);
+        if is_low {
+            self.jitter.add(longest - shortest);
+        }
         // A burst finds an empty queue and fills it, so none of its segments may have waited half
         // as long as what counts as a queue.
-        if longest <= queue / 2 && self.shows_queues(now) {
+        if longest <= half_a_queue(base) && self.shows_queues(now) {
             // The baseline is discarded when the capacity falls below this share of its current
             // value.
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(&group);
-        } else if is_low {
+        } else if is_low && shortest <= idle {
             self.baseline.add(&group);
         }
     }
@@ -183,7 +201,7 @@ impl Spike {
     /// known.
     fn waited(&self, sent_at: Instant, base: Duration) -> Option<bool> {
         let rtt = self.departures.smallest_rtt(sent_at)?;
-        Some(rtt.saturating_sub(base) > queue(base))
+        Some(rtt.saturating_sub(base) > self.queue(base))
     }
 
     /// Adds to an allowance of losses for transmissions with or without a queueing delay.
@@ -233,9 +251,9 @@ impl Spike {
     }
 }
 
-/// Returns the queueing delay above which there is a queue.
-fn queue(base: Duration) -> Duration {
-    (base / QUEUE).max(NOISE)
+/// Returns half of the queueing delay above which there is a queue on a path without jitter.
+fn half_a_queue(base: Duration) -> Duration {
+    (base / QUEUE).max(NOISE) / 2
 }
 
 impl LossJudge for Spike {
@@ -322,6 +340,7 @@ impl LossJudge for Spike {
 
     fn shrink(&mut self) {
         self.departures = Departures::default();
+        self.jitter.shrink();
     }
 }
 

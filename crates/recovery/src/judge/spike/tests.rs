@@ -5,6 +5,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::departures::Group;
+use super::jitter::Jitter;
 use super::{LossJudge, Spike};
 use crate::learned::RandomLosses;
 use crate::testkit::{Bottleneck, Net, RTT, SMSS, index, ms, sender};
@@ -183,6 +184,68 @@ fn at_a_high_load_losses_count_while_nothing_waits_half_as_long_as_queues_lasted
     assert_eq!(share(true, 20_200, 22_501), None);
     assert_eq!(share(true, 21_500, 22_500), Some(1.0 / 32.0));
     assert_eq!(share(false, 20_200, 20_200), None);
+}
+
+#[test]
+fn the_jitter_is_three_times_the_lower_quartile_of_64_spreads() {
+    let mut jitter = Jitter::default();
+    let mut add = |millis| {
+        jitter.add(Duration::from_millis(millis));
+        jitter.get()
+    };
+    for spread in [8, 7, 6, 5, 4, 3, 2] {
+        assert_eq!(add(spread), Duration::ZERO);
+    }
+    // The third of one to eight.
+    assert_eq!(add(1), Duration::from_millis(9));
+    (0..55).for_each(|_| {
+        add(20);
+    });
+    assert_eq!(add(20), Duration::from_millis(60));
+    // A quarter of them has to be small.
+    (0..16).for_each(|_| {
+        add(2);
+    });
+    assert_eq!(add(2), Duration::from_millis(6));
+}
+
+/// Settles groups at a low load whose smallest RTTs exceed the base RTT of 20 ms by `delay`, and
+/// returns the judge, which accepts a delay of 1 ms without jitter.
+fn at_a_low_load(groups: u32, delay: Duration, spread: Duration) -> Spike {
+    let base = Duration::from_millis(20);
+    let mut spike = Spike::default();
+    spike.capacity.on_sample(ms(0), Rate::from_bytes_over(ByteCount(100 * SMSS), base), base);
+    for _ in 0..groups {
+        let low = Group::of(32, 1, ByteCount(50 * SMSS));
+        let rtts = (base + delay, base + delay + spread);
+        let idle = spike.idle(ByteCount(SMSS), base);
+        spike.settle(low, rtts, (base, idle), ms(2_000));
+    }
+    spike
+}
+
+#[test]
+fn losses_count_at_a_low_load_while_rtts_are_longer_by_the_jitter_at_most() {
+    let micros = Duration::from_micros;
+    let share = |delay, spread| at_a_low_load(40, micros(delay), micros(spread)).baseline.share();
+    assert_eq!(share(4_000, 2_000), Some(1.0 / 32.0));
+    assert_eq!(share(6_000, 2_000), Some(1.0 / 32.0));
+    assert_eq!(share(6_001, 2_000), None);
+    // RTTs that hardly differ from their neighbours are longer because of a queue.
+    assert_eq!(share(4_000, 100), None);
+    // Jitter of an eighth of the base RTT, 2.5 ms, cannot hide an empty queue.
+    assert_eq!(share(2_000, 833), None);
+    assert_eq!(share(2_000, 834), Some(1.0 / 32.0));
+}
+
+#[test]
+fn with_jitter_only_a_longer_delay_is_a_queue_and_the_path_holds_more() {
+    let base = Duration::from_millis(20);
+    let jittery = |spread| at_a_low_load(8, Duration::ZERO, Duration::from_micros(spread));
+    assert_eq!(jittery(1_000).queue(base), Duration::from_millis(5));
+    assert_eq!(jittery(3_000).queue(base), Duration::from_millis(9));
+    assert_eq!(jittery(500).full(base), ByteCount(100 * SMSS));
+    assert_eq!(jittery(4_000).full(base), ByteCount(160 * SMSS));
 }
 
 #[test]
